@@ -1,0 +1,34 @@
+//! The nouns that every Farhaul crate shares: instants, rates, sizes, sequence numbers and seeded randomness.
+//!
+//! | type | unit | file |
+//! | --- | --- | --- |
+//! | [`Instant`] | nanoseconds since an arbitrary zero | `instant.rs` |
+//! | [`Rate`] | bits per second | `rate.rs` |
+//! | [`PacketRate`] | packets per second | `packet_rate.rs` |
+//! | [`SendPeriod`] | time from one packet to the next | `send_period.rs` |
+//! | [`ByteSize`] | bytes | `byte_size.rs` |
+//! | [`SeqNo`], [`MsgNo`], [`AckNo`] | serial numbers that wrap | `seq.rs` |
+//! | [`Rng`] | the only randomness in the pure zone | `rng.rs` |
+//!
+//! Nothing here reads a clock: an [`Instant`] always comes from the host, be it a thread with a real clock or a
+//! simulator.
+#![forbid(unsafe_code)]
+
+mod byte_size;
+mod instant;
+mod packet_rate;
+mod quantity;
+mod rate;
+mod rng;
+mod send_period;
+mod seq;
+
+pub use byte_size::ByteSize;
+pub use core::time::Duration;
+pub use instant::Instant;
+pub use packet_rate::PacketRate;
+pub use quantity::{ParseQuantityError, parse_duration, parse_ratio};
+pub use rate::Rate;
+pub use rng::Rng;
+pub use send_period::SendPeriod;
+pub use seq::{AckNo, MsgNo, SeqNo, SeqRange};

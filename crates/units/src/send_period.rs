@@ -1,0 +1,71 @@
+//! UDT's packet sending period (STP in the 2004 paper).
+
+use core::time::Duration;
+
+use crate::{PacketRate, Rate};
+
+/// The time from the departure of one packet to the next, which is what a rate-based controller sets.
+///
+/// Held in microseconds as a float, because UDT's laws multiply it by factors such as 1.125; zero means unpaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct SendPeriod(f64);
+
+impl SendPeriod {
+    /// No pacing: packets leave as the window allows.
+    pub const UNPACED: Self = Self(0.0);
+
+    /// `micros` microseconds from packet to packet; anything that is not a positive finite number is unpaced.
+    pub fn from_micros(micros: f64) -> Self {
+        if micros.is_finite() && micros > 0.0 { Self(micros) } else { Self::UNPACED }
+    }
+
+    /// The period at which packets of `packet_size` bytes make up `rate`.
+    pub fn from_rate(rate: Rate, packet_size: u32) -> Self {
+        Self::from_micros(f64::from(packet_size) * 8e6 / rate.bits_per_second() as f64)
+    }
+
+    /// Microseconds from packet to packet; zero when unpaced.
+    pub const fn as_micros(self) -> f64 {
+        self.0
+    }
+
+    /// Whether packets leave as the window allows.
+    pub fn is_unpaced(self) -> bool {
+        self.0 <= 0.0
+    }
+
+    /// Packets per second; `None` when unpaced.
+    pub fn packet_rate(self) -> Option<PacketRate> {
+        (!self.is_unpaced()).then(|| PacketRate::new(1e6 / self.0))
+    }
+
+    /// The time that `packets` packets take.
+    pub fn time_for(self, packets: u64) -> Duration {
+        Duration::from_nanos((self.0 * 1e3 * packets as f64) as u64)
+    }
+
+    /// This period times `factor`: 1.125 slows down by a ninth.
+    pub fn scaled(self, factor: f64) -> Self {
+        Self::from_micros(self.0 * factor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gigabit_is_twelve_microseconds_a_packet() {
+        let period = SendPeriod::from_rate(Rate::from_megabits_per_second(1_000), 1_500);
+        assert!((period.as_micros() - 12.0).abs() < 1e-9);
+        assert_eq!(period.time_for(1_000), Duration::from_millis(12));
+    }
+
+    #[test]
+    fn an_eighth_more_period_is_a_ninth_less_rate() {
+        let before = SendPeriod::from_micros(12.0);
+        let after = before.scaled(1.125);
+        let ratio = after.packet_rate().unwrap().packets_per_second() / before.packet_rate().unwrap().packets_per_second();
+        assert!((ratio - 8.0 / 9.0).abs() < 1e-12);
+    }
+}

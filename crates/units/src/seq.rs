@@ -1,0 +1,206 @@
+//! Serial numbers that wrap: packets (31 bits), messages (29 bits), acknowledgements (31 bits).
+//!
+//! Raw comparison of such numbers is always a mistake (attack B12, B13 of the design), so none of these types is
+//! `Ord`: order is asked for by name and by signed distance.
+
+use core::fmt;
+
+/// A packet sequence number, 0..=2^31 - 1, wrapping to 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SeqNo(u32);
+
+impl SeqNo {
+    /// The largest number; the next is zero.
+    pub const MAX: Self = Self(0x7FFF_FFFF);
+
+    /// The low 31 bits of `value`; the top bit is never part of a sequence number.
+    pub const fn new(value: u32) -> Self {
+        Self(value & Self::MAX.0)
+    }
+
+    /// The number as it stands on the wire.
+    pub const fn value(self) -> u32 {
+        self.0
+    }
+
+    /// `packets` further on.
+    #[must_use]
+    pub const fn plus(self, packets: u32) -> Self {
+        Self::new(self.0.wrapping_add(packets))
+    }
+
+    /// `packets` back.
+    #[must_use]
+    pub const fn minus(self, packets: u32) -> Self {
+        Self::new(self.0.wrapping_sub(packets))
+    }
+
+    /// The number after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        self.plus(1)
+    }
+
+    /// Signed distance from `base` to this number, in -2^30..2^30: positive when this one is later.
+    pub const fn distance_from(self, base: Self) -> i32 {
+        (self.0.wrapping_sub(base.0) << 1) as i32 >> 1
+    }
+
+    /// Whether this number comes before `other` on the shorter way round.
+    pub const fn is_before(self, other: Self) -> bool {
+        self.distance_from(other) < 0
+    }
+
+    /// Whether this number comes after `other` on the shorter way round.
+    pub const fn is_after(self, other: Self) -> bool {
+        self.distance_from(other) > 0
+    }
+
+    /// The later of two.
+    #[must_use]
+    pub const fn later(self, other: Self) -> Self {
+        if self.is_before(other) { other } else { self }
+    }
+
+    /// The earlier of two.
+    #[must_use]
+    pub const fn earlier(self, other: Self) -> Self {
+        if self.is_after(other) { other } else { self }
+    }
+}
+
+impl fmt::Display for SeqNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Packets `first` to `last`, both inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SeqRange {
+    /// The first packet.
+    pub first: SeqNo,
+    /// The last packet, itself included.
+    pub last: SeqNo,
+}
+
+impl SeqRange {
+    /// `first` to `last`, both inclusive.
+    pub const fn new(first: SeqNo, last: SeqNo) -> Self {
+        Self { first, last }
+    }
+
+    /// Number of packets; zero when `last` comes before `first`.
+    pub const fn len(self) -> u32 {
+        let distance = self.last.distance_from(self.first);
+        if distance < 0 { 0 } else { distance as u32 + 1 }
+    }
+
+    /// Whether `last` comes before `first`.
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The packets of this range that lie in `first..=last` of `other`; `None` if there are none.
+    pub fn clip(self, other: Self) -> Option<Self> {
+        let clipped = Self::new(self.first.later(other.first), self.last.earlier(other.last));
+        (!clipped.is_empty()).then_some(clipped)
+    }
+}
+
+/// A message number, 1..=2^29 - 2: libudt skips zero and the largest value when it wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MsgNo(u32);
+
+impl MsgNo {
+    /// The bits that a message number occupies in word 1 of a data packet.
+    pub const MASK: u32 = 0x1FFF_FFFF;
+    /// The number of the first message of a connection.
+    pub const FIRST: Self = Self(1);
+
+    /// The low 29 bits of `value`.
+    pub const fn new(value: u32) -> Self {
+        Self(value & Self::MASK)
+    }
+
+    /// The number as it stands on the wire.
+    pub const fn value(self) -> u32 {
+        self.0
+    }
+
+    /// The number of the message after this one: one, where it would reach 2^29 - 1.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        if self.0 + 1 >= Self::MASK { Self::FIRST } else { Self(self.0 + 1) }
+    }
+}
+
+/// The number of an acknowledgement, 0..=2^31 - 1, wrapping to 0; a connection starts at 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AckNo(u32);
+
+impl AckNo {
+    /// The number of the first full acknowledgement.
+    pub const FIRST: Self = Self(1);
+
+    /// The low 31 bits of `value`.
+    pub const fn new(value: u32) -> Self {
+        Self(value & SeqNo::MAX.0)
+    }
+
+    /// The number as it stands on the wire.
+    pub const fn value(self) -> u32 {
+        self.0
+    }
+
+    /// The number after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self::new(self.0.wrapping_add(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_holds_across_the_wrap() {
+        let last = SeqNo::MAX;
+        assert_eq!(last.next(), SeqNo::new(0));
+        assert!(last.is_before(SeqNo::new(0)) && SeqNo::new(5).is_after(last));
+        assert_eq!(SeqNo::new(5).distance_from(last), 6);
+        assert_eq!(last.distance_from(SeqNo::new(5)), -6);
+        assert_eq!(SeqRange::new(last.minus(1), SeqNo::new(1)).len(), 4);
+    }
+
+    #[test]
+    fn the_top_bit_is_never_part_of_a_number() {
+        assert_eq!(SeqNo::new(0x8000_0003), SeqNo::new(3));
+        assert_eq!(SeqNo::new(0).minus(1), SeqNo::MAX);
+    }
+
+    #[test]
+    fn a_reversed_range_is_empty() {
+        assert!(SeqRange::new(SeqNo::new(9), SeqNo::new(3)).is_empty());
+    }
+
+    #[test]
+    fn clipping_keeps_the_common_part() {
+        let window = SeqRange::new(SeqNo::MAX.minus(9), SeqNo::new(10));
+        let report = SeqRange::new(SeqNo::MAX.minus(100), SeqNo::new(2));
+        assert_eq!(report.clip(window), Some(SeqRange::new(SeqNo::MAX.minus(9), SeqNo::new(2))));
+        assert_eq!(SeqRange::new(SeqNo::new(11), SeqNo::new(20)).clip(window), None);
+    }
+
+    #[test]
+    fn message_numbers_skip_zero_and_the_largest() {
+        assert_eq!(MsgNo::new(0x1FFF_FFFE).next(), MsgNo::FIRST);
+        assert_eq!(MsgNo::FIRST.next(), MsgNo::new(2));
+    }
+
+    #[test]
+    fn acknowledgement_numbers_wrap_to_zero() {
+        assert_eq!(AckNo::new(0x7FFF_FFFF).next(), AckNo::new(0));
+    }
+}
