@@ -1,0 +1,1 @@
+//! Reliable bulk data transfer over UDP for long fat networks.

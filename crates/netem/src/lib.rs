@@ -1,0 +1,1 @@
+//! Sans-IO models of links, queues and impairments.

@@ -1,0 +1,1 @@
+//! Hosts and links in deterministic virtual time.

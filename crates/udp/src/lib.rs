@@ -1,0 +1,1 @@
+//! UDP sockets in batches, with offloads that switch themselves off.

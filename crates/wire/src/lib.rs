@@ -1,0 +1,1 @@
+//! Packet formats of UDT4: bytes to values and back, no state.
