@@ -1,1 +1,22 @@
-//! x
+//! The sans-IO transports: bytes, time, randomness and commands go in; bytes, a deadline and events come out.
+//!
+//! Start with [`Transport`], the trait that every host drives; then [`udt::Endpoint`], the UDT4 entity.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `transport` | the trait in the middle and its contract |
+//! | `udt` | the UDT4 endpoint and its connections |
+//! | `event`, `error`, `stats`, `config` | what goes in and out beside bytes |
+#![forbid(unsafe_code)]
+
+mod config;
+mod error;
+mod event;
+mod stats;
+mod transport;
+
+pub use config::{Config, ControllerFactory, Entropy, Mode};
+pub use error::{ConnectError, ConnectionLost, PeerIncompatible, PeerMisbehaved};
+pub use event::{ConnectionId, Event};
+pub use stats::{Stats, Totals};
+pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};

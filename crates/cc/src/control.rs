@@ -1,0 +1,41 @@
+//! What a controller may set.
+
+use farhaul_units::{Duration, SendPeriod};
+
+/// The settings of a connection that belong to its controller (UDT4's CCC setters and members).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Control {
+    /// Congestion window in packets; `None` for a controller that has no window of its own, which then is limited by
+    /// the receiver's flow window alone.
+    pub cwnd: Option<f64>,
+    /// Time from one packet to the next.
+    pub send_period: SendPeriod,
+    /// How often full acknowledgements are sent at most: never above one SYN interval (10 ms), longer values are cut.
+    pub ack_period: Option<Duration>,
+    /// An acknowledgement after this many data packets, in place of UDT's light one after 64.
+    pub ack_interval: Option<u32>,
+    /// Replaces the expiration interval.
+    pub rto: Option<Duration>,
+}
+
+impl Control {
+    /// UDT4's initial window, packets. Source: libudt 4.11; also the initial flight of the 2007 paper.
+    pub const INITIAL_CWND: f64 = 16.0;
+
+    /// What a connection starts with: 16 packets, unpaced.
+    pub const fn initial() -> Self {
+        Self {
+            cwnd: Some(Self::INITIAL_CWND),
+            send_period: SendPeriod::UNPACED,
+            ack_period: None,
+            ack_interval: None,
+            rto: None,
+        }
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::initial()
+    }
+}

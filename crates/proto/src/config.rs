@@ -1,0 +1,63 @@
+//! Settings of an endpoint, each with its default, unit, range and the reason for it.
+
+use farhaul_cc::Controller;
+use farhaul_units::{Duration, Rate};
+
+/// How an endpoint's connections behave. Every field has a default that needs no tuning: buffers size themselves.
+///
+/// UDT's option names stand in brackets for those who come from libudt.
+pub struct Config {
+    /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500; 76..=65 535.
+    pub mss: u32,
+    /// Bytes of IP and UDP header in front of ours: 28 on IPv4. libudt counts 28 on IPv6 too.
+    pub header_overhead: u32,
+    /// Largest flow window in packets that a peer may fill (`UDT_FC`). Default 262 144: 3 Gbit/s at one second.
+    /// Memory is taken as data arrives, never for the claim.
+    pub max_flow_window: u32,
+    /// Cap of one connection's send buffer in bytes (`UDT_SNDBUF`). Default 512 MiB; it grows to what the path needs.
+    pub send_buffer: u64,
+    /// Cap of one connection's receive buffer in bytes (`UDT_RCVBUF`). Default 512 MiB.
+    pub recv_buffer: u64,
+    /// Cap of the sending rate, headers and retransmissions included (`UDT_MAXBW`). Default none.
+    pub max_rate: Option<Rate>,
+    /// How long a connection attempt may take. Default 5 s.
+    pub connect_timeout: Duration,
+    /// How long a rendezvous may take. Default 30 s, as libudt's.
+    pub rendezvous_timeout: Duration,
+    /// Silence of the peer after which a connection is over. Default 30 s.
+    pub peer_timeout: Duration,
+    /// How long `finish` waits for the last acknowledgement (`UDT_LINGER`). Default 30 s without progress.
+    pub linger: Duration,
+    /// Mean time between keep-alives of an idle connection, varied by ±20 %. Default 10 s: libudt gives up after 53 s.
+    pub keep_alive: Duration,
+    /// Packets that must arrive beyond a gap before it is reported as loss; 0 reports at once (2004 paper §4.6).
+    pub reorder_tolerance: u32,
+    /// Connections that this endpoint may hold. Default 65 536.
+    pub max_connections: usize,
+    /// Connections that may wait to be accepted while listening. Default 1024.
+    pub backlog: usize,
+    /// Makes the congestion controller of each new connection. Default: the registry's `udt`.
+    pub controller: ControllerFactory,
+}
+
+/// Makes a controller from a seed for its randomness.
+pub type ControllerFactory = Box<dyn Fn(u64) -> Box<dyn Controller> + Send>;
+
+/// Randomness that the host takes from the operating system, or a simulator from its seed.
+#[derive(Clone, Debug)]
+pub struct Entropy {
+    /// Key of the handshake cookie; secret on a real host.
+    pub cookie_key: [u8; 16],
+    /// Seed of socket ids, initial sequence numbers and jitter.
+    pub seed: u64,
+}
+
+/// Stream of bytes or sequence of messages: UDT's SOCK_STREAM and SOCK_DGRAM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// A byte stream.
+    #[default]
+    Stream,
+    /// Messages with boundaries.
+    Message,
+}

@@ -1,0 +1,75 @@
+//! What can go wrong, and whose fault it is.
+
+use core::time::Duration;
+
+/// Why no connection can be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The table of connections is full; close some.
+    #[error("this endpoint holds as many connections as it may ({0})")]
+    TooManyConnections(usize),
+    /// The address has port zero or is unspecified.
+    #[error("the peer's address has no port or no host")]
+    InvalidAddress,
+    /// A rendezvous with this address is under way already.
+    #[error("a rendezvous with this address is under way")]
+    RendezvousUnderWay,
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectionLost {
+    /// This side closed it.
+    #[error("closed by this side")]
+    ClosedLocally,
+    /// The peer closed it after all its data arrived.
+    #[error("closed by the peer")]
+    ClosedByPeer,
+    /// The peer closed it while data was still missing or unsent.
+    #[error("the peer closed the connection before everything was transferred")]
+    Aborted,
+    /// Nobody answered the handshake in time: no program listens there, or UDP is blocked.
+    #[error("no answer within {0:?}: nothing listens there, or UDP is blocked on the way")]
+    ConnectTimeout(Duration),
+    /// The peer refused the connection (request type 1002).
+    #[error("the peer refused the connection: it accepts no more, or speaks another version or socket type")]
+    Refused,
+    /// Nothing was heard from the peer for too long.
+    #[error("nothing heard from the peer for {0:?}")]
+    PeerSilent(Duration),
+    /// This side's data made no progress for too long although the peer is alive.
+    #[error("the peer took no data for {0:?}")]
+    NoProgress(Duration),
+    /// The peer speaks UDT4 in a way that this side cannot serve.
+    #[error("incompatible peer: {0}")]
+    PeerIncompatible(PeerIncompatible),
+    /// The peer broke the protocol.
+    #[error("protocol violation by the peer: {0}")]
+    PeerMisbehaved(PeerMisbehaved),
+    /// The peer reported that it cannot write what it receives (error signal, type 8).
+    #[error("the peer reported error {0}: it could not store the data")]
+    PeerError(u32),
+}
+
+/// In what the peer differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerIncompatible {
+    /// One side wants a stream, the other messages.
+    #[error("one side uses stream mode and the other message mode")]
+    SocketType,
+    /// The packet size it offers is too small to be useful (attack A5).
+    #[error("its packet size of {0} bytes is too small")]
+    PacketSize(u32),
+}
+
+/// What the peer did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerMisbehaved {
+    /// The handshake answer echoed another initial sequence number than ours (libudt's error 1004).
+    #[error("the handshake answer did not echo our initial sequence number")]
+    SequenceNotEchoed,
+}

@@ -1,0 +1,171 @@
+//! The trait in the middle: what every host (driver thread, simulator, test) drives.
+
+use std::net::SocketAddr;
+
+use farhaul_units::{Duration, Instant};
+
+use crate::error::{ConnectError, ConnectionLost};
+use crate::event::{ConnectionId, Event};
+use crate::stats::Stats;
+
+/// An endpoint of a transport protocol as a state machine of bytes and time.
+///
+/// **Contract.** Methods come in four kinds: inputs (`handle_*`), outputs (`poll_*`), commands (see [`Streams`]) and
+/// getters. Time never goes back. After any input or command, the host drains [`poll_transmit`](Transport::poll_transmit)
+/// (as far as the network takes it), then [`poll_event`](Transport::poll_event), then reads
+/// [`poll_timeout`](Transport::poll_timeout) and calls [`handle_timeout`](Transport::handle_timeout) once that instant has come; early or
+/// late calls are harmless. Equal inputs give equal outputs.
+pub trait Transport {
+    /// Datagrams arrived from one address in one receive call.
+    ///
+    /// `bytes` holds them back to back, each `stride` bytes long except perhaps the last (what the kernel's receive
+    /// offload gives); a single datagram has `stride >= bytes.len()`. The buffer is mutable so that layers that decrypt
+    /// can do so in place.
+    fn handle_datagrams(&mut self, now: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize);
+
+    /// Time has passed; due timers fire.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// The next datagrams to send, or `None` if nothing may leave now.
+    ///
+    /// The bytes are borrowed from the send buffer where possible and from `scratch` otherwise. What is returned counts
+    /// as sent: a host that could not hand it to the network keeps a copy or lets it be lost.
+    fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>>;
+
+    /// When [`handle_timeout`](Transport::handle_timeout) or [`poll_transmit`](Transport::poll_transmit) want to be called next.
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// What happened since the last call.
+    fn poll_event(&mut self) -> Option<Event>;
+}
+
+/// Byte streams over a transport: all that benchmarks, file sessions, simulator traffic and drivers need.
+pub trait Streams: Transport {
+    /// Begins to connect to `peer`; [`Event::Connected`] or [`Event::Closed`] follows.
+    ///
+    /// # Errors
+    /// The endpoint cannot have another connection, or the address is not one it can reach.
+    fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError>;
+
+    /// Takes `data` into the send buffer as far as there is room and returns how many bytes that was; zero means that
+    /// [`Event::Writable`] will follow.
+    ///
+    /// # Errors
+    /// The connection is over, or [`finish`](Streams::finish) was called.
+    fn write(&mut self, now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError>;
+
+    /// How many bytes [`write`](Streams::write) would take now.
+    fn writable(&self, id: ConnectionId) -> usize;
+
+    /// Moves received bytes into `out`.
+    ///
+    /// # Errors
+    /// The connection ended without the peer having closed it after all its data.
+    fn read(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError>;
+
+    /// How many bytes [`read`](Streams::read) would give now.
+    fn readable(&self, id: ConnectionId) -> usize;
+
+    /// No more data will be written: once everything is acknowledged the connection closes and [`Event::Finished`]
+    /// says so. Data that arrives until then can be read.
+    fn finish(&mut self, now: Instant, id: ConnectionId);
+
+    /// Ends the connection at once; unsent data is lost. Harmless on a connection that is over.
+    fn close(&mut self, now: Instant, id: ConnectionId);
+
+    /// Forgets a connection: closes it if it still lives, and frees its memory once the peer has been told.
+    fn release(&mut self, now: Instant, id: ConnectionId);
+
+    /// The address of the peer.
+    fn peer(&self, id: ConnectionId) -> Option<SocketAddr>;
+
+    /// A snapshot of counters and estimates; `None` for a connection that was released.
+    fn stats(&self, now: Instant, id: ConnectionId) -> Option<Stats>;
+}
+
+/// What [`Streams::read`] gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// This many bytes, never zero unless the output has no room.
+    Data(usize),
+    /// Nothing now; [`Event::Readable`] will follow.
+    Pending,
+    /// The peer closed after all its data: end of stream.
+    End,
+}
+
+/// Why a stream cannot be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// The id does not name a connection of this endpoint: it was released.
+    #[error("no such connection")]
+    NoSuchConnection,
+    /// The connection is still being set up.
+    #[error("not connected yet")]
+    NotConnected,
+    /// [`Streams::finish`] was called before.
+    #[error("the stream was finished by this side")]
+    Finished,
+    /// A byte-stream call on a connection in message mode, or the reverse.
+    #[error("stream calls need a stream connection, message calls a message connection")]
+    WrongMode,
+    /// The connection is over.
+    #[error(transparent)]
+    Lost(#[from] ConnectionLost),
+}
+
+/// Datagrams to send to one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit<'a> {
+    /// Where to.
+    pub to: SocketAddr,
+    /// Length of each datagram in `bytes`; the last may be shorter.
+    pub segment_size: usize,
+    /// The datagrams, back to back.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Transmit<'a> {
+    /// The datagrams one by one.
+    pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.bytes.chunks(self.segment_size.max(1))
+    }
+}
+
+/// Reusable memory for datagrams that cannot be borrowed from the send buffer.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// Room for one full train of datagrams, so that the hot path never grows it.
+    pub fn new() -> Self {
+        Self { bytes: Vec::with_capacity(usize::from(u16::MAX)) }
+    }
+
+    /// Emptied, for the transport to fill.
+    pub fn cleared(&mut self) -> &mut Vec<u8> {
+        self.bytes.clear();
+        &mut self.bytes
+    }
+
+    /// What the transport wrote.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The earliest of two optional deadlines.
+pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// How long until `deadline`; zero if it has passed.
+pub fn time_until(now: Instant, deadline: Instant) -> Duration {
+    deadline.saturating_since(now)
+}
