@@ -65,7 +65,8 @@ mod tests {
     fn an_eighth_more_period_is_a_ninth_less_rate() {
         let before = SendPeriod::from_micros(12.0);
         let after = before.scaled(1.125);
-        let ratio = after.packet_rate().unwrap().packets_per_second() / before.packet_rate().unwrap().packets_per_second();
+        let ratio =
+            after.packet_rate().unwrap().packets_per_second() / before.packet_rate().unwrap().packets_per_second();
         assert!((ratio - 8.0 / 9.0).abs() < 1e-12);
     }
 }
