@@ -241,6 +241,11 @@ fn a_packet_prints_as_one_line() {
     for (name, line) in [
         ("data-only", "data seq=1421314745 msg=1 only any-order bytes=14 ts=53705 us to=84088091"),
         ("ack-medium", "ack-medium number=9 seq=458144434 rtt=34.498ms var=53.527ms free=7817 ts=0 us to=96509695"),
+        (
+            "ack-full",
+            "ack-full number=6 seq=458143764 rtt=51.314ms var=66.966ms free=8166 arrival=500000/s capacity=1000/s \
+             ts=0 us to=96509695",
+        ),
         ("handmade-nak-mixed", "nak 670972739,670972754..=670972755,670972768,2147483646..=2 ts=0 us to=539428202"),
         ("drop-request", "drop msg=2 seq=956545836..=956545839 ts=0 us to=349338127"),
     ] {
