@@ -19,18 +19,18 @@ pub trait Element<P> {
     fn push(&mut self, now: Instant, packet: P);
 
     /// When [`pop`](Element::pop) is worth the next call; `None` if that takes another push. A packet may come out
-    /// then, or only move on inside.
+    /// then, or only move on inside. The answer changes with `push`, `pop` and `advance` alone.
     fn next_event(&self) -> Option<Instant>;
 
     /// The next packet that has left the element by `now`, in order of leaving.
     fn pop(&mut self, now: Instant) -> Option<P>;
 
     /// Lets time pass inside the element up to `now`, so that [`counters`](Element::counters) show that instant.
-    /// `push` and `pop` do so by themselves.
+    /// Needed only before reading them: `push` and `pop` go as far as they must by themselves.
     fn advance(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// What has happened up to the latest `now`.
+    /// What has happened up to the latest [`advance`](Element::advance).
     fn counters(&self) -> Counters;
 }
