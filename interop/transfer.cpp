@@ -134,10 +134,10 @@ void send_messages(Connection& connection, const Options& options, Half& half) {
         send_message(*connection.socket, message, options);
         half.bytes += message.size();
         ++half.messages;
+        half.digest = sum;
         half.mark(connection);
         connection.socket->sample();
     }
-    half.digest = sum;
 }
 
 void send_half(Connection& connection, const Options& options, Half& half) {
@@ -272,7 +272,7 @@ struct Ending {
 void await_acknowledgement(Connection& connection, const Options& options, Ending& ending) {
     const auto begin = Clock::now();
     UdtSocket& socket = *connection.socket;
-    while (socket.unacknowledged_packets() > 0) {
+    while (socket.unacknowledged_packets().value_or(0) > 0) {
         if (!socket.connected() || seconds_since(begin) >= options.linger_s) {
             break;
         }

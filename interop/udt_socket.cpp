@@ -152,10 +152,13 @@ int UdtSocket::mss() const {
     return value;
 }
 
-int UdtSocket::unacknowledged_packets() const {
+std::optional<int> UdtSocket::unacknowledged_packets() const {
     std::int32_t packets = 0;
     int length = sizeof packets;
-    return UDT::getsockopt(id_, 0, UDT_SNDDATA, &packets, &length) == UDT::ERROR ? 0 : packets;
+    if (UDT::getsockopt(id_, 0, UDT_SNDDATA, &packets, &length) == UDT::ERROR) {
+        return std::nullopt;
+    }
+    return packets;
 }
 
 void UdtSocket::sample() {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #if __has_include(<udt/udt.h>)
@@ -56,8 +57,8 @@ public:
     Address local_address() const;
     Address peer_address() const;
     int mss() const;
-    // Packets in the send buffer that the peer has not acknowledged. 0 when libudt has forgotten the socket.
-    int unacknowledged_packets() const;
+    // Packets in the send buffer that the peer has not acknowledged; nothing when libudt no longer tells.
+    std::optional<int> unacknowledged_packets() const;
 
     // Remembers libudt's figures: perfmon() has no answer any more once the peer has closed.
     void sample();
