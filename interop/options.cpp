@@ -15,7 +15,8 @@ const char* const USAGE_TEXT =
     "options: --bytes N --expect N --seed S --file F --sendfile --out F --recvfile --error-signal\n"
     "         --seconds S --unchecked --messages --message-size N --count N --ttl MS --in-order 0|1\n"
     "         --sockets N --ipv6 --mss N --fc N --sndbuf BYTES --rcvbuf BYTES --udp-sndbuf BYTES\n"
-    "         --udp-rcvbuf BYTES --linger S --maxbw BYTES_PER_S --close-delay MS --timeout S\n";
+    "         --udp-rcvbuf BYTES --linger S --maxbw BYTES_PER_S --start-delay MS --close-delay MS\n"
+    "         --timeout S\n";
 
 namespace {
 
@@ -86,6 +87,7 @@ std::map<std::string, std::function<void(Value)>> settings(Options& o) {
         {"--udp-rcvbuf", [&](Value v) { o.udp_rcvbuf = small_number(v); }},
         {"--linger", [&](Value v) { o.linger_s = small_number(v); }},
         {"--maxbw", [&](Value v) { o.maxbw = static_cast<std::int64_t>(unsigned_number(v)); }},
+        {"--start-delay", [&](Value v) { o.start_delay_ms = small_number(v); }},
         {"--close-delay", [&](Value v) { o.close_delay_ms = small_number(v); }},
         {"--timeout", [&](Value v) { o.timeout_s = positive_seconds(v); }},
     };

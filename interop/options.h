@@ -39,6 +39,7 @@ struct Options {
     std::optional<std::int64_t> maxbw;
     int linger_s = 180;
 
+    int start_delay_ms = 0;
     std::optional<int> close_delay_ms;
     double timeout_s = 60;
 

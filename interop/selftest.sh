@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs libudt against libudt through every action of the peer, so that a failing interoperability test
-# can be blamed on our side. Takes about 10 s. Exit status 77 when the peer cannot be built.
+# can be blamed on our side. Takes about 15 s. Exit status 77 when the peer cannot be built.
 # Usage: interop/selftest.sh [FOLDER], as for build.sh.
 set -eu
 
@@ -53,23 +53,23 @@ S=$work/server C=$work/client
 pair "recv" "send --bytes 20000000 --seed 5"
 verdict "the server receives a stream" equal "$S" received_digest "$C" sent_digest
 
-pair "send --bytes 20000000 --seed 5" "recv --expect 20000000"
+pair "send --bytes 20000000 --seed 5 --start-delay 50" "recv --expect 20000000"
 verdict "the server sends a stream" equal "$S" sent_digest "$C" received_digest
 
-pair "both --bytes 20000000 --seed 5" "both --bytes 20000000 --seed 6"
+pair "both --bytes 20000000 --seed 5 --start-delay 50" "both --bytes 20000000 --seed 6"
 verdict "both at once, client to server" equal "$S" received_digest "$C" sent_digest
 verdict "both at once, server to client" equal "$S" sent_digest "$C" received_digest
 
 pair "echo" "both --bytes 5000000"
 verdict "the server echoes" equal "$C" sent_digest "$C" received_digest
 
-pair "recv --messages" "send --messages --count 500 --message-size 5000 --in-order 1"
+pair "recv --messages" "send --messages --count 100 --message-size 5000 --in-order 1"
 verdict "ordered messages to the server" equal "$S" received_digest "$C" sent_digest
 
-pair "send --messages --count 500 --message-size 5000" "recv --messages --expect 500"
+pair "send --messages --count 100 --message-size 5000 --start-delay 50" "recv --messages --expect 100"
 verdict "unordered messages from the server" equal "$S" sent_digest "$C" received_digest
 
-pair "both --messages --count 200" "both --messages --count 300 --expect 200 --close-delay 1000"
+pair "both --messages --count 200 --start-delay 50" "both --messages --count 300 --expect 200 --close-delay 1000"
 verdict "messages both ways" equal "$S" sent_digest "$C" received_digest
 
 pair "recv --sockets 4" "send --sockets 4 --bytes 2000000"
@@ -95,9 +95,9 @@ pair "recv" "send --bytes 1"
 port=$(sed -n 's/^listening .*://p' "$S")
 one=127.0.0.1:$port two=127.0.0.1:$((port > 60000 ? port - 1 : port + 1))
 client_status=0 server_status=0
-"$peer" rendezvous --local "$one" --peer "$two" both --bytes 1000000 --seed 1 --timeout 20 >"$S" &
+"$peer" rendezvous --local "$one" --peer "$two" both --bytes 1000000 --seed 1 --start-delay 500 --timeout 20 >"$S" &
 server=$!
-"$peer" rendezvous --local "$two" --peer "$one" both --bytes 1000000 --seed 2 --timeout 20 >"$C" || client_status=$?
+"$peer" rendezvous --local "$two" --peer "$one" both --bytes 1000000 --seed 2 --start-delay 500 --timeout 20 >"$C" || client_status=$?
 wait "$server" || server_status=$?
 verdict "rendezvous" equal "$S" received_digest "$C" sent_digest
 

@@ -141,6 +141,7 @@ void send_messages(Connection& connection, const Options& options, Half& half) {
 }
 
 void send_half(Connection& connection, const Options& options, Half& half) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(options.start_delay_ms));
     if (options.messages) {
         send_messages(connection, options, half);
     } else if (options.use_sendfile) {

@@ -123,23 +123,16 @@ void UdtSocket::close() {
     }
 }
 
-Address UdtSocket::local_address() const {
-    Address address;
-    int length = sizeof address.storage;
-    if (UDT::getsockname(id_, reinterpret_cast<sockaddr*>(&address.storage), &length) == UDT::ERROR) {
-        throw_udt_error("getsockname");
-    }
-    address.length = length;
-    return address;
-}
+Address UdtSocket::local_address() const { return ask(UDT::getsockname, "getsockname"); }
+Address UdtSocket::peer_address() const { return ask(UDT::getpeername, "getpeername"); }
 
-Address UdtSocket::peer_address() const {
+Address UdtSocket::ask(int (*question)(UDTSOCKET, sockaddr*, int*), const char* name) const {
     Address address;
     int length = sizeof address.storage;
-    if (UDT::getpeername(id_, reinterpret_cast<sockaddr*>(&address.storage), &length) == UDT::ERROR) {
-        throw_udt_error("getpeername");
+    if (question(id_, reinterpret_cast<sockaddr*>(&address.storage), &length) == UDT::ERROR) {
+        throw_udt_error(name);
     }
-    address.length = length;
+    address.length = static_cast<socklen_t>(length);
     return address;
 }
 

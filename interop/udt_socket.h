@@ -65,6 +65,7 @@ public:
     void add_figures(Json& json) const;
 
 private:
+    Address ask(int (*question)(UDTSOCKET, sockaddr*, int*), const char* name) const;
     void set(UDT::SOCKOPT option, const char* name, const void* value, int length);
 
     UDTSOCKET id_;
