@@ -5,8 +5,9 @@
 //!
 //! Precision without burning a processor: arrivals carry the kernel's timestamp, so that it does not matter when the
 //! relay comes to read them; departures are computed exactly by the model, and only their release waits for the
-//! relay, which naps at least [`NAP`] while packets flow and then releases all that is due as trains. How late that
-//! was is measured, and a run in which the relay rather than the path was the limit is marked as invalid.
+//! relay, which naps at least [`NAP`] while packets flow and then releases all that is due as trains. Where it is
+//! allowed to (as root it is) it runs as a real-time thread. How late packets were is measured, and a run in which the
+//! relay rather than the path was the limit is marked as invalid.
 
 mod clients;
 mod datagram;

@@ -13,6 +13,7 @@ use super::direction::Direction;
 use super::lateness::Lateness;
 use super::report::{Flaw, RelayReport, flaws};
 use super::{Relay, clients};
+use crate::sys::RealTime;
 use crate::{Clock, Interest, Ready, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
 
 /// How long an idle relay sleeps at most, so that it notices that it should stop.
@@ -29,6 +30,9 @@ const LISTEN: Token = Token(u64::MAX - 1);
 
 /// Runs `relay` until `stop`.
 pub(super) fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
+    // An emulated link does not wait for a processor, so its emulator should not either: where the scheduler lets
+    // threads preempt each other only at its tick, an ordinary thread that wakes up waits for milliseconds.
+    let _real_time = RealTime::enter();
     let mut run = Run::new(relay)?;
     while !stop.load(Ordering::Relaxed) {
         run.round()?;
