@@ -20,3 +20,5 @@ pub use error::{ConnectError, ConnectionLost, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
+mod seq_set;
+mod timer;

@@ -1,0 +1,136 @@
+//! Acknowledgements in their three lengths.
+
+use core::time::Duration;
+
+use farhaul_units::{AckNo, SeqNo};
+
+use super::header::{HEADER_LEN, WORD_1};
+use crate::DecodeError;
+use crate::field::Word;
+
+const SEQ: Word = Word::new("acknowledged sequence number", 0);
+const RTT: Word = Word::new("round-trip time", 1);
+const RTT_VAR: Word = Word::new("round-trip time variance", 2);
+const FREE_BUFFER: Word = Word::new("free buffer", 3);
+const ARRIVAL_RATE: Word = Word::new("arrival rate", 4);
+const CAPACITY: Word = Word::new("link capacity", 5);
+
+const LIGHT_LEN: usize = 4;
+const MEDIUM_LEN: usize = 16;
+const FULL_LEN: usize = 24;
+
+/// What has arrived. Times have whole microseconds on the wire, up to 2^32 - 1 of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// After each 64 packets: opens the window, but neither releases buffers nor counts as delivery (body of 4 bytes).
+    Light {
+        /// The first packet not received.
+        seq: SeqNo,
+    },
+    /// When a full one went out less than 10 ms ago (body of 16 bytes).
+    Medium {
+        /// The number that an ACK2 will repeat.
+        number: AckNo,
+        /// The first packet not received.
+        seq: SeqNo,
+        /// The receiver's smoothed round-trip time.
+        rtt: Duration,
+        /// Its mean deviation.
+        rtt_var: Duration,
+        /// Room in the receive buffer, in packets.
+        free_buffer: u32,
+    },
+    /// Every 10 ms while data arrives (body of 24 bytes).
+    Full {
+        /// The number that an ACK2 will repeat.
+        number: AckNo,
+        /// The first packet not received.
+        seq: SeqNo,
+        /// The receiver's smoothed round-trip time.
+        rtt: Duration,
+        /// Its mean deviation.
+        rtt_var: Duration,
+        /// Room in the receive buffer, in packets.
+        free_buffer: u32,
+        /// Packets per second that arrive; 0 is "not known".
+        arrival_rate: u32,
+        /// Packets per second that the path could carry, from packet pairs; 0 is "not known".
+        capacity: u32,
+    },
+}
+
+impl Ack {
+    /// The first packet not received.
+    pub const fn seq(&self) -> SeqNo {
+        match *self {
+            Self::Light { seq } | Self::Medium { seq, .. } | Self::Full { seq, .. } => seq,
+        }
+    }
+
+    /// The number that an ACK2 must repeat; `None` for a light one, which is never confirmed.
+    pub const fn number(&self) -> Option<AckNo> {
+        match *self {
+            Self::Light { .. } => None,
+            Self::Medium { number, .. } | Self::Full { number, .. } => Some(number),
+        }
+    }
+
+    /// The length of the body tells which of the three it is.
+    pub(super) fn decode(head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
+        if let Ok(words) = <&[u8; LIGHT_LEN]>::try_from(body) {
+            return Ok(Self::Light { seq: SEQ.read_seq(words)? });
+        }
+        if let Ok(words) = <&[u8; MEDIUM_LEN]>::try_from(body) {
+            return Ok(Self::Medium {
+                number: WORD_1.read_ack_number(head)?,
+                seq: SEQ.read_seq(words)?,
+                rtt: read_micros(RTT, words),
+                rtt_var: read_micros(RTT_VAR, words),
+                free_buffer: FREE_BUFFER.read(words),
+            });
+        }
+        if let Ok(words) = <&[u8; FULL_LEN]>::try_from(body) {
+            return Ok(Self::Full {
+                number: WORD_1.read_ack_number(head)?,
+                seq: SEQ.read_seq(words)?,
+                rtt: read_micros(RTT, words),
+                rtt_var: read_micros(RTT_VAR, words),
+                free_buffer: FREE_BUFFER.read(words),
+                arrival_rate: ARRIVAL_RATE.read(words),
+                capacity: CAPACITY.read(words),
+            });
+        }
+        Err(DecodeError::BodyLength { packet: "ACK", length: body.len(), legal: "4, 16 or 24" })
+    }
+
+    pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
+        let mut words = [0; FULL_LEN];
+        SEQ.write(&mut words, self.seq().value());
+        let length = match *self {
+            Self::Light { .. } => LIGHT_LEN,
+            Self::Medium { rtt, rtt_var, free_buffer, .. } => {
+                RTT.write(&mut words, micros(rtt));
+                RTT_VAR.write(&mut words, micros(rtt_var));
+                FREE_BUFFER.write(&mut words, free_buffer);
+                MEDIUM_LEN
+            }
+            Self::Full { rtt, rtt_var, free_buffer, arrival_rate, capacity, .. } => {
+                RTT.write(&mut words, micros(rtt));
+                RTT_VAR.write(&mut words, micros(rtt_var));
+                FREE_BUFFER.write(&mut words, free_buffer);
+                ARRIVAL_RATE.write(&mut words, arrival_rate);
+                CAPACITY.write(&mut words, capacity);
+                FULL_LEN
+            }
+        };
+        out.extend_from_slice(&words[..length]);
+    }
+}
+
+fn read_micros<const N: usize>(field: Word, words: &[u8; N]) -> Duration {
+    Duration::from_micros(field.read(words).into())
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,154 @@
+//! Control packets: the type in the first word, and what the other words and the body mean for each type.
+
+use farhaul_units::AckNo;
+
+use super::ack::Ack;
+use super::drop_request::DropRequest;
+use super::handshake::Handshake;
+use super::header::{
+    CONTROL_BIT, DESTINATION, HEADER_LEN, SocketId, TIMESTAMP, Timestamp, WORD_0, WORD_1, is_control, read_destination,
+    split,
+};
+use super::loss_list::LossList;
+use crate::DecodeError;
+
+/// The types as they stand in bits 16 to 30 of the first word.
+mod kind {
+    pub(super) const HANDSHAKE: u16 = 0;
+    pub(super) const KEEP_ALIVE: u16 = 1;
+    pub(super) const ACK: u16 = 2;
+    pub(super) const NAK: u16 = 3;
+    pub(super) const CONGESTION_WARNING: u16 = 4;
+    pub(super) const SHUTDOWN: u16 = 5;
+    pub(super) const ACK2: u16 = 6;
+    pub(super) const DROP_REQUEST: u16 = 7;
+    pub(super) const ERROR_SIGNAL: u16 = 8;
+    pub(super) const CUSTOM: u16 = 0x7FFF;
+}
+
+/// What libudt sends where a body would be empty, because its send call wants two buffers.
+const PAD: [u8; 4] = [0; 4];
+
+/// What a control packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control<'a> {
+    /// Opens a connection (type 0).
+    Handshake(Handshake),
+    /// "I am still here" (type 1).
+    KeepAlive,
+    /// What has arrived (type 2).
+    Ack(Ack),
+    /// What has not (type 3).
+    Nak(LossList<'a>),
+    /// "Slow down" (type 4); libudt 4.11 obeys it but never sends it.
+    CongestionWarning,
+    /// The connection is over, in both directions (type 5).
+    Shutdown,
+    /// An acknowledgement has arrived (type 6).
+    Ack2(AckNo),
+    /// A message will not be sent any more (type 7).
+    DropRequest(DropRequest),
+    /// Something failed at the peer (type 8); the only code in use is 4000, a file that could not be written.
+    ErrorSignal(u32),
+    /// A user's own packet (type 0x7FFF).
+    Custom {
+        /// The user's type.
+        kind: u16,
+        /// The body as it stands on the wire; libudt swaps its 32-bit words to big-endian.
+        body: &'a [u8],
+    },
+    /// A type that UDT4 does not define: ignored, but a sign of life.
+    Unknown {
+        /// The type, 15 bits.
+        kind: u16,
+    },
+}
+
+impl<'a> Control<'a> {
+    /// Reads a control packet: when it was sent, which socket it is meant for, and what it says.
+    ///
+    /// # Errors
+    /// The datagram is too short, or a data packet, or its body has a length or contents that its type never has.
+    pub fn decode(datagram: &'a [u8]) -> Result<(Timestamp, SocketId, Self), DecodeError> {
+        let (head, body) = split(datagram)?;
+        if !is_control(datagram) {
+            return Err(DecodeError::NotControl);
+        }
+        let [high, low, user_high, user_low, ..] = *head;
+        let kind = u16::from_be_bytes([high & 0x7F, low]);
+        let user_kind = u16::from_be_bytes([user_high, user_low]);
+        let control = match kind {
+            kind::HANDSHAKE => Self::Handshake(Handshake::decode_body(body)?),
+            kind::KEEP_ALIVE => empty(Self::KeepAlive, "keep-alive", body)?,
+            kind::ACK => Self::Ack(Ack::decode(head, body)?),
+            kind::NAK => Self::Nak(LossList::from_body(body)?),
+            kind::CONGESTION_WARNING => empty(Self::CongestionWarning, "congestion warning", body)?,
+            kind::SHUTDOWN => empty(Self::Shutdown, "shutdown", body)?,
+            kind::ACK2 => empty(Self::Ack2(WORD_1.read_ack_number(head)?), "ACK2", body)?,
+            kind::DROP_REQUEST => Self::DropRequest(DropRequest::decode(head, body)?),
+            kind::ERROR_SIGNAL => empty(Self::ErrorSignal(WORD_1.read(head)), "error signal", body)?,
+            kind::CUSTOM => Self::Custom { kind: user_kind, body },
+            kind => Self::Unknown { kind },
+        };
+        Ok((Timestamp::new(TIMESTAMP.read(head)), read_destination(head)?, control))
+    }
+
+    /// Appends the packet to `out` as one datagram; where there is nothing to say, with libudt's four pad bytes.
+    pub fn encode(&self, timestamp: Timestamp, destination: SocketId, out: &mut Vec<u8>) {
+        let mut head = [0; HEADER_LEN];
+        let user_kind = if let Self::Custom { kind, .. } = *self { kind } else { 0 };
+        WORD_0.write(&mut head, CONTROL_BIT | u32::from(self.kind()) << 16 | u32::from(user_kind));
+        WORD_1.write(&mut head, self.additional_information());
+        TIMESTAMP.write(&mut head, timestamp.value());
+        DESTINATION.write(&mut head, destination.value());
+        out.extend_from_slice(&head);
+        match self {
+            Self::Handshake(handshake) => handshake.encode_body(out),
+            Self::Ack(ack) => ack.encode_body(out),
+            Self::Nak(losses) => out.extend_from_slice(losses.as_body()),
+            Self::DropRequest(request) => request.encode_body(out),
+            Self::Custom { body, .. } => out.extend_from_slice(body),
+            Self::KeepAlive
+            | Self::CongestionWarning
+            | Self::Shutdown
+            | Self::Ack2(_)
+            | Self::ErrorSignal(_)
+            | Self::Unknown { .. } => out.extend_from_slice(&PAD),
+        }
+    }
+
+    /// The type for bits 16 to 30 of the first word.
+    const fn kind(&self) -> u16 {
+        match self {
+            Self::Handshake(_) => kind::HANDSHAKE,
+            Self::KeepAlive => kind::KEEP_ALIVE,
+            Self::Ack(_) => kind::ACK,
+            Self::Nak(_) => kind::NAK,
+            Self::CongestionWarning => kind::CONGESTION_WARNING,
+            Self::Shutdown => kind::SHUTDOWN,
+            Self::Ack2(_) => kind::ACK2,
+            Self::DropRequest(_) => kind::DROP_REQUEST,
+            Self::ErrorSignal(_) => kind::ERROR_SIGNAL,
+            Self::Custom { .. } => kind::CUSTOM,
+            Self::Unknown { kind } => *kind & 0x7FFF,
+        }
+    }
+
+    /// The second header word: numbers that libudt keeps out of the body.
+    const fn additional_information(&self) -> u32 {
+        match self {
+            Self::Ack(Ack::Medium { number, .. } | Ack::Full { number, .. }) | Self::Ack2(number) => number.value(),
+            Self::DropRequest(request) => request.message.value(),
+            Self::ErrorSignal(code) => *code,
+            _ => 0,
+        }
+    }
+}
+
+/// `control`, if `body` is as empty as it should be: nothing, or the pad, whatever stands in it.
+fn empty<'a>(control: Control<'a>, packet: &'static str, body: &[u8]) -> Result<Control<'a>, DecodeError> {
+    match body.len() {
+        0 | 4 => Ok(control),
+        length => Err(DecodeError::BodyLength { packet, length, legal: "0 or 4" }),
+    }
+}

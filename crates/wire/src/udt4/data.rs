@@ -1,0 +1,177 @@
+//! Data packets: the sequence number, the message field, and the header around a payload. The hot path.
+
+use farhaul_units::{MsgNo, SeqNo};
+
+use super::header::{
+    CONTROL_BIT, DESTINATION, HEADER_LEN, SocketId, TIMESTAMP, Timestamp, WORD_0, WORD_1, read_destination, split,
+};
+use crate::DecodeError;
+
+const POSITION_SHIFT: u32 = 30;
+const IN_ORDER_BIT: u32 = 1 << 29;
+
+/// Where a packet stands in its message. The values are the two bits of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Position {
+    /// Neither first nor last.
+    Middle = 0,
+    /// The last of several.
+    Last = 1,
+    /// The first of several.
+    First = 2,
+    /// The whole message.
+    Only = 3,
+}
+
+impl Position {
+    /// The position of packet number `index` (from 0) of a message of `count` packets.
+    pub const fn of(index: usize, count: usize) -> Self {
+        match (index == 0, index + 1 >= count) {
+            (true, true) => Self::Only,
+            (true, false) => Self::First,
+            (false, true) => Self::Last,
+            (false, false) => Self::Middle,
+        }
+    }
+
+    /// Whether a message begins here.
+    pub const fn is_first(self) -> bool {
+        matches!(self, Self::First | Self::Only)
+    }
+
+    /// Whether a message ends here.
+    pub const fn is_last(self) -> bool {
+        matches!(self, Self::Last | Self::Only)
+    }
+}
+
+/// Word 1 of a data packet: which message the payload belongs to. Streams number each chunk of `send` the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MessageField {
+    /// Where in the message the packet stands.
+    pub position: Position,
+    /// Whether the message must wait for those before it.
+    pub in_order: bool,
+    /// The message.
+    pub message: MsgNo,
+}
+
+impl MessageField {
+    /// Reads word 1; each of its 2^32 values means something.
+    #[inline]
+    pub const fn from_word(word: u32) -> Self {
+        let position = match word >> POSITION_SHIFT {
+            0 => Position::Middle,
+            1 => Position::Last,
+            2 => Position::First,
+            _ => Position::Only,
+        };
+        Self { position, in_order: word & IN_ORDER_BIT != 0, message: MsgNo::new(word) }
+    }
+
+    /// The word for the wire.
+    #[inline]
+    pub const fn to_word(self) -> u32 {
+        let order = if self.in_order { IN_ORDER_BIT } else { 0 };
+        (self.position as u32) << POSITION_SHIFT | order | self.message.value()
+    }
+}
+
+/// The 16 bytes before the payload of a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHeader {
+    /// The packet's number; one more for each new packet.
+    pub seq: SeqNo,
+    /// The message that the payload is part of.
+    pub field: MessageField,
+    /// When the packet was sent, or sent again.
+    pub timestamp: Timestamp,
+    /// The socket that it is meant for.
+    pub destination: SocketId,
+}
+
+impl DataHeader {
+    /// Reads a data packet into its header and payload.
+    ///
+    /// # Errors
+    /// The datagram is shorter than a header, is a control packet, or names a destination that no socket can have.
+    #[inline]
+    pub fn decode(datagram: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        let (head, payload) = split(datagram)?;
+        let word = WORD_0.read(head);
+        if word & CONTROL_BIT != 0 {
+            return Err(DecodeError::NotData);
+        }
+        let header = Self {
+            seq: SeqNo::new(word),
+            field: MessageField::from_word(WORD_1.read(head)),
+            timestamp: Timestamp::new(TIMESTAMP.read(head)),
+            destination: read_destination(head)?,
+        };
+        Ok((header, payload))
+    }
+
+    /// Writes the header in front of a payload.
+    #[inline]
+    pub fn encode(&self, out: &mut [u8; HEADER_LEN]) {
+        WORD_0.write(out, self.seq.value());
+        WORD_1.write(out, self.field.to_word());
+        TIMESTAMP.write(out, self.timestamp.value());
+        DESTINATION.write(out, self.destination.value());
+    }
+
+    /// Stamps a packet that is encoded already, so that one can be built early and stamped as it leaves.
+    /// Anything shorter than a header is left alone.
+    #[inline]
+    pub fn set_timestamp(packet: &mut [u8], timestamp: Timestamp) {
+        if let Some(head) = packet.first_chunk_mut::<HEADER_LEN>() {
+            TIMESTAMP.write(head, timestamp.value());
+        }
+    }
+
+    /// The stamp of an encoded packet; zero for anything shorter than a header.
+    #[inline]
+    pub fn timestamp_of(packet: &[u8]) -> Timestamp {
+        packet.first_chunk::<HEADER_LEN>().map_or(Timestamp::ZERO, |head| Timestamp::new(TIMESTAMP.read(head)))
+    }
+
+    /// Addresses an encoded packet to `destination`. Anything shorter than a header is left alone.
+    #[inline]
+    pub fn set_destination(packet: &mut [u8], destination: SocketId) {
+        if let Some(head) = packet.first_chunk_mut::<HEADER_LEN>() {
+            DESTINATION.write(head, destination.value());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_position_follows_from_index_and_count() {
+        let of_three: Vec<Position> = (0..3).map(|index| Position::of(index, 3)).collect();
+        assert_eq!(of_three, [Position::First, Position::Middle, Position::Last]);
+        assert_eq!(Position::of(0, 1), Position::Only);
+    }
+
+    #[test]
+    fn stamp_and_destination_change_in_place() {
+        let mut packet = [0; 20];
+        DataHeader::set_timestamp(&mut packet, Timestamp::new(0x0102_0304));
+        DataHeader::set_destination(&mut packet, SocketId::new(5));
+        assert_eq!(packet[8..16], [1, 2, 3, 4, 0, 0, 0, 5]);
+        assert_eq!(DataHeader::timestamp_of(&packet), Timestamp::new(0x0102_0304));
+    }
+
+    #[test]
+    fn something_too_short_is_neither_stamped_nor_read() {
+        let mut stub = [0; 15];
+        DataHeader::set_timestamp(&mut stub, Timestamp::new(1));
+        DataHeader::set_destination(&mut stub, SocketId::new(1));
+        assert_eq!(stub, [0; 15]);
+        assert_eq!(DataHeader::timestamp_of(&stub), Timestamp::ZERO);
+        assert_eq!(DataHeader::decode(&stub), Err(DecodeError::TooShort { length: 15 }));
+    }
+}

@@ -1,0 +1,212 @@
+//! The handshake body: twelve words that open a connection.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use farhaul_units::SeqNo;
+
+use super::header::SocketId;
+use crate::DecodeError;
+use crate::field::Word;
+
+const VERSION: Word = Word::new("handshake version", 0);
+const SOCKET_TYPE: Word = Word::new("socket type", 1);
+const ISN: Word = Word::new("initial sequence number", 2);
+const MSS: Word = Word::new("maximum segment size", 3);
+const FLOW_WINDOW: Word = Word::new("flow window", 4);
+const REQUEST: Word = Word::new("request type", 5);
+const SOCKET_ID: Word = Word::new("handshake socket id", 6);
+const COOKIE: Word = Word::new("cookie", 7);
+/// Where the 16 bytes of the peer's address begin.
+const PEER_IP: usize = 32;
+
+/// Whether a connection carries a stream of bytes or messages.
+///
+/// libudt counts from 1; the Internet draft, which counts from 0, is wrong here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SocketType {
+    /// A stream of bytes (1).
+    Stream,
+    /// Messages (2).
+    Dgram,
+    /// Anything else, as it came.
+    Other(u32),
+}
+
+impl SocketType {
+    const fn from_word(word: u32) -> Self {
+        match word {
+            1 => Self::Stream,
+            2 => Self::Dgram,
+            other => Self::Other(other),
+        }
+    }
+
+    const fn to_word(self) -> u32 {
+        match self {
+            Self::Stream => 1,
+            Self::Dgram => 2,
+            Self::Other(other) => other,
+        }
+    }
+}
+
+/// What a handshake asks for, or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Request {
+    /// A client's first word and the cookie that answers it (1).
+    Induction,
+    /// A client's second word, with the cookie, and the answer that connects (-1).
+    Conclusion,
+    /// The first word of either side of a rendezvous (0).
+    Rendezvous,
+    /// A connected rendezvous side to a peer that still asks (-2).
+    RendezvousFinal,
+    /// The listener will not have it: wrong version or type, or no room (1002).
+    Refused,
+    /// Anything else, as it came.
+    Other(i32),
+}
+
+impl Request {
+    const fn from_word(word: u32) -> Self {
+        match word.cast_signed() {
+            1 => Self::Induction,
+            -1 => Self::Conclusion,
+            0 => Self::Rendezvous,
+            -2 => Self::RendezvousFinal,
+            1002 => Self::Refused,
+            other => Self::Other(other),
+        }
+    }
+
+    const fn to_word(self) -> u32 {
+        let signed: i32 = match self {
+            Self::Induction => 1,
+            Self::Conclusion => -1,
+            Self::Rendezvous => 0,
+            Self::RendezvousFinal => -2,
+            Self::Refused => 1002,
+            Self::Other(other) => other,
+        };
+        signed.cast_unsigned()
+    }
+}
+
+/// The body of a handshake. Every field is a claim of the peer: whoever uses one clamps it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// Version of the protocol; [`Handshake::VERSION`], or zero in libudt's answers on an open connection.
+    pub version: u32,
+    /// Stream or messages; zero in libudt's answers on an open connection.
+    pub socket_type: SocketType,
+    /// The number that the first data packet will have.
+    pub isn: SeqNo,
+    /// The largest packet in bytes, counting 28 for IP and UDP, 16 for the header, and the payload.
+    pub mss: u32,
+    /// The most packets that the sender of this handshake will hold unacknowledged.
+    pub flow_window: u32,
+    /// The step of the dialogue.
+    pub request: Request,
+    /// The socket that sent this packet (in a first answer: that of the client, echoed).
+    pub socket_id: SocketId,
+    /// Zero in the first request; then what the listener made of the client's address.
+    pub cookie: u32,
+    /// The address of this packet's receiver, as its sender sees it. For information only.
+    ///
+    /// The wire does not tell the families apart: an address whose last 96 bits are zero reads as IPv4, so `::` comes
+    /// back as `0.0.0.0`. The bytes are the same.
+    pub peer_ip: IpAddr,
+}
+
+impl Handshake {
+    /// The version that this crate speaks.
+    pub const VERSION: u32 = 4;
+    /// Bytes of the body.
+    pub const LEN: usize = 48;
+
+    /// Reads the body of a handshake.
+    ///
+    /// # Errors
+    /// A body that has not exactly 48 bytes; an initial sequence number or socket id with the top bit set.
+    pub fn decode_body(body: &[u8]) -> Result<Self, DecodeError> {
+        let words: &[u8; Self::LEN] = body.try_into().map_err(|_| DecodeError::BodyLength {
+            packet: "handshake",
+            length: body.len(),
+            legal: "48",
+        })?;
+        Ok(Self {
+            version: VERSION.read(words),
+            socket_type: SocketType::from_word(SOCKET_TYPE.read(words)),
+            isn: ISN.read_seq(words)?,
+            mss: MSS.read(words),
+            flow_window: FLOW_WINDOW.read(words),
+            request: Request::from_word(REQUEST.read(words)),
+            socket_id: SOCKET_ID.read_31(words).map(SocketId::new)?,
+            cookie: COOKIE.read(words),
+            peer_ip: read_ip(words),
+        })
+    }
+
+    /// Appends the body to `out`.
+    pub fn encode_body(&self, out: &mut Vec<u8>) {
+        let mut words = [0; Self::LEN];
+        VERSION.write(&mut words, self.version);
+        SOCKET_TYPE.write(&mut words, self.socket_type.to_word());
+        ISN.write(&mut words, self.isn.value());
+        MSS.write(&mut words, self.mss);
+        FLOW_WINDOW.write(&mut words, self.flow_window);
+        REQUEST.write(&mut words, self.request.to_word());
+        SOCKET_ID.write(&mut words, self.socket_id.value());
+        COOKIE.write(&mut words, self.cookie);
+        write_ip(&mut words, self.peer_ip);
+        out.extend_from_slice(&words);
+    }
+}
+
+/// libudt swaps each word of the address as if it were a number: the four bytes of each stand reversed.
+fn reverse_each_word(mut octets: [u8; 16]) -> [u8; 16] {
+    octets.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+    octets
+}
+
+fn read_ip(words: &[u8; Handshake::LEN]) -> IpAddr {
+    let mut octets = [0; 16];
+    octets.copy_from_slice(&words[PEER_IP..]);
+    match reverse_each_word(octets) {
+        [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] => Ipv4Addr::new(a, b, c, d).into(),
+        octets => Ipv6Addr::from(octets).into(),
+    }
+}
+
+fn write_ip(words: &mut [u8; Handshake::LEN], ip: IpAddr) {
+    let mut octets = [0; 16];
+    match ip {
+        IpAddr::V4(ip) => octets[..4].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => octets = ip.octets(),
+    }
+    words[PEER_IP..].copy_from_slice(&reverse_each_word(octets));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes_of(ip: &str) -> [u8; 16] {
+        let mut words = [0; Handshake::LEN];
+        write_ip(&mut words, ip.parse().unwrap());
+        assert_eq!(read_ip(&words).to_string(), ip);
+        words[PEER_IP..].try_into().unwrap()
+    }
+
+    #[test]
+    fn each_word_of_an_address_stands_reversed() {
+        assert_eq!(bytes_of("127.0.0.1"), [1, 0, 0, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes_of("::1"), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(bytes_of("2001:db8::2")[..4], [0xB8, 0x0D, 0x01, 0x20]);
+    }
+
+    #[test]
+    fn the_unspecified_address_reads_as_ipv4() {
+        assert_eq!(read_ip(&[0; Handshake::LEN]), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    }
+}

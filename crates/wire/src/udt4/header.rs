@@ -1,0 +1,105 @@
+//! What all packets share: the four header words, socket ids, time stamps, and two cheap looks for a demultiplexer.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::DecodeError;
+use crate::field::Word;
+
+/// Bytes before the body of every packet.
+pub const HEADER_LEN: usize = 16;
+
+/// The bit of the first word that tells control from data.
+pub(crate) const CONTROL_BIT: u32 = 1 << 31;
+
+/// Sequence number of a data packet; type of a control packet.
+pub(crate) const WORD_0: Word = Word::new("sequence number", 0);
+/// Message field of a data packet; additional information of a control packet.
+pub(crate) const WORD_1: Word = Word::new("additional information", 1);
+/// When the packet was sent.
+pub(crate) const TIMESTAMP: Word = Word::new("time stamp", 2);
+/// The socket that the packet is meant for.
+pub(crate) const DESTINATION: Word = Word::new("destination socket id", 3);
+
+/// The number of a socket behind a UDP port, 1..=2^31 - 1; zero stands for "whoever listens there".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SocketId(u32);
+
+impl SocketId {
+    /// No socket: the destination of a handshake to a listener, or to a rendezvous peer not yet known.
+    pub const NONE: Self = Self(0);
+
+    /// The low 31 bits of `value`; libudt drops packets to an id with the top bit set.
+    pub const fn new(value: u32) -> Self {
+        Self(value & !CONTROL_BIT)
+    }
+
+    /// The id as it stands on the wire.
+    pub const fn value(self) -> u32 {
+        self.0
+    }
+
+    /// Whether this is [`SocketId::NONE`].
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Display for SocketId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Microseconds since the sending socket was opened; wraps every 71.6 minutes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Timestamp(u32);
+
+impl Timestamp {
+    /// The moment of opening, and what libudt writes in all its control packets.
+    pub const ZERO: Self = Self(0);
+
+    /// `micros` microseconds after the opening.
+    pub const fn new(micros: u32) -> Self {
+        Self(micros)
+    }
+
+    /// The time stamp `elapsed` after the opening, wrapped to 32 bits.
+    pub const fn from_elapsed(elapsed: Duration) -> Self {
+        Self((elapsed.as_micros() & 0xFFFF_FFFF) as u32)
+    }
+
+    /// Microseconds since the opening, modulo 2^32.
+    pub const fn value(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} us", self.0)
+    }
+}
+
+/// Whether `datagram` claims to be a control packet. Says nothing about its validity; an empty one is not.
+#[inline]
+pub fn is_control(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|byte| byte >> 7 == 1)
+}
+
+/// The socket that `datagram` is meant for; `None` if it is too short, or names an id that no socket can have.
+#[inline]
+pub fn destination(datagram: &[u8]) -> Option<SocketId> {
+    read_destination(datagram.first_chunk()?).ok()
+}
+
+/// The first 16 bytes and the rest.
+#[inline]
+pub(crate) fn split(datagram: &[u8]) -> Result<(&[u8; HEADER_LEN], &[u8]), DecodeError> {
+    datagram.split_first_chunk().ok_or(DecodeError::TooShort { length: datagram.len() })
+}
+
+#[inline]
+pub(crate) fn read_destination(head: &[u8; HEADER_LEN]) -> Result<SocketId, DecodeError> {
+    DESTINATION.read_31(head).map(SocketId)
+}

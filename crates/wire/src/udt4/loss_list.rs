@@ -1,0 +1,100 @@
+//! The compressed list of lost packets in a NAK.
+//!
+//! A word with the top bit clear is one lost packet; a word with the top bit set begins a range, which the next word
+//! ends. Both ends are inclusive (in the 2004 paper the end was not).
+
+use farhaul_units::{SeqNo, SeqRange};
+
+use crate::DecodeError;
+
+const WORD_LEN: usize = 4;
+const RANGE_BIT: u32 = 1 << 31;
+
+/// The body of a NAK, seen to be well formed as a whole before anybody acts on any part of it.
+///
+/// Ranges may still overlap, repeat, or lie outside anything that was sent: clip them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossList<'a> {
+    words: &'a [[u8; WORD_LEN]],
+}
+
+impl<'a> LossList<'a> {
+    /// Checks the body of a NAK.
+    ///
+    /// # Errors
+    /// An empty body, a length that is not a multiple of 4, a range without an end, a range whose end has the top bit
+    /// set, or one that runs backwards.
+    pub fn from_body(body: &'a [u8]) -> Result<Self, DecodeError> {
+        let (words, rest) = body.as_chunks();
+        if words.is_empty() || !rest.is_empty() {
+            let legal = "a multiple of 4, and not 0";
+            return Err(DecodeError::BodyLength { packet: "NAK", length: body.len(), legal });
+        }
+        let mut at = 0;
+        while at < words.len() {
+            at += check_entry(words, at)?;
+        }
+        Ok(Self { words })
+    }
+
+    /// The losses in the order in which the peer lists them.
+    pub fn iter(&self) -> impl Iterator<Item = SeqRange> + use<'a> {
+        let mut words = self.words.iter().map(|word| u32::from_be_bytes(*word));
+        core::iter::from_fn(move || {
+            let word = words.next()?;
+            let first = SeqNo::new(word);
+            let last = if word & RANGE_BIT == 0 { first } else { SeqNo::new(words.next()?) };
+            Some(SeqRange::new(first, last))
+        })
+    }
+
+    /// The bytes as they stand on the wire.
+    pub fn as_body(&self) -> &'a [u8] {
+        self.words.as_flattened()
+    }
+}
+
+/// Appends `ranges` to `out` as the body of a NAK, in at most `max_words` words, and returns how many of them were
+/// taken: the rest must wait for the next NAK.
+///
+/// One packet takes one word, more take two. Reversed ranges count as taken and leave nothing behind; if nothing at all
+/// was written there is no NAK to send. A packet holds (MSS - 44) / 4 words.
+pub fn encode_losses(ranges: impl Iterator<Item = SeqRange>, max_words: usize, out: &mut Vec<u8>) -> usize {
+    let mut room = max_words;
+    let mut taken = 0;
+    for range in ranges {
+        let (first, last) = (range.first.value(), range.last.value());
+        let cost = range.len().min(2) as usize;
+        if cost > room {
+            break;
+        }
+        match cost {
+            0 => {}
+            1 => out.extend_from_slice(&first.to_be_bytes()),
+            _ => {
+                out.extend_from_slice(&(first | RANGE_BIT).to_be_bytes());
+                out.extend_from_slice(&last.to_be_bytes());
+            }
+        }
+        room -= cost;
+        taken += 1;
+    }
+    taken
+}
+
+/// The number of words of the well-formed entry that begins at `at`.
+fn check_entry(words: &[[u8; WORD_LEN]], at: usize) -> Result<usize, DecodeError> {
+    let word = u32::from_be_bytes(words[at]);
+    if word & RANGE_BIT == 0 {
+        return Ok(1);
+    }
+    let end = u32::from_be_bytes(*words.get(at + 1).ok_or(DecodeError::OpenRange { word: at })?);
+    if end & RANGE_BIT != 0 {
+        return Err(DecodeError::RangeEndMarked { word: at + 1 });
+    }
+    let (first, last) = (SeqNo::new(word), SeqNo::new(end));
+    if SeqRange::new(first, last).is_empty() {
+        return Err(DecodeError::ReversedRange { packet: "NAK", first, last });
+    }
+    Ok(2)
+}
