@@ -1,0 +1,3 @@
+//! Drawings of networks: which hosts there are and which links lie between them.
+
+pub mod path;
