@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use farhaul_proto::{Batch, Event, Streams, Transmit, earliest};
+use farhaul_proto::{Batch, ConnectionId, Event, Streams, Transmit, earliest};
 use farhaul_units::Instant;
 
 /// What uses a transport. It gives commands while it handles events and deadlines, never otherwise.
@@ -16,6 +16,11 @@ pub trait Application<T: Streams> {
 
     /// The transport has something to tell.
     fn handle_event(&mut self, now: Instant, transport: &mut T, event: Event);
+
+    /// Appends the connections whose counters are to be recorded; none unless it says so.
+    fn list_connections(&self, out: &mut Vec<ConnectionId>) {
+        let _ = out;
+    }
 }
 
 /// A transport and its application behind one address.

@@ -28,22 +28,23 @@ pub struct Sample {
     pub links: Vec<Counters>,
 }
 
-/// The samples of a run, one every `period`, the first at instant zero.
+/// The samples of a run, one every period.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    pub(crate) period: Duration,
-    pub(crate) next: Instant,
-    pub(crate) rows: Vec<Sample>,
+    period: Duration,
+    rows: Vec<Sample>,
 }
 
 impl Samples {
     pub(crate) fn every(period: Duration) -> Self {
-        Self { period, next: Instant::ZERO, rows: Vec::new() }
+        Self { period, rows: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, sample: Sample) {
-        self.next = sample.at + self.period;
+    /// Keeps a sample and says when the next one is due.
+    pub(crate) fn add(&mut self, sample: Sample) -> Instant {
+        let next = sample.at + self.period;
         self.rows.push(sample);
+        next
     }
 
     /// The samples in order.

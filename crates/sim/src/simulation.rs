@@ -62,6 +62,27 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
         &self.hosts[host].application
     }
 
+    /// Runs until `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        while self.step(end) {}
+    }
+
+    /// Runs for `time`.
+    pub fn run_for(&mut self, time: Duration) {
+        self.run_until(self.now() + time);
+    }
+
+    /// Runs until `condition` holds, which is looked at every millisecond, or `end` is reached; returns whether it held.
+    pub fn run_until_true(&mut self, end: Instant, condition: impl Fn(&Self) -> bool) -> bool {
+        while !condition(self) {
+            if self.now() >= end {
+                return false;
+            }
+            self.run_until((self.now() + CHECK_PERIOD).min(end));
+        }
+        true
+    }
+
     /// Gives commands to a host, after which its transport is drained as after any command.
     pub fn command<R>(&mut self, host: NodeId, give: impl FnOnce(Instant, &mut T, &mut A) -> R) -> R {
         let now = self.now();
@@ -135,6 +156,8 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
             self.wake(source);
         } else if source < self.sampler() {
             self.empty(source - self.hosts.len());
+        } else {
+            self.sample();
         }
         true
     }
@@ -180,6 +203,22 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
         }
     }
 
+    fn sample(&mut self) {
+        let now = self.now();
+        let links = (0..self.network.links()).map(|link| self.network.link_counters(now, link)).collect();
+        self.reschedule_links();
+        let mut flows = Vec::new();
+        let mut ids = Vec::new();
+        for (host, Host { transport, application, .. }) in self.hosts.iter().enumerate() {
+            application.list_connections(&mut ids);
+            let snapshots = ids.drain(..).map(|id| (id, transport.stats(now, id)));
+            flows.extend(snapshots.filter_map(|(id, stats)| Some(FlowSample { host, id, stats: stats? })));
+        }
+        let sampler = self.sampler();
+        let next = self.samples.as_mut().map(|samples| samples.add(Sample { at: now, flows, links }));
+        self.scheduler.set(sampler, next);
+    }
+
     /// Fails the run when time stands still: a transport that asks again and again for the same instant would
     /// otherwise hang it.
     fn notice_standstill(&mut self, source: usize) {
@@ -191,29 +230,6 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
 }
 
 impl<T: Streams> Simulation<T> {
-    /// Runs until `end`.
-    pub fn run_until(&mut self, end: Instant) {
-        while self.step(end) {
-            self.sample_if_due();
-        }
-    }
-
-    /// Runs for `time`.
-    pub fn run_for(&mut self, time: Duration) {
-        self.run_until(self.now() + time);
-    }
-
-    /// Runs until `condition` holds, which is looked at every millisecond, or `end` is reached; returns whether it held.
-    pub fn run_until_true(&mut self, end: Instant, condition: impl Fn(&Self) -> bool) -> bool {
-        while !condition(self) {
-            if self.now() >= end {
-                return false;
-            }
-            self.run_until((self.now() + CHECK_PERIOD).min(end));
-        }
-        true
-    }
-
     /// Runs until every host that has connections is done with them, or for `limit`; returns whether all are done.
     pub fn run_until_done(&mut self, limit: Duration) -> bool {
         self.run_until_true(self.now() + limit, |run| run.hosts.iter().all(|host| host.application.is_done()))
@@ -222,25 +238,6 @@ impl<T: Streams> Simulation<T> {
     /// A host's connections, in order of their beginning.
     pub fn flows(&self, host: NodeId) -> &[Flow] {
         self.hosts[host].application.flows()
-    }
-
-    fn sample_if_due(&mut self) {
-        let now = self.now();
-        if self.samples.as_ref().is_none_or(|samples| samples.next > now) {
-            return;
-        }
-        let links = (0..self.network.links()).map(|link| self.network.link_counters(now, link)).collect();
-        self.reschedule_links();
-        let mut flows = Vec::new();
-        for (host, Host { transport, application, .. }) in self.hosts.iter().enumerate() {
-            let ids = application.flows().iter().map(Flow::id);
-            flows.extend(ids.filter_map(|id| Some(FlowSample { host, id, stats: transport.stats(now, id)? })));
-        }
-        let sampler = self.sampler();
-        if let Some(samples) = &mut self.samples {
-            samples.add(Sample { at: now, flows, links });
-            self.scheduler.set(sampler, Some(samples.next));
-        }
     }
 }
 

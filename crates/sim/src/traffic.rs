@@ -230,4 +230,8 @@ impl<T: Streams> Application<T> for Traffic {
             _ => {}
         }
     }
+
+    fn list_connections(&self, out: &mut Vec<ConnectionId>) {
+        out.extend(self.flows.iter().map(Flow::id));
+    }
 }
