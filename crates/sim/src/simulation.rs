@@ -12,7 +12,7 @@ use crate::packet::{Pool, PooledPacket};
 use crate::sample::{FlowSample, Sample, Samples};
 use crate::scheduler::Scheduler;
 use crate::trace::{Tap, TraceHash};
-use crate::traffic::{Flow, Traffic};
+use crate::traffic::{Flow, Traffic, delivery};
 
 /// How often [`Simulation::run_until_done`] looks whether it is done.
 const CHECK_PERIOD: Duration = Duration::from_millis(1);
@@ -233,6 +233,12 @@ impl<T: Streams> Simulation<T> {
     /// Runs until every host that has connections is done with them, or for `limit`; returns whether all are done.
     pub fn run_until_done(&mut self, limit: Duration) -> bool {
         self.run_until_true(self.now() + limit, |run| run.hosts.iter().all(|host| host.application.is_done()))
+    }
+
+    /// The streams of host `from` that have not arrived at host `to` whole, each with what is wrong; empty if all have.
+    pub fn missing(&self, from: NodeId, to: NodeId) -> Vec<String> {
+        let arrived = self.flows(to);
+        self.flows(from).iter().filter_map(|sent| delivery::fault(sent, arrived)).collect()
     }
 
     /// A host's connections, in order of their beginning.

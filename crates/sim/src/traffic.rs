@@ -1,6 +1,7 @@
 //! Bulk transfers: who connects, what is sent each way, and whether it arrived byte by byte.
 
 mod content;
+pub(crate) mod delivery;
 mod flow;
 
 pub use content::Content;

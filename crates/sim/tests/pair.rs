@@ -40,19 +40,11 @@ fn bad() -> PathSpec {
     }
 }
 
-fn received_whole(run: &Simulation<Toy>, receiver: usize, sender: usize) -> bool {
-    let (got, sent) = (run.flows(receiver)[0].received(), &run.flows(sender)[0]);
-    got.integrity == Integrity::Intact
-        && got.complete_at.is_some()
-        && got.bytes == sent.written()
-        && got.header.map(|(seed, _)| seed) == Some(sent.sent_seed())
-}
-
 #[test]
 fn a_transfer_takes_the_time_that_the_path_dictates() {
     let mut run = pair().path(clean()).caller(Plan::send(50_000)).start();
     assert!(run.run_until_done(LIMIT));
-    assert!(received_whole(&run, LISTENER, CALLER));
+    assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
     // Opening and the data take 10 ms each way of travel, then 50 packets of 1037 bytes leave at 100 Mbit/s.
     let complete = run.flows(LISTENER)[0].received().complete_at.expect("it is complete");
     let opening = 2 * Duration::from_nanos(10_002_960);
@@ -67,7 +59,8 @@ fn both_ways_at_once_arrive_whole_through_a_bad_path() {
         flows.iter().all(|flow| flow.is_some_and(|flow| flow.received().complete_at.is_some()))
     };
     assert!(run.run_until_true(Instant::ZERO + LIMIT, whole));
-    assert!(received_whole(&run, LISTENER, CALLER) && received_whole(&run, CALLER, LISTENER));
+    assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
+    assert_eq!(run.missing(LISTENER, CALLER), [""; 0]);
     for link in [UP, DOWN] {
         let counters = run.link_counters(link);
         assert!(counters.dropped_loss.packets > 0 && counters.duplicated.packets > 0, "{counters:?}");
@@ -118,6 +111,7 @@ fn damaged_data_is_noticed_when_no_checksum_stops_it() {
     run.run_for(Duration::from_secs(20));
     let received = run.flows(LISTENER)[0].received();
     assert!(matches!(received.integrity, Integrity::Damaged(_)), "{received:?}");
+    assert_eq!(run.missing(CALLER, LISTENER).len(), 1);
 }
 
 #[test]
@@ -128,7 +122,7 @@ fn a_slow_reader_reads_at_its_rate() {
     let complete =
         |run: &Simulation<Toy>| run.flows(LISTENER).first().is_some_and(|flow| flow.received().complete_at.is_some());
     assert!(run.run_until_true(Instant::ZERO + LIMIT, complete));
-    assert!(received_whole(&run, LISTENER, CALLER));
+    assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
     let flow = &run.flows(LISTENER)[0];
     assert_eq!(flow.receive_time(), Some(Duration::from_millis(4_020)), "nothing was there in the first round trip");
     let (from, to) = (Instant::ZERO + Duration::from_secs(1), Instant::ZERO + Duration::from_secs(3));

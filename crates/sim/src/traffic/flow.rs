@@ -86,6 +86,11 @@ impl Flow {
         self.content.seed()
     }
 
+    /// Whether this side sends anything.
+    pub fn is_sending(&self) -> bool {
+        self.plan.send != Amount::Nothing
+    }
+
     /// Bytes that the transport took.
     pub fn written(&self) -> u64 {
         self.written
