@@ -1,5 +1,6 @@
 //! Links and the static routes over them.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use farhaul_netem::{Counters, Element};
@@ -40,6 +41,7 @@ pub(crate) struct Network {
     routes: Vec<Vec<Option<LinkId>>>,
     /// Whose address it is: `addresses[host]`.
     addresses: Vec<SocketAddr>,
+    hosts: BTreeMap<SocketAddr, NodeId>,
     pool: Pool,
     tap: Option<Tap>,
     forged: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
@@ -62,6 +64,7 @@ impl Network {
         Self {
             links: Vec::new(),
             routes: vec![vec![None; addresses.len()]; nodes],
+            hosts: addresses.iter().copied().zip(0..).collect(),
             addresses,
             pool: Pool::new(),
             tap: None,
@@ -117,8 +120,8 @@ impl Network {
 
     /// Puts a packet that is at `node` on the link towards its destination.
     fn forward(&mut self, now: Instant, node: NodeId, packet: PooledPacket) {
-        let host = self.addresses.iter().position(|&address| address == packet.to());
-        let Some(link) = host.and_then(|host| self.routes[node][host]) else {
+        let host = self.hosts.get(&packet.to());
+        let Some(link) = host.and_then(|&host| self.routes[node][host]) else {
             self.counters.unroutable += 1;
             return;
         };
