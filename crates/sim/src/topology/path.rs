@@ -13,6 +13,7 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::Streams;
 use farhaul_units::{Instant, Rng};
 
+use crate::host::Application;
 use crate::network::{Network, NodeId};
 use crate::simulation::Simulation;
 use crate::traffic::{Plan, Traffic};
@@ -118,16 +119,27 @@ impl<T: Streams> Pair<T> {
     /// Builds it, at instant zero.
     pub fn start(self) -> Simulation<T> {
         let mut rng = Rng::new(self.seed);
+        let [to_listener, to_caller, calling, answering] = [(); 4].map(|()| rng.next_u64());
+        let calling = Traffic::new(self.plans[CALLER], calling);
+        let calling = self.calls.iter().fold(calling, |traffic, &at| traffic.calling(at, address(LISTENER)));
+        let answering = Traffic::new(self.plans[LISTENER], answering);
+        self.build([to_listener, to_caller], [calling, answering])
+    }
+
+    /// Builds it with applications of one's own, in place of the plans and calls.
+    pub fn start_with<A: Application<T>>(self, applications: [A; 2]) -> Simulation<T, A> {
+        let mut rng = Rng::new(self.seed);
+        let seeds = [(); 2].map(|()| rng.next_u64());
+        self.build(seeds, applications)
+    }
+
+    fn build<A: Application<T>>(self, seeds: [u64; 2], applications: [A; 2]) -> Simulation<T, A> {
         let mut network = Network::new(2, vec![address(CALLER), address(LISTENER)]);
-        for (spec, from, to) in [(self.up, CALLER, LISTENER), (self.down, LISTENER, CALLER)] {
-            let element = PathSpec { seed: rng.next_u64(), ..spec }.build();
-            let link = network.add_link(Box::new(element), to);
+        let links = [(self.up, CALLER, LISTENER), (self.down, LISTENER, CALLER)];
+        for ((spec, from, to), seed) in links.into_iter().zip(seeds) {
+            let link = network.add_link(Box::new(PathSpec { seed, ..spec }.build()), to);
             network.add_route(from, to, link);
         }
-        let [caller, listener] = self.transports;
-        let calls = Traffic::new(self.plans[CALLER], rng.next_u64());
-        let calling = self.calls.iter().fold(calls, |traffic, &at| traffic.calling(at, address(LISTENER)));
-        let answering = Traffic::new(self.plans[LISTENER], rng.next_u64());
-        Simulation::new(network, vec![(caller, calling), (listener, answering)])
+        Simulation::new(network, self.transports.into_iter().zip(applications).collect())
     }
 }
