@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use farhaul_cc::{AckEvent, LossEvent, Path, TimeoutEvent};
-use farhaul_units::{AckNo, Duration, Instant, Rng, SeqRange};
+use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo, SeqRange};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{
     Ack, Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control,
@@ -43,6 +43,8 @@ pub(crate) struct Established {
     expiry: Expiry,
     max_window: u32,
     stall_timeout: Option<Duration>,
+    /// How far the acknowledgements went of which the controller heard, light ones aside.
+    told: SeqNo,
     /// When data last made progress, or there was none to make progress with.
     last_progress: Instant,
     confirmations: VecDeque<AckNo>,
@@ -89,6 +91,7 @@ impl Established {
             expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork()),
             max_window: agreed.flow_window,
             stall_timeout: config.stall_timeout,
+            told: agreed.send_isn,
             last_progress: now,
             confirmations: VecDeque::new(),
             // The first word after the handshake tells a listener, and a rendezvous peer, that the connection stands.
@@ -185,10 +188,17 @@ impl Established {
         if progress.packets > 0 {
             self.last_progress = now;
             self.counts.bytes_acked += progress.bytes;
+        }
+        // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
+        let light = ack.number().is_none();
+        if progress.packets > 0 || (!light && seq.is_after(self.told)) {
+            if !light {
+                self.told = seq;
+            }
             let mut event = AckEvent::default();
             event.seq = seq;
             event.newly_acked = progress.packets;
-            event.light = ack.number().is_none();
+            event.light = light;
             event.rtt_sample = rtt_sample;
             event.delivery = progress.delivery;
             let path = self.path(now);
