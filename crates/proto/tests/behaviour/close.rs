@@ -1,12 +1,13 @@
 //! How connections end: after everything arrived, at once, or by surprise.
 
+use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{ConnectionLost, Event, Streams};
+use farhaul_proto::{ConnectionLost, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Plan, Simulation, Verdict};
-use farhaul_units::Duration;
+use farhaul_sim::{Flow, Plan, Simulation, Verdict};
+use farhaul_units::{Duration, Rng};
 
-use crate::scenario::{LIMIT, clean_path, pair, small_buffers};
+use crate::scenario::{LIMIT, at_millis, clean_path, pair, random_loss, small_buffers};
 
 #[test]
 fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
@@ -79,4 +80,35 @@ fn nothing_is_sent_once_both_sides_are_over() {
     let hash = run.trace_hash();
     run.run_for(Duration::from_secs(600));
     assert_eq!(run.trace_hash(), hash);
+}
+
+#[test]
+fn released_connections_leave_nothing_behind() {
+    for seed in 0..10 {
+        let path = PathSpec { loss: random_loss(0.05), ..clean_path() };
+        let plan = Plan::exchange(300_000);
+        let calls = (0..30).map(|call| at_millis(20 * call));
+        let mut run = pair(seed, small_buffers).path(path).calls(calls).caller(plan).listener(plan).start();
+        let mut rng = Rng::new(seed);
+        // Some are released early, by one side or the other, in whatever state they are.
+        for _ in 0..20 {
+            run.run_for(Duration::from_millis(rng.below(100)));
+            let host = rng.below(2) as usize;
+            let flows = run.flows(host);
+            if !flows.is_empty() {
+                let id = flows[rng.below(flows.len() as u64) as usize].id();
+                run.command(host, |now, endpoint, _| endpoint.release(now, id));
+            }
+        }
+        run.run_for(Duration::from_secs(60));
+        for host in [CALLER, LISTENER] {
+            let ids: Vec<_> = run.flows(host).iter().map(Flow::id).collect();
+            run.command(host, |now, endpoint, _| ids.into_iter().for_each(|id| endpoint.release(now, id)));
+        }
+        run.run_for(Duration::from_secs(60));
+        for host in [CALLER, LISTENER] {
+            let endpoint = run.transport(host);
+            assert_eq!((endpoint.connections(), endpoint.poll_timeout()), (0, None), "seed {seed}, host {host}");
+        }
+    }
 }

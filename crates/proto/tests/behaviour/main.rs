@@ -13,6 +13,7 @@ mod mux;
 mod rendezvous;
 mod reorder;
 mod scenario;
+mod storm;
 mod timeout;
 mod transfer;
 mod wrap;
