@@ -1,0 +1,133 @@
+//! Packets that wait for their instant: constant time as long as they keep their order.
+
+use core::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use farhaul_units::Instant;
+
+/// Packets by the instant at which they are due; equal instants in the order of pushing.
+///
+/// Packets that keep the order, nearly all, go through a plain FIFO; only one that is due before the last of the FIFO
+/// goes through a heap.
+#[derive(Debug)]
+pub(crate) struct DelayLine<P> {
+    in_order: VecDeque<Entry<P>>,
+    overtaking: BinaryHeap<Entry<P>>,
+    pushed: u64,
+}
+
+impl<P> DelayLine<P> {
+    pub(crate) fn new() -> Self {
+        Self { in_order: VecDeque::new(), overtaking: BinaryHeap::new(), pushed: 0 }
+    }
+
+    pub(crate) fn push(&mut self, due: Instant, packet: P) {
+        let entry = Entry { due, number: self.pushed, packet };
+        self.pushed += 1;
+        match self.in_order.back() {
+            Some(last) if due < last.due => self.overtaking.push(entry),
+            _ => self.in_order.push_back(entry),
+        }
+    }
+
+    /// When the next packet is due. A packet due in the far future never comes.
+    pub(crate) fn next_event(&self) -> Option<Instant> {
+        let next = if self.overtaking_is_next() { self.overtaking.peek() } else { self.in_order.front() };
+        next.map(|entry| entry.due).filter(|due| *due < Instant::FAR_FUTURE)
+    }
+
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<P> {
+        self.next_event().filter(|due| *due <= now)?;
+        let entry = if self.overtaking_is_next() { self.overtaking.pop() } else { self.in_order.pop_front() };
+        entry.map(|entry| entry.packet)
+    }
+
+    fn overtaking_is_next(&self) -> bool {
+        match (self.overtaking.peek(), self.in_order.front()) {
+            (Some(overtaking), Some(in_order)) => overtaking.key() < in_order.key(),
+            (overtaking, _) => overtaking.is_some(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry<P> {
+    due: Instant,
+    /// Breaks ties: packets due at the same instant leave as they came.
+    number: u64,
+    packet: P,
+}
+
+impl<P> Entry<P> {
+    fn key(&self) -> (Instant, u64) {
+        (self.due, self.number)
+    }
+}
+
+impl<P> PartialEq for Entry<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<P> Eq for Entry<P> {}
+
+impl<P> PartialOrd for Entry<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> Ord for Entry<P> {
+    /// Reversed: the heap has its largest entry on top, and the earliest is wanted there.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_packet_due_in_the_far_future_never_comes() {
+        let mut line = DelayLine::new();
+        line.push(Instant::FAR_FUTURE, 'a');
+        assert_eq!(line.next_event(), None);
+        assert_eq!(line.pop(Instant::FAR_FUTURE), None);
+    }
+
+    #[test]
+    fn memory_stays_once_it_has_grown() {
+        let mut line = DelayLine::new();
+        let load = |line: &mut DelayLine<u64>, start: u64| {
+            (0..100).for_each(|i| line.push(Instant::from_nanos(start + i * 7 % 50), i));
+            while line.pop(Instant::from_nanos(start + 50)).is_some() {}
+            (line.in_order.capacity(), line.overtaking.capacity())
+        };
+        let grown = load(&mut line, 0);
+        assert!((1..100).all(|round| load(&mut line, round * 1_000) == grown));
+    }
+
+    proptest! {
+        #[test]
+        fn leaves_like_a_stable_sort_by_due_time(dues in prop::collection::vec(0u64..40, 0..60)) {
+            let mut line = DelayLine::new();
+            for (number, due) in dues.iter().enumerate() {
+                line.push(Instant::from_nanos(*due), number);
+            }
+            let mut expected: Vec<usize> = (0..dues.len()).collect();
+            expected.sort_by_key(|number| dues[*number]);
+            let mut left = Vec::new();
+            while let Some(due) = line.next_event() {
+                if let Some(before) = due.as_nanos().checked_sub(1) {
+                    prop_assert_eq!(line.pop(Instant::from_nanos(before)), None);
+                }
+                left.extend(line.pop(due));
+            }
+            prop_assert_eq!(left, expected);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Memory for received trains.
+
+use std::fmt;
+use std::io::IoSliceMut;
+use std::net::SocketAddr;
+
+use farhaul_units::Duration;
+use quinn_udp::{BATCH_SIZE, RecvMeta};
+
+/// Bytes for one train: the kernel puts together at most what an IP packet can hold.
+const TRAIN_BYTES: usize = 1 << 16;
+
+/// Reusable memory for what one receive call gives: several trains.
+pub struct RecvBatch {
+    bytes: Vec<u8>,
+    metas: Vec<RecvMeta>,
+    /// How many trains the last receive call gave.
+    filled: usize,
+}
+
+impl RecvBatch {
+    /// Room for `trains` trains (1..=32) of 64 KiB each.
+    ///
+    /// Few are faster where trains are long, because their memory stays in the processor's cache; where offloads are
+    /// missing, a train is a single datagram and many save system calls. 8 is a good middle.
+    pub fn new(trains: usize) -> Self {
+        let trains = trains.clamp(1, BATCH_SIZE);
+        Self { bytes: vec![0; trains * TRAIN_BYTES], metas: vec![RecvMeta::default(); trains], filled: 0 }
+    }
+
+    /// The number of trains that the last receive call gave.
+    pub fn len(&self) -> usize {
+        self.filled
+    }
+
+    /// Whether the last receive call gave nothing.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Whether the last receive call filled all the memory, so that more may be waiting.
+    pub fn is_full(&self) -> bool {
+        self.filled == self.metas.len()
+    }
+
+    /// The trains that the last receive call gave, in order of arrival.
+    pub fn trains(&mut self) -> impl Iterator<Item = Train<'_>> {
+        self.bytes.chunks_exact_mut(TRAIN_BYTES).zip(&self.metas[..self.filled]).map(|(bytes, meta)| Train {
+            from: meta.addr,
+            stride: meta.stride.clamp(1, TRAIN_BYTES),
+            bytes: &mut bytes[..meta.len.min(TRAIN_BYTES)],
+            arrived: meta.timestamp,
+        })
+    }
+
+    /// Lets `receive` fill the buffers it is handed; it returns how many it filled.
+    pub(crate) fn fill<E>(
+        &mut self,
+        receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        self.filled = 0;
+        let count = self.metas.len();
+        let mut memory = self.bytes.chunks_exact_mut(TRAIN_BYTES);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(memory.next().unwrap_or_default()));
+        self.filled = receive(&mut slices[..count], &mut self.metas)?;
+        Ok(self.filled)
+    }
+}
+
+impl fmt::Debug for RecvBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecvBatch").field("capacity", &self.metas.len()).field("filled", &self.filled).finish()
+    }
+}
+
+/// Datagrams from one address that the kernel handed over together.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Train<'a> {
+    /// Who sent them.
+    pub from: SocketAddr,
+    /// The datagrams, back to back.
+    pub bytes: &'a mut [u8],
+    /// Length of each datagram, at least one; the last may be shorter. A single datagram has `stride >= bytes.len()`.
+    pub stride: usize,
+    /// When the kernel got the first one: wall-clock time since 1970, if the socket was told to ask
+    /// ([`Options::timestamps`](crate::Options::timestamps)).
+    pub arrived: Option<Duration>,
+}
+
+impl Train<'_> {
+    /// The datagrams one by one; an empty train is one empty datagram.
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        let count = self.bytes.len().div_ceil(self.stride).max(1);
+        (0..count).map(|index| {
+            let start = index * self.stride;
+            &self.bytes[start..(start + self.stride).min(self.bytes.len())]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(bytes: &mut [u8], stride: usize) -> Train<'_> {
+        Train { from: SocketAddr::from(([127, 0, 0, 1], 9)), bytes, stride, arrived: None }
+    }
+
+    #[test]
+    fn a_train_is_cut_at_its_stride_and_the_last_may_be_short() {
+        let mut bytes = *b"aaabbbc";
+        let cut: Vec<Vec<u8>> = train(&mut bytes, 3).datagrams().map(<[u8]>::to_vec).collect();
+        assert_eq!(cut, [b"aaa".to_vec(), b"bbb".to_vec(), b"c".to_vec()]);
+    }
+
+    #[test]
+    fn an_empty_datagram_is_a_datagram() {
+        assert_eq!(train(&mut [], 1).datagrams().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_call_leaves_an_empty_batch() {
+        let mut batch = RecvBatch::new(2);
+        assert_eq!(batch.fill::<()>(|slices, _| Ok(slices.len())), Ok(2));
+        assert!(batch.is_full());
+        assert!(batch.fill(|_, _| Err(())).is_err());
+        assert!(batch.is_empty());
+    }
+}

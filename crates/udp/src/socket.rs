@@ -1,0 +1,166 @@
+//! A UDP socket that sends and receives trains.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket as StdSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::batch::RecvBatch;
+use crate::buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER, request};
+use crate::offload::{Offload, SendCounters, Sent};
+use crate::sys;
+
+/// How often a receive call is repeated over errors that belong to earlier sends before it says that nothing is there.
+const MAX_STALE_ERRORS: usize = 16;
+
+/// How a socket is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Receive buffer to ask for, in bytes.
+    pub recv_buffer: usize,
+    /// Send buffer to ask for, in bytes.
+    pub send_buffer: usize,
+    /// Whether to use segmentation and receive offload (GSO, GRO) where they exist.
+    pub offload: bool,
+    /// Whether received trains say when the kernel got them.
+    pub timestamps: bool,
+}
+
+impl Default for Options {
+    /// Large buffers, offloads, no timestamps.
+    fn default() -> Self {
+        Self { recv_buffer: RECV_BUFFER, send_buffer: SEND_BUFFER, offload: true, timestamps: false }
+    }
+}
+
+/// A UDP socket: never blocks, never fragments, sends and receives trains.
+///
+/// All methods take `&self`, so one thread may send while another receives.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: StdSocket,
+    state: UdpSocketState,
+    offload: Offload,
+    local: SocketAddr,
+    buffers: [BufferReport; 2],
+}
+
+impl UdpSocket {
+    /// A socket at `local`; port 0 lets the system choose. An IPv6 socket takes IPv6 alone.
+    ///
+    /// # Errors
+    /// The address is taken, not one of this machine, or the system has no more sockets.
+    pub fn bind(local: SocketAddr, options: Options) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        if local.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        let buffers = [
+            request(&socket, BufferKind::Recv, options.recv_buffer)?,
+            request(&socket, BufferKind::Send, options.send_buffer)?,
+        ];
+        socket.bind(&local.into())?;
+        let socket = StdSocket::from(socket);
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        if !options.timestamps {
+            // On by default in quinn-udp; nobody here looks at them unless asked to.
+            sys::set_timestamps(&socket, false)?;
+        }
+        if !options.offload && state.gro_segments() > 1 {
+            sys::set_receive_offload(&socket, false)?;
+        }
+        let offload = Offload::new(options.offload && state.max_gso_segments() > 1);
+        let local = socket.local_addr()?;
+        Ok(Self { socket, state, offload, local, buffers })
+    }
+
+    /// The address it is bound to, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Sends `bytes` to `to` as datagrams of `segment_size` bytes, of which the last may be shorter.
+    ///
+    /// Trains longer than the kernel takes are split; datagrams that the kernel refuses for a passing reason count as
+    /// lost. [`Sent`] says how much was taken and why it stopped there. An empty train sends nothing.
+    ///
+    /// # Errors
+    /// The socket cannot send at all (for instance to an address of the other family). Never `WouldBlock`, which is
+    /// [`SendStatus::Blocked`](crate::SendStatus::Blocked).
+    pub fn send(&self, to: SocketAddr, segment_size: usize, bytes: &[u8]) -> io::Result<Sent> {
+        self.offload.send(bytes, segment_size, |piece, segment_size| self.send_piece(to, piece, segment_size))
+    }
+
+    /// Sends `datagram` to `to`, even an empty one.
+    ///
+    /// # Errors
+    /// As [`send`](UdpSocket::send), but every error of the system, `WouldBlock` included, is handed on.
+    pub fn send_one(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
+        self.send_piece(to, datagram, None)
+    }
+
+    /// Receives up to as many trains as `batch` has room for, and returns how many.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is waiting; others if the socket is broken. Errors that belong to datagrams sent
+    /// earlier (an ICMP message came back) are none.
+    pub fn recv(&self, batch: &mut RecvBatch) -> io::Result<usize> {
+        for _ in 0..MAX_STALE_ERRORS {
+            let result = batch.fill(|slices, metas| self.state.recv(UdpSockRef::from(&self.socket), slices, metas));
+            match result {
+                Err(error) if is_stale(&error) => {}
+                result => return result,
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// The two buffers: receive, send.
+    pub fn buffers(&self) -> &[BufferReport; 2] {
+        &self.buffers
+    }
+
+    /// What was met while sending.
+    pub fn send_counters(&self) -> SendCounters {
+        self.offload.counters()
+    }
+
+    /// Datagrams that the kernel threw away because this socket's receive buffer was full, since it exists (modulo
+    /// 2^32).
+    ///
+    /// # Errors
+    /// The system cannot say (Linux before 4.12).
+    pub fn recv_drops(&self) -> io::Result<u32> {
+        sys::socket_drops(&self.socket)
+    }
+
+    fn send_piece(&self, to: SocketAddr, bytes: &[u8], segment_size: Option<usize>) -> io::Result<()> {
+        let transmit = Transmit { destination: to, ecn: None, contents: bytes, segment_size, src_ip: None };
+        self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Whether a receive call returned an error that an earlier send provoked.
+fn is_stale(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNREFUSED
+                | libc::ECONNRESET
+                | libc::ENETUNREACH
+                | libc::EHOSTUNREACH
+                | libc::EMSGSIZE
+                | libc::EPROTO
+                | libc::ENOPROTOOPT
+                | libc::EACCES
+        )
+    )
+}

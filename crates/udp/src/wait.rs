@@ -1,0 +1,246 @@
+//! Sleeping until a socket is ready, another thread calls, or a time has passed, to the nanosecond.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use farhaul_units::Duration;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+
+/// How many ready sources one wait reports; others are reported by the next.
+const EVENTS: usize = 64;
+
+/// The name under which the eventfd of a [`Waker`] is registered.
+const WAKE: Token = Token(u64::MAX);
+
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// As good as never: 68 years.
+const FOREVER: Timespec = Timespec { tv_sec: i32::MAX as i64, tv_nsec: 0 };
+
+thread_local! {
+    /// Whether this thread has already asked the kernel not to round its sleeps up (50 µs by default).
+    static PRECISE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The caller's own name for something it waits for; any number but `u64::MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// What a source is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Something to receive.
+    Readable,
+    /// Room to send.
+    Writable,
+    /// Either.
+    Both,
+}
+
+/// A source that is ready. Errors and hang-ups count as both: the next call on the source tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Which source.
+    pub token: Token,
+    /// Something is there to receive.
+    pub readable: bool,
+    /// There is room to send.
+    pub writable: bool,
+}
+
+/// Waits for any number of sources at once, in one thread at a time.
+pub struct Waiter {
+    epoll: OwnedFd,
+    wake: Arc<OwnedFd>,
+    events: Vec<Event>,
+    ready: Vec<Ready>,
+}
+
+impl Waiter {
+    /// A waiter that watches nothing yet but can be woken.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        epoll::add(&epoll, &wake, EventData::new_u64(WAKE.0), EventFlags::IN)?;
+        Ok(Self { epoll, wake, events: Vec::with_capacity(EVENTS), ready: Vec::with_capacity(EVENTS) })
+    }
+
+    /// Watches `source` from now on and calls it `token`.
+    ///
+    /// # Errors
+    /// It is watched already, or the system refuses.
+    pub fn watch(&self, source: impl AsFd, token: Token, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, source, EventData::new_u64(token.0), interest.flags())?)
+    }
+
+    /// Changes what `source` is watched for.
+    ///
+    /// # Errors
+    /// It is not watched.
+    pub fn rewatch(&self, source: impl AsFd, token: Token, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token.0), interest.flags())?)
+    }
+
+    /// Watches `source` no longer. Closing it does the same.
+    ///
+    /// # Errors
+    /// It is not watched.
+    pub fn unwatch(&self, source: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, source)?)
+    }
+
+    /// What other threads wake this one with.
+    pub fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.wake))
+    }
+
+    /// Sleeps until a source is ready, a [`Waker`] called (also if it did so before), or `timeout` has passed (never,
+    /// if there is none). Returns the sources that are ready, without the waker.
+    ///
+    /// # Errors
+    /// Only what would be a mistake of this crate.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<&[Ready]> {
+        make_sleeps_precise();
+        let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or(FOREVER));
+        self.events.clear();
+        match self.epoll_wait(timeout.as_ref()) {
+            Ok(()) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.ready.clear();
+        let mut woken = false;
+        for event in &self.events {
+            let (token, flags) = (Token(event.data.u64()), event.flags);
+            if token == WAKE {
+                woken = true;
+                continue;
+            }
+            let failed = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+            self.ready.push(Ready {
+                token,
+                readable: failed || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+                writable: failed || flags.contains(EventFlags::OUT),
+            });
+        }
+        if woken {
+            // One read takes all calls together; it cannot fail otherwise than by there being none.
+            let _ = rustix::io::read(&self.wake, &mut [0_u8; 8]);
+        }
+        Ok(&self.ready)
+    }
+
+    /// Fills `events`.
+    fn epoll_wait(&mut self, timeout: Option<&Timespec>) -> Result<(), Errno> {
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
+            // Kernels before 5.11 wait for many sources by the millisecond, but for one descriptor by the nanosecond.
+            Err(Errno::NOSYS) => {
+                poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout)?;
+                epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&AT_ONCE))?;
+                Ok(())
+            }
+            result => result.map(|_| ()),
+        }
+    }
+}
+
+impl fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiter").field("epoll", &self.epoll).field("ready", &self.ready).finish_non_exhaustive()
+    }
+}
+
+/// Wakes the thread that waits, from any other; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// Ends the present wait, or the next one if there is none.
+    pub fn wake(&self) {
+        // It fails only if 2^64 - 2 calls are pending, and then the thread is being woken anyway.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        match self {
+            Self::Readable => EventFlags::IN,
+            Self::Writable => EventFlags::OUT,
+            Self::Both => EventFlags::IN | EventFlags::OUT,
+        }
+    }
+}
+
+/// Sleeps of the calling thread end when they should, not up to 50 µs later to save the system a wake-up.
+pub(crate) fn make_sleeps_precise() {
+    PRECISE.with(|precise| {
+        if !precise.replace(true) {
+            // A system that refuses sleeps a little longer, which is no reason to fail.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::{Clock, Options, UdpSocket};
+
+    /// Ends a wait that would otherwise never end, so that a broken test fails.
+    const LIMIT: Option<Duration> = Some(Duration::from_secs(10));
+
+    fn socket() -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0".parse().unwrap(), Options::default()).unwrap()
+    }
+
+    #[test]
+    fn a_datagram_ends_the_wait() {
+        let (mut waiter, socket) = (Waiter::new().unwrap(), socket());
+        waiter.watch(&socket, Token(7), Interest::Readable).unwrap();
+        assert!(waiter.wait(Some(Duration::ZERO)).unwrap().is_empty());
+        socket.send_one(socket.local_addr(), b"x").unwrap();
+        let ready = [Ready { token: Token(7), readable: true, writable: false }];
+        assert_eq!(waiter.wait(LIMIT).unwrap(), ready);
+        waiter.rewatch(&socket, Token(8), Interest::Both).unwrap();
+        assert_eq!(waiter.wait(LIMIT).unwrap(), [Ready { token: Token(8), readable: true, writable: true }]);
+        waiter.unwatch(&socket).unwrap();
+        assert!(waiter.wait(Some(Duration::ZERO)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn another_thread_ends_the_wait_and_calls_do_not_pile_up() {
+        let mut waiter = Waiter::new().unwrap();
+        let waker = waiter.waker();
+        let clock = Clock::start();
+        thread::scope(|scope| {
+            scope.spawn(|| (0..3).for_each(|_| waker.wake()));
+            assert!(waiter.wait(LIMIT).unwrap().is_empty());
+        });
+        assert!(clock.now().as_nanos() < 10_000_000_000, "the wait was ended, not sat out");
+        let _ = waiter.wait(Some(Duration::ZERO)).unwrap();
+        assert!(waiter.wait(Some(Duration::from_nanos(1))).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_wait_never_ends_before_its_time() {
+        let mut waiter = Waiter::new().unwrap();
+        let clock = Clock::start();
+        for micros in [1, 30, 500, 1_000] {
+            let (before, timeout) = (clock.now(), Duration::from_micros(micros));
+            assert!(waiter.wait(Some(timeout)).unwrap().is_empty());
+            assert!(clock.now() - before >= timeout);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Real sockets on the loopback interface: what goes in at one side comes out at the other.
+
+use std::io;
+use std::net::SocketAddr;
+
+use farhaul_udp::{Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter};
+use farhaul_units::Duration;
+
+const IPV4: &str = "127.0.0.1:0";
+const IPV6: &str = "[::1]:0";
+
+/// A receiver with a bound on its patience.
+struct Inbox {
+    socket: UdpSocket,
+    waiter: Waiter,
+    batch: RecvBatch,
+}
+
+/// One datagram or more, as they came.
+#[derive(Debug, PartialEq, Eq)]
+struct Arrival {
+    from: SocketAddr,
+    stride: usize,
+    bytes: Vec<u8>,
+}
+
+impl Inbox {
+    fn new(local: &str, options: Options) -> Self {
+        let socket = UdpSocket::bind(local.parse().expect("an address"), options).expect("a socket");
+        let waiter = Waiter::new().expect("a waiter");
+        waiter.watch(&socket, Token(0), Interest::Readable).expect("a socket to watch");
+        Self { socket, waiter, batch: RecvBatch::new(4) }
+    }
+
+    /// Trains until their bytes add up to `bytes`.
+    fn recv(&mut self, bytes: usize) -> Vec<Arrival> {
+        let mut arrivals: Vec<Arrival> = Vec::new();
+        while arrivals.iter().map(|arrival| arrival.bytes.len()).sum::<usize>() < bytes {
+            let ready = self.waiter.wait(Some(Duration::from_secs(10))).expect("a wait");
+            assert!(!ready.is_empty(), "nothing came for 10 s; so far {arrivals:?}");
+            match self.socket.recv(&mut self.batch) {
+                Ok(_) => arrivals.extend(self.batch.trains().map(|train| Arrival {
+                    from: train.from,
+                    stride: train.stride,
+                    bytes: train.bytes.to_vec(),
+                })),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        arrivals
+    }
+
+    fn addr(&self) -> SocketAddr {
+        self.socket.local_addr()
+    }
+}
+
+fn sender(local: &str, options: Options) -> UdpSocket {
+    UdpSocket::bind(local.parse().expect("an address"), options).expect("a socket")
+}
+
+fn numbered(count: u8, size: usize) -> Vec<u8> {
+    (0..count).flat_map(|number| vec![number; size]).collect()
+}
+
+#[test]
+fn trains_arrive_whole_over_both_families() {
+    for local in [IPV4, IPV6] {
+        let mut inbox = Inbox::new(local, Options::default());
+        let socket = sender(local, Options::default());
+        let mut bytes = numbered(40, 1_472);
+        bytes.truncate(bytes.len() - 1_000);
+        let sent = socket.send(inbox.addr(), 1_472, &bytes).unwrap();
+        assert_eq!((sent.taken, sent.status), (bytes.len(), SendStatus::Complete));
+        let arrivals = inbox.recv(bytes.len());
+        assert!(arrivals.iter().all(|arrival| arrival.from == socket.local_addr() && arrival.stride == 1_472));
+        assert_eq!(arrivals.into_iter().flat_map(|arrival| arrival.bytes).collect::<Vec<u8>>(), bytes);
+    }
+}
+
+#[test]
+fn every_mixture_of_offloads_gives_the_same_datagrams() {
+    let plain = Options { offload: false, ..Options::default() };
+    for (from, to) in [(plain, plain), (plain, Options::default()), (Options::default(), plain)] {
+        let mut inbox = Inbox::new(IPV4, to);
+        let socket = sender(IPV4, from);
+        assert!(from.offload || !socket.send_counters().segmentation);
+        let bytes = numbered(100, 700);
+        assert_eq!(socket.send(inbox.addr(), 700, &bytes).unwrap().taken, bytes.len());
+        let arrivals = inbox.recv(bytes.len());
+        let datagrams: Vec<Vec<u8>> =
+            arrivals.iter().flat_map(|arrival| arrival.bytes.chunks(arrival.stride).map(<[u8]>::to_vec)).collect();
+        assert_eq!(datagrams.len(), 100);
+        assert_eq!(datagrams.concat(), bytes);
+        if !to.offload {
+            assert!(arrivals.iter().all(|arrival| arrival.bytes.len() == 700), "nothing was put together");
+        }
+    }
+}
+
+#[test]
+fn nothing_waiting_is_would_block() {
+    let socket = sender(IPV4, Options::default());
+    assert_eq!(socket.recv(&mut RecvBatch::new(1)).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_datagram_that_no_packet_can_hold_is_too_large() {
+    let inbox = Inbox::new(IPV4, Options::default());
+    let socket = sender(IPV4, Options::default());
+    let sent = socket.send(inbox.addr(), 65_520, &vec![0; 65_520]).unwrap();
+    assert_eq!((sent.taken, sent.status), (0, SendStatus::TooLarge));
+    assert!(socket.send_counters().segmentation);
+}
+
+#[test]
+fn a_closed_port_is_a_loss_and_not_an_error() {
+    let closed = sender(IPV4, Options::default()).local_addr();
+    let socket = sender(IPV4, Options::default());
+    for _ in 0..3 {
+        assert_eq!(socket.send(closed, 10, &[0; 100]).unwrap().status, SendStatus::Complete);
+        assert_eq!(socket.recv(&mut RecvBatch::new(1)).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+}
+
+#[test]
+fn port_zero_in_a_forged_datagram_costs_nobody_the_offload() {
+    let mut inbox = Inbox::new(IPV4, Options::default());
+    let socket = sender(IPV4, Options::default());
+    let sent = socket.send("127.0.0.1:0".parse().unwrap(), 10, &[0; 100]).unwrap();
+    assert_eq!((sent.taken, sent.status), (100, SendStatus::Complete));
+    assert_eq!(socket.send_counters().lost, 10);
+    assert!(socket.send_counters().segmentation);
+    assert_eq!(socket.send(inbox.addr(), 10, &[1; 100]).unwrap().taken, 100);
+    assert_eq!(inbox.recv(100).iter().map(|arrival| arrival.bytes.len()).sum::<usize>(), 100);
+}
+
+#[test]
+fn the_other_family_is_an_error() {
+    let socket = sender(IPV4, Options::default());
+    assert!(socket.send("[::1]:9".parse().unwrap(), 10, &[0; 10]).is_err());
+}
+
+#[test]
+fn kernel_timestamps_come_when_asked_for() {
+    for timestamps in [true, false] {
+        let mut inbox = Inbox::new(IPV4, Options { timestamps, ..Options::default() });
+        inbox.socket.send_one(inbox.addr(), b"x").unwrap();
+        let _ = inbox.recv(1);
+        assert_eq!(inbox.batch.trains().next().unwrap().arrived.is_some(), timestamps);
+    }
+}
+
+#[test]
+fn what_overflows_the_receive_buffer_is_counted() {
+    let inbox = Inbox::new(IPV4, Options { recv_buffer: 4_096, offload: false, ..Options::default() });
+    let socket = sender(IPV4, Options::default());
+    for _ in 0..100 {
+        let _ = socket.send(inbox.addr(), 1_000, &[0; 10_000]).unwrap();
+    }
+    assert!(inbox.socket.recv_drops().unwrap() > 900);
+}
+
+#[test]
+fn buffers_are_reported_for_both_directions() {
+    let [recv, send] = *sender(IPV4, Options::default()).buffers();
+    assert!(recv.got > 0 && send.got > 0);
+    assert_eq!(recv.warning().is_some(), recv.got < recv.asked);
+}
