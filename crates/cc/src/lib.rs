@@ -9,17 +9,22 @@
 //! | --- | --- |
 //! | see what a controller is told | `event.rs`, `path.rs` |
 //! | see what it may set | `control.rs` |
-//! | pick one by name | `registry.rs` |
+//! | pick one by name | `registry.rs` (the table), `spec.rs` (its text form) |
 //! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for what we changed |
+//! | add one | one file, one row in `registry.rs`, one snapshot in `tests/curves.rs` |
 #![forbid(unsafe_code)]
 
 mod control;
 mod event;
 mod path;
+mod rate;
+pub mod registry;
+mod spec;
 
 pub use control::Control;
 pub use event::{AckEvent, DeliverySample, LossEvent, ReceivedEvent, SentEvent, TimeoutEvent};
 pub use path::Path;
+pub use spec::{Spec, SpecError};
 
 /// Decides how fast a connection sends.
 ///

@@ -161,46 +161,4 @@ impl AckNo {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn order_holds_across_the_wrap() {
-        let last = SeqNo::MAX;
-        assert_eq!(last.next(), SeqNo::new(0));
-        assert!(last.is_before(SeqNo::new(0)) && SeqNo::new(5).is_after(last));
-        assert_eq!(SeqNo::new(5).distance_from(last), 6);
-        assert_eq!(last.distance_from(SeqNo::new(5)), -6);
-        assert_eq!(SeqRange::new(last.minus(1), SeqNo::new(1)).len(), 4);
-    }
-
-    #[test]
-    fn the_top_bit_is_never_part_of_a_number() {
-        assert_eq!(SeqNo::new(0x8000_0003), SeqNo::new(3));
-        assert_eq!(SeqNo::new(0).minus(1), SeqNo::MAX);
-    }
-
-    #[test]
-    fn a_reversed_range_is_empty() {
-        assert!(SeqRange::new(SeqNo::new(9), SeqNo::new(3)).is_empty());
-    }
-
-    #[test]
-    fn clipping_keeps_the_common_part() {
-        let window = SeqRange::new(SeqNo::MAX.minus(9), SeqNo::new(10));
-        let report = SeqRange::new(SeqNo::MAX.minus(100), SeqNo::new(2));
-        assert_eq!(report.clip(window), Some(SeqRange::new(SeqNo::MAX.minus(9), SeqNo::new(2))));
-        assert_eq!(SeqRange::new(SeqNo::new(11), SeqNo::new(20)).clip(window), None);
-    }
-
-    #[test]
-    fn message_numbers_skip_zero_and_the_largest() {
-        assert_eq!(MsgNo::new(0x1FFF_FFFE).next(), MsgNo::FIRST);
-        assert_eq!(MsgNo::FIRST.next(), MsgNo::new(2));
-    }
-
-    #[test]
-    fn acknowledgement_numbers_wrap_to_zero() {
-        assert_eq!(AckNo::new(0x7FFF_FFFF).next(), AckNo::new(0));
-    }
-}
+mod tests;

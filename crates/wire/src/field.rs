@@ -1,4 +1,4 @@
-//! Big-endian 32-bit words at fixed places, read and written with their length checked beforehand.
+//! Big-endian 32-bit words at fixed places, read and written in arrays whose length is checked beforehand.
 
 use farhaul_units::{AckNo, SeqNo};
 
@@ -6,8 +6,8 @@ use crate::DecodeError;
 
 /// A 32-bit big-endian word at a fixed place of a header or body.
 ///
-/// The place is checked against the array's length when the program is compiled and inlined, so reading costs nothing
-/// beyond the load.
+/// Reading takes an array of known length, so whoever holds one has checked the length already; and as the place is a
+/// constant, nothing is left of the access but the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     name: &'static str,

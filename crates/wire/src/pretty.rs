@@ -60,17 +60,18 @@ impl fmt::Display for Handshake {
 
 impl fmt::Display for Ack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seq = self.seq();
         match self {
-            Self::Light { seq } => write!(f, "ack-light seq={seq}"),
-            Self::Medium { number, seq, rtt, rtt_var, free_buffer } => {
-                write!(f, "ack-medium number={} seq={seq} ", number.value())?;
-                write!(f, "rtt={rtt:?} var={rtt_var:?} free={free_buffer}")
-            }
-            Self::Full { number, seq, rtt, rtt_var, free_buffer, arrival_rate, capacity } => {
-                write!(f, "ack-full number={} seq={seq} ", number.value())?;
-                write!(f, "rtt={rtt:?} var={rtt_var:?} free={free_buffer} ")?;
-                write!(f, "arrival={arrival_rate}/s capacity={capacity}/s")
-            }
+            Self::Light { .. } => return write!(f, "ack-light seq={seq}"),
+            Self::Medium { number, .. } => write!(f, "ack-medium number={} seq={seq}", number.value())?,
+            Self::Full { number, .. } => write!(f, "ack-full number={} seq={seq}", number.value())?,
+        }
+        if let Self::Medium { rtt, rtt_var, free_buffer, .. } | Self::Full { rtt, rtt_var, free_buffer, .. } = self {
+            write!(f, " rtt={rtt:?} var={rtt_var:?} free={free_buffer}")?;
+        }
+        match self {
+            Self::Full { arrival_rate, capacity, .. } => write!(f, " arrival={arrival_rate}/s capacity={capacity}/s"),
+            _ => Ok(()),
         }
     }
 }

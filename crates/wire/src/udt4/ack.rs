@@ -12,12 +12,14 @@ const SEQ: Word = Word::new("acknowledged sequence number", 0);
 const RTT: Word = Word::new("round-trip time", 1);
 const RTT_VAR: Word = Word::new("round-trip time variance", 2);
 const FREE_BUFFER: Word = Word::new("free buffer", 3);
-const ARRIVAL_RATE: Word = Word::new("arrival rate", 4);
-const CAPACITY: Word = Word::new("link capacity", 5);
+/// Counted from the end of a medium body: only a full one goes on.
+const ARRIVAL_RATE: Word = Word::new("arrival rate", 0);
+const CAPACITY: Word = Word::new("link capacity", 1);
 
 const LIGHT_LEN: usize = 4;
 const MEDIUM_LEN: usize = 16;
-const FULL_LEN: usize = 24;
+/// What a full body has beyond a medium one.
+const RATES_LEN: usize = 8;
 
 /// What has arrived. Times have whole microseconds on the wire, up to 2^32 - 1 of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,50 +82,42 @@ impl Ack {
         if let Ok(words) = <&[u8; LIGHT_LEN]>::try_from(body) {
             return Ok(Self::Light { seq: SEQ.read_seq(words)? });
         }
-        if let Ok(words) = <&[u8; MEDIUM_LEN]>::try_from(body) {
-            return Ok(Self::Medium {
-                number: WORD_1.read_ack_number(head)?,
-                seq: SEQ.read_seq(words)?,
-                rtt: read_micros(RTT, words),
-                rtt_var: read_micros(RTT_VAR, words),
-                free_buffer: FREE_BUFFER.read(words),
-            });
+        let illegal = DecodeError::BodyLength { packet: "ACK", length: body.len(), legal: "4, 16 or 24" };
+        let (words, rates) = body.split_first_chunk::<MEDIUM_LEN>().ok_or(illegal)?;
+        if !matches!(rates.len(), 0 | RATES_LEN) {
+            return Err(illegal);
         }
-        if let Ok(words) = <&[u8; FULL_LEN]>::try_from(body) {
-            return Ok(Self::Full {
-                number: WORD_1.read_ack_number(head)?,
-                seq: SEQ.read_seq(words)?,
-                rtt: read_micros(RTT, words),
-                rtt_var: read_micros(RTT_VAR, words),
-                free_buffer: FREE_BUFFER.read(words),
-                arrival_rate: ARRIVAL_RATE.read(words),
-                capacity: CAPACITY.read(words),
-            });
-        }
-        Err(DecodeError::BodyLength { packet: "ACK", length: body.len(), legal: "4, 16 or 24" })
+        let number = WORD_1.read_ack_number(head)?;
+        let seq = SEQ.read_seq(words)?;
+        let (rtt, rtt_var) = (read_micros(RTT, words), read_micros(RTT_VAR, words));
+        let free_buffer = FREE_BUFFER.read(words);
+        Ok(match rates.first_chunk::<RATES_LEN>() {
+            None => Self::Medium { number, seq, rtt, rtt_var, free_buffer },
+            Some(rates) => {
+                let (arrival_rate, capacity) = (ARRIVAL_RATE.read(rates), CAPACITY.read(rates));
+                Self::Full { number, seq, rtt, rtt_var, free_buffer, arrival_rate, capacity }
+            }
+        })
     }
 
     pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
-        let mut words = [0; FULL_LEN];
+        let mut words = [0; MEDIUM_LEN];
         SEQ.write(&mut words, self.seq().value());
-        let length = match *self {
-            Self::Light { .. } => LIGHT_LEN,
-            Self::Medium { rtt, rtt_var, free_buffer, .. } => {
+        match *self {
+            Self::Light { .. } => return out.extend_from_slice(&words[..LIGHT_LEN]),
+            Self::Medium { rtt, rtt_var, free_buffer, .. } | Self::Full { rtt, rtt_var, free_buffer, .. } => {
                 RTT.write(&mut words, micros(rtt));
                 RTT_VAR.write(&mut words, micros(rtt_var));
                 FREE_BUFFER.write(&mut words, free_buffer);
-                MEDIUM_LEN
             }
-            Self::Full { rtt, rtt_var, free_buffer, arrival_rate, capacity, .. } => {
-                RTT.write(&mut words, micros(rtt));
-                RTT_VAR.write(&mut words, micros(rtt_var));
-                FREE_BUFFER.write(&mut words, free_buffer);
-                ARRIVAL_RATE.write(&mut words, arrival_rate);
-                CAPACITY.write(&mut words, capacity);
-                FULL_LEN
-            }
-        };
-        out.extend_from_slice(&words[..length]);
+        }
+        out.extend_from_slice(&words);
+        if let Self::Full { arrival_rate, capacity, .. } = *self {
+            let mut rates = [0; RATES_LEN];
+            ARRIVAL_RATE.write(&mut rates, arrival_rate);
+            CAPACITY.write(&mut rates, capacity);
+            out.extend_from_slice(&rates);
+        }
     }
 }
 

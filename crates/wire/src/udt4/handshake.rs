@@ -28,7 +28,7 @@ pub enum SocketType {
     Stream,
     /// Messages (2).
     Dgram,
-    /// Anything else, as it came.
+    /// Anything else, as it came; never 1 or 2 when it comes from the wire.
     Other(u32),
 }
 
@@ -63,7 +63,7 @@ pub enum Request {
     RendezvousFinal,
     /// The listener will not have it: wrong version or type, or no room (1002).
     Refused,
-    /// Anything else, as it came.
+    /// Anything else, as it came; never one of the above when it comes from the wire.
     Other(i32),
 }
 

@@ -98,3 +98,6 @@ fn check_entry(words: &[[u8; WORD_LEN]], at: usize) -> Result<usize, DecodeError
     }
     Ok(2)
 }
+
+#[cfg(test)]
+mod tests;

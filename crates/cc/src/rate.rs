@@ -1,0 +1,15 @@
+//! Controllers whose law is a law of the sending rate: UDT's family and the fixed rate.
+//!
+//! The parts that several of them share: [`syn`] (once per interval), [`flow_control`] (the window), [`daimd`] (the
+//! period).
+
+mod daimd;
+mod fixed;
+mod flow_control;
+mod syn;
+mod udt;
+mod udt_native;
+
+pub(crate) use fixed::Fixed;
+pub(crate) use udt::Udt;
+pub(crate) use udt_native::UdtNative;

@@ -1,0 +1,59 @@
+//! The constant interval at which UDT's laws run.
+//!
+//! Departure D12 (docs/papers/departures.md): an acknowledgement that comes a little early still counts for its interval.
+
+use farhaul_units::{Duration, Instant};
+
+/// The SYN interval: a rate law runs at most once in it. Source: paper:udt-2004 §3.1, unchanged since.
+pub(super) const SYN_INTERVAL: Duration = Duration::from_millis(10);
+/// How early an interval may end. Acknowledgements leave once per SYN interval too, and the least jitter on their way
+/// would make a law without slack miss every other one; half an interval is more jitter than a steady path has.
+const SLACK: Duration = Duration::from_millis(5);
+
+/// Lets a law run at most once per SYN interval, in the mean.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SynClock {
+    /// When the current interval ends.
+    end: Instant,
+}
+
+impl SynClock {
+    /// Whether the law may run now, on an event of its own choice; if so, the next interval begins.
+    pub(super) fn tick(&mut self, now: Instant) -> bool {
+        let due = now + SLACK >= self.end;
+        if due {
+            self.end = self.end.max(now) + SYN_INTERVAL;
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(micros: impl IntoIterator<Item = u64>) -> Vec<bool> {
+        let mut clock = SynClock::default();
+        micros.into_iter().map(|micros| clock.tick(Instant::ZERO + Duration::from_micros(micros))).collect()
+    }
+
+    #[test]
+    fn ticks_once_per_interval_and_anew_after_a_pause() {
+        let [yes, no] = [true, false];
+        assert_eq!(
+            ticks([5_000, 5_000, 9_900, 15_000, 19_000, 70_000, 70_001, 80_000]),
+            [yes, no, no, yes, no, yes, no, yes]
+        );
+    }
+
+    #[test]
+    fn jitter_of_the_acknowledgements_costs_no_interval() {
+        assert!(ticks((1..100).map(|interval| interval * 10_000 + interval * 7_919 % 4_900)).iter().all(|tick| *tick));
+    }
+
+    #[test]
+    fn a_flood_of_acknowledgements_runs_the_law_no_more_often() {
+        let runs = ticks((0..1_000_000).step_by(100)).iter().filter(|tick| **tick).count();
+        assert!((100..=101).contains(&runs), "{runs} runs in 100 intervals");
+    }
+}

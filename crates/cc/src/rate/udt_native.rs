@@ -1,0 +1,200 @@
+//! UDT4's native congestion control (paper:udt-2007, descending from paper:udt-2004 §3.5): slow start to the first
+//! loss, then a rate that grows with the spare bandwidth and loses a ninth per loss event.
+//!
+//! ```text
+//! Full ACK, at most once per SYN:
+//!     in slow start:  W ← W + newly acknowledged;  over at the largest window: P ← 1/R
+//!     otherwise:      W ← R·(RTT + SYN) + 16
+//!                     P ← P·SYN / (P·inc + SYN), unless this interval had a loss report
+//! NAK:
+//!     in slow start:  over: P ← 1/R, no cut; or P ← (RTT + SYN)/W and a cut, if no R is known
+//!     otherwise:      the first report of an event cuts, P ← ⌈1.125·P⌉; some of the next four cut again
+//! EXP:
+//!     in slow start:  over: P ← 1/R or (RTT + SYN)/W; otherwise nothing
+//! ```
+//!
+//! The window's equations and their symbols stand in `flow_control.rs`, the period's (`inc`, which reports cut) in
+//! `daimd.rs`, the interval in `syn.rs`. What is here is only when each of them applies.
+//!
+//! Departures from UDT4 (reasons in docs/papers/departures.md):
+//! D1 R and B are unknown before the first sample, not 16 and 1 packets/s · D2 (RTT + SYN)/W, not its inverse ·
+//! D3 an unknown capacity means the least increase · D4 the rate rises to 4 × the delivered rate at most ·
+//! D5 the period stays in 1 ns..1 s · D6 a loss event ends when it is acknowledged · D7 the spread is drawn from the
+//! connection's seed · D8 slow start counts packets exactly · D9 application-limited samples never lower ·
+//! D10 the window stays in 2..max · D11 repeated reports are not news ·
+//! D12 jitter of the acknowledgements costs no interval.
+//! Kept on purpose: the whole microseconds of a cut, and no decrease on EXP.
+
+use super::daimd::{Daimd, Verdict, decrease};
+use super::flow_control::{SlowStart, cwnd, measured_rate, next_window, set_cwnd, start_period};
+use super::syn::SynClock;
+use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+
+/// UDT4's own law, `udt:native`.
+#[derive(Clone, Debug)]
+pub(crate) struct UdtNative {
+    /// Lets the law run once per SYN.
+    clock: SynClock,
+    /// `None` once slow start is over, which is for good.
+    slow_start: Option<SlowStart>,
+    /// What moves the period.
+    daimd: Daimd,
+}
+
+impl UdtNative {
+    /// The law of a new connection; all its randomness follows from `seed`.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { clock: SynClock::default(), slow_start: Some(SlowStart::default()), daimd: Daimd::new(seed) }
+    }
+
+    /// Ends slow start and sets the first period. Whether there was anything to end.
+    fn end_slow_start(&mut self, path: &Path, control: &mut Control) -> bool {
+        let ended = self.slow_start.take().is_some();
+        if ended {
+            control.send_period = start_period(path, cwnd(control));
+        }
+        ended
+    }
+}
+
+impl Controller for UdtNative {
+    fn name(&self) -> &str {
+        "udt:native"
+    }
+
+    fn on_connect(&mut self, path: &Path, _control: &mut Control) {
+        self.slow_start = Some(SlowStart::new(path.next_seq));
+    }
+
+    fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
+        self.daimd.on_progress(ack.seq);
+        if ack.light || !self.clock.tick(path.now) {
+            return;
+        }
+        if let Some(slow_start) = &mut self.slow_start {
+            let grown = slow_start.grow(cwnd(control), ack.seq);
+            set_cwnd(path, control, grown);
+            if grown <= f64::from(path.max_window) {
+                return;
+            }
+            self.end_slow_start(path, control);
+        } else {
+            set_cwnd(path, control, next_window(path, cwnd(control)));
+        }
+        control.send_period = self.daimd.on_syn(control.send_period, path);
+    }
+
+    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
+        let Some(first) = loss.ranges.first().filter(|_| loss.newly_lost > 0) else {
+            return;
+        };
+        if self.end_slow_start(path, control) && measured_rate(path).is_some() {
+            return;
+        }
+        match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
+            Verdict::NewEvent | Verdict::FurtherCut => control.send_period = decrease(control.send_period),
+            Verdict::Spared => {}
+        }
+    }
+
+    fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
+        self.end_slow_start(path, control);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
+
+    use super::*;
+
+    fn path_at(millis: u64) -> Path {
+        Path {
+            now: Instant::ZERO + Duration::from_millis(millis),
+            mss: 1_500,
+            rtt: Duration::from_millis(90),
+            max_window: 1_000,
+            ..Path::default()
+        }
+    }
+
+    fn ack(seq: u32) -> AckEvent {
+        AckEvent { seq: SeqNo::new(seq), newly_acked: 1, ..AckEvent::default() }
+    }
+
+    fn lose(law: &mut UdtNative, path: &Path, seq: u32, control: &mut Control) {
+        let ranges = [SeqRange::new(SeqNo::new(seq), SeqNo::new(seq))];
+        law.on_loss(path, &LossEvent::new(&ranges, 1, SeqNo::new(seq + 10)), control);
+    }
+
+    fn micros(control: &Control) -> f64 {
+        control.send_period.as_micros()
+    }
+
+    #[test]
+    fn slow_start_is_unpaced_and_grows_by_what_is_acknowledged() {
+        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        law.on_connect(&path_at(0), &mut control);
+        law.on_ack(&path_at(0), &ack(16), &mut control);
+        law.on_ack(&path_at(10), &ack(48), &mut control);
+        assert_eq!(control.cwnd, Some(64.0));
+        assert!(control.send_period.is_unpaced());
+    }
+
+    #[test]
+    fn light_and_early_acknowledgements_are_counted_by_the_next_full_one() {
+        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        law.on_connect(&path_at(0), &mut control);
+        law.on_ack(&path_at(0), &ack(16), &mut control);
+        law.on_ack(&path_at(4), &ack(20), &mut control);
+        law.on_ack(&path_at(10), &AckEvent { light: true, ..ack(30) }, &mut control);
+        assert_eq!(control.cwnd, Some(32.0));
+        law.on_ack(&path_at(10), &ack(48), &mut control);
+        assert_eq!(control.cwnd, Some(64.0));
+    }
+
+    #[test]
+    fn the_largest_window_ends_slow_start() {
+        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        law.on_connect(&path_at(0), &mut control);
+        let path = Path { arrival_rate: Some(PacketRate::new(5_000.0)), ..path_at(0) };
+        law.on_ack(&path, &ack(990), &mut control);
+        assert_eq!(control.cwnd, Some(1_000.0));
+        assert!(micros(&control) < 200.0 && micros(&control) > 199.0, "the first interval already adds");
+    }
+
+    #[test]
+    fn a_loss_in_slow_start_sets_the_measured_rate_and_cuts_nothing() {
+        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let path = Path { arrival_rate: Some(PacketRate::new(5_000.0)), ..path_at(0) };
+        lose(&mut law, &path, 7, &mut control);
+        assert!((micros(&control) - 200.0).abs() < 1e-9);
+        lose(&mut law, &path, 8, &mut control);
+        assert!((micros(&control) - 225.0).abs() < 1e-9, "the next report is the first of an event");
+    }
+
+    #[test]
+    fn a_loss_before_any_sample_sets_the_windows_rate_and_cuts() {
+        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        lose(&mut law, &path_at(0), 7, &mut control);
+        // 100 ms / 16 packets = 6250 us, cut to 7031.25, in whole microseconds; UDT4's seed of 16 packets/s gives 62500.
+        assert!((micros(&control) - 7_032.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_report_without_news_changes_nothing() {
+        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let ranges = [SeqRange::new(SeqNo::new(1), SeqNo::new(1))];
+        law.on_loss(&path_at(0), &LossEvent::new(&ranges, 0, SeqNo::new(9)), &mut control);
+        assert_eq!(control, Control::initial());
+    }
+
+    #[test]
+    fn an_expiration_ends_slow_start_and_later_does_nothing() {
+        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        law.on_timeout(&path_at(0), &TimeoutEvent::default(), &mut control);
+        assert!((micros(&control) - 6_250.0).abs() < 1e-9);
+        law.on_timeout(&path_at(500), &TimeoutEvent::default(), &mut control);
+        assert!((micros(&control) - 6_250.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,137 @@
+//! Every controller by name: what it is, where it comes from, which options it takes, how it is made.
+//!
+//! The command line, configuration files and the table of the documentation all follow from this one.
+
+use farhaul_units::Rate;
+
+use crate::Controller;
+use crate::rate::{Fixed, Udt, UdtNative};
+use crate::spec::{Settings, SpecError};
+
+/// One controller.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The name by which it is asked for.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Where its law comes from: keys of `docs/papers/papers.bib`.
+    pub source: &'static str,
+    /// What can be set, in the order in which it is printed.
+    pub options: &'static [OptionDoc],
+    /// Makes one from checked settings and a seed. Fails on values that it cannot use.
+    pub(crate) construct: Construct,
+}
+
+/// Makes a controller from its settings and a seed.
+type Construct = fn(&Settings, u64) -> Result<Box<dyn Controller>, SpecError>;
+
+/// One option of a controller.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct OptionDoc {
+    /// The word before the `=`, or the whole of a flag.
+    pub name: &'static str,
+    /// What it sets, in one line, with its unit.
+    pub meaning: &'static str,
+    /// How it is written, and what holds without it.
+    pub form: OptionForm,
+}
+
+/// How an option is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionForm {
+    /// A bare word; off by default.
+    Flag,
+    /// `name=value`, and there is no default.
+    Required {
+        /// A value that it takes.
+        example: &'static str,
+    },
+    /// `name=value`.
+    Optional {
+        /// The value that holds otherwise.
+        default: &'static str,
+    },
+}
+
+impl OptionForm {
+    /// The value that holds when the option is not given; `None` if it must be.
+    pub const fn default_value(self) -> Option<&'static str> {
+        match self {
+            Self::Flag => Some("off"),
+            Self::Required { .. } => None,
+            Self::Optional { default } => Some(default),
+        }
+    }
+}
+
+static CONTROLLERS: &[Entry] = &[
+    Entry {
+        name: "udt",
+        summary: "UDT's rate control: grows with the spare bandwidth, loses a ninth per loss event",
+        source: "udt-2007, udt-draft",
+        options: &[OptionDoc {
+            name: "native",
+            meaning: "the law as UDT4 has it, without Farhaul's changes",
+            form: OptionForm::Flag,
+        }],
+        construct: |settings, seed| {
+            Ok(if settings.flag("native") { Box::new(UdtNative::new(seed)) } else { Box::new(Udt::new(seed)) })
+        },
+    },
+    Entry {
+        name: "fixed",
+        summary: "a fixed rate that answers no loss, for dedicated channels",
+        source: "none",
+        options: &[OptionDoc {
+            name: "rate",
+            meaning: "bits per second on the wire, headers included",
+            form: OptionForm::Required { example: "500mbit" },
+        }],
+        construct: |settings, _seed| {
+            let rate: Rate = settings.required("rate")?;
+            if rate == Rate::ZERO {
+                return Err(settings.out_of_range("rate", "above zero"));
+            }
+            Ok(Box::new(Fixed::new(rate, settings.to_string())))
+        },
+    },
+];
+
+/// Every controller, the default one first.
+pub fn controllers() -> &'static [Entry] {
+    CONTROLLERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+
+    #[test]
+    fn names_are_unique_and_lines_are_single() {
+        for (index, entry) in controllers().iter().enumerate() {
+            assert!(controllers()[..index].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            assert!(!entry.summary.contains('\n') && !entry.summary.is_empty());
+        }
+    }
+
+    #[test]
+    fn every_controller_calls_itself_as_it_was_asked_for() {
+        for text in ["udt", "udt:native", "fixed:rate=500mbit"] {
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!(spec.build(1).name(), text);
+        }
+    }
+
+    #[test]
+    fn every_source_is_a_key_of_the_bibliography() {
+        let bibliography = include_str!("../../../docs/papers/papers.bib");
+        for key in controllers().iter().flat_map(|entry| entry.source.split(", ")).filter(|key| *key != "none") {
+            assert!(bibliography.contains(&format!("{{{key},")), "{key}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A controller with its options, as text: `NAME[:OPTION,…]`, where an option is `key=value` or a bare word.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Controller;
+use crate::registry::{Entry, OptionDoc, OptionForm, controllers};
+
+/// Which controller to use, and how it is set: `udt`, `udt:native`, `fixed:rate=500mbit`.
+///
+/// A `Spec` is checked when it is parsed, so that [`build`](Spec::build) cannot fail. Options are printed in the
+/// registry's order, whatever the order in which they were given.
+///
+/// ```
+/// let spec: farhaul_cc::Spec = "fixed:rate=500mbit".parse()?;
+/// assert_eq!(spec.build(0).name(), "fixed:rate=500mbit");
+/// assert!("fixed".parse::<farhaul_cc::Spec>().unwrap_err().to_string().contains("fixed:rate=500mbit"));
+/// # Ok::<(), farhaul_cc::SpecError>(())
+/// ```
+#[derive(Clone)]
+pub struct Spec(Settings);
+
+impl Spec {
+    /// A new controller for one connection; whatever is random in it follows from `seed`.
+    pub fn build(&self, seed: u64) -> Box<dyn Controller> {
+        (self.entry().construct)(&self.0, seed).expect("the same settings were constructed when they were parsed")
+    }
+
+    /// The controller's row in the registry.
+    pub fn entry(&self) -> &'static Entry {
+        self.0.entry
+    }
+}
+
+impl Default for Spec {
+    /// `udt`.
+    fn default() -> Self {
+        Self(Settings { entry: &controllers()[0], given: Vec::new() })
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (name, options) = match text.split_once(':') {
+            Some((name, options)) => (name, Some(options)),
+            None => (text, None),
+        };
+        let entry = controllers()
+            .iter()
+            .find(|entry| entry.name == name)
+            .ok_or_else(|| SpecError::UnknownController { name: name.into(), allowed: names(controllers()) })?;
+        let mut settings = Settings { entry, given: Vec::new() };
+        for option in options.into_iter().flat_map(|options| options.split(',')) {
+            settings.add(option)?;
+        }
+        settings.given.sort_by_key(|(option, _)| entry.options.iter().position(|known| known.name == *option));
+        (entry.construct)(&settings, 0)?;
+        Ok(Self(settings))
+    }
+}
+
+impl fmt::Display for Spec {
+    /// As it is parsed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spec({self})")
+    }
+}
+
+impl PartialEq for Spec {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.entry.name == other.0.entry.name && self.0.given == other.0.given
+    }
+}
+
+impl Eq for Spec {}
+
+/// Why a text names no controller. The message says what would have been accepted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The name before the colon is not in the registry.
+    #[error("no congestion controller is called '{name}': choose one of {allowed}")]
+    UnknownController {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        allowed: String,
+    },
+    /// The controller has no such option.
+    #[error("'{controller}' has no option '{option}': it takes {allowed}")]
+    UnknownOption {
+        /// The controller.
+        controller: &'static str,
+        /// What was asked for.
+        option: String,
+        /// The options there are, as they are written.
+        allowed: String,
+    },
+    /// An option stands twice.
+    #[error("option '{option}' of '{controller}' is given twice: leave one out")]
+    Repeated {
+        /// The controller.
+        controller: &'static str,
+        /// The option.
+        option: &'static str,
+    },
+    /// A flag with a value, or a value left out.
+    #[error("option '{option}' of '{controller}' is written {form}")]
+    WrongForm {
+        /// The controller.
+        controller: &'static str,
+        /// The option.
+        option: &'static str,
+        /// How it is written.
+        form: String,
+    },
+    /// A required option is missing.
+    #[error("'{controller}' needs the option '{option}': write {controller}:{example}")]
+    Missing {
+        /// The controller.
+        controller: &'static str,
+        /// The option.
+        option: &'static str,
+        /// How it is written.
+        example: String,
+    },
+    /// A value cannot be read.
+    #[error("option '{option}' of '{controller}': {source}")]
+    Unreadable {
+        /// The controller.
+        controller: &'static str,
+        /// The option.
+        option: &'static str,
+        /// What was wrong with the value.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A value can be read but not be used.
+    #[error("option '{option}' of '{controller}' must be {allowed}, not '{value}'")]
+    OutOfRange {
+        /// The controller.
+        controller: &'static str,
+        /// The option.
+        option: &'static str,
+        /// What was asked for.
+        value: String,
+        /// What can be used.
+        allowed: &'static str,
+    },
+}
+
+/// The options that were given for one controller, each of a name that it knows and in the right form.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    entry: &'static Entry,
+    /// Names and values; a flag has no value.
+    given: Vec<(&'static str, Option<String>)>,
+}
+
+impl Settings {
+    /// Whether the flag `name` was given.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.given.iter().any(|(given, _)| *given == name)
+    }
+
+    /// The value of the required option `name`.
+    pub(crate) fn required<T>(&self, name: &'static str) -> Result<T, SpecError>
+    where
+        T: FromStr<Err: Error + Send + Sync + 'static>,
+    {
+        let controller = self.entry.name;
+        let value = self.value(name).ok_or_else(|| {
+            let example = self.entry.options.iter().find(|known| known.name == name).map(written);
+            SpecError::Missing { controller, option: name, example: example.unwrap_or_default() }
+        })?;
+        value.parse().map_err(|source: T::Err| SpecError::Unreadable {
+            controller,
+            option: name,
+            source: Box::new(source),
+        })
+    }
+
+    /// The error for a value of `name` that can be read but not be used.
+    pub(crate) fn out_of_range(&self, name: &'static str, allowed: &'static str) -> SpecError {
+        let value = self.value(name).unwrap_or_default().into();
+        SpecError::OutOfRange { controller: self.entry.name, option: name, value, allowed }
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.given.iter().find(|(given, _)| *given == name).and_then(|(_, value)| value.as_deref())
+    }
+
+    /// Takes in one option as it is written.
+    fn add(&mut self, text: &str) -> Result<(), SpecError> {
+        let controller = self.entry.name;
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        let known = self.entry.options.iter().find(|known| known.name == name).ok_or_else(|| {
+            SpecError::UnknownOption { controller, option: name.into(), allowed: allowed(self.entry.options) }
+        })?;
+        let option = known.name;
+        if (known.form == OptionForm::Flag) == value.is_some() {
+            return Err(SpecError::WrongForm { controller, option, form: written(known) });
+        }
+        if self.flag(option) {
+            return Err(SpecError::Repeated { controller, option });
+        }
+        self.given.push((option, value.map(Into::into)));
+        Ok(())
+    }
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.entry.name)?;
+        for (index, (option, value)) in self.given.iter().enumerate() {
+            write!(f, "{}{option}", if index == 0 { ':' } else { ',' })?;
+            if let Some(value) = value {
+                write!(f, "={value}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How an option is written: `native`, `rate=500mbit`.
+fn written(option: &OptionDoc) -> String {
+    match option.form {
+        OptionForm::Flag => option.name.into(),
+        OptionForm::Required { example: value } | OptionForm::Optional { default: value } => {
+            format!("{}={value}", option.name)
+        }
+    }
+}
+
+fn allowed(options: &[OptionDoc]) -> String {
+    if options.is_empty() {
+        return "none".into();
+    }
+    options.iter().map(written).collect::<Vec<_>>().join(", ")
+}
+
+fn names(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_survives_parsing_and_printing() {
+        for text in ["udt", "udt:native", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!(spec.to_string(), text);
+            assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
+        }
+        assert_eq!(Spec::default(), "udt".parse().unwrap());
+        assert_ne!(Spec::default(), "udt:native".parse().unwrap());
+    }
+
+    #[test]
+    fn errors_name_what_is_allowed() {
+        for (text, expected) in [
+            ("", "no congestion controller is called '': choose one of udt, fixed"),
+            ("cubik", "no congestion controller is called 'cubik': choose one of udt, fixed"),
+            ("udt:", "'udt' has no option '': it takes native"),
+            ("udt:naive", "'udt' has no option 'naive': it takes native"),
+            ("udt:native=yes", "option 'native' of 'udt' is written native"),
+            ("udt:native,native", "option 'native' of 'udt' is given twice: leave one out"),
+            ("fixed", "'fixed' needs the option 'rate': write fixed:rate=500mbit"),
+            ("fixed:rate", "option 'rate' of 'fixed' is written rate=500mbit"),
+            ("fixed:rate=0mbit", "option 'rate' of 'fixed' must be above zero, not '0mbit'"),
+            (
+                "fixed:rate=100",
+                "option 'rate' of 'fixed': '100' has no unit: write 100mbit (megabits) or 100MB/s (megabytes)",
+            ),
+        ] {
+            assert_eq!(text.parse::<Spec>().unwrap_err().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A path of one flow: fixed delay, a link that serves at most its rate, independent random loss, exact reports.
+
+use std::collections::VecDeque;
+
+use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec};
+use farhaul_units::{Duration, Instant, PacketRate, Rate, Rng, SendPeriod, SeqNo, SeqRange};
+
+/// The receiver acknowledges, and the law runs, once in this time.
+const SYN_INTERVAL: Duration = Duration::from_millis(10);
+/// Simulated time before anything is counted: several times as long as a law takes from nothing to the full link.
+const WARM_UP: Duration = Duration::from_secs(20);
+/// Simulated time that is counted.
+const MEASURED: Duration = Duration::from_secs(100);
+
+/// What the path is like.
+pub(crate) struct PathModel {
+    /// The rate of the link, which is also what the receiver reports as capacity.
+    pub(crate) link: Rate,
+    /// The round trip without a queue; there is none.
+    pub(crate) rtt: Duration,
+    /// The share of packets that is lost at random.
+    pub(crate) loss: f64,
+    /// Bytes per packet.
+    pub(crate) mss: u32,
+}
+
+/// Mean over `seeds` runs of what arrives, in Mbit/s.
+pub(crate) fn mean_throughput(spec: &str, model: &PathModel, seeds: u64) -> f64 {
+    let sum: f64 = (0..seeds).map(|seed| Run::new(spec, model, seed).throughput()).sum();
+    sum / seeds as f64
+}
+
+/// One connection on the path. Packets lost are repaired by magic: a loss counts once, and a retransmission costs nothing.
+struct Run<'a> {
+    model: &'a PathModel,
+    controller: Box<dyn Controller>,
+    control: Control,
+    path: Path,
+    rng: Rng,
+    /// Losses on their way back to the sender: when their report arrives, and which packet.
+    reports: VecDeque<(Instant, SeqNo)>,
+    /// Arrivals in every interval whose acknowledgement is under way.
+    intervals: VecDeque<u64>,
+    /// Arrivals in the current interval.
+    arrived: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(spec: &str, model: &'a PathModel, seed: u64) -> Self {
+        let mut path = Path::default();
+        path.mss = model.mss;
+        path.rtt = model.rtt;
+        path.max_window = 1 << 20;
+        path.capacity = Some(PacketRate::new(link_rate(model)));
+        let mut controller = spec.parse::<Spec>().expect("the tests name controllers that exist").build(seed);
+        let mut control = Control::initial();
+        controller.on_connect(&path, &mut control);
+        let rng = Rng::new(seed ^ 0x5EED);
+        let (reports, intervals) = (VecDeque::new(), VecDeque::new());
+        Self { model, controller, control, path, rng, reports, intervals, arrived: 0 }
+    }
+
+    fn throughput(mut self) -> f64 {
+        let shortest = SendPeriod::from_micros(1e6 / link_rate(self.model));
+        let (warm, end) = (Instant::ZERO + WARM_UP, Instant::ZERO + WARM_UP + MEASURED);
+        let mut next_ack = Instant::ZERO + SYN_INTERVAL;
+        let mut counted = 0;
+        while self.path.now < end {
+            let before = self.arrived;
+            self.send();
+            if self.path.now >= warm {
+                counted += self.arrived - before;
+            }
+            let period = if self.control.send_period < shortest { shortest } else { self.control.send_period };
+            self.path.now += period.time_for(1);
+            while self.path.now >= next_ack {
+                self.end_interval();
+                next_ack += SYN_INTERVAL;
+            }
+            while self.reports.front().is_some_and(|(due, _)| *due <= self.path.now) {
+                let (_, lost) = self.reports.pop_front().expect("just seen");
+                let range = [SeqRange::new(lost, lost)];
+                let event = LossEvent::new(&range, 1, self.path.next_seq.minus(1));
+                self.controller.on_loss(&self.path, &event, &mut self.control);
+            }
+        }
+        counted as f64 * f64::from(self.model.mss) * 8.0 / MEASURED.as_secs_f64() / 1e6
+    }
+
+    /// One packet leaves. The link never holds more than it can carry, so that only chance loses packets.
+    fn send(&mut self) {
+        let seq = self.path.next_seq;
+        self.path.next_seq = seq.next();
+        if self.rng.chance(self.model.loss) {
+            self.reports.push_back((self.path.now + self.model.rtt, seq));
+        } else {
+            self.arrived += 1;
+        }
+    }
+
+    /// The acknowledgement of a round trip ago arrives: one interval's arrivals, exactly counted.
+    fn end_interval(&mut self) {
+        self.intervals.push_back(std::mem::take(&mut self.arrived));
+        let under_way = self.model.rtt.div_duration_f64(SYN_INTERVAL) as usize;
+        if self.intervals.len() <= under_way {
+            return;
+        }
+        let arrived = self.intervals.pop_front().expect("more than none are under way");
+        let in_flight: u64 = self.intervals.iter().sum();
+        let rate = PacketRate::from_packets_in(arrived, SYN_INTERVAL);
+        self.path.arrival_rate = rate;
+        self.path.delivery_rate = rate;
+        let mut ack = AckEvent::default();
+        ack.seq = self.path.next_seq.minus(in_flight as u32);
+        ack.newly_acked = arrived as u32;
+        self.controller.on_ack(&self.path, &ack, &mut self.control);
+    }
+}
+
+/// What the link carries, packets/s.
+fn link_rate(model: &PathModel) -> f64 {
+    model.link.bits_per_second() as f64 / (f64::from(model.mss) * 8.0)
+}

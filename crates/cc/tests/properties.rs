@@ -1,0 +1,134 @@
+//! What holds for every controller whatever the peer does.
+
+use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec, TimeoutEvent};
+use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+/// Specs that cover every controller and variant.
+const SPECS: [&str; 3] = ["udt", "udt:native", "fixed:rate=500mbit"];
+
+/// Something that happens on a connection.
+#[derive(Clone, Debug)]
+enum Happening {
+    Ack { seq: u32, light: bool },
+    Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
+    Timeout,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        3 => (any::<u32>(), any::<bool>()).prop_map(|(seq, light)| Happening::Ack { seq, light }),
+        3 => (any::<u32>(), 0..100u32, 0..100u32, any::<u32>()).prop_map(|(first, len, newly_lost, largest_sent)| {
+            Happening::Loss { first, len, newly_lost, largest_sent }
+        }),
+        1 => Just(Happening::Timeout),
+    ]
+}
+
+/// A rate as a hostile peer may claim it, or none.
+fn rate() -> impl Strategy<Value = Option<PacketRate>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(PacketRate::default())),
+        (1.0..1e7).prop_map(|packets| Some(PacketRate::new(packets))),
+        Just(Some(PacketRate::new(f64::MIN_POSITIVE))),
+        Just(Some(PacketRate::new(f64::MAX))),
+        Just(PacketRate::from_wire(u32::MAX)),
+    ]
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    let sizes = (prop_oneof![Just(0), Just(1_500), any::<u32>()], prop_oneof![Just(0), Just(25_600), any::<u32>()]);
+    let rtt =
+        prop_oneof![Just(Duration::ZERO), (0..60_000_000u64).prop_map(Duration::from_micros), Just(Duration::MAX / 2)];
+    (sizes, rtt, rate(), rate(), rate(), any::<bool>()).prop_map(
+        |((mss, max_window), rtt, arrival_rate, delivery_rate, capacity, application_limited)| {
+            let mut path = Path::default();
+            path.mss = mss;
+            path.max_window = max_window;
+            path.rtt = rtt;
+            path.arrival_rate = arrival_rate;
+            path.delivery_rate = delivery_rate;
+            path.capacity = capacity;
+            path.application_limited = application_limited;
+            path
+        },
+    )
+}
+
+fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, control: &mut Control) {
+    match *happening {
+        Happening::Ack { seq, light } => {
+            let mut ack = AckEvent::default();
+            ack.seq = SeqNo::new(seq);
+            ack.newly_acked = 1;
+            ack.light = light;
+            controller.on_ack(path, &ack, control);
+        }
+        Happening::Loss { first, len, newly_lost, largest_sent } => {
+            let range = [SeqRange::new(SeqNo::new(first), SeqNo::new(first).plus(len))];
+            let loss = LossEvent::new(&range, newly_lost, SeqNo::new(largest_sent));
+            controller.on_loss(path, &loss, control);
+        }
+        Happening::Timeout => controller.on_timeout(path, &TimeoutEvent::default(), control),
+    }
+}
+
+fn check(before: &Control, happening: &Happening, after: &Control) -> Result<(), TestCaseError> {
+    let (was, is) = (before.send_period.as_micros(), after.send_period.as_micros());
+    prop_assert!(is.is_finite() && is >= 0.0, "period {is}");
+    if let Some(cwnd) = after.cwnd {
+        prop_assert!(cwnd.is_finite() && cwnd >= 2.0, "cwnd {cwnd}");
+    }
+    if matches!(happening, Happening::Loss { .. }) {
+        prop_assert!(is >= was, "a loss report shortened the period from {was} to {is}");
+        let (was, is) = (before.cwnd.unwrap_or(f64::INFINITY), after.cwnd.unwrap_or(f64::INFINITY));
+        prop_assert!(is <= was, "a loss report widened the window from {was} to {is}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/properties.failures"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn settings_stay_sane_and_a_loss_report_never_raises_the_rate(
+        seed: u64,
+        events in prop::collection::vec((0..20u64, path(), happening()), 1..200),
+    ) {
+        for spec in SPECS {
+            let mut controller = spec.parse::<Spec>().unwrap().build(seed);
+            let mut control = Control::initial();
+            let mut now = Instant::ZERO;
+            controller.on_connect(&events[0].1, &mut control);
+            for (millis, path, happening) in &events {
+                now += Duration::from_millis(*millis);
+                let mut path = *path;
+                path.now = now;
+                let before = control;
+                play(controller.as_mut(), &path, happening, &mut control);
+                check(&before, happening, &control)?;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_loss_events_never_ends_in_an_unpaced_sender() {
+    for spec in SPECS {
+        let mut controller = spec.parse::<Spec>().unwrap().build(1);
+        let mut control = Control::initial();
+        let mut path = Path::default();
+        path.mss = 1_500;
+        controller.on_connect(&path, &mut control);
+        for seq in 0..10_000 {
+            let range = [SeqRange::new(SeqNo::new(seq), SeqNo::new(seq))];
+            controller.on_loss(&path, &LossEvent::new(&range, 1, SeqNo::new(seq)), &mut control);
+        }
+        assert!(control.send_period.packet_rate().is_some_and(|rate| rate.packets_per_second() >= 1.0), "{spec}");
+    }
+}

@@ -1,0 +1,322 @@
+//! What arrived and was not read yet, in order or not.
+//!
+//! Payloads lie at a fixed stride in chunks that are taken when data arrives: memory follows the data, never a peer's
+//! claim (attack A4). Which slots are filled is one bit each.
+
+use std::collections::VecDeque;
+
+use farhaul_units::{SeqNo, SeqRange};
+use farhaul_wire::udt4::MessageField;
+
+use crate::seq_set::SeqSet;
+
+/// Packets per chunk: small enough that a lone packet far ahead takes little memory (attack B11).
+const CHUNK_PACKETS: u32 = 32;
+/// Chunks kept for reuse, about 3 MB.
+const SPARE_CHUNKS: usize = 64;
+
+/// Packets from the first unread to the furthest received, and the window in which more are accepted.
+#[derive(Debug)]
+pub(crate) struct RecvBuffer {
+    payload_size: usize,
+    /// First packet that was not read completely.
+    pub(super) read_seq: SeqNo,
+    /// Bytes of that packet that were read.
+    read_offset: usize,
+    /// First packet that has not arrived: everything before it can be acknowledged.
+    ack_point: SeqNo,
+    /// One after the furthest packet that arrived.
+    end: SeqNo,
+    /// Stream mode: payload bytes between the read position and the acknowledgement point.
+    available: u64,
+    /// Packets that arrived, or need not arrive because their message was dropped.
+    present: SeqSet,
+    /// Message mode: packets without content, or whose content was delivered out of order.
+    pub(super) skipped: SeqSet,
+    /// Packets that the buffer may hold.
+    capacity: u32,
+    /// First packet of the front chunk.
+    chunk_base: SeqNo,
+    chunks: VecDeque<Option<Chunk>>,
+    spare: Vec<Chunk>,
+    pub(super) messages: super::message::Found,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    bytes: Box<[u8]>,
+    lens: [u16; CHUNK_PACKETS as usize],
+    fields: [u32; CHUNK_PACKETS as usize],
+}
+
+/// What became of an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Insert {
+    /// Stored.
+    New,
+    /// Arrived before.
+    Duplicate,
+    /// Outside the window, or larger than any packet of this connection.
+    Rejected,
+}
+
+impl RecvBuffer {
+    /// An empty buffer that expects `first` and has room for `capacity` packets of at most `payload_size` bytes.
+    pub(crate) fn new(first: SeqNo, payload_size: usize, capacity: u32) -> Self {
+        Self {
+            payload_size,
+            read_seq: first,
+            read_offset: 0,
+            ack_point: first,
+            end: first,
+            available: 0,
+            present: SeqSet::new(first),
+            skipped: SeqSet::new(first),
+            capacity,
+            chunk_base: first,
+            chunks: VecDeque::new(),
+            spare: Vec::new(),
+            messages: super::message::Found::default(),
+        }
+    }
+
+    /// First packet that has not arrived.
+    pub(crate) const fn ack_point(&self) -> SeqNo {
+        self.ack_point
+    }
+
+    /// One after the furthest packet that arrived.
+    pub(crate) const fn end(&self) -> SeqNo {
+        self.end
+    }
+
+    /// Bytes that a stream reader can have now.
+    pub(crate) const fn available(&self) -> u64 {
+        self.available
+    }
+
+    /// Packets between the reader and the acknowledgement point.
+    pub(crate) fn readable_packets(&self) -> u32 {
+        SeqRange::new(self.read_seq, self.ack_point.minus(1)).len()
+    }
+
+    pub(crate) const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Lets the buffer hold more; it never shrinks below what was promised.
+    pub(crate) fn raise_capacity(&mut self, capacity: u32) {
+        self.capacity = self.capacity.max(capacity);
+    }
+
+    /// Packets that may still arrive beyond the acknowledgement point: the window to advertise.
+    pub(crate) fn free(&self) -> u32 {
+        self.capacity.saturating_sub(self.readable_packets())
+    }
+
+    /// Whether nothing is missing before the furthest packet.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.ack_point == self.end
+    }
+
+    /// Bytes of memory held, reserves included.
+    pub(crate) fn memory(&self) -> usize {
+        let held = self.chunks.iter().flatten().count() + self.spare.len();
+        held * (CHUNK_PACKETS as usize * self.payload_size + size_of::<Chunk>())
+            + self.present.memory()
+            + self.skipped.memory()
+    }
+
+    /// Gives back memory that is only kept for reuse.
+    pub(crate) fn shrink(&mut self) {
+        self.spare = Vec::new();
+    }
+
+    /// Stores an arriving packet.
+    pub(crate) fn insert(&mut self, seq: SeqNo, field: MessageField, payload: &[u8]) -> Insert {
+        let offset = seq.distance_from(self.read_seq);
+        if offset < 0 || seq.is_before(self.ack_point) {
+            return if self.unskip(seq) { self.store(seq, field, payload) } else { Insert::Duplicate };
+        }
+        if offset.unsigned_abs() >= self.capacity || payload.len() > self.payload_size {
+            return Insert::Rejected;
+        }
+        if !self.present.insert(seq) && !self.unskip(seq) {
+            return Insert::Duplicate;
+        }
+        self.store(seq, field, payload)
+    }
+
+    fn store(&mut self, seq: SeqNo, field: MessageField, payload: &[u8]) -> Insert {
+        if payload.len() > self.payload_size {
+            return Insert::Rejected;
+        }
+        let size = self.payload_size;
+        let (chunk, slot) = self.chunk_for(seq);
+        let at = slot * size;
+        chunk.bytes[at..at + payload.len()].copy_from_slice(payload);
+        chunk.lens[slot] = payload.len() as u16;
+        chunk.fields[slot] = field.to_word();
+        if seq == self.ack_point {
+            self.available += payload.len() as u64;
+            self.ack_point = seq.next();
+        }
+        self.end = self.end.later(seq.next());
+        if self.ack_point.is_before(self.end) && self.present.contains(self.ack_point) {
+            self.advance_ack_point();
+        }
+        Insert::New
+    }
+
+    /// Message mode: the packets of `range` that have not arrived will not arrive. Says how many there were.
+    pub(crate) fn skip(&mut self, range: SeqRange, same_message: impl Fn(MessageField) -> bool) -> u32 {
+        let window = SeqRange::new(self.read_seq, self.read_seq.plus(self.capacity - 1));
+        let Some(range) = range.clip(window) else { return 0 };
+        let end = range.last.next();
+        // What did arrive of that message is of no use either; packets of other messages are left alone.
+        let mut at = range.first;
+        while let Some(seq) = self.present.next_present(at, end) {
+            if self.field(seq).is_some_and(&same_message) {
+                self.skipped.insert(seq);
+            }
+            at = seq.next();
+        }
+        let absent: Vec<SeqRange> = self.present.absent_runs(range.first, end).collect();
+        let mut count = 0;
+        for run in absent {
+            self.skipped.insert_range(run);
+            count += self.present.insert_range(run);
+            self.end = self.end.later(run.last.next());
+        }
+        if self.present.contains(self.ack_point) {
+            self.advance_ack_point();
+        }
+        count
+    }
+
+    /// Stream mode: copies what is there in order into `out`, says how much.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < out.len() && self.read_seq.is_before(self.ack_point) {
+            done += self.read_from_chunk(&mut out[done..]);
+        }
+        self.available -= done as u64;
+        self.present.advance(self.read_seq);
+        self.release_chunks();
+        done
+    }
+
+    /// Copies from the chunk at the read position; full packets that lie side by side go in one copy.
+    fn read_from_chunk(&mut self, out: &mut [u8]) -> usize {
+        let size = self.payload_size;
+        let index = self.read_seq.distance_from(self.chunk_base).unsigned_abs();
+        let (slot, ready) = ((index % CHUNK_PACKETS) as usize, self.readable_packets());
+        let most = ready.min(CHUNK_PACKETS - slot as u32) as usize;
+        let chunk = self.chunks[(index / CHUNK_PACKETS) as usize].as_ref().expect("what can be read was stored");
+        let full = chunk.lens[slot..slot + most].iter().take_while(|&&len| usize::from(len) == size).count();
+        let (packets, bytes) = if full == 0 { (1, usize::from(chunk.lens[slot])) } else { (full, full * size) };
+        let from = slot * size + self.read_offset;
+        let copied = (bytes - self.read_offset).min(out.len());
+        out[..copied].copy_from_slice(&chunk.bytes[from..from + copied]);
+        let reached = self.read_offset + copied;
+        if reached == bytes {
+            self.read_seq = self.read_seq.plus(packets as u32);
+            self.read_offset = 0;
+        } else {
+            self.read_seq = self.read_seq.plus((reached / size) as u32);
+            self.read_offset = reached % size;
+        }
+        copied
+    }
+
+    /// Word 1 of a stored packet; `None` where nothing with content is.
+    pub(super) fn field(&self, seq: SeqNo) -> Option<MessageField> {
+        self.slot(seq).map(|(chunk, slot)| MessageField::from_word(chunk.fields[slot]))
+    }
+
+    /// Payload of a stored packet.
+    pub(super) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
+        let size = self.payload_size;
+        self.slot(seq).map(|(chunk, slot)| &chunk.bytes[slot * size..slot * size + usize::from(chunk.lens[slot])])
+    }
+
+    /// Message mode: everything before `seq` was delivered or is of no use.
+    pub(super) fn consume_to(&mut self, seq: SeqNo) {
+        self.read_seq = seq.earlier(self.ack_point).later(self.read_seq);
+        self.present.advance(self.read_seq);
+        self.skipped.advance(self.read_seq);
+        self.release_chunks();
+    }
+
+    fn slot(&self, seq: SeqNo) -> Option<(&Chunk, usize)> {
+        if !self.present.contains(seq) || self.skipped.contains(seq) {
+            return None;
+        }
+        let index = u32::try_from(seq.distance_from(self.chunk_base)).ok()?;
+        let chunk = self.chunks.get((index / CHUNK_PACKETS) as usize)?.as_ref()?;
+        Some((chunk, (index % CHUNK_PACKETS) as usize))
+    }
+
+    /// A packet that was declared dropped and arrives all the same is welcome as long as nobody has read past it:
+    /// libudt's drop requests reach one packet too far.
+    fn unskip(&mut self, seq: SeqNo) -> bool {
+        !self.skipped.is_empty()
+            && !seq.is_before(self.read_seq)
+            && self.skipped.contains(seq)
+            && !self.was_stored(seq)
+            && self.skipped.remove(seq)
+    }
+
+    /// Whether a skipped packet has content all the same (it was delivered out of order, or its message was dropped).
+    fn was_stored(&self, seq: SeqNo) -> bool {
+        let index = seq.distance_from(self.chunk_base).unsigned_abs();
+        self.chunks
+            .get((index / CHUNK_PACKETS) as usize)
+            .and_then(Option::as_ref)
+            .is_some_and(|chunk| chunk.fields[(index % CHUNK_PACKETS) as usize] != 0)
+    }
+
+    fn advance_ack_point(&mut self) {
+        let to = self.present.next_absent(self.ack_point, self.end);
+        while self.ack_point.is_before(to) {
+            self.available += self.payload(self.ack_point).map_or(0, |payload| payload.len() as u64);
+            self.ack_point = self.ack_point.next();
+        }
+    }
+
+    fn chunk_for(&mut self, seq: SeqNo) -> (&mut Chunk, usize) {
+        let index = seq.distance_from(self.chunk_base).unsigned_abs();
+        let (chunk, slot) = ((index / CHUNK_PACKETS) as usize, (index % CHUNK_PACKETS) as usize);
+        if chunk >= self.chunks.len() {
+            self.chunks.resize_with(chunk + 1, || None);
+        }
+        let (spare, size) = (&mut self.spare, self.payload_size);
+        let chunk = self.chunks[chunk].get_or_insert_with(|| spare.pop().unwrap_or_else(|| Chunk::new(size)));
+        (chunk, slot)
+    }
+
+    fn release_chunks(&mut self) {
+        while self.read_seq.distance_from(self.chunk_base) >= CHUNK_PACKETS as i32 {
+            self.chunk_base = self.chunk_base.plus(CHUNK_PACKETS);
+            if let Some(Some(mut chunk)) = self.chunks.pop_front() {
+                if self.spare.len() < SPARE_CHUNKS {
+                    chunk.fields = [0; CHUNK_PACKETS as usize];
+                    self.spare.push(chunk);
+                }
+            }
+        }
+    }
+}
+
+impl Chunk {
+    fn new(payload_size: usize) -> Self {
+        Self {
+            bytes: vec![0; CHUNK_PACKETS as usize * payload_size].into_boxed_slice(),
+            lens: [0; CHUNK_PACKETS as usize],
+            fields: [0; CHUNK_PACKETS as usize],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+//! What a connection measures: round trips, arrival speed, link capacity, delivery rate.
+
+mod ack_window;
+mod arrival_rate;
+mod capacity;
+mod delivery;
+mod rtt;
+
+pub(crate) use ack_window::AckWindow;
+pub(crate) use arrival_rate::ArrivalRate;
+pub(crate) use capacity::Capacity;
+pub(crate) use delivery::Delivery;
+pub(crate) use rtt::Rtt;

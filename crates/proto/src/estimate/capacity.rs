@@ -1,0 +1,103 @@
+//! Link capacity from probe pairs: two packets that left back to back arrive as far apart as the bottleneck serves them.
+//!
+//! Every 16th packet and the one after it are such a pair. A pair counts only if the two arrived in different receive
+//! calls: inside one call the kernel has already merged them, and their distance is unknown.
+
+use farhaul_units::{Instant, PacketRate, SeqNo};
+
+/// Every this many packets the sender sends a pair. Source: UDT4 wire, §2.
+pub(crate) const PROBE_INTERVAL: u32 = 16;
+/// Pair intervals kept. Source: libudt 4.11 (the draft says 16).
+const WINDOW: usize = 64;
+/// Fewest intervals that make an estimate.
+const MIN_SAMPLES: usize = 4;
+/// Intervals further than this factor from the median are discarded (2004 paper §3.2).
+const OUTLIER: u64 = 8;
+
+/// Median-filtered probe pair intervals.
+#[derive(Clone, Debug)]
+pub(crate) struct Capacity {
+    /// The first packet of a pair, waiting for the second.
+    pending: Option<(SeqNo, Instant)>,
+    /// Intervals in nanoseconds, newest overwrites oldest. Boxed: most connections of a busy port never fill it.
+    intervals: Vec<u64>,
+    next: usize,
+}
+
+impl Capacity {
+    pub(crate) const fn new() -> Self {
+        Self { pending: None, intervals: Vec::new(), next: 0 }
+    }
+
+    /// A packet arrived; `now` is the time of its receive call.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, seq: SeqNo, now: Instant) {
+        match seq.value() % PROBE_INTERVAL {
+            0 => self.pending = Some((seq, now)),
+            1 => {
+                if let Some((first, at)) = self.pending.take() {
+                    if first.next() == seq && now > at {
+                        self.record((now - at).as_nanos() as u64);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Packets per second that the bottleneck serves; `None` without enough pairs.
+    pub(crate) fn estimate(&self) -> Option<PacketRate> {
+        if self.intervals.len() < MIN_SAMPLES {
+            return None;
+        }
+        let mut sorted = self.intervals.clone();
+        let middle = sorted.len() / 2;
+        let median = *sorted.select_nth_unstable(middle).1;
+        let good = || sorted.iter().filter(|&&ns| ns > median / OUTLIER && ns < median * OUTLIER);
+        let mean = good().sum::<u64>() as f64 / good().count().max(1) as f64;
+        Some(PacketRate::new(1e9 / mean))
+    }
+
+    fn record(&mut self, nanos: u64) {
+        if self.intervals.len() < WINDOW {
+            self.intervals.push(nanos);
+        } else {
+            self.intervals[self.next] = nanos;
+        }
+        self.next = (self.next + 1) % WINDOW;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_gigabit_link_spaces_pairs_by_twelve_microseconds() {
+        let mut capacity = Capacity::new();
+        for i in 0..100u32 {
+            let at = Instant::ZERO + Duration::from_micros(1_000) * i;
+            // A tenth of the pairs is torn apart by other traffic.
+            let gap = if i % 10 == 0 { 500 } else { 12 };
+            capacity.on_arrival(SeqNo::new(16 * i), at);
+            capacity.on_arrival(SeqNo::new(16 * i + 1), at + Duration::from_micros(gap));
+        }
+        let rate = capacity.estimate().unwrap().packets_per_second();
+        assert!((rate - 83_333.0).abs() < 10.0, "{rate}");
+    }
+
+    #[test]
+    fn pairs_of_one_receive_call_and_strangers_do_not_count() {
+        let mut capacity = Capacity::new();
+        for i in 0..100u32 {
+            let at = Instant::ZERO + Duration::from_micros(1_000) * i;
+            capacity.on_arrival(SeqNo::new(16 * i), at);
+            capacity.on_arrival(SeqNo::new(16 * i + 1), at);
+            capacity.on_arrival(SeqNo::new(16 * i), at);
+            capacity.on_arrival(SeqNo::new(16 * i + 17), at + Duration::from_micros(12));
+        }
+        assert_eq!(capacity.estimate(), None);
+    }
+}

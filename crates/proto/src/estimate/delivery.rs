@@ -1,0 +1,150 @@
+//! How fast this side's packets get through, seen in the progress of acknowledgements.
+//!
+//! Each acknowledgement names a packet; the packet carries the time at which it left. Two acknowledgements therefore give
+//! the same packets at both ends of the path: the rate at which they were sent and the rate at which they were delivered.
+//! Where they were sent much faster than they were delivered, the delivery rate is the capacity of the bottleneck.
+
+use std::collections::VecDeque;
+
+use farhaul_cc::DeliverySample;
+use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
+use farhaul_wire::udt4::Timestamp;
+
+use crate::udt::consts::SYN_INTERVAL;
+
+/// Acknowledgements remembered.
+const WINDOW: usize = 128;
+/// A sample covers at least this many packets: one light acknowledgement's worth, less stragglers.
+const MIN_PACKETS: u32 = 48;
+/// A sample lasts at least this long: below, what is measured is the scheduling of two computers.
+const MIN_TIME: Duration = Duration::from_micros(200);
+
+/// The history of acknowledgement progress.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivery {
+    marks: VecDeque<Mark>,
+    rate: Option<PacketRate>,
+}
+
+/// Everything before `seq` was known to have arrived at `at`; its last packet had left at `left`.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    seq: SeqNo,
+    at: Instant,
+    left: Timestamp,
+}
+
+impl Delivery {
+    /// An acknowledgement made progress to `seq`; the packet before it had left at `left`. `clean` says that no packet in
+    /// flight was lost: otherwise progress comes in jumps as holes are filled and measures nothing.
+    pub(crate) fn on_ack(
+        &mut self,
+        at: Instant,
+        seq: SeqNo,
+        left: Timestamp,
+        clean: bool,
+        round_trip: Duration,
+    ) -> Option<DeliverySample> {
+        let mark = Mark { seq, at, left };
+        if !clean {
+            // The next clean one starts a new history, except that the long-term rate goes on.
+            let oldest = self.marks.front().copied();
+            self.update_rate(mark, oldest, round_trip);
+            self.push(mark, round_trip);
+            return None;
+        }
+        let base = self
+            .marks
+            .iter()
+            .rev()
+            .find(|base| seq.distance_from(base.seq).unsigned_abs() >= MIN_PACKETS && at - base.at >= MIN_TIME);
+        let sample = base.and_then(|base| base.sample_to(mark));
+        let oldest = self.marks.iter().rev().find(|base| at - base.at >= round_trip.max(2 * SYN_INTERVAL)).copied();
+        self.update_rate(mark, oldest.or(self.marks.front().copied()), round_trip);
+        self.push(mark, round_trip);
+        sample
+    }
+
+    /// The rate of about the last round trip.
+    pub(crate) const fn rate(&self) -> Option<PacketRate> {
+        self.rate
+    }
+
+    /// The sender had nothing to send: what comes now says nothing about the path.
+    pub(crate) fn restart(&mut self) {
+        self.marks.clear();
+    }
+
+    fn update_rate(&mut self, mark: Mark, base: Option<Mark>, round_trip: Duration) {
+        if let Some(base) = base {
+            let elapsed = mark.at - base.at;
+            if elapsed >= round_trip.min(SYN_INTERVAL) {
+                let packets = mark.seq.distance_from(base.seq).unsigned_abs();
+                self.rate = PacketRate::from_packets_in(u64::from(packets), elapsed).or(self.rate);
+            }
+        }
+    }
+
+    fn push(&mut self, mark: Mark, round_trip: Duration) {
+        // Marks closer together than this would push those of a round trip ago out of the window.
+        let spacing = round_trip / WINDOW as u32 * 2;
+        let crowded =
+            self.marks.len() >= WINDOW / 2 && self.marks.back().is_some_and(|newest| mark.at - newest.at < spacing);
+        if crowded {
+            return;
+        }
+        if self.marks.len() == WINDOW {
+            self.marks.pop_front();
+        }
+        self.marks.push_back(mark);
+    }
+}
+
+impl Mark {
+    fn sample_to(self, later: Self) -> Option<DeliverySample> {
+        let packets = later.seq.distance_from(self.seq).unsigned_abs();
+        let sent_in = Duration::from_micros(u64::from(later.left.value().wrapping_sub(self.left.value())));
+        // A train that left within one microsecond was sent as fast as anything can be.
+        let sent = PacketRate::from_packets_in(u64::from(packets), sent_in.max(Duration::from_micros(1)))?;
+        let delivered = PacketRate::from_packets_in(u64::from(packets), later.at - self.at)?;
+        Some(DeliverySample { packets, sent, delivered })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn a_train_shows_the_capacity_of_the_bottleneck() {
+        let mut delivery = Delivery::default();
+        // 128 packets left within 100 µs; a gigabit link delivers 64 of them in 768 µs.
+        assert!(delivery.on_ack(at(0), SeqNo::new(64), Timestamp::new(50), true, RTT).is_none());
+        let sample = delivery.on_ack(at(768), SeqNo::new(128), Timestamp::new(100), true, RTT).unwrap();
+        assert!((sample.delivered.packets_per_second() - 83_333.0).abs() < 1.0);
+        assert!(sample.sent > sample.delivered);
+    }
+
+    #[test]
+    fn progress_over_filled_holes_is_no_sample() {
+        let mut delivery = Delivery::default();
+        delivery.on_ack(at(0), SeqNo::new(64), Timestamp::new(0), true, RTT);
+        assert!(delivery.on_ack(at(1_000), SeqNo::new(5_000), Timestamp::new(900), false, RTT).is_none());
+    }
+
+    #[test]
+    fn the_rate_is_that_of_a_round_trip() {
+        let mut delivery = Delivery::default();
+        for i in 0..100u32 {
+            delivery.on_ack(at(u64::from(i) * 10_000), SeqNo::new(i * 500), Timestamp::new(i * 10_000), true, RTT);
+        }
+        let rate = delivery.rate().unwrap().packets_per_second();
+        assert!((rate - 50_000.0).abs() < 10.0, "{rate}");
+    }
+}

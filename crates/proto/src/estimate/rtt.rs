@@ -1,0 +1,114 @@
+//! Round-trip time: smoothed, its deviation, and its smallest value of late.
+
+use farhaul_units::{Duration, Instant};
+
+/// Round-trip time before any sample. Source: libudt 4.11, §1 of the algorithms sheet.
+const INITIAL: Duration = Duration::from_millis(100);
+/// Samples outside this range are lies or accidents (attack B9).
+const PLAUSIBLE: std::ops::RangeInclusive<Duration> = Duration::from_nanos(500)..=Duration::from_secs(60);
+/// How long a smallest value counts: long enough to outlive a queue, short enough to follow a change of route.
+const MIN_WINDOW: Duration = Duration::from_secs(10);
+
+/// Round-trip time estimate with UDT's filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtt {
+    smoothed: Duration,
+    variation: Duration,
+    latest: Option<Duration>,
+    /// Smallest sample of the current window and of the one before.
+    min: Option<Duration>,
+    previous_min: Option<Duration>,
+    window_end: Instant,
+}
+
+impl Rtt {
+    pub(crate) const fn new() -> Self {
+        Self {
+            smoothed: INITIAL,
+            variation: Duration::from_millis(50),
+            latest: None,
+            min: None,
+            previous_min: None,
+            window_end: Instant::ZERO,
+        }
+    }
+
+    /// Takes in one sample; says whether it was plausible.
+    pub(crate) fn sample(&mut self, sample: Duration, now: Instant) -> bool {
+        if !PLAUSIBLE.contains(&sample) {
+            return false;
+        }
+        if self.latest.is_none() {
+            self.smoothed = sample;
+            self.variation = sample / 2;
+        } else {
+            self.variation = (self.variation * 3 + self.smoothed.abs_diff(sample)) / 4;
+            self.smoothed = (self.smoothed * 7 + sample) / 8;
+        }
+        self.latest = Some(sample);
+        if now >= self.window_end {
+            self.previous_min = self.min.take();
+            self.window_end = now + MIN_WINDOW;
+        }
+        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        true
+    }
+
+    pub(crate) const fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    pub(crate) const fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    pub(crate) const fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+
+    /// Smallest sample of the last ten to twenty seconds.
+    pub(crate) fn min(&self) -> Option<Duration> {
+        match (self.min, self.previous_min) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Smoothed value and four deviations: how long an answer may take.
+    pub(crate) fn with_margin(&self) -> Duration {
+        self.smoothed + self.variation * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sample_replaces_the_initial_value_and_later_ones_are_smoothed() {
+        let mut rtt = Rtt::new();
+        assert_eq!(rtt.with_margin(), Duration::from_millis(300));
+        assert!(rtt.sample(Duration::from_millis(8), Instant::ZERO));
+        assert_eq!((rtt.smoothed(), rtt.variation()), (Duration::from_millis(8), Duration::from_millis(4)));
+        rtt.sample(Duration::from_millis(16), Instant::ZERO);
+        assert_eq!((rtt.smoothed(), rtt.variation()), (Duration::from_millis(9), Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn implausible_samples_change_nothing() {
+        let mut rtt = Rtt::new();
+        assert!(!rtt.sample(Duration::ZERO, Instant::ZERO));
+        assert!(!rtt.sample(Duration::from_secs(61), Instant::ZERO));
+        assert_eq!(rtt.smoothed(), INITIAL);
+    }
+
+    #[test]
+    fn an_old_minimum_expires() {
+        let mut rtt = Rtt::new();
+        rtt.sample(Duration::from_millis(10), Instant::ZERO);
+        for second in 1..40 {
+            rtt.sample(Duration::from_millis(50), Instant::ZERO + Duration::from_secs(second));
+        }
+        assert_eq!(rtt.min(), Some(Duration::from_millis(50)));
+    }
+}

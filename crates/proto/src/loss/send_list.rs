@@ -1,0 +1,120 @@
+//! Which packets the peer says it lost and this side has to send again.
+//!
+//! A bitmap over the flight window: fixed memory whatever a peer reports (attack B5), and each packet is served at most
+//! once per round trip however often it is reported (attack B6).
+
+use farhaul_units::{SeqNo, SeqRange};
+
+use crate::seq_set::SeqSet;
+
+/// The sender's loss list.
+#[derive(Debug)]
+pub(crate) struct SendList {
+    /// Reported and not sent again yet.
+    lost: SeqSet,
+    /// Sent again at least once; a further report within a round trip is an echo of the first.
+    resent: SeqSet,
+}
+
+impl SendList {
+    /// Nothing lost; the first packet of the connection is `first`.
+    pub(crate) const fn new(first: SeqNo) -> Self {
+        Self { lost: SeqSet::new(first), resent: SeqSet::new(first) }
+    }
+
+    /// Notes a report; says how many of its packets were not listed. The caller has clipped it to what is in flight.
+    pub(crate) fn report(&mut self, range: SeqRange) -> u32 {
+        self.lost.insert_range(range)
+    }
+
+    /// The smallest packet to send again.
+    pub(crate) fn first(&mut self) -> Option<SeqNo> {
+        self.lost.first()
+    }
+
+    /// The next packet at or after `from` to send again, before `end`.
+    pub(crate) fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+        self.lost.next_present(from, end)
+    }
+
+    /// How many packets from `seq` on are listed without a break, at most `max`.
+    pub(crate) fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
+        let end = self.lost.next_absent(seq, seq.plus(max));
+        end.distance_from(seq).unsigned_abs()
+    }
+
+    /// `packets` packets from `first` on were sent again.
+    pub(crate) fn served(&mut self, first: SeqNo, packets: u32) {
+        let range = SeqRange::new(first, first.plus(packets - 1));
+        self.lost.remove_range(range);
+        self.resent.insert_range(range);
+    }
+
+    /// Takes packets off the list without sending them.
+    pub(crate) fn forget(&mut self, range: SeqRange) {
+        self.lost.remove_range(range);
+    }
+
+    /// Whether this packet was sent again before.
+    pub(crate) fn was_resent(&self, seq: SeqNo) -> bool {
+        self.resent.contains(seq)
+    }
+
+    /// The next packet in `from..end` that was sent again before.
+    pub(crate) fn next_resent(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+        self.resent.next_present(from, end)
+    }
+
+    /// Everything before `seq` has arrived.
+    pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
+        self.lost.advance(seq);
+        self.resent.advance(seq);
+    }
+
+    /// Packets to send again.
+    pub(crate) const fn len(&self) -> u32 {
+        self.lost.len()
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.lost.is_empty()
+    }
+
+    /// Whether nothing is or was lost among the packets in flight.
+    pub(crate) const fn is_clean(&self) -> bool {
+        self.lost.is_empty() && self.resent.is_empty()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.lost.memory() + self.resent.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(first: u32, last: u32) -> SeqRange {
+        SeqRange::new(SeqNo::new(first), SeqNo::new(last))
+    }
+
+    #[test]
+    fn losses_are_served_in_order_of_sequence_and_counted_once() {
+        let mut list = SendList::new(SeqNo::new(0));
+        assert_eq!(list.report(range(7, 9)), 3);
+        assert_eq!(list.report(range(3, 8)), 4);
+        assert_eq!(list.first(), Some(SeqNo::new(3)));
+        assert_eq!(list.run_length(SeqNo::new(3), 5), 5);
+        list.served(SeqNo::new(3), 5);
+        assert_eq!((list.first(), list.len()), (Some(SeqNo::new(8)), 2));
+        assert!(list.was_resent(SeqNo::new(4)) && !list.was_resent(SeqNo::new(8)));
+    }
+
+    #[test]
+    fn an_acknowledgement_takes_packets_off_the_list() {
+        let mut list = SendList::new(SeqNo::new(0));
+        list.report(range(0, 100));
+        list.acknowledge(SeqNo::new(100));
+        assert_eq!((list.len(), list.first()), (1, Some(SeqNo::new(100))));
+    }
+}

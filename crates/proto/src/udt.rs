@@ -1,0 +1,2 @@
+//! The UDT4 entity.
+pub(crate) mod consts;
