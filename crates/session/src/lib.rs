@@ -1,1 +1,49 @@
 //! What two Farhaul ends say to each other over a byte stream, sans-IO.
+//!
+//! Sessions are state machines: a host gives them received bytes, they give bytes to write and events, and call a
+//! [`Source`] or [`Store`] where files are concerned. They know no sockets, threads or clocks; the stream below may be
+//! UDT, TCP or a pipe in memory.
+//!
+//! ```text
+//! connecting side                           accepting side
+//! FileSender::connect(push)    ──OPEN──▶    Acceptor → Request::Push  → FileReceiver::accept
+//! FileReceiver::connect(pull)  ──OPEN──▶    Acceptor → Request::Pull  → FileSender::accept
+//! Bench::connect(spec)         ──OPEN──▶    Acceptor → Request::Bench → Bench::accept
+//! ```
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `framing` | how the stream is cut into frames |
+//! | `opening` | the first frame of each side: version, request, refusal |
+//! | `file` | copying files and trees |
+//! | `bench` | measuring |
+//! | `store` | what file sessions need of a disk |
+//! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
+//! | `error`, `failure` | why a session, or one file, failed |
+#![forbid(unsafe_code)]
+
+mod bench;
+mod error;
+mod failure;
+mod field;
+mod file;
+mod framing;
+mod integrity;
+mod manifest;
+mod opening;
+mod outbox;
+mod path_rules;
+mod store;
+
+pub use bench::{Bench, BenchEvent, BenchSpec, Direction, Figures, Stop};
+pub use error::{Abort, AbortCode, Malformed, SessionError, Violation};
+pub use failure::{FailCode, Failure};
+pub use file::{FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals};
+pub use framing::FrameKind;
+pub use integrity::Digest;
+pub use manifest::{Entry, EntryId, EntryKind, Mtime, ShownPath, Stamp};
+pub use opening::{
+    Acceptor, Capabilities, OLDEST_VERSION, Open, Pull, Push, Request, RequestError, VERSION, refusal, refusal_of,
+};
+pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape};
+pub use store::{Chunk, Commit, Leftover, MemoryFile, MemorySource, MemoryStore, Next, Source, Store};

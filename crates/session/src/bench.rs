@@ -1,0 +1,410 @@
+//! Measuring: one side sends bytes of no meaning as fast as it can, the other counts them, both learn both figures.
+//!
+//! DATA\*, END(sender's figures) → REPORT(receiver's figures), in the direction that the connecting side chose. The
+//! content is not looked at; DATA is the longest that frames allow, and is sent again and again from the same memory.
+
+mod figures;
+#[cfg(test)]
+mod tests;
+
+use farhaul_units::{Duration, Instant, Rng};
+
+use crate::error::{Abort, Malformed, SessionError, Violation};
+use crate::field::Fields;
+use crate::framing::{Decoder, FrameKind, HEADER_LEN, MAX_DATA, Piece, header};
+use crate::opening::{Accept, Open, Request, put_abort, received_abort};
+use crate::outbox::Outbox;
+
+pub use figures::Figures;
+
+/// Body of a full DATA frame: with its header exactly as long as the longest body, so that it fills whole pages.
+const BODY: usize = MAX_DATA - HEADER_LEN;
+/// Any seed will do: the bytes only must not be compressible.
+const FILL_SEED: u64 = 0x6661_7268_6175_6c21;
+
+/// What is to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BenchSpec {
+    /// Who sends.
+    pub direction: Direction,
+    /// When the sender stops.
+    pub stop: Stop,
+}
+
+/// Which way the data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the connecting to the accepting side.
+    Forward,
+    /// From the accepting to the connecting side (`--reverse`).
+    Reverse,
+}
+
+/// When a measurement ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// After this time, counted by the sender from its first byte; frames under way are completed.
+    After(Duration),
+    /// After this many bytes.
+    Bytes(u64),
+}
+
+/// What a measurement tells its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "there are three of them in a measurement")]
+pub enum BenchEvent {
+    /// The accepting side takes part. Only on the connecting side.
+    Accepted,
+    /// Data is over; the host answers with [`Bench::handle_figures`]. A sender asks when the last byte was handed to
+    /// the transport, a receiver when all bytes and the sender's figures have come.
+    FiguresWanted,
+    /// Both figures are known; the connecting side finishes the stream once everything pending is written.
+    Done {
+        /// Of the side that sent.
+        sender: Figures,
+        /// Of the side that received: the truth about goodput.
+        receiver: Figures,
+    },
+}
+
+/// One side of a measurement.
+///
+/// **Contract.** Sans-IO: bytes and time come in, bytes and events go out. After any input the host writes
+/// [`poll_write`](Self::poll_write)'s bytes as far as the stream takes them, tells how many by
+/// [`handle_written`](Self::handle_written), repeats until nothing is pending or the stream is full, then drains
+/// [`poll_event`](Self::poll_event). Time never goes back. A sender always has bytes pending until its time is over,
+/// and notices that when it is polled.
+#[derive(Debug)]
+pub struct Bench {
+    decoder: Decoder,
+    state: State,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    awaits_accept: bool,
+    out: Outbox,
+    events: std::collections::VecDeque<BenchEvent>,
+    filler: Option<Filler>,
+    /// Payload bytes written or received.
+    bytes: u64,
+    first: Option<Instant>,
+    last: Option<Instant>,
+    sender: Option<Figures>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Sending,
+    Receiving,
+    /// The host is asked for this side's figures.
+    WantsFigures,
+    /// END is written; the report is missing.
+    AwaitsReport,
+    Done,
+    Failed(SessionError),
+}
+
+impl Bench {
+    /// The connecting side of a measurement; the opening frame is pending at once.
+    pub fn connect(spec: BenchSpec) -> Self {
+        let mut bench = Self::new(spec, spec.direction == Direction::Forward, true);
+        Open::new(Request::Bench(spec), 0).put(bench.state.out.bytes());
+        bench
+    }
+
+    /// The accepting side of a measurement whose request the host has checked.
+    pub fn accept(spec: BenchSpec) -> Self {
+        let mut bench = Self::new(spec, spec.direction == Direction::Reverse, false);
+        Accept::new(0).put(bench.state.out.bytes());
+        bench
+    }
+
+    fn new(spec: BenchSpec, sends: bool, awaits_accept: bool) -> Self {
+        let state = State {
+            phase: if sends { Phase::Sending } else { Phase::Receiving },
+            awaits_accept,
+            out: Outbox::default(),
+            events: std::collections::VecDeque::new(),
+            filler: sends.then(|| Filler::new(spec.stop)),
+            bytes: 0,
+            first: None,
+            last: None,
+            sender: None,
+        };
+        Self { decoder: Decoder::default(), state }
+    }
+
+    /// Takes all received bytes.
+    ///
+    /// # Errors
+    /// The measurement is over and failed; what is pending tells the peer why. Later calls ignore everything.
+    pub fn handle_received(&mut self, now: Instant, bytes: &[u8]) -> Result<(), SessionError> {
+        let mut rest = bytes;
+        while !self.is_over() {
+            let handled = match self.decoder.next(&mut rest) {
+                Ok(None) => break,
+                Ok(Some(Piece::Data(data))) => self.state.on_data(now, data.len()),
+                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(kind, body),
+                Err(violation) => Err(violation.into()),
+            };
+            handled.map_err(|error| self.state.fail(error))?;
+        }
+        Ok(())
+    }
+
+    /// The peer's stream ended.
+    ///
+    /// # Errors
+    /// It ended before both figures were known.
+    pub fn handle_end(&mut self) -> Result<(), SessionError> {
+        if self.is_over() { Ok(()) } else { Err(self.state.fail(SessionError::PeerLeft)) }
+    }
+
+    /// Bytes to write, borrowed from memory that is filled once. Up to 1 MiB at a time.
+    pub fn poll_write(&mut self, now: Instant) -> &[u8] {
+        self.state.poll_write(now)
+    }
+
+    /// The first `count` bytes that were pending are with the transport.
+    ///
+    /// # Panics
+    /// If fewer were pending.
+    pub fn handle_written(&mut self, now: Instant, count: usize) {
+        self.state.handle_written(now, count);
+    }
+
+    /// What happened since the last call.
+    pub fn poll_event(&mut self) -> Option<BenchEvent> {
+        self.state.events.pop_front()
+    }
+
+    /// The host's answer to [`BenchEvent::FiguresWanted`]. `bytes` and `elapsed` are filled in here. Ignored if nothing
+    /// was asked.
+    pub fn handle_figures(&mut self, figures: Figures) {
+        if self.state.phase == Phase::WantsFigures {
+            self.state.on_figures(figures);
+        }
+    }
+
+    /// Stops; the peer is told by what is then pending, after the frame that is half written.
+    pub fn cancel(&mut self, abort: Abort) {
+        if !self.is_over() {
+            self.state.fail(SessionError::Cancelled(abort));
+        }
+    }
+
+    /// Payload bytes handed to the transport or received so far, for intervals.
+    pub const fn bytes(&self) -> u64 {
+        self.state.bytes
+    }
+
+    /// Whether nothing more will happen, apart from writing what is pending.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state.phase, Phase::Done | Phase::Failed(_))
+    }
+
+    /// Why the measurement failed, if it did.
+    pub const fn error(&self) -> Option<&SessionError> {
+        match &self.state.phase {
+            Phase::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    fn on_data(&mut self, now: Instant, count: usize) -> Result<(), SessionError> {
+        if self.phase != Phase::Receiving || self.awaits_accept {
+            return Err(Violation::OutOfPlace(FrameKind::Data).into());
+        }
+        self.bytes += count as u64;
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        Ok(())
+    }
+
+    fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
+        match (kind, &self.phase) {
+            (FrameKind::Abort, _) => return Err(received_abort(body)),
+            (FrameKind::Accept, _) if self.awaits_accept => {
+                Accept::decode(body)?;
+                self.awaits_accept = false;
+                self.events.push_back(BenchEvent::Accepted);
+            }
+            _ if self.awaits_accept => return Err(SessionError::NotFarhaul),
+            (FrameKind::End, Phase::Receiving) => {
+                let figures = Figures::decode(body).map_err(|reason| reason.in_frame(kind))?;
+                // What is reported must be what was sent: the stream lost or invented nothing.
+                if figures.bytes != self.bytes {
+                    return Err(Violation::Counts.into());
+                }
+                self.sender = Some(figures);
+                self.want_figures();
+            }
+            (FrameKind::Report, Phase::AwaitsReport) => {
+                let receiver = Figures::decode(body).map_err(|reason| reason.in_frame(kind))?;
+                if receiver.bytes != self.bytes {
+                    return Err(Violation::Counts.into());
+                }
+                let sender = self.sender.expect("sent before the report is awaited");
+                self.phase = Phase::Done;
+                self.events.push_back(BenchEvent::Done { sender, receiver });
+            }
+            _ => return Err(Violation::OutOfPlace(kind).into()),
+        }
+        Ok(())
+    }
+
+    fn want_figures(&mut self) {
+        self.phase = Phase::WantsFigures;
+        self.events.push_back(BenchEvent::FiguresWanted);
+    }
+
+    fn on_figures(&mut self, mut figures: Figures) {
+        figures.bytes = self.bytes;
+        figures.elapsed = match (self.first, self.last) {
+            (Some(first), Some(last)) => last.saturating_since(first),
+            _ => Duration::ZERO,
+        };
+        match self.sender {
+            None => {
+                self.out.put(FrameKind::End, |out| figures.encode(out));
+                self.sender = Some(figures);
+                self.phase = Phase::AwaitsReport;
+            }
+            Some(sender) => {
+                self.out.put(FrameKind::Report, |out| figures.encode(out));
+                self.phase = Phase::Done;
+                self.events.push_back(BenchEvent::Done { sender, receiver: figures });
+            }
+        }
+    }
+
+    /// Small frames first, unless a DATA frame is half written.
+    fn poll_write(&mut self, now: Instant) -> &[u8] {
+        let Some(filler) = &mut self.filler else { return self.out.pending() };
+        if !filler.is_under_way() && self.out.pending().is_empty() && self.phase == Phase::Sending {
+            let spent = self.first.map_or(Duration::ZERO, |first| now.saturating_since(first));
+            if !filler.begin_frame(spent, self.bytes) {
+                self.want_figures();
+            }
+        }
+        match &self.filler {
+            Some(filler) if filler.is_under_way() => filler.pending(),
+            _ => self.out.pending(),
+        }
+    }
+
+    fn handle_written(&mut self, now: Instant, count: usize) {
+        match &mut self.filler {
+            Some(filler) if filler.is_under_way() => {
+                self.bytes += filler.handle_written(count);
+                if count > 0 {
+                    self.first.get_or_insert(now);
+                    self.last = Some(now);
+                }
+            }
+            _ => self.out.handle_written(count),
+        }
+    }
+
+    fn fail(&mut self, error: SessionError) -> SessionError {
+        if let Some(abort) = error.abort() {
+            put_abort(self.out.bytes(), &abort);
+        }
+        self.phase = Phase::Failed(error.clone());
+        error
+    }
+}
+
+/// One DATA frame that is sent again and again.
+struct Filler {
+    frame: Box<[u8]>,
+    stop: Stop,
+    /// The part of the frame that is still to be written.
+    start: usize,
+    end: usize,
+}
+
+impl Filler {
+    fn new(stop: Stop) -> Self {
+        let mut frame = vec![0; HEADER_LEN + BODY].into_boxed_slice();
+        let mut rng = Rng::new(FILL_SEED);
+        for word in frame[HEADER_LEN..].chunks_mut(8) {
+            word.copy_from_slice(&rng.next_u64().to_be_bytes()[..word.len()]);
+        }
+        Self { frame, stop, start: 0, end: 0 }
+    }
+
+    /// Makes the next frame pending; `false` if there is none.
+    fn begin_frame(&mut self, spent: Duration, sent: u64) -> bool {
+        let body = match self.stop {
+            Stop::After(duration) if spent >= duration => 0,
+            Stop::After(_) => BODY,
+            Stop::Bytes(bytes) => usize::try_from(bytes.saturating_sub(sent)).unwrap_or(BODY).min(BODY),
+        };
+        if body == 0 {
+            return false;
+        }
+        self.frame[..HEADER_LEN].copy_from_slice(&header(FrameKind::Data, body));
+        (self.start, self.end) = (0, HEADER_LEN + body);
+        true
+    }
+
+    const fn is_under_way(&self) -> bool {
+        self.start < self.end
+    }
+
+    fn pending(&self) -> &[u8] {
+        &self.frame[self.start..self.end]
+    }
+
+    /// How many bytes of payload that was.
+    fn handle_written(&mut self, count: usize) -> u64 {
+        assert!(count <= self.end - self.start, "the host wrote more than was pending");
+        let before = self.start.max(HEADER_LEN);
+        self.start += count;
+        (self.start.max(HEADER_LEN) - before) as u64
+    }
+}
+
+impl std::fmt::Debug for Filler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Filler({:?}, {} pending)", self.stop, self.end - self.start)
+    }
+}
+
+impl BenchSpec {
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        out.push(match self.direction {
+            Direction::Forward => 0,
+            Direction::Reverse => 1,
+        });
+        let (unit, amount) = match self.stop {
+            Stop::After(duration) => (0, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
+            Stop::Bytes(bytes) => (1, bytes),
+        };
+        out.push(unit);
+        out.extend_from_slice(&amount.to_be_bytes());
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::new(body);
+        let direction = match fields.u8()? {
+            0 => Direction::Forward,
+            1 => Direction::Reverse,
+            _ => return Err(Malformed::Value("direction")),
+        };
+        let unit = fields.u8()?;
+        let amount = fields.u64()?;
+        let stop = match unit {
+            0 => Stop::After(Duration::from_nanos(amount)),
+            1 => Stop::Bytes(amount),
+            _ => return Err(Malformed::Value("unit")),
+        };
+        Ok(Self { direction, stop })
+    }
+}

@@ -1,0 +1,141 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::opening::Acceptor;
+
+/// One round of the pipes per this time.
+const TICK: Duration = Duration::from_millis(1);
+
+fn figures(packets: u64) -> Figures {
+    Figures { packets_sent: Some(packets), rtt_min: Some(Duration::from_micros(7)), ..Figures::default() }
+}
+
+/// Runs a measurement over pipes that move at most `step` bytes per millisecond and direction.
+fn measure(spec: BenchSpec, step: usize) -> [(Figures, Figures); 2] {
+    let mut client = Bench::connect(spec);
+    let mut opening = client.poll_write(Instant::ZERO).to_vec();
+    client.handle_written(Instant::ZERO, opening.len());
+    let (used, open) = Acceptor::new().handle_received(&opening).unwrap();
+    assert_eq!(open.unwrap().request, Request::Bench(spec));
+    opening.drain(..used);
+    assert!(opening.is_empty());
+    let mut ends = [(client, None), (Bench::accept(spec), None)];
+    for round in 1..100_000 {
+        let now = Instant::from_nanos(round * 1_000_000);
+        for side in 0..2 {
+            let pending = ends[side].0.poll_write(now);
+            let moved = pending[..pending.len().min(step)].to_vec();
+            ends[side].0.handle_written(now, moved.len());
+            ends[1 - side].0.handle_received(now, &moved).unwrap();
+            for (bench, done) in &mut ends {
+                while let Some(event) = bench.poll_event() {
+                    match event {
+                        BenchEvent::FiguresWanted => bench.handle_figures(figures(3 + side as u64)),
+                        BenchEvent::Done { sender, receiver } => *done = Some((sender, receiver)),
+                        BenchEvent::Accepted => {}
+                    }
+                }
+            }
+        }
+        if let [(_, Some(a)), (_, Some(b))] = &ends {
+            return [*a, *b];
+        }
+    }
+    panic!("stuck");
+}
+
+#[test]
+fn both_sides_learn_both_figures_in_both_directions() {
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let [client, server] = measure(BenchSpec { direction, stop: Stop::Bytes(5_000_000) }, 100_000);
+        assert_eq!(client, server);
+        let (sender, receiver) = client;
+        assert_eq!((sender.bytes, receiver.bytes), (5_000_000, 5_000_000));
+        assert_eq!(receiver.elapsed, TICK * 52, "4 frames of 11 rounds and one of 9, first to last");
+        assert_eq!(receiver.rtt_min, Some(Duration::from_micros(7)));
+        assert_eq!(receiver.rtt_mean, None);
+    }
+}
+
+#[test]
+fn time_ends_a_measurement_at_the_end_of_a_frame() {
+    let spec = BenchSpec { direction: Direction::Forward, stop: Stop::After(Duration::from_millis(500)) };
+    let [(sender, receiver), _] = measure(spec, 1 << 20);
+    assert_eq!(sender.bytes, 500 * BODY as u64);
+    assert_eq!(receiver.bytes, sender.bytes);
+}
+
+#[test]
+fn nothing_to_measure_is_reported_as_nothing() {
+    let [(sender, receiver), _] = measure(BenchSpec { direction: Direction::Reverse, stop: Stop::Bytes(0) }, 50);
+    assert_eq!((sender.bytes, receiver.bytes, receiver.elapsed), (0, 0, Duration::ZERO));
+}
+
+#[test]
+fn full_frames_are_sent_from_the_same_memory() {
+    let mut bench = Bench::accept(BenchSpec { direction: Direction::Reverse, stop: Stop::Bytes(u64::MAX) });
+    let answer = bench.poll_write(Instant::ZERO).len();
+    bench.handle_written(Instant::ZERO, answer);
+    let first = bench.poll_write(Instant::ZERO);
+    let (address, length) = (first.as_ptr(), first.len());
+    assert_eq!(length, MAX_DATA);
+    bench.handle_written(Instant::ZERO, length);
+    assert_eq!(bench.poll_write(Instant::ZERO).as_ptr(), address);
+}
+
+#[test]
+fn a_stop_in_the_middle_of_a_frame_still_reaches_the_peer() {
+    let spec = BenchSpec { direction: Direction::Reverse, stop: Stop::Bytes(u64::MAX) };
+    let mut server = Bench::accept(spec);
+    let mut client = Bench::connect(spec);
+    client.handle_written(Instant::ZERO, client.state.out.pending().len());
+    let mut error = None;
+    for round in 0..10 {
+        let bytes = server.poll_write(Instant::ZERO);
+        let bytes = bytes[..bytes.len().min(700_000)].to_vec();
+        server.handle_written(Instant::ZERO, bytes.len());
+        error = error.or(client.handle_received(Instant::ZERO, &bytes).err());
+        if round == 1 {
+            server.cancel(Abort { code: crate::AbortCode::Cancelled, message: String::new() });
+        }
+    }
+    assert!(matches!(error, Some(SessionError::PeerAborted(_))), "{error:?}");
+}
+
+#[test]
+fn figures_that_disagree_with_the_bytes_are_refused() {
+    let mut server = Bench::accept(BenchSpec { direction: Direction::Forward, stop: Stop::Bytes(9) });
+    let mut early_end = Vec::new();
+    let lie = Figures { bytes: 9, ..Figures::default() };
+    crate::framing::put_frame(&mut early_end, FrameKind::End, |out| lie.encode(out));
+    assert_eq!(server.handle_received(Instant::ZERO, &early_end), Err(Violation::Counts.into()));
+    assert_eq!(server.handle_end(), Ok(()), "over already");
+}
+
+proptest! {
+    #[test]
+    fn any_fragmentation_counts_alike(step in 1usize..5000, bytes in 0u64..20_000, reverse in any::<bool>()) {
+        let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+        let [(sender, receiver), _] = measure(BenchSpec { direction, stop: Stop::Bytes(bytes) }, step);
+        prop_assert_eq!((sender.bytes, receiver.bytes), (bytes, bytes));
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), reverse in any::<bool>()) {
+        let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+        let mut bench = Bench::accept(BenchSpec { direction, stop: Stop::Bytes(10) });
+        let _ = bench.handle_received(Instant::ZERO, &bytes);
+        bench.poll_write(Instant::ZERO);
+    }
+
+    #[test]
+    fn figures_of_other_versions_are_understood(count in 2u8..20, values in proptest::collection::vec(any::<u64>(), 20)) {
+        let mut body = vec![count];
+        for value in &values[..usize::from(count)] {
+            body.extend_from_slice(&(value >> 1).to_be_bytes());
+        }
+        let figures = Figures::decode(&body).unwrap();
+        prop_assert_eq!(figures.bytes, values[0] >> 1);
+        prop_assert_eq!(figures.cpu_user.is_some(), count > 2);
+    }
+}

@@ -1,0 +1,562 @@
+//! The side that gets the files.
+
+mod wanted;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::{FileEvent, MAX_EVENTS, Progress, Side, Totals, decode_failed, decode_whole, put_failed};
+use crate::error::{Abort, SessionError, Violation};
+use crate::failure::{FailCode, Failure};
+use crate::field::Fields;
+use crate::framing::{Decoder, FrameKind, Piece};
+use crate::integrity::{Digest, Hasher};
+use crate::manifest::{Entry, EntryId, EntryKind, OpenDirectories, ShownPath};
+use crate::opening::{Accept, INITIAL_CREDIT, Open, Pull, Request, RequestError, put_abort, received_abort};
+use crate::outbox::Outbox;
+use crate::store::{Commit, Leftover, Store};
+use wanted::Wanted;
+
+/// Commits that may be under way at a time; then no more input is taken until some are done.
+const MAX_COMMITTING: usize = 4096;
+/// A grant is sent once it is worth this part of the window: rarely, but long before the sender runs dry.
+const GRANT_PART: u64 = 8;
+
+/// What a receiver lets a sender do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveLimits {
+    /// Bytes that the sender may be ahead of this side's disk; at least 1 MiB is granted. Must exceed the bandwidth ×
+    /// RTT of the path by a seventh, or it limits the rate. Default 256 MiB.
+    pub window: u64,
+    /// Largest file in bytes; larger ones fail, the others go on. Default: no limit.
+    pub file_size: u64,
+    /// Most bytes in a session; more ends it. Default: no limit.
+    pub bytes: u64,
+    /// Most entries, skipped ones included, in a session; more ends it. Default: no limit, since entries cost no memory.
+    pub entries: u64,
+}
+
+impl Default for ReceiveLimits {
+    fn default() -> Self {
+        Self { window: 256 << 20, file_size: u64::MAX, bytes: u64::MAX, entries: u64::MAX }
+    }
+}
+
+/// Receives files and directories into a [`Store`], verifies them and answers for each.
+///
+/// **Contract.** As for [`FileSender`](crate::FileSender), with input and output exchanged: received bytes go through
+/// [`handle_received`](Self::handle_received), as many at a time as are at hand, since file content goes on to the
+/// store in slices of what is given here. When it takes fewer bytes than given, the host writes what is pending,
+/// drains events, and gives the rest again. After progress of a store that works in the background it calls
+/// [`handle_store`](Self::handle_store).
+#[derive(Debug)]
+pub struct FileReceiver {
+    decoder: Decoder,
+    state: State,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    /// The answer to our OPEN is still to come.
+    awaits_accept: bool,
+    limits: ReceiveLimits,
+    /// What a pull asked for; a push may bring anything.
+    wanted: Option<Wanted>,
+    out: Outbox,
+    events: VecDeque<FileEvent>,
+    open: OpenDirectories<Directory>,
+    current: Option<Current>,
+    hasher: Hasher,
+    committing: BTreeMap<EntryId, Committing>,
+    /// Number of the next entry, which is the count of those begun.
+    entries: u64,
+    skipped: u64,
+    received: u64,
+    granted: u64,
+    stored: u64,
+    totals: Totals,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Receiving,
+    /// END came; commits are under way.
+    Ended,
+    Done,
+    Failed(SessionError),
+}
+
+#[derive(Debug)]
+struct Directory {
+    id: EntryId,
+    entry: Arc<Entry>,
+    /// Whether it stands, so that entries can be made in it.
+    stands: bool,
+}
+
+#[derive(Debug)]
+struct Current {
+    id: EntryId,
+    entry: Arc<Entry>,
+    received: u64,
+    /// It failed and was reported; what still comes is thrown away.
+    refused: bool,
+}
+
+#[derive(Debug)]
+struct Committing {
+    entry: Arc<Entry>,
+    /// Of a file; directories have none.
+    digest: Option<Digest>,
+}
+
+impl FileReceiver {
+    /// A receiver that connects and pulls; the opening frame is pending at once.
+    ///
+    /// # Errors
+    /// The request cannot be made in one session.
+    pub fn connect(pull: Pull, limits: ReceiveLimits) -> Result<Self, RequestError> {
+        pull.check()?;
+        let mut state = State::new(limits, true);
+        state.wanted = Some(Wanted::new(&pull));
+        Open::new(Request::Pull(pull), state.granted).put(state.out.bytes());
+        Ok(Self { decoder: Decoder::default(), state })
+    }
+
+    /// A receiver that serves an accepted push. The host has checked the request and made a [`Store`] for its target.
+    pub fn accept(_open: &Open, limits: ReceiveLimits) -> Self {
+        let mut state = State::new(limits, false);
+        Accept::new(state.granted).put(state.out.bytes());
+        Self { decoder: Decoder::default(), state }
+    }
+
+    /// Takes received bytes; how many of them.
+    ///
+    /// # Errors
+    /// The session is over and failed; what is pending tells the peer why. Nothing stays open in the store. Later
+    /// calls take and ignore everything.
+    pub fn handle_received<S: Store + ?Sized>(&mut self, store: &mut S, bytes: &[u8]) -> Result<usize, SessionError> {
+        let mut rest = bytes;
+        while !self.is_over() && self.state.has_room() {
+            let handled = match self.decoder.next(&mut rest) {
+                Ok(None) => break,
+                Ok(Some(Piece::Data(data))) => self.state.on_data(store, data),
+                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(store, kind, body),
+                Err(violation) => Err(violation.into()),
+            };
+            handled.map_err(|error| self.state.fail(store, error))?;
+        }
+        Ok(if self.is_over() { bytes.len() } else { bytes.len() - rest.len() })
+    }
+
+    /// The store may have got on with what it does in the background.
+    ///
+    /// # Errors
+    /// As for [`handle_received`](Self::handle_received).
+    pub fn handle_store<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
+        if self.is_over() {
+            return Ok(());
+        }
+        self.state.on_store(store).map_err(|error| self.state.fail(store, error))
+    }
+
+    /// The peer's stream ended.
+    ///
+    /// # Errors
+    /// It ended before every entry was answered; partial files are kept as the store keeps them.
+    pub fn handle_end<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
+        // Commits under way answer to nobody, but they are still this side's business.
+        if self.is_over() { Ok(()) } else { Err(self.state.fail(store, SessionError::PeerLeft)) }
+    }
+
+    /// Bytes to write; the same until [`handle_written`](Self::handle_written).
+    pub fn poll_write(&self) -> &[u8] {
+        self.state.out.pending()
+    }
+
+    /// The first `count` bytes that were pending are with the transport.
+    ///
+    /// # Panics
+    /// If fewer were pending.
+    pub fn handle_written(&mut self, count: usize) {
+        self.state.out.handle_written(count);
+    }
+
+    /// What happened since the last call.
+    pub fn poll_event(&mut self) -> Option<FileEvent> {
+        self.state.events.pop_front()
+    }
+
+    /// Stops: the peer is told by what is then pending; what is complete stays.
+    pub fn cancel<S: Store + ?Sized>(&mut self, store: &mut S, abort: Abort) {
+        if !self.is_over() {
+            self.state.fail(store, SessionError::Cancelled(abort));
+        }
+    }
+
+    /// Whether nothing more will happen, apart from writing what is pending.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state.phase, Phase::Done | Phase::Failed(_))
+    }
+
+    /// Why the session failed, if it did.
+    pub const fn error(&self) -> Option<&SessionError> {
+        match &self.state.phase {
+            Phase::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        let state = &self.state;
+        let current = state.current.as_ref().map(|current| (current.id, current.entry.size, current.received));
+        Progress { entries: state.entries, bytes: state.received, stored: state.stored, current }
+    }
+
+    /// What is in place so far.
+    pub const fn totals(&self) -> Totals {
+        self.state.totals
+    }
+}
+
+/// Frames of the sender.
+impl State {
+    fn new(limits: ReceiveLimits, awaits_accept: bool) -> Self {
+        Self {
+            phase: Phase::Receiving,
+            awaits_accept,
+            limits,
+            wanted: None,
+            out: Outbox::default(),
+            events: VecDeque::new(),
+            open: OpenDirectories::default(),
+            current: None,
+            hasher: Hasher::default(),
+            committing: BTreeMap::new(),
+            entries: 0,
+            skipped: 0,
+            received: 0,
+            granted: limits.window.max(INITIAL_CREDIT),
+            stored: 0,
+            totals: Totals::default(),
+        }
+    }
+
+    /// One frame may bring at most an answer per open directory.
+    fn has_room(&self) -> bool {
+        !self.out.is_full() && self.events.len() < MAX_EVENTS && self.committing.len() < MAX_COMMITTING
+    }
+
+    fn on_frame<S: Store + ?Sized>(&mut self, store: &mut S, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
+        if kind == FrameKind::Abort {
+            return Err(received_abort(body));
+        }
+        if self.awaits_accept {
+            if kind != FrameKind::Accept {
+                return Err(SessionError::NotFarhaul);
+            }
+            Accept::decode(body)?;
+            self.awaits_accept = false;
+            self.events.push_back(FileEvent::Accepted);
+            return Ok(());
+        }
+        if self.phase != Phase::Receiving {
+            return Err(Violation::OutOfPlace(kind).into());
+        }
+        match (kind, self.current.take()) {
+            (FrameKind::Entry, None) => self.on_entry(store, body),
+            (FrameKind::Digest, Some(current)) => self.on_digest(store, current, body),
+            (FrameKind::Failed, Some(current)) => self.on_failed(store, current, body),
+            (FrameKind::Skipped, None) => self.on_skipped(body),
+            (FrameKind::End, None) => self.on_end(store, body),
+            (_, current) => {
+                self.current = current;
+                Err(Violation::OutOfPlace(kind).into())
+            }
+        }
+    }
+
+    fn on_entry<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
+        let entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
+        if self.wanted.as_ref().is_some_and(|wanted| !wanted.allows(&entry)) {
+            return Err(Violation::NotAskedFor(entry.path.to_string()).into());
+        }
+        let depth = self.open.admit(&entry.path).map_err(|_| Violation::EntryOrder(entry.path.to_string()))?;
+        self.count_entry()?;
+        self.finish_directories(store, depth)?;
+        let id = EntryId(self.entries);
+        self.entries += 1;
+        let entry = Arc::new(entry);
+        match entry.kind {
+            EntryKind::Directory => self.begin_directory(store, id, entry),
+            EntryKind::File => self.begin_file(store, id, entry),
+        }
+    }
+
+    fn count_entry(&self) -> Result<(), Violation> {
+        if self.entries + self.skipped >= self.limits.entries { Err(Violation::Limit("entries")) } else { Ok(()) }
+    }
+
+    fn begin_directory<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        id: EntryId,
+        entry: Arc<Entry>,
+    ) -> Result<(), SessionError> {
+        let made = if self.parent_stands() { store.make_dir(id, &entry) } else { Err(FailCode::ParentFailed.into()) };
+        let stands = made.is_ok();
+        self.open.open(entry.name().clone(), Directory { id, entry: Arc::clone(&entry), stands });
+        made.or_else(|failure| self.refuse(id, &entry, failure))
+    }
+
+    fn begin_file<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        id: EntryId,
+        entry: Arc<Entry>,
+    ) -> Result<(), SessionError> {
+        let begun = if !self.parent_stands() {
+            Err(FailCode::ParentFailed.into())
+        } else if entry.size > self.limits.file_size {
+            Err(FailCode::TooLarge.into())
+        } else {
+            store.begin(id, &entry)
+        };
+        let refused = begun.is_err();
+        if !refused {
+            self.events.push_back(FileEvent::Started(Arc::clone(&entry)));
+        }
+        self.current = Some(Current { id, entry: Arc::clone(&entry), received: 0, refused });
+        begun.or_else(|failure| self.refuse(id, &entry, failure))
+    }
+
+    fn parent_stands(&self) -> bool {
+        self.open.innermost().is_none_or(|parent| parent.stands)
+    }
+
+    fn on_data<S: Store + ?Sized>(&mut self, store: &mut S, data: &[u8]) -> Result<(), SessionError> {
+        let count = data.len() as u64;
+        let Some(current) = &mut self.current else {
+            return Err(Violation::OutOfPlace(FrameKind::Data).into());
+        };
+        if count > current.entry.size - current.received {
+            let received = current.received + count;
+            return Err(length_violation(&current.entry, received).into());
+        }
+        if count > self.granted - self.received {
+            return Err(Violation::CreditExceeded.into());
+        }
+        if count > self.limits.bytes.saturating_sub(self.received) {
+            return Err(Violation::Limit("bytes").into());
+        }
+        let offset = current.received;
+        current.received += count;
+        self.received += count;
+        if !current.refused {
+            self.hasher.update(data);
+            if let Err(failure) = store.write(current.id, offset, data) {
+                self.refuse_current(store, failure)?;
+            }
+        }
+        self.grant(store);
+        Ok(())
+    }
+
+    fn on_digest<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        current: Current,
+        body: &[u8],
+    ) -> Result<(), SessionError> {
+        let digest = self.hasher.take();
+        let checked =
+            decode_whole(FrameKind::Digest, body, |fields| Ok(Digest::from_bytes(fields.array()?))).and_then(|sent| {
+                match current.received == current.entry.size {
+                    true => Ok(sent),
+                    false => Err(length_violation(&current.entry, current.received)),
+                }
+            });
+        let Current { id, entry, refused, .. } = current;
+        if refused {
+            return checked.map(drop).map_err(SessionError::from);
+        }
+        let outcome = match checked {
+            Ok(sent) if sent == digest => store.commit(id, &entry, &digest),
+            Ok(_) => {
+                store.abort(id, Leftover::Remove);
+                Err(FailCode::DigestMismatch.into())
+            }
+            Err(violation) => {
+                store.abort(id, Leftover::Keep);
+                return Err(violation.into());
+            }
+        };
+        self.settle(id, Committing { entry, digest: Some(digest) }, outcome)
+    }
+
+    /// The sender gives this file up; it needs no answer.
+    fn on_failed<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        current: Current,
+        body: &[u8],
+    ) -> Result<(), SessionError> {
+        self.hasher.take();
+        let Current { id, entry, refused, .. } = current;
+        if !refused {
+            store.abort(id, Leftover::Remove);
+        }
+        let (failed, failure) = decode_failed(body)?;
+        if failed != id {
+            return Err(Violation::UnknownEntry.into());
+        }
+        if !refused {
+            self.report_failed(ShownPath::from(&entry.path), failure, Side::Peer);
+        }
+        Ok(())
+    }
+
+    fn on_skipped(&mut self, body: &[u8]) -> Result<(), SessionError> {
+        let mut fields = Fields::new(body);
+        let bad = |reason: crate::error::Malformed| reason.in_frame(FrameKind::Skipped);
+        let path = ShownPath::decode(&mut fields).map_err(bad)?;
+        let failure = Failure::decode(&mut fields).map_err(bad)?;
+        self.count_entry()?;
+        self.skipped += 1;
+        self.report_failed(path, failure, Side::Peer);
+        Ok(())
+    }
+
+    fn on_end<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
+        let counts = decode_whole(FrameKind::End, body, |fields| Ok((fields.u64()?, fields.u64()?)))?;
+        if counts != (self.entries, self.skipped) {
+            return Err(Violation::Counts.into());
+        }
+        self.finish_directories(store, 0)?;
+        self.phase = Phase::Ended;
+        self.finish_if_settled();
+        Ok(())
+    }
+}
+
+/// What the store says, and what the sender is told.
+impl State {
+    fn finish_directories<S: Store + ?Sized>(&mut self, store: &mut S, depth: usize) -> Result<(), SessionError> {
+        while let Some(Directory { id, entry, stands }) = self.open.close_to(depth) {
+            if stands {
+                let outcome = store.finish_dir(id, &entry);
+                self.settle(id, Committing { entry, digest: None }, outcome)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_store<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
+        while let Some((id, outcome)) = store.poll_committed() {
+            if let Some(committing) = self.committing.remove(&id) {
+                self.settle(id, committing, outcome.map(|()| Commit::Done))?;
+            } else if let Err(failure) = outcome
+                && self.current.as_ref().is_some_and(|current| current.id == id && !current.refused)
+            {
+                self.refuse_current(store, failure)?;
+            }
+        }
+        self.grant(store);
+        self.finish_if_settled();
+        Ok(())
+    }
+
+    /// A file or directory is complete, or will be, or could not be completed.
+    fn settle(
+        &mut self,
+        id: EntryId,
+        committing: Committing,
+        outcome: Result<Commit, Failure>,
+    ) -> Result<(), SessionError> {
+        let Committing { entry, digest } = committing;
+        match (outcome, digest) {
+            (Err(failure), _) => return self.refuse(id, &entry, failure),
+            (Ok(Commit::Pending), digest) => {
+                self.committing.insert(id, Committing { entry, digest });
+            }
+            (Ok(Commit::Done), Some(digest)) => {
+                self.totals.files += 1;
+                self.totals.bytes += entry.size;
+                self.out.put(FrameKind::Verified, |out| {
+                    out.extend_from_slice(&id.0.to_be_bytes());
+                    out.extend_from_slice(digest.as_bytes());
+                });
+                self.events.push_back(FileEvent::Verified(entry, digest));
+            }
+            (Ok(Commit::Done), None) => {
+                self.totals.directories += 1;
+                self.out.put(FrameKind::Made, |out| out.extend_from_slice(&id.0.to_be_bytes()));
+                self.events.push_back(FileEvent::Made(entry));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_if_settled(&mut self) {
+        if self.phase == Phase::Ended && self.committing.is_empty() {
+            let files = self.totals.files;
+            self.out.put(FrameKind::Done, |out| out.extend_from_slice(&files.to_be_bytes()));
+            self.phase = Phase::Done;
+            self.stored = self.received;
+            self.events.push_back(FileEvent::Done(self.totals));
+        }
+    }
+
+    /// The file that is arriving cannot be kept.
+    fn refuse_current<S: Store + ?Sized>(&mut self, store: &mut S, failure: Failure) -> Result<(), SessionError> {
+        let current = self.current.as_mut().expect("only called while a file is under way");
+        current.refused = true;
+        let (id, entry) = (current.id, Arc::clone(&current.entry));
+        store.abort(id, Leftover::Keep);
+        self.refuse(id, &entry, failure)
+    }
+
+    /// Tells the sender at once that an entry failed here; ends the session if all others would fail as well.
+    fn refuse(&mut self, id: EntryId, entry: &Entry, failure: Failure) -> Result<(), SessionError> {
+        self.out.put(FrameKind::Failed, |out| put_failed(out, id, &failure));
+        self.report_failed(ShownPath::from(&entry.path), failure.clone(), Side::Here);
+        if failure.code.ends_session() { Err(SessionError::Store(failure)) } else { Ok(()) }
+    }
+
+    fn report_failed(&mut self, path: ShownPath, failure: Failure, by: Side) {
+        self.totals.failed += 1;
+        self.events.push_back(FileEvent::Failed { path, failure, by });
+    }
+
+    fn grant<S: Store + ?Sized>(&mut self, store: &S) {
+        // The store may count what it was lent otherwise than we do; grants never go back.
+        self.stored = self.stored.max(self.received.saturating_sub(store.backlog()));
+        let window = self.limits.window.max(INITIAL_CREDIT);
+        let granted = self.stored.saturating_add(window);
+        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.phase == Phase::Receiving {
+            self.granted = granted;
+            let stored = self.stored;
+            self.out.put(FrameKind::Grant, |out| {
+                out.extend_from_slice(&granted.to_be_bytes());
+                out.extend_from_slice(&stored.to_be_bytes());
+            });
+        }
+    }
+
+    fn fail<S: Store + ?Sized>(&mut self, store: &mut S, error: SessionError) -> SessionError {
+        if let Some(current) = self.current.take().filter(|current| !current.refused) {
+            store.abort(current.id, Leftover::Keep);
+        }
+        if let Some(abort) = error.abort() {
+            put_abort(self.out.bytes(), &abort);
+        }
+        self.phase = Phase::Failed(error.clone());
+        error
+    }
+}
+
+fn length_violation(entry: &Entry, received: u64) -> Violation {
+    Violation::Length { path: entry.path.to_string(), announced: entry.size, received }
+}

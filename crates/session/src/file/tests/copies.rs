@@ -1,0 +1,117 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::pair::{Pipes, Seen, pull, push};
+use super::{path, tree};
+use crate::file::{FileEvent, ReceiveLimits, Totals};
+use crate::integrity::Digest;
+use crate::opening::Pull;
+use crate::path_rules::RelPath;
+use crate::store::{MemoryFile, MemorySource, MemoryStore};
+
+const LIMITS: ReceiveLimits =
+    ReceiveLimits { window: 1 << 20, file_size: u64::MAX, bytes: u64::MAX, entries: u64::MAX };
+
+fn copy(tree: BTreeMap<RelPath, MemoryFile>, pipes: Pipes) -> (Seen, MemoryStore) {
+    let mut store = MemoryStore::default();
+    let seen = push(&mut MemorySource::new(tree), &mut store, LIMITS, pipes);
+    (seen, store)
+}
+
+#[test]
+fn a_tree_arrives_whole_with_modes_and_times() {
+    let mut sent = tree(&[("a/", 0), ("a/b/", 0), ("a/b/deep", 3_000_000), ("a/empty", 0), ("top", 17)]);
+    sent.get_mut(&path("a/b")).unwrap().mode = 0o500;
+    sent.get_mut(&path("a/b/deep")).unwrap().mtime.nanos = 999_999_999;
+    let (seen, store) = copy(sent.clone(), Pipes::WIDE);
+    assert_eq!(store.tree, sent);
+    assert_eq!(seen.totals(), Totals { files: 3, bytes: 3_000_017, directories: 2, failed: 0 });
+    let digest = Digest::of(&sent[&path("top")].content);
+    for events in [&seen.sender, &seen.receiver] {
+        assert!(events.iter().any(|event| matches!(event, FileEvent::Verified(entry, verified)
+            if entry.path == path("top") && *verified == digest)));
+    }
+}
+
+#[test]
+fn nothing_to_send_is_done_at_once() {
+    let (seen, store) = copy(BTreeMap::new(), Pipes::WIDE);
+    assert_eq!(seen.totals(), Totals::default());
+    assert!(store.tree.is_empty());
+}
+
+#[test]
+fn existing_targets_are_replaced_whole() {
+    let sent = tree(&[("d/", 0), ("d/f", 10)]);
+    let mut store = MemoryStore { tree: tree(&[("d/", 0), ("d/f", 99), ("d/other", 5)]), ..MemoryStore::default() };
+    push(&mut MemorySource::new(sent.clone()), &mut store, LIMITS, Pipes::WIDE).totals();
+    assert_eq!(store.tree[&path("d/f")], sent[&path("d/f")]);
+    assert!(store.tree.contains_key(&path("d/other")));
+}
+
+#[test]
+fn a_pull_brings_what_was_asked_for() {
+    let sent = tree(&[("data/", 0), ("data/x", 2_000_000), ("notes", 3)]);
+    let mut store = MemoryStore::default();
+    let request = Pull { paths: vec![path("srv/data"), path("home/notes")], recursive: true };
+    let seen = pull(request, &mut MemorySource::new(sent.clone()), &mut store, LIMITS, Pipes::WIDE);
+    assert_eq!(seen.totals().files, 2);
+    assert_eq!(store.tree, sent);
+    assert_eq!(seen.receiver[0], FileEvent::Accepted);
+}
+
+#[test]
+fn a_store_that_works_in_the_background_holds_the_sender_to_the_window() {
+    let sent = tree(&[("d/", 0), ("d/big", 9_000_000), ("d/small", 1)]);
+    let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
+    let seen = push(&mut MemorySource::new(sent.clone()), &mut store, LIMITS, Pipes { seed: 3, step: 400_000 });
+    assert_eq!(seen.totals().files, 2);
+    assert_eq!(store.tree, sent);
+    assert!(seen.most_ahead <= 1 << 20, "{} bytes ahead of the store", seen.most_ahead);
+}
+
+#[test]
+fn many_small_files_need_no_answer_one_by_one() {
+    let names: Vec<String> = (0..9000).map(|index| format!("f{index:05}")).collect();
+    let sent = tree(&names.iter().map(|name| (name.as_str(), 3)).collect::<Vec<_>>());
+    let (seen, store) = copy(sent.clone(), Pipes::WIDE);
+    assert_eq!(seen.totals().files, 9000);
+    assert_eq!(store.tree, sent);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_tree_survives_any_fragmentation(
+        picks in proptest::collection::btree_map("[a-c]{1,2}(/[a-c]){0,3}", (0usize..3000, any::<u32>()), 0..12),
+        seed in any::<u64>(),
+        step in 1u64..9000,
+        deferred in any::<bool>(),
+        pulls in any::<bool>(),
+    ) {
+        // Every prefix of a path is a directory; leaves are files.
+        let mut sent = BTreeMap::new();
+        for (name, (size, mode)) in &picks {
+            let leaf = path(name);
+            let mut parent = RelPath::root();
+            for component in &leaf.components()[..leaf.components().len() - 1] {
+                parent.push(component.clone()).unwrap();
+                sent.insert(parent.clone(), MemoryFile { mode: mode & 0o777, ..MemoryFile::directory() });
+            }
+            sent.entry(leaf).or_insert_with(|| MemoryFile::file(vec![7; *size]));
+        }
+        let mut store = MemoryStore { deferred, ..MemoryStore::default() };
+        let pipes = Pipes { seed, step };
+        let mut source = MemorySource::new(sent.clone());
+        let seen = if pulls {
+            let request = Pull { paths: vec![RelPath::root()], recursive: true };
+            pull(request, &mut source, &mut store, LIMITS, pipes)
+        } else {
+            push(&mut source, &mut store, LIMITS, pipes)
+        };
+        prop_assert_eq!(seen.totals().failed, 0);
+        prop_assert_eq!(store.tree, sent);
+    }
+}

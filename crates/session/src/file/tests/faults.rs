@@ -1,0 +1,183 @@
+use proptest::prelude::*;
+
+use super::pair::{Pipes, Seen, pull, push};
+use super::{path, tree};
+use crate::error::{Abort, AbortCode, SessionError};
+use crate::failure::{FailCode, Failure};
+use crate::file::{FileReceiver, FileSender, ReceiveLimits, Side};
+use crate::manifest::ShownPath;
+use crate::opening::{Acceptor, Pull, Push};
+use crate::store::{MemorySource, MemoryStore};
+
+fn limits() -> ReceiveLimits {
+    ReceiveLimits { window: 1 << 20, ..ReceiveLimits::default() }
+}
+
+/// The one failure that both sides report, each from its point of view.
+fn assert_one_failure(seen: &Seen, name: &str, code: FailCode, at: Side) {
+    let other = if at == Side::Here { Side::Peer } else { Side::Here };
+    assert_eq!(Seen::failures(&seen.sender), [(name.to_owned(), code, at)]);
+    assert_eq!(Seen::failures(&seen.receiver), [(name.to_owned(), code, other)]);
+}
+
+#[test]
+fn a_source_that_changes_fails_alone_and_leaves_the_old_target() {
+    let sent = tree(&[("a", 5), ("changing", 2_000_000), ("z", 5)]);
+    let mut store = MemoryStore { tree: tree(&[("changing", 4)]), ..MemoryStore::default() };
+    let mut source = MemorySource { touched: vec![path("changing")], ..MemorySource::new(sent) };
+    let seen = push(&mut source, &mut store, limits(), Pipes::WIDE);
+    assert_one_failure(&seen, "changing", FailCode::SourceChanged, Side::Here);
+    assert_eq!((seen.totals().files, seen.totals().failed), (2, 1));
+    assert_eq!(store.tree[&path("changing")].content.len(), 4);
+    assert!(store.partial.is_empty(), "its content is of no moment");
+}
+
+#[test]
+fn a_source_that_ends_early_or_cannot_be_read_fails_alone() {
+    let sent = tree(&[("short", 1_500_000), ("unreadable", 800_000), ("z", 5)]);
+    let mut source = MemorySource::new(sent);
+    source.truncated.insert(path("short"), 1_000_000);
+    source.unreadable.insert(path("unreadable"), 0);
+    let mut store = MemoryStore::default();
+    let seen = push(&mut source, &mut store, limits(), Pipes { seed: 8, step: 100_000 });
+    let failed = [
+        ("short".to_owned(), FailCode::SourceChanged, Side::Here),
+        ("unreadable".to_owned(), FailCode::Io, Side::Here),
+    ];
+    assert_eq!(Seen::failures(&seen.sender), failed);
+    assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("z")]);
+}
+
+#[test]
+fn what_cannot_be_sent_at_all_is_reported_on_both_sides() {
+    let mut source = MemorySource::new(tree(&[("ok", 1)]));
+    source.skipped.push((ShownPath::new(b"srv/\x1b[2J"), FailCode::NotFound.into()));
+    let seen = push(&mut source, &mut MemoryStore::default(), limits(), Pipes::WIDE);
+    assert_one_failure(&seen, "srv/\\x1b[2J", FailCode::NotFound, Side::Here);
+    assert_eq!(seen.totals().files, 1);
+}
+
+#[test]
+fn forbidden_targets_fail_alone_and_a_forbidden_directory_with_all_in_it() {
+    let sent = tree(&[("a", 3_000_000), ("d/", 0), ("d/e/", 0), ("d/e/f", 4), ("d/x", 9), ("z", 5)]);
+    let forbidden = vec![path("a"), path("d")];
+    let mut store = MemoryStore { forbidden, ..MemoryStore::default() };
+    let seen = push(&mut MemorySource::new(sent), &mut store, limits(), Pipes { seed: 2, step: 50_000 });
+    let codes: Vec<_> = Seen::failures(&seen.receiver).into_iter().map(|(name, code, _)| (name, code)).collect();
+    let expected = [
+        ("a", FailCode::PermissionDenied),
+        ("d", FailCode::PermissionDenied),
+        ("d/e", FailCode::ParentFailed),
+        ("d/e/f", FailCode::ParentFailed),
+        ("d/x", FailCode::ParentFailed),
+    ];
+    assert_eq!(codes, expected.map(|(name, code)| (name.to_owned(), code)));
+    assert_eq!((seen.totals().files, seen.totals().failed), (1, 5));
+    assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("z")]);
+}
+
+#[test]
+fn a_refused_file_stops_early() {
+    let mut store = MemoryStore { forbidden: vec![path("big")], ..MemoryStore::default() };
+    let mut source = MemorySource::new(tree(&[("big", 40_000_000), ("z", 1)]));
+    let seen = push(&mut source, &mut store, limits(), Pipes { seed: 2, step: 1 << 20 });
+    assert_one_failure(&seen, "big", FailCode::PermissionDenied, Side::Peer);
+    assert!(seen.most_ahead < 4_000_000);
+}
+
+#[test]
+fn files_over_the_limit_fail_alone() {
+    let sent = tree(&[("big", 1001), ("fits", 1000)]);
+    let limits = ReceiveLimits { file_size: 1000, ..limits() };
+    let seen = push(&mut MemorySource::new(sent), &mut MemoryStore::default(), limits, Pipes::WIDE);
+    assert_one_failure(&seen, "big", FailCode::TooLarge, Side::Peer);
+}
+
+#[test]
+fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
+    let sent = tree(&[("a", 10), ("b", 2_000_000), ("c", 10)]);
+    let mut store = MemoryStore { capacity: Some(1_000_000), ..MemoryStore::default() };
+    let seen = push(&mut MemorySource::new(sent.clone()), &mut store, limits(), Pipes { seed: 4, step: 60_000 });
+    assert!(matches!(&seen.receiver_error, Some(SessionError::Store(Failure { code: FailCode::NoSpace, .. }))));
+    let Some(SessionError::PeerAborted(Abort { code: AbortCode::NoSpace, message })) = &seen.sender_error else {
+        panic!("{:?}", seen.sender_error)
+    };
+    assert!(message.contains("memory store is full"), "{message}");
+    assert_eq!(Seen::failures(&seen.sender), [("b".to_owned(), FailCode::NoSpace, Side::Peer)]);
+    assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("a")]);
+    let partial = &store.partial[&path("b")];
+    assert!(partial.len() > 900_000 && sent[&path("b")].content.starts_with(partial));
+}
+
+#[test]
+fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
+    let mut source = MemorySource::new(tree(&[("a", 100_000)]));
+    let mut sender = FileSender::connect(Push::default());
+    let bytes = sender.poll_write(&mut source)[..50_000].to_vec();
+    let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
+    let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
+    let mut store = MemoryStore::default();
+    receiver.handle_received(&mut store, &bytes[used..]).unwrap();
+    assert_eq!(receiver.handle_end(&mut store), Err(SessionError::PeerLeft));
+    assert_eq!(sender.handle_end(), Err(SessionError::PeerLeft));
+    assert!(store.partial.contains_key(&path("a")) && store.tree.is_empty());
+    assert!(receiver.is_over() && sender.is_over());
+}
+
+#[test]
+fn a_cancelled_side_tells_the_other() {
+    let mut source = MemorySource::new(tree(&[("a", 900_000)]));
+    let mut sender = FileSender::connect(Push::default());
+    let mut bytes = sender.poll_write(&mut source).to_vec();
+    sender.handle_written(bytes.len());
+    sender.cancel(Abort { code: AbortCode::Cancelled, message: "interrupted".to_owned() });
+    bytes.extend_from_slice(sender.poll_write(&mut source));
+    let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
+    let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
+    let mut store = MemoryStore::default();
+    let error = receiver.handle_received(&mut store, &bytes[used..]).unwrap_err();
+    assert_eq!(error.to_string(), "the peer ended the session: stopped: interrupted");
+    assert!(source.is_idle());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever fails wherever: both sides end, agree, and what stands under a final name is what was sent.
+    #[test]
+    fn faults_never_leave_wrong_content(
+        sizes in proptest::collection::vec(0usize..400_000, 1..8),
+        faults in proptest::collection::vec((0usize..8, 0u8..5), 0..5),
+        seed in any::<u64>(),
+        step in 1000u64..300_000,
+        capacity in proptest::option::of(0u64..2_000_000),
+        deferred in any::<bool>(),
+    ) {
+        let names: Vec<String> = (0..sizes.len()).map(|index| format!("d/{index}")).collect();
+        let mut entries: Vec<(&str, usize)> = names.iter().map(String::as_str).zip(sizes.iter().copied()).collect();
+        entries.push(("d/", 0));
+        let sent = tree(&entries);
+        let mut source = MemorySource::new(sent.clone());
+        let mut store = MemoryStore { capacity, deferred, ..MemoryStore::default() };
+        for (file, fault) in faults {
+            let file = path(&format!("d/{file}"));
+            match fault {
+                0 => source.touched.push(file),
+                1 => drop(source.truncated.insert(file, 50_000)),
+                2 => drop(source.unreadable.insert(file, 100_000)),
+                3 => store.forbidden.push(file),
+                _ => store.forbidden.push(path("d")),
+            }
+        }
+        let request = Pull { paths: vec![path("d")], recursive: true };
+        let seen = pull(request, &mut source, &mut store, limits(), Pipes { seed, step });
+        if seen.receiver_error.is_none() {
+            let totals = seen.totals();
+            prop_assert_eq!(totals.files + totals.failed + totals.directories, sent.len() as u64);
+        }
+        store.settle();
+        for (path, file) in store.tree.iter().filter(|(path, _)| path.components().len() > 1) {
+            prop_assert_eq!(&file.content, &sent[path].content);
+        }
+    }
+}

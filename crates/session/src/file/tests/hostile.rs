@@ -1,0 +1,277 @@
+use proptest::prelude::*;
+
+use super::path;
+use crate::error::{SessionError, Violation};
+use crate::file::{FileReceiver, FileSender, ReceiveLimits};
+use crate::framing::{FrameKind, put_frame};
+use crate::integrity::Digest;
+use crate::manifest::{Entry, EntryKind, Mtime};
+use crate::opening::{Accept, Open, Pull, Push, Request};
+use crate::path_rules::RelPath;
+use crate::store::{MemoryFile, MemorySource, MemoryStore};
+
+/// Frames of a peer that says what it likes.
+#[derive(Clone, Default)]
+struct Script(Vec<u8>);
+
+impl Script {
+    fn frame(mut self, kind: FrameKind, body: &[u8]) -> Self {
+        put_frame(&mut self.0, kind, |out| out.extend_from_slice(body));
+        self
+    }
+
+    fn entry(mut self, name: &str, kind: EntryKind, size: u64) -> Self {
+        let entry = Entry { path: path(name), kind, size, mode: 0o644, mtime: Mtime::default() };
+        put_frame(&mut self.0, FrameKind::Entry, |out| entry.encode(out));
+        self
+    }
+
+    fn file(self, name: &str, content: &[u8]) -> Self {
+        let this = self.entry(name, EntryKind::File, content.len() as u64);
+        let this = if content.is_empty() { this } else { this.frame(FrameKind::Data, content) };
+        this.frame(FrameKind::Digest, Digest::of(content).as_bytes())
+    }
+
+    fn end(self, entries: u64, skipped: u64) -> Self {
+        self.frame(FrameKind::End, &[entries.to_be_bytes(), skipped.to_be_bytes()].concat())
+    }
+
+    /// An ENTRY whose path is given as it travels.
+    fn raw_entry(self, names: &[&[u8]]) -> Self {
+        let mut body = vec![0; 25];
+        body.extend_from_slice(&u16::try_from(names.len()).unwrap().to_be_bytes());
+        for name in names {
+            body.push(u8::try_from(name.len()).unwrap());
+            body.extend_from_slice(name);
+        }
+        self.frame(FrameKind::Entry, &body)
+    }
+}
+
+fn limits() -> ReceiveLimits {
+    ReceiveLimits { window: 1 << 20, entries: 5000, ..ReceiveLimits::default() }
+}
+
+fn receiver() -> FileReceiver {
+    FileReceiver::accept(&Open::new(Request::Push(Push::default()), 0), limits())
+}
+
+fn puller(paths: &[&str], recursive: bool) -> FileReceiver {
+    let paths = paths.iter().map(|text| path(text)).collect();
+    FileReceiver::connect(Pull { paths, recursive }, limits()).unwrap()
+}
+
+fn accepted() -> Script {
+    let mut script = Script::default();
+    Accept::new(0).put(&mut script.0);
+    script
+}
+
+/// Feeds everything, as a host does: the outcome and what stands afterwards.
+fn feed(mut receiver: FileReceiver, script: &Script) -> (Result<(), SessionError>, MemoryStore) {
+    let mut store = MemoryStore::default();
+    let mut rest = &script.0[..];
+    while !rest.is_empty() {
+        match receiver.handle_received(&mut store, rest) {
+            Ok(used) => rest = &rest[used..],
+            Err(error) => {
+                assert!(store.is_idle(), "a violation leaves nothing open");
+                assert!(receiver.is_over());
+                return (Err(error), store);
+            }
+        }
+        let pending = receiver.poll_write().len();
+        assert!(pending < 100_000, "answers pile up");
+        receiver.handle_written(pending);
+        while receiver.poll_event().is_some() {}
+    }
+    (Ok(()), store)
+}
+
+fn violation(receiver: FileReceiver, script: Script) -> Violation {
+    let (outcome, store) = feed(receiver, &script);
+    assert!(store.tree.is_empty(), "nothing may stand: {:?}", store.tree);
+    match outcome {
+        Err(SessionError::PeerMisbehaved(violation)) => violation,
+        other => panic!("no violation: {other:?}"),
+    }
+}
+
+/// Attack D1: names that leave the target.
+#[test]
+fn path_escapes_are_refused() {
+    let attacks: &[&[&[u8]]] =
+        &[&[], &[b".."], &[b"a", b"..", b"b"], &[b""], &[b"/etc"], &[b"a/../b"], &[b"."], &[b"x\0y"]];
+    for names in attacks {
+        let violation = violation(receiver(), Script::default().raw_entry(names));
+        assert!(violation.to_string().contains("path refused"), "{violation}");
+    }
+    let deep = vec![&b"d"[..]; 1025];
+    violation(receiver(), Script::default().raw_entry(&deep));
+}
+
+/// Attack D3: files that nobody asked for.
+#[test]
+fn files_not_asked_for_are_refused() {
+    let script = accepted().entry(".bashrc", EntryKind::File, 0);
+    assert_eq!(violation(puller(&["x/data"], true), script), Violation::NotAskedFor(".bashrc".to_owned()));
+    let script = accepted().entry("data", EntryKind::Directory, 0);
+    assert_eq!(violation(puller(&["x/data"], false), script), Violation::NotAskedFor("data".to_owned()));
+}
+
+/// Attack D5: the same target twice.
+#[test]
+fn duplicates_are_refused() {
+    let (outcome, store) = feed(receiver(), &Script::default().file("a", b"first").file("a", b"second"));
+    assert_eq!(outcome, Err(Violation::EntryOrder("a".to_owned()).into()));
+    assert_eq!(store.tree[&path("a")].content, b"first");
+    let script = Script::default().entry("d", EntryKind::Directory, 0).entry("d/x/y", EntryKind::File, 0);
+    let (outcome, _) = feed(receiver(), &script);
+    assert_eq!(outcome, Err(Violation::EntryOrder("d/x/y".to_owned()).into()));
+}
+
+#[test]
+fn data_must_be_exactly_what_was_announced() {
+    let long = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"four");
+    assert!(matches!(violation(receiver(), long), Violation::Length { announced: 3, .. }));
+    let short = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"2.");
+    let short = short.frame(FrameKind::Digest, Digest::of(b"2.").as_bytes());
+    assert!(matches!(violation(receiver(), short), Violation::Length { received: 2, .. }));
+}
+
+#[test]
+fn more_than_was_granted_is_refused() {
+    let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
+    let mut receiver = receiver();
+    let script = Script::default().entry("a", EntryKind::File, 1 << 40);
+    let script = script.frame(FrameKind::Data, &[0; 1 << 20]).frame(FrameKind::Data, b"x");
+    let error = receiver.handle_received(&mut store, &script.0).unwrap_err();
+    assert_eq!(error, Violation::CreditExceeded.into());
+}
+
+#[test]
+fn a_wrong_digest_fails_the_file_alone_and_removes_it() {
+    let script = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"abc");
+    let script = script.frame(FrameKind::Digest, Digest::of(b"abd").as_bytes()).file("b", b"good").end(2, 0);
+    let (outcome, store) = feed(receiver(), &script);
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("b")]);
+    assert!(store.partial.is_empty());
+}
+
+#[test]
+fn frames_out_of_place_are_refused() {
+    let begun = || Script::default().entry("a", EntryKind::File, 3);
+    for (script, kind) in [
+        (Script::default().frame(FrameKind::Data, b"x"), FrameKind::Data),
+        (Script::default().frame(FrameKind::Digest, &[0; 32]), FrameKind::Digest),
+        (Script::default().frame(FrameKind::Verified, &[0; 40]), FrameKind::Verified),
+        (Script::default().frame(FrameKind::Open, b""), FrameKind::Open),
+        (Script::default().end(0, 0).entry("a", EntryKind::File, 0), FrameKind::Entry),
+        (begun().entry("b", EntryKind::File, 3), FrameKind::Entry),
+        (begun().end(1, 0), FrameKind::End),
+    ] {
+        // After DONE nothing is looked at any more, so nothing comes of it either.
+        if kind == FrameKind::Entry && script.0.starts_with(&[FrameKind::End as u8]) {
+            assert_eq!(feed(receiver(), &script).1.tree.len(), 0);
+        } else {
+            assert_eq!(violation(receiver(), script), Violation::OutOfPlace(kind));
+        }
+    }
+    assert_eq!(violation(receiver(), Script::default().end(1, 0)), Violation::Counts);
+}
+
+/// Attack D5: a manifest without end needs no memory, and ends at the limit of entries.
+#[test]
+fn an_endless_manifest_stays_within_memory_and_limits() {
+    let mut script = Script::default();
+    for index in 0..6000 {
+        script = match index % 3 {
+            0 => script.entry(&format!("{index:05}d"), EntryKind::Directory, 0),
+            1 => script.file(&format!("{index:05}f"), b""),
+            _ => script.frame(FrameKind::Skipped, &[0, 1, b'x', 0, 3]),
+        };
+    }
+    assert_eq!(feed(receiver(), &script).0, Err(Violation::Limit("entries").into()));
+}
+
+#[test]
+fn a_peer_that_reads_no_answers_is_not_read_either() {
+    let mut script = Script::default();
+    for index in 0..4500 {
+        script = script.file(&format!("{index:05}"), b"");
+    }
+    let (mut receiver, mut store) = (receiver(), MemoryStore::default());
+    let mut taken = 0;
+    for _ in 0..10 {
+        taken += receiver.handle_received(&mut store, &script.0[taken..]).unwrap();
+        while receiver.poll_event().is_some() {}
+    }
+    assert!(taken < script.0.len() && receiver.poll_write().len() < 70_000);
+}
+
+/// A sender that asked for confirmation of `a` (3 bytes) hears `answer`.
+fn sender_hears(answer: Script) -> Result<usize, SessionError> {
+    let tree = [(path("a"), MemoryFile::file(b"abc".to_vec()))].into_iter().collect();
+    let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull::default()), 1 << 20));
+    let mut source = MemorySource::new(tree);
+    let count = sender.poll_write(&mut source).len();
+    sender.handle_written(count);
+    let outcome = sender.handle_received(&answer.0);
+    assert!(!matches!(sender.poll_event(), Some(crate::FileEvent::Done(_))));
+    outcome
+}
+
+#[test]
+fn a_sender_believes_only_its_own_digest() {
+    let verified = |id: u64, content: &[u8]| {
+        let body = [&id.to_be_bytes()[..], Digest::of(content).as_bytes()].concat();
+        Script::default().frame(FrameKind::Verified, &body)
+    };
+    assert_eq!(sender_hears(verified(0, b"abd")), Err(Violation::WrongDigest("a".to_owned()).into()));
+    assert_eq!(sender_hears(verified(1, b"abc")), Err(Violation::UnknownEntry.into()));
+    let twice = Script([verified(0, b"abc").0, verified(0, b"abc").0].concat());
+    assert_eq!(sender_hears(twice), Err(Violation::UnknownEntry.into()));
+    let done = Script::default().frame(FrameKind::Done, &0u64.to_be_bytes());
+    assert_eq!(sender_hears(done), Err(Violation::Counts.into()), "done without an answer for `a`");
+    let grant = Script::default().frame(FrameKind::Grant, &[0; 16]);
+    assert_eq!(sender_hears(grant), Err(Violation::CreditWithdrawn.into()));
+}
+
+#[test]
+fn a_wrong_beginning_is_not_farhaul() {
+    let (outcome, _) = feed(puller(&["x"], true), &Script::default().entry("x", EntryKind::File, 0));
+    assert_eq!(outcome, Err(SessionError::NotFarhaul));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_frames_never_panic(
+        frames in proptest::collection::vec((0u8..14, proptest::collection::vec(any::<u8>(), 0..60), any::<bool>()), 0..20),
+        step in 1usize..50,
+    ) {
+        const KINDS: [FrameKind; 14] = [
+            FrameKind::Open, FrameKind::Accept, FrameKind::Abort, FrameKind::Entry, FrameKind::Data, FrameKind::Digest,
+            FrameKind::End, FrameKind::Skipped, FrameKind::Grant, FrameKind::Verified, FrameKind::Made, FrameKind::Failed,
+            FrameKind::Done, FrameKind::Report,
+        ];
+        let mut script = Script::default();
+        for (index, (pick, body, proper)) in frames.into_iter().enumerate() {
+            script = match proper {
+                true => script.entry(&format!("{index:02}"), EntryKind::File, body.len() as u64),
+                false => script.frame(KINDS[usize::from(pick)], &body),
+            };
+        }
+        let mut store = MemoryStore::default();
+        let mut receiver = receiver();
+        let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull { paths: vec![RelPath::root()], recursive: true }), 0));
+        let mut source = MemorySource::default();
+        for bytes in script.0.chunks(step) {
+            let _ = receiver.handle_received(&mut store, bytes);
+            let _ = sender.handle_received(bytes);
+            sender.poll_write(&mut source);
+        }
+        prop_assert!(receiver.handle_end(&mut store).is_err() || receiver.is_over());
+        prop_assert!(store.is_idle());
+    }
+}

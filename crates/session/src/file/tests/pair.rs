@@ -1,0 +1,153 @@
+//! Drives a sender and a receiver against each other, as a host would, with pipes of random appetite.
+
+use farhaul_units::Rng;
+
+use super::super::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side, Totals};
+use crate::error::SessionError;
+use crate::failure::FailCode;
+use crate::opening::{Acceptor, Open, Pull, Push, Request};
+use crate::store::{MemorySource, MemoryStore};
+
+/// Rounds after which a copy that still runs is stuck.
+const MAX_ROUNDS: usize = 200_000;
+
+/// How the pipes behave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pipes {
+    pub(super) seed: u64,
+    /// Most bytes moved at a time.
+    pub(super) step: u64,
+}
+
+impl Pipes {
+    pub(super) const WIDE: Self = Self { seed: 1, step: 1 << 20 };
+}
+
+/// What both sides saw.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) sender: Vec<FileEvent>,
+    pub(super) receiver: Vec<FileEvent>,
+    pub(super) sender_error: Option<SessionError>,
+    pub(super) receiver_error: Option<SessionError>,
+    /// Most bytes of DATA that were ahead of the store.
+    pub(super) most_ahead: u64,
+}
+
+impl Seen {
+    /// Totals of both sides, which must agree.
+    pub(super) fn totals(&self) -> Totals {
+        let done = |events: &[FileEvent]| match events.last() {
+            Some(FileEvent::Done(totals)) => *totals,
+            other => panic!("not done: {other:?}, {self:?}"),
+        };
+        assert_eq!(done(&self.sender), done(&self.receiver));
+        done(&self.sender)
+    }
+
+    pub(super) fn failures(events: &[FileEvent]) -> Vec<(String, FailCode, Side)> {
+        let failed = |event: &FileEvent| match event {
+            FileEvent::Failed { path, failure, by } => Some((path.to_string(), failure.code, *by)),
+            _ => None,
+        };
+        events.iter().filter_map(failed).collect()
+    }
+}
+
+pub(super) fn push(source: &mut MemorySource, store: &mut MemoryStore, limits: ReceiveLimits, pipes: Pipes) -> Seen {
+    let mut sender = FileSender::connect(Push::default());
+    let mut opening = Vec::new();
+    let open = read_open(&mut opening, |bytes| move_some(&mut sender, source, bytes));
+    assert_eq!(open.request, Request::Push(Push::default()));
+    let receiver = FileReceiver::accept(&open, limits);
+    run(sender, receiver, (source, store), pipes, opening)
+}
+
+pub(super) fn pull(
+    request: Pull,
+    source: &mut MemorySource,
+    store: &mut MemoryStore,
+    limits: ReceiveLimits,
+    pipes: Pipes,
+) -> Seen {
+    let mut receiver = FileReceiver::connect(request.clone(), limits).unwrap();
+    let mut opening = Vec::new();
+    let open = read_open(&mut opening, |bytes| {
+        bytes.extend_from_slice(receiver.poll_write());
+        receiver.handle_written(receiver.poll_write().len());
+    });
+    assert_eq!(open.request, Request::Pull(request));
+    assert!(opening.is_empty());
+    let sender = FileSender::accept(&open);
+    run(sender, receiver, (source, store), pipes, opening)
+}
+
+/// Reads the opening frame from what `more` gives; what follows it stays in `bytes`.
+fn read_open(bytes: &mut Vec<u8>, mut more: impl FnMut(&mut Vec<u8>)) -> Open {
+    let mut acceptor = Acceptor::new();
+    more(bytes);
+    let (used, open) = acceptor.handle_received(bytes).unwrap();
+    bytes.drain(..used);
+    open.expect("openings of tests come whole")
+}
+
+fn move_some(sender: &mut FileSender, source: &mut MemorySource, bytes: &mut Vec<u8>) {
+    let pending = sender.poll_write(source);
+    bytes.extend_from_slice(pending);
+    let count = pending.len();
+    sender.handle_written(count);
+}
+
+fn run(
+    mut sender: FileSender,
+    mut receiver: FileReceiver,
+    (source, store): (&mut MemorySource, &mut MemoryStore),
+    pipes: Pipes,
+    mut forth: Vec<u8>,
+) -> Seen {
+    let mut rng = Rng::new(pipes.seed);
+    let mut some = |available: usize| {
+        let step = usize::try_from(1 + rng.below(pipes.step)).unwrap();
+        available.min(step)
+    };
+    let mut back: Vec<u8> = Vec::new();
+    let mut seen = Seen::default();
+    for round in 0..MAX_ROUNDS {
+        let pending = sender.poll_write(source);
+        let count = some(pending.len());
+        forth.extend_from_slice(&pending[..count]);
+        sender.handle_written(count);
+
+        let count = some(forth.len());
+        match receiver.handle_received(store, &forth[..count]) {
+            Ok(used) => drop(forth.drain(..used)),
+            Err(error) => seen.receiver_error = Some(error),
+        }
+        if store.deferred && round % 3 == 0 {
+            store.settle();
+        }
+        if let Err(error) = receiver.handle_store(store) {
+            seen.receiver_error = Some(error);
+        }
+        let progress = receiver.progress();
+        seen.most_ahead = seen.most_ahead.max(progress.bytes - progress.stored);
+
+        let count = some(receiver.poll_write().len());
+        back.extend_from_slice(&receiver.poll_write()[..count]);
+        receiver.handle_written(count);
+        let count = some(back.len());
+        match sender.handle_received(&back[..count]) {
+            Ok(used) => drop(back.drain(..used)),
+            Err(error) => seen.sender_error = Some(error),
+        }
+        seen.sender.extend(std::iter::from_fn(|| sender.poll_event()));
+        seen.receiver.extend(std::iter::from_fn(|| receiver.poll_event()));
+        if sender.is_over() && receiver.is_over() {
+            sender.poll_write(source);
+            assert!(source.is_idle(), "a file stays open at the source");
+            assert!(seen.sender_error.is_some() || store.is_idle(), "a file stays open at the target");
+            return seen;
+        }
+    }
+    panic!("stuck: {sender:?}\n{receiver:?}");
+}

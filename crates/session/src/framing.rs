@@ -1,0 +1,217 @@
+//! How a byte stream is cut into frames: type `u8`, length `u32` big-endian, body.
+//!
+//! The body of a DATA frame is handed on as it arrives, straight from the caller's buffer; all other bodies are small
+//! and handed on whole, borrowed where they lie in one piece.
+
+use crate::error::Violation;
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes before each body.
+pub(crate) const HEADER_LEN: usize = 5;
+/// Longest DATA body: large enough that frames cost nothing, small enough for fair interleaving later.
+pub(crate) const MAX_DATA: usize = 1 << 20;
+/// Longest body of any other frame; the longest is an opening frame with its list of paths.
+pub(crate) const MAX_CONTROL: usize = 64 << 10;
+/// Longest body of frames with few fields: room for a path of the greatest length and a message.
+const MAX_SMALL: usize = 8 << 10;
+/// Frame types from here on are extensions that a receiver who does not know them skips.
+const FIRST_EXTENSION: u8 = 0x80;
+
+/// The type of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Connecting side, first: magic, version, capabilities, credit, request.
+    Open = 0x01,
+    /// Accepting side, first: version, capabilities, credit.
+    Accept = 0x02,
+    /// Either side, last: the session is over, and why.
+    Abort = 0x03,
+    /// Sender: a file or directory begins.
+    Entry = 0x10,
+    /// Sender: bytes of the current file, or of a benchmark.
+    Data = 0x11,
+    /// Sender: the current file is complete; its digest.
+    Digest = 0x12,
+    /// Sender: no more entries; benchmark: no more data, the sender's figures.
+    End = 0x13,
+    /// Sender: something at the source that never became an entry.
+    Skipped = 0x14,
+    /// Receiver: up to where data may be sent.
+    Grant = 0x18,
+    /// Receiver: a file is in place under its name, with this digest.
+    Verified = 0x19,
+    /// Receiver: a directory is complete.
+    Made = 0x1a,
+    /// Either side: this entry failed.
+    Failed = 0x1b,
+    /// Receiver, last: everything is answered.
+    Done = 0x1c,
+    /// Benchmark receiver, last: its figures.
+    Report = 0x20,
+}
+
+impl FrameKind {
+    const fn from_wire(kind: u8) -> Option<Self> {
+        Some(match kind {
+            0x01 => Self::Open,
+            0x02 => Self::Accept,
+            0x03 => Self::Abort,
+            0x10 => Self::Entry,
+            0x11 => Self::Data,
+            0x12 => Self::Digest,
+            0x13 => Self::End,
+            0x14 => Self::Skipped,
+            0x18 => Self::Grant,
+            0x19 => Self::Verified,
+            0x1a => Self::Made,
+            0x1b => Self::Failed,
+            0x1c => Self::Done,
+            0x20 => Self::Report,
+            _ => return None,
+        })
+    }
+
+    /// Longest body in bytes.
+    pub const fn limit(self) -> usize {
+        match self {
+            Self::Data => MAX_DATA,
+            Self::Open => MAX_CONTROL,
+            _ => MAX_SMALL,
+        }
+    }
+}
+
+/// The header of a frame.
+///
+/// # Panics
+/// If the body is longer than [`FrameKind::limit`]: a mistake of the caller, who builds it from checked values.
+pub(crate) fn header(kind: FrameKind, body: usize) -> [u8; HEADER_LEN] {
+    assert!(body <= kind.limit(), "{kind:?} body of {body} bytes");
+    let [a, b, c, d] = u32::try_from(body).expect("limits are far below 4 GiB").to_be_bytes();
+    [kind as u8, a, b, c, d]
+}
+
+/// Appends a frame whose body `fill` writes.
+pub(crate) fn put_frame(out: &mut Vec<u8>, kind: FrameKind, fill: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER_LEN]);
+    fill(out);
+    let body = out.len() - start - HEADER_LEN;
+    out[start..start + HEADER_LEN].copy_from_slice(&header(kind, body));
+}
+
+/// What the decoder found next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// A whole frame other than DATA.
+    Frame(FrameKind, &'a [u8]),
+    /// The next bytes of DATA bodies, never empty.
+    Data(&'a [u8]),
+}
+
+/// Cuts received bytes into frames. Holds at most one incomplete frame other than DATA.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    state: State,
+    /// The beginning of a header or body that is not complete yet.
+    held: Vec<u8>,
+    /// `held` was handed out and is to be forgotten.
+    handed_out: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Header,
+    Body(FrameKind, usize),
+    Data(usize),
+    Skip(usize),
+}
+
+impl Decoder {
+    /// The next piece of `input`, which is moved past it; `None` if all input is used up.
+    ///
+    /// # Errors
+    /// The peer broke the rules; the stream cannot be read any further.
+    pub(crate) fn next<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Result<Option<Piece<'a>>, Violation> {
+        if std::mem::take(&mut self.handed_out) {
+            self.held.clear();
+        }
+        loop {
+            match self.state {
+                State::Header => {
+                    gather(&mut self.held, input, HEADER_LEN);
+                    let Some(bytes) = self.held.first_chunk() else { return Ok(None) };
+                    self.state = begin(*bytes)?;
+                    self.held.clear();
+                }
+                State::Body(kind, length) => {
+                    if self.held.is_empty() && input.len() >= length {
+                        self.state = State::Header;
+                        return Ok(Some(Piece::Frame(kind, take(input, length))));
+                    }
+                    gather(&mut self.held, input, length);
+                    if self.held.len() < length {
+                        return Ok(None);
+                    }
+                    self.state = State::Header;
+                    self.handed_out = true;
+                    return Ok(Some(Piece::Frame(kind, &self.held)));
+                }
+                State::Data(left) => {
+                    if input.is_empty() {
+                        return Ok(None);
+                    }
+                    let bytes = take(input, left.min(input.len()));
+                    self.state = if bytes.len() == left { State::Header } else { State::Data(left - bytes.len()) };
+                    return Ok(Some(Piece::Data(bytes)));
+                }
+                State::Skip(left) => {
+                    let skipped = take(input, left.min(input.len())).len();
+                    if skipped < left {
+                        self.state = State::Skip(left - skipped);
+                        return Ok(None);
+                    }
+                    self.state = State::Header;
+                }
+            }
+        }
+    }
+}
+
+/// What a header announces.
+fn begin(bytes: [u8; HEADER_LEN]) -> Result<State, Violation> {
+    let [number, length @ ..] = bytes;
+    let length = u32::from_be_bytes(length);
+    let size = usize::try_from(length).unwrap_or(usize::MAX);
+    let Some(kind) = FrameKind::from_wire(number) else {
+        let skippable = number >= FIRST_EXTENSION && size <= MAX_CONTROL;
+        return if skippable { Ok(State::Skip(size)) } else { Err(Violation::UnknownFrame(number)) };
+    };
+    if size > kind.limit() {
+        let limit = u32::try_from(kind.limit()).expect("limits are far below 4 GiB");
+        return Err(Violation::Oversized { kind, length, limit });
+    }
+    match kind {
+        // A frame that moves nothing forward: allowing it would allow an endless stream of them.
+        FrameKind::Data if size == 0 => Err(crate::error::Malformed::Short.in_frame(kind)),
+        FrameKind::Data => Ok(State::Data(size)),
+        _ => Ok(State::Body(kind, size)),
+    }
+}
+
+/// Moves bytes from `input` to `held` until that has `length`.
+fn gather(held: &mut Vec<u8>, input: &mut &[u8], length: usize) {
+    let missing = length.saturating_sub(held.len());
+    held.extend_from_slice(take(input, missing.min(input.len())));
+}
+
+fn take<'b>(input: &mut &'b [u8], count: usize) -> &'b [u8] {
+    let (taken, rest) = input.split_at(count);
+    *input = rest;
+    taken
+}

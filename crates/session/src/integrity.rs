@@ -1,0 +1,84 @@
+//! The digest that says whether what arrived is what was sent: BLAKE3 over a file's bytes, as `b3sum` prints it.
+
+use std::fmt;
+
+/// Length of a digest in bytes.
+pub(crate) const DIGEST_LEN: usize = blake3::OUT_LEN;
+
+/// The BLAKE3 digest of one file's content; displayed in the hexadecimal form of `b3sum`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; DIGEST_LEN]);
+
+impl Digest {
+    /// The digest with these bytes.
+    pub const fn from_bytes(bytes: [u8; DIGEST_LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub const fn as_bytes(&self) -> &[u8; DIGEST_LEN] {
+        &self.0
+    }
+
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// A digest in the making. One per session, reused from file to file.
+#[derive(Clone, Default)]
+pub(crate) struct Hasher(blake3::Hasher);
+
+impl Hasher {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes since the last call.
+    pub(crate) fn take(&mut self) -> Digest {
+        let digest = Digest(*self.0.finalize().as_bytes());
+        self.0.reset();
+        digest
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published test vector: the empty input.
+    const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+
+    #[test]
+    fn digest_prints_like_b3sum() {
+        assert_eq!(Digest::of(b"").to_string(), EMPTY);
+    }
+
+    #[test]
+    fn pieces_give_the_digest_of_the_whole_and_the_hasher_starts_anew() {
+        let mut hasher = Hasher::default();
+        hasher.update(b"long fat ");
+        hasher.update(b"network");
+        assert_eq!(hasher.take(), Digest::of(b"long fat network"));
+        assert_eq!(hasher.take().to_string(), EMPTY);
+    }
+}

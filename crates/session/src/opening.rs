@@ -1,0 +1,330 @@
+//! The first frame of each side: who speaks which version and what is asked for.
+//!
+//! The connecting side sends OPEN and goes on at once with what belongs to its request; the accepting side answers
+//! ACCEPT or ABORT. What follows OPEN is in the version that OPEN names; a side that speaks others as well says how
+//! old they may be, so that the answer to a too new caller can name a version worth trying.
+
+use crate::bench::BenchSpec;
+use crate::error::{Abort, AbortCode, Malformed, SessionError};
+use crate::failure::{clipped, received_text};
+use crate::field::Fields;
+use crate::framing::{Decoder, FrameKind, MAX_CONTROL, Piece, put_frame};
+use crate::path_rules::RelPath;
+
+#[cfg(test)]
+mod tests;
+
+/// The version of the session protocol that this crate speaks.
+pub const VERSION: u16 = 1;
+/// The oldest version that it understands.
+pub const OLDEST_VERSION: u16 = 1;
+/// First bytes of every OPEN body.
+const MAGIC: [u8; 8] = *b"FARHAUL\0";
+/// What a sender may have outstanding before the receiver said anything, in bytes of DATA bodies. Both sides of version
+/// 1 count from here, so that data can travel with the opening frame.
+pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
+/// Room for paths in an OPEN frame: the limit of its body less the fixed fields, rounded down.
+const MAX_PATH_LIST: usize = MAX_CONTROL - 128;
+
+/// Optional abilities that a side offers; a session uses those that both sides offer. Unknown bits are ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities(pub u64);
+
+impl Capabilities {
+    /// Version 1 has no optional abilities yet.
+    pub const NONE: Self = Self(0);
+
+    /// What both sides can do.
+    #[must_use]
+    pub const fn shared_with(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+/// What the connecting side wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Request {
+    /// It sends files to this side.
+    Push(Push),
+    /// It wants files from this side.
+    Pull(Pull),
+    /// It wants to measure.
+    Bench(BenchSpec),
+}
+
+/// Files from the connecting side to the accepting side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Push {
+    /// Where to, below the accepting side's root.
+    pub target: RelPath,
+    /// The target is a directory in any case (`host:dir/`, or several sources); otherwise, if no such directory
+    /// exists and a single file or tree comes, it is that one's new name.
+    pub target_is_directory: bool,
+}
+
+/// Files from the accepting side to the connecting side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pull {
+    /// What is asked for, below the accepting side's root. Each arrives under its last component; a root path brings
+    /// the content of the root.
+    pub paths: Vec<RelPath>,
+    /// Whether directories are wanted; if not, the sender skips them.
+    pub recursive: bool,
+}
+
+/// An opening frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The version in which the connecting side goes on.
+    pub version: u16,
+    /// The oldest version that it could speak.
+    pub oldest_version: u16,
+    /// Its optional abilities.
+    pub capabilities: Capabilities,
+    /// What the accepting side may send at first in DATA bodies, in bytes; the beginning of the grants.
+    pub credit: u64,
+    /// What it wants.
+    pub request: Request,
+}
+
+/// The answer to an opening frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accept {
+    pub(crate) version: u16,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) credit: u64,
+}
+
+/// Reads the opening frame of a connection that was accepted, before it is known what session it will be.
+///
+/// The host feeds it bytes until it returns an [`Open`], checks the request against its rules, then makes the session
+/// ([`FileReceiver::accept`](crate::FileReceiver::accept) for a push, [`FileSender::accept`](crate::FileSender::accept)
+/// for a pull, [`Bench::accept`](crate::Bench::accept)) and feeds that the bytes which were not used; or it writes a
+/// [`refusal`] and finishes the stream.
+#[derive(Debug, Default)]
+pub struct Acceptor {
+    decoder: Decoder,
+}
+
+impl Acceptor {
+    /// An acceptor that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes bytes and returns how many of them were used, and the opening frame once it is complete.
+    ///
+    /// # Errors
+    /// Whatever called does not speak this protocol or not this version; write [`refusal_of`] that error and finish.
+    pub fn handle_received(&mut self, bytes: &[u8]) -> Result<(usize, Option<Open>), SessionError> {
+        let mut rest = bytes;
+        let piece = self.decoder.next(&mut rest).map_err(|_| SessionError::NotFarhaul)?;
+        let open = match piece {
+            None => None,
+            Some(Piece::Frame(FrameKind::Open, body)) => Some(Open::decode(body)?),
+            Some(_) => return Err(SessionError::NotFarhaul),
+        };
+        Ok((bytes.len() - rest.len(), open))
+    }
+}
+
+/// The bytes that tell a peer that its request is not served; the stream is finished after them.
+pub fn refusal(code: AbortCode, message: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_abort(&mut bytes, &Abort { code, message: message.to_owned() });
+    bytes
+}
+
+/// The bytes that tell a peer why its opening was not understood.
+pub fn refusal_of(error: &SessionError) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(abort) = error.abort() {
+        put_abort(&mut bytes, &abort);
+    }
+    bytes
+}
+
+pub(crate) fn put_abort(out: &mut Vec<u8>, abort: &Abort) {
+    put_frame(out, FrameKind::Abort, |out| {
+        out.extend_from_slice(&abort.code.to_wire().to_be_bytes());
+        out.extend_from_slice(clipped(&abort.message).as_bytes());
+    });
+}
+
+/// The error that an ABORT frame of the peer means.
+pub(crate) fn received_abort(body: &[u8]) -> SessionError {
+    let mut fields = Fields::new(body);
+    let decoded = (|| {
+        let code = AbortCode::from_wire(fields.u16()?);
+        Ok(Abort { code, message: received_text(fields.rest())? })
+    })();
+    match decoded {
+        Ok(abort) => SessionError::PeerAborted(abort),
+        Err(reason) => SessionError::PeerMisbehaved(Malformed::in_frame(reason, FrameKind::Abort)),
+    }
+}
+
+/// Why a list of paths cannot be asked for in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// No path at all.
+    #[error("nothing is asked for")]
+    Nothing,
+    /// The list is longer than an opening frame; ask for a directory or in several sessions.
+    #[error("the list of paths is longer than {MAX_PATH_LIST} bytes; ask for a directory, or in several copies")]
+    TooLong,
+    /// Two paths end in the same name and would arrive at the same place.
+    #[error("two paths end in the same name; copy them into different directories")]
+    SameName,
+}
+
+impl Pull {
+    /// Whether the request can be made.
+    pub(crate) fn check(&self) -> Result<(), RequestError> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        let mut names: Vec<_> = self.paths.iter().map(|path| path.split_last().map(|(name, _)| name)).collect();
+        names.sort_unstable();
+        if names.is_empty() {
+            Err(RequestError::Nothing)
+        } else if bytes.len() > MAX_PATH_LIST {
+            Err(RequestError::TooLong)
+        } else if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            Err(RequestError::SameName)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.recursive));
+        for path in &self.paths {
+            path.encode(out);
+        }
+    }
+
+    fn decode(body: &[u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::new(body);
+        let recursive = fields.u8()? & 1 != 0;
+        let mut paths = Vec::new();
+        while fields.end().is_err() {
+            paths.push(RelPath::decode(&mut fields)?);
+        }
+        Ok(Self { paths, recursive })
+    }
+}
+
+impl Push {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.target_is_directory));
+        self.target.encode(out);
+    }
+
+    fn decode(body: &[u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::new(body);
+        let target_is_directory = fields.u8()? & 1 != 0;
+        Ok(Self { target: RelPath::decode(&mut fields)?, target_is_directory })
+    }
+}
+
+impl Open {
+    /// What this side says when it connects.
+    pub(crate) const fn new(request: Request, credit: u64) -> Self {
+        Self { version: VERSION, oldest_version: OLDEST_VERSION, capabilities: Capabilities::NONE, credit, request }
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        put_frame(out, FrameKind::Open, |out| {
+            out.extend_from_slice(&MAGIC);
+            out.extend_from_slice(&self.version.to_be_bytes());
+            out.extend_from_slice(&self.oldest_version.to_be_bytes());
+            out.extend_from_slice(&self.capabilities.0.to_be_bytes());
+            out.extend_from_slice(&self.credit.to_be_bytes());
+            let (verb, mut body) = (self.request.verb(), Vec::new());
+            self.request.encode(&mut body);
+            out.push(verb);
+            out.extend_from_slice(&u32::try_from(body.len()).expect("checked when it was made").to_be_bytes());
+            out.extend_from_slice(&body);
+        });
+    }
+
+    /// Bytes after the request belong to later versions and are ignored.
+    fn decode(body: &[u8]) -> Result<Self, SessionError> {
+        let mut fields = Fields::new(body);
+        if fields.array() != Ok(MAGIC) {
+            return Err(SessionError::NotFarhaul);
+        }
+        let bad = |reason: Malformed| SessionError::PeerMisbehaved(reason.in_frame(FrameKind::Open));
+        let version = fields.u16().map_err(bad)?;
+        let oldest_version = fields.u16().map_err(bad)?;
+        // Nothing after this point can be trusted to mean the same in another version.
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
+            return Err(SessionError::Version { wanted: version, oldest: OLDEST_VERSION, newest: VERSION });
+        }
+        (|| {
+            let capabilities = Capabilities(fields.u64()?);
+            let credit = fields.u64()?;
+            let verb = fields.u8()?;
+            let length = usize::try_from(fields.u32()?).map_err(|_| Malformed::Short)?;
+            let request = Request::decode(verb, fields.bytes(length)?)?;
+            Ok(Self { version, oldest_version, capabilities, credit, request })
+        })()
+        .map_err(bad)
+    }
+}
+
+impl Request {
+    const fn verb(&self) -> u8 {
+        match self {
+            Self::Push(_) => 1,
+            Self::Pull(_) => 2,
+            Self::Bench(_) => 3,
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Push(push) => push.encode(out),
+            Self::Pull(pull) => pull.encode(out),
+            Self::Bench(spec) => spec.encode(out),
+        }
+    }
+
+    fn decode(verb: u8, body: &[u8]) -> Result<Self, Malformed> {
+        match verb {
+            1 => Push::decode(body).map(Self::Push),
+            2 => Pull::decode(body).map(Self::Pull),
+            3 => BenchSpec::decode(body).map(Self::Bench),
+            _ => Err(Malformed::Value("verb")),
+        }
+    }
+}
+
+impl Accept {
+    pub(crate) const fn new(credit: u64) -> Self {
+        Self { version: VERSION, capabilities: Capabilities::NONE, credit }
+    }
+
+    pub(crate) fn put(self, out: &mut Vec<u8>) {
+        put_frame(out, FrameKind::Accept, |out| {
+            out.extend_from_slice(&self.version.to_be_bytes());
+            out.extend_from_slice(&self.capabilities.0.to_be_bytes());
+            out.extend_from_slice(&self.credit.to_be_bytes());
+        });
+    }
+
+    /// Bytes after the last field belong to later versions and are ignored.
+    pub(crate) fn decode(body: &[u8]) -> Result<Self, SessionError> {
+        let mut fields = Fields::new(body);
+        let accept =
+            (|| Ok(Self { version: fields.u16()?, capabilities: Capabilities(fields.u64()?), credit: fields.u64()? }))(
+            )
+            .map_err(|reason: Malformed| reason.in_frame(FrameKind::Accept))?;
+        if accept.version != VERSION {
+            return Err(SessionError::Version { wanted: accept.version, oldest: OLDEST_VERSION, newest: VERSION });
+        }
+        Ok(accept)
+    }
+}

@@ -1,0 +1,109 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::bench::{Direction, Stop};
+
+fn accept(bytes: &[u8]) -> Result<Open, SessionError> {
+    let mut acceptor = Acceptor::new();
+    for byte in bytes {
+        if let (_, Some(open)) = acceptor.handle_received(std::slice::from_ref(byte))? {
+            return Ok(open);
+        }
+    }
+    panic!("no opening in {} bytes", bytes.len());
+}
+
+fn wire(open: &Open) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    open.put(&mut bytes);
+    bytes
+}
+
+fn bench() -> Open {
+    Open::new(Request::Bench(BenchSpec { direction: Direction::Forward, stop: Stop::Bytes(1) }), 3)
+}
+
+#[test]
+fn every_request_travels() {
+    let target = RelPath::parse(b"in/here").unwrap();
+    let paths = vec![RelPath::root(), RelPath::parse(b"\xff/b").unwrap()];
+    for request in [
+        Request::Push(Push { target, target_is_directory: true }),
+        Request::Pull(Pull { paths, recursive: true }),
+        bench().request,
+    ] {
+        let open = Open::new(request, 77);
+        assert_eq!(accept(&wire(&open)), Ok(open));
+    }
+}
+
+#[test]
+fn bytes_after_the_opening_are_left_for_the_session() {
+    let mut bytes = wire(&bench());
+    let length = bytes.len();
+    bytes.extend_from_slice(b"more");
+    let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
+    assert_eq!((used, open), (length, Some(bench())));
+}
+
+#[test]
+fn a_newer_caller_learns_what_is_spoken_here() {
+    let error = accept(&wire(&Open { version: 9, ..bench() })).unwrap_err();
+    assert_eq!(error, SessionError::Version { wanted: 9, oldest: OLDEST_VERSION, newest: VERSION });
+    let told = refusal_of(&error);
+    let SessionError::PeerAborted(abort) = received_abort(&told[5..]) else { panic!("no abort") };
+    assert_eq!(abort.code, AbortCode::Version);
+    assert!(abort.message.contains("speaks 1 to 1"), "{abort}");
+}
+
+#[test]
+fn unknown_capabilities_and_later_fields_are_ignored() {
+    let open = Open { capabilities: Capabilities(u64::MAX), ..bench() };
+    let mut bytes = wire(&open);
+    bytes.extend_from_slice(b"of a later version");
+    let body = u32::try_from(bytes.len() - 5).unwrap();
+    bytes[1..5].copy_from_slice(&body.to_be_bytes());
+    let accepted = accept(&bytes).unwrap();
+    assert_eq!(accepted, open);
+    assert_eq!(accepted.capabilities.shared_with(Capabilities::NONE), Capabilities::NONE);
+}
+
+#[test]
+fn strangers_are_recognised_by_their_first_bytes() {
+    for bytes in [&b"GET / HTTP/1.1\r\n"[..], b"\x16\x03\x01\x02\x00\x01", b"SSH-2.0-x\r\n", b"\x01\0\0\0\x04abcd"] {
+        assert_eq!(accept(bytes), Err(SessionError::NotFarhaul));
+    }
+}
+
+#[test]
+fn lists_that_do_not_fit_one_session_are_refused_here() {
+    let pull = |names: &[&str]| Pull {
+        paths: names.iter().map(|n| RelPath::parse(n.as_bytes()).unwrap()).collect(),
+        recursive: false,
+    };
+    assert_eq!(pull(&["a/x", "b/x"]).check(), Err(RequestError::SameName));
+    assert_eq!(pull(&[]).check(), Err(RequestError::Nothing));
+    let names: Vec<String> = (0..9000).map(|index| format!("{index:05}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(pull(&names).check(), Err(RequestError::TooLong));
+    assert_eq!(pull(&names[..7000]).check(), Ok(()));
+    wire(&Open::new(Request::Pull(pull(&names[..7000])), 0));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_openings_never_panic(body in proptest::collection::vec(any::<u8>(), 0..80), verb in 0u8..5, proper in any::<bool>()) {
+        let mut whole = Vec::new();
+        put_frame(&mut whole, FrameKind::Open, |out| {
+            if proper {
+                out.extend_from_slice(&MAGIC);
+                out.extend_from_slice(&[0, 1, 0, 1]);
+                out.extend_from_slice(&[0; 16]);
+                out.push(verb);
+                out.extend_from_slice(&u32::try_from(body.len()).unwrap().to_be_bytes());
+            }
+            out.extend_from_slice(&body);
+        });
+        let _ = accept(&whole);
+    }
+}

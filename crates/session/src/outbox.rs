@@ -1,0 +1,47 @@
+//! Small frames that wait for the host to write them.
+
+use crate::framing::{FrameKind, put_frame};
+
+/// Above this many waiting bytes a session takes no more input, so that a peer that never reads cannot make it grow.
+const FULL: usize = 64 << 10;
+
+/// Bytes waiting to be written, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Outbox {
+    pub(crate) fn pending(&self) -> &[u8] {
+        &self.bytes[self.written..]
+    }
+
+    /// # Panics
+    /// If more was written than was pending.
+    pub(crate) fn handle_written(&mut self, count: usize) {
+        assert!(count <= self.pending().len(), "the host wrote more than was pending");
+        self.written += count;
+        if self.written == self.bytes.len() {
+            self.bytes.clear();
+            self.written = 0;
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending().len() >= FULL
+    }
+
+    /// For appending whole frames.
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        if self.written >= FULL {
+            self.bytes.drain(..self.written);
+            self.written = 0;
+        }
+        &mut self.bytes
+    }
+
+    pub(crate) fn put(&mut self, kind: FrameKind, fill: impl FnOnce(&mut Vec<u8>)) {
+        put_frame(self.bytes(), kind, fill);
+    }
+}

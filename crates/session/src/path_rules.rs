@@ -1,0 +1,244 @@
+//! Which names may come from a peer, and how names are printed.
+//!
+//! A path is parsed once into components and never becomes a string with separators again until it is printed; so no
+//! later step can be talked out of the target directory.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use crate::error::Malformed;
+use crate::field::Fields;
+
+#[cfg(test)]
+mod tests;
+
+/// Deepest path in components; what file systems and tools still handle (the design's limit for hostile manifests).
+pub const MAX_DEPTH: usize = 1024;
+/// Longest name in bytes: `NAME_MAX` of the usual file systems.
+pub const MAX_NAME: usize = 255;
+/// Longest path in bytes, separators included: `PATH_MAX` of Linux.
+pub const MAX_PATH: usize = 4096;
+
+/// Why a name or path is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// Nothing between two separators, or no component at all.
+    #[error("empty name")]
+    Empty,
+    /// `.` or `..`.
+    #[error("`.` and `..` are not names")]
+    Dots,
+    /// A separator or NUL inside a name, or a path from the root of the file system.
+    #[error("`/` or NUL inside a name, or an absolute path")]
+    Separator,
+    /// More than [`MAX_NAME`] bytes.
+    #[error("name longer than {MAX_NAME} bytes")]
+    NameTooLong,
+    /// More than [`MAX_PATH`] bytes.
+    #[error("path longer than {MAX_PATH} bytes")]
+    PathTooLong,
+    /// More than [`MAX_DEPTH`] components.
+    #[error("path deeper than {MAX_DEPTH} directories")]
+    TooDeep,
+}
+
+/// One name inside a directory: 1 to 255 bytes, not necessarily UTF-8, without `/` and NUL, neither `.` nor `..`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Component(Box<[u8]>);
+
+impl Component {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// The bytes are no name that may be created in a directory.
+    pub fn new(name: &[u8]) -> Result<Self, PathError> {
+        match name {
+            [] => Err(PathError::Empty),
+            b"." | b".." => Err(PathError::Dots),
+            _ if name.len() > MAX_NAME => Err(PathError::NameTooLong),
+            _ if name.iter().any(|&byte| byte == b'/' || byte == 0) => Err(PathError::Separator),
+            _ => Ok(Self(name.into())),
+        }
+    }
+
+    /// The name as the file system takes it.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&escape(&self.0))
+    }
+}
+
+impl fmt::Debug for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+/// A path below a root that both sides agreed on; may be empty, which is the root itself. Displayed escaped.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelPath {
+    components: Vec<Component>,
+    /// Bytes of the path with its separators.
+    length: usize,
+}
+
+impl RelPath {
+    /// The root itself.
+    pub const fn root() -> Self {
+        Self { components: Vec::new(), length: 0 }
+    }
+
+    /// Parses `a/b/c`, as a user or a request gives it. One trailing `/` is allowed; an empty text is the root.
+    ///
+    /// # Errors
+    /// A component is refused (this includes a leading `/`), or the whole is too long or too deep.
+    pub fn parse(text: &[u8]) -> Result<Self, PathError> {
+        let mut path = Self::root();
+        if text.is_empty() {
+            return Ok(path);
+        }
+        if text[0] == b'/' {
+            return Err(PathError::Separator);
+        }
+        for name in text.strip_suffix(b"/").unwrap_or(text).split(|&byte| byte == b'/') {
+            path.push(Component::new(name)?)?;
+        }
+        Ok(path)
+    }
+
+    /// Appends a name.
+    ///
+    /// # Errors
+    /// The path would be too long or too deep; it is left as it was.
+    pub fn push(&mut self, name: Component) -> Result<(), PathError> {
+        let length = self.length + usize::from(!self.components.is_empty()) + name.0.len();
+        if length > MAX_PATH {
+            return Err(PathError::PathTooLong);
+        }
+        if self.components.len() >= MAX_DEPTH {
+            return Err(PathError::TooDeep);
+        }
+        self.length = length;
+        self.components.push(name);
+        Ok(())
+    }
+
+    /// This path with one more name.
+    ///
+    /// # Errors
+    /// The path would be too long or too deep.
+    pub fn join(&self, name: Component) -> Result<Self, PathError> {
+        let mut longer = self.clone();
+        longer.push(name)?;
+        Ok(longer)
+    }
+
+    /// Its components, outermost first.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+
+    /// Its last component and those before it; `None` for the root.
+    pub fn split_last(&self) -> Option<(&Component, &[Component])> {
+        self.components.split_last()
+    }
+
+    /// Whether it is the root itself.
+    pub fn is_root(&self) -> bool {
+        self.components.is_empty()
+    }
+
+    /// The bytes with `/` between components: for records and messages, not for opening files.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.length);
+        for (index, name) in self.components.iter().enumerate() {
+            if index > 0 {
+                bytes.push(b'/');
+            }
+            bytes.extend_from_slice(&name.0);
+        }
+        bytes
+    }
+
+    /// Number of components, then each as length and bytes.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let depth = u16::try_from(self.components.len()).expect("`push` allows no more than MAX_DEPTH");
+        out.extend_from_slice(&depth.to_be_bytes());
+        for name in &self.components {
+            out.push(u8::try_from(name.0.len()).expect("`Component::new` allows no more than MAX_NAME"));
+            out.extend_from_slice(&name.0);
+        }
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let mut path = Self::root();
+        for _ in 0..fields.u16()? {
+            let length = usize::from(fields.u8()?);
+            path.push(Component::new(fields.bytes(length)?)?)?;
+        }
+        Ok(path)
+    }
+}
+
+impl fmt::Display for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() { f.write_str(".") } else { f.write_str(&escape(&self.to_bytes())) }
+    }
+}
+
+impl fmt::Debug for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+/// A name or path as it may be shown on a terminal or in a log: printable text stays, everything else and the backslash
+/// is escaped (`\n`, `\x1b`, `\u{202e}`), so that it neither drives the terminal nor begins a line of its own, and two
+/// different names never look the same for that reason.
+pub fn escape(bytes: &[u8]) -> String {
+    escaped(bytes, true)
+}
+
+/// A message from a peer, made safe in the same way; its backslashes are left alone.
+pub(crate) fn escape_text(bytes: &[u8]) -> String {
+    escaped(bytes, false)
+}
+
+fn escaped(bytes: &[u8], backslash: bool) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\\' if backslash => shown.push_str("\\\\"),
+                '\n' => shown.push_str("\\n"),
+                '\t' => shown.push_str("\\t"),
+                '\r' => shown.push_str("\\r"),
+                '\0'..='\x1f' | '\x7f'..='\u{9f}' => push(&mut shown, format_args!("\\x{:02x}", u32::from(character))),
+                _ if misleads(character) => push(&mut shown, format_args!("\\u{{{:x}}}", u32::from(character))),
+                _ => shown.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            push(&mut shown, format_args!("\\x{byte:02x}"));
+        }
+    }
+    shown
+}
+
+fn push(shown: &mut String, text: fmt::Arguments<'_>) {
+    shown.write_fmt(text).expect("writing to a String cannot fail");
+}
+
+/// Characters without a glyph of their own that reorder, hide or break text: bidirectional controls, zero-width and
+/// separators (Unicode's `Bidi_Control`, `Zl`, `Zp`, `U+FEFF`, `U+200B`–`U+200D`, tags).
+const fn misleads(character: char) -> bool {
+    matches!(character,
+        '\u{61c}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
