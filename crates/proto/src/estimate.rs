@@ -8,6 +8,6 @@ mod rtt;
 
 pub(crate) use ack_window::AckWindow;
 pub(crate) use arrival_rate::ArrivalRate;
-pub(crate) use capacity::Capacity;
+pub(crate) use capacity::{Capacity, PROBE_INTERVAL};
 pub(crate) use delivery::Delivery;
 pub(crate) use rtt::Rtt;

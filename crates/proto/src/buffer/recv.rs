@@ -114,6 +114,12 @@ impl RecvBuffer {
         self.capacity.saturating_sub(self.readable_packets())
     }
 
+    /// The packets of `range` that are missing: not there, although a later one is.
+    pub(crate) fn missing(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
+        let first = range.first.later(self.ack_point);
+        self.present.absent_runs(first, range.last.next().earlier(self.end))
+    }
+
     /// Whether nothing is missing before the furthest packet.
     pub(crate) fn is_contiguous(&self) -> bool {
         self.ack_point == self.end

@@ -1,0 +1,264 @@
+//! When this side acknowledges, and with what: full and medium ACKs by timer, light ones in between.
+
+use farhaul_units::{AckNo, Duration, Instant, SeqNo};
+use farhaul_wire::udt4::Ack;
+
+use super::consts::{LIGHT_ACK_INTERVAL, SYN_INTERVAL};
+use crate::estimate::AckWindow;
+use crate::timer::Timer;
+use crate::transport::earliest;
+
+/// The window edge moves by this share of the buffer before the sender is told without waiting for the timer.
+const WINDOW_UPDATE_SHARE: u32 = 4;
+
+/// The acknowledging half of a receiver.
+#[derive(Debug)]
+pub(crate) struct Acks {
+    /// Runs while something was received that is not acknowledged, or an acknowledgement is not confirmed.
+    timer: Timer,
+    /// A full or medium acknowledgement is to be sent without waiting for the timer.
+    due: bool,
+    number: AckNo,
+    /// What the last full or medium acknowledgement said.
+    last_seq: SeqNo,
+    last_sent: Option<Instant>,
+    /// What the last light acknowledgement said.
+    last_light: SeqNo,
+    /// First packet beyond the window that was advertised.
+    advertised_end: SeqNo,
+    /// What the sender has confirmed with an ACK2.
+    confirmed: SeqNo,
+    /// Packets since the last acknowledgement of any kind.
+    packets: u32,
+    interval: u32,
+    period: Duration,
+    window: AckWindow,
+    pub(crate) sent: u64,
+    pub(crate) light_sent: u64,
+}
+
+/// Facts that go into an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// First packet that is missing.
+    pub(crate) ack_point: SeqNo,
+    /// Packets that the buffer has room for beyond it.
+    pub(crate) free: u32,
+    /// Packets that the buffer holds at most.
+    pub(crate) capacity: u32,
+    pub(crate) rtt: Duration,
+    pub(crate) rtt_var: Duration,
+    /// How long an answer may take.
+    pub(crate) round_trip: Duration,
+}
+
+/// What to send, before measurements are filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Light,
+    /// Without arrival speed and capacity: the last full one is younger than a SYN.
+    Medium,
+    Full,
+}
+
+impl Acks {
+    /// For a connection whose peer begins with packet `first`.
+    pub(crate) fn new(first: SeqNo, window: u32) -> Self {
+        Self {
+            timer: Timer::stopped(),
+            due: false,
+            number: AckNo::FIRST,
+            last_seq: first,
+            last_sent: None,
+            last_light: first,
+            advertised_end: first.plus(window),
+            confirmed: first,
+            packets: 0,
+            interval: LIGHT_ACK_INTERVAL,
+            period: SYN_INTERVAL,
+            window: AckWindow::default(),
+            sent: 0,
+            light_sent: 0,
+        }
+    }
+
+    /// Data packets arrived. One that is not full ends what the sender has to say for now, so the answer does not wait.
+    pub(crate) fn on_arrival(&mut self, now: Instant, packets: u32, short: bool) {
+        self.packets += packets;
+        self.due |= short;
+        self.timer.start(now, self.period);
+    }
+
+    /// Something arrived that this side has no use for: the sender does not know what this side has, and is told.
+    pub(crate) fn on_useless(&mut self, now: Instant) {
+        self.last_sent = None;
+        self.timer.start(now, self.period);
+    }
+
+    /// The application read: if much of a small window came back, the sender is told.
+    pub(crate) fn on_read(&mut self, facts: &Facts) {
+        let end = facts.ack_point.plus(facts.free);
+        let moved = end.distance_from(self.advertised_end).max(0).unsigned_abs();
+        let was_tight = self.advertised_end.distance_from(facts.ack_point) < (facts.capacity / 2) as i32;
+        if was_tight && moved >= (facts.capacity / WINDOW_UPDATE_SHARE).max(1) {
+            self.due = true;
+        }
+    }
+
+    /// What to acknowledge now.
+    pub(crate) fn decide(&mut self, now: Instant, facts: &Facts) -> Option<Decision> {
+        let timer_fired = self.timer.fires(now);
+        if timer_fired || self.due {
+            self.due = false;
+            if let Some(decision) = self.decide_full(now, facts) {
+                return Some(decision);
+            }
+            if self.packets > 0 || self.confirmed != self.last_seq {
+                self.timer.start(now, self.period);
+            }
+        }
+        let light = self.packets >= self.interval && facts.ack_point.is_after(self.last_light.later(self.last_seq));
+        light.then_some(Decision::Light)
+    }
+
+    fn decide_full(&self, now: Instant, facts: &Facts) -> Option<Decision> {
+        let since_last = self.last_sent.map(|at| now - at);
+        let news = facts.ack_point.is_after(self.last_seq);
+        let window_moved = facts.ack_point.plus(facts.free).is_after(self.advertised_end);
+        let unconfirmed = self.confirmed != self.last_seq || window_moved;
+        let repeat = unconfirmed && since_last.is_none_or(|since| since >= facts.round_trip);
+        let reopened = window_moved && since_last.is_none_or(|since| since >= SYN_INTERVAL / 10);
+        if !news && !repeat && !reopened {
+            return None;
+        }
+        let fresh = since_last.is_some_and(|since| since < SYN_INTERVAL);
+        Some(if fresh { Decision::Medium } else { Decision::Full })
+    }
+
+    /// The packet for a decision; it counts as sent. `rates` are arrival speed and link capacity in packets per second.
+    pub(crate) fn make(&mut self, decision: Decision, now: Instant, facts: &Facts, rates: (u32, u32)) -> Ack {
+        let seq = facts.ack_point;
+        self.packets = 0;
+        if decision == Decision::Light {
+            self.last_light = seq;
+            self.light_sent += 1;
+            return Ack::Light { seq };
+        }
+        let number = self.number;
+        self.number = number.next();
+        self.window.sent(number, seq, now);
+        self.last_seq = seq;
+        self.advertised_end = seq.plus(facts.free);
+        self.sent += 1;
+        // It is repeated until it is confirmed.
+        self.timer.start(now, self.period);
+        let (rtt, rtt_var, free_buffer) = (facts.rtt, facts.rtt_var, facts.free);
+        if decision == Decision::Medium {
+            return Ack::Medium { number, seq, rtt, rtt_var, free_buffer };
+        }
+        self.last_sent = Some(now);
+        let (arrival_rate, capacity) = rates;
+        Ack::Full { number, seq, rtt, rtt_var, free_buffer, arrival_rate, capacity }
+    }
+
+    /// The sender confirmed an acknowledgement; gives the round-trip time.
+    pub(crate) fn on_ack2(&mut self, number: AckNo, now: Instant) -> Option<Duration> {
+        let (seq, round_trip) = self.window.confirm(number, now)?;
+        self.confirmed = self.confirmed.later(seq);
+        Some(round_trip)
+    }
+
+    /// Applies what a controller set: values above a SYN are cut, as in UDT.
+    pub(crate) fn set_policy(&mut self, period: Option<Duration>, interval: Option<u32>) {
+        self.period = period.map_or(SYN_INTERVAL, |period| period.min(SYN_INTERVAL));
+        self.interval = interval.unwrap_or(LIGHT_ACK_INTERVAL).max(1);
+    }
+
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        earliest(self.timer.deadline(), self.due.then_some(now))
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.window.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(ack_point: u32) -> Facts {
+        Facts {
+            ack_point: SeqNo::new(ack_point),
+            free: 1000,
+            capacity: 1000,
+            rtt: Duration::from_millis(50),
+            rtt_var: Duration::from_millis(5),
+            round_trip: Duration::from_millis(70),
+        }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Decides and, if something is to be sent, sends it.
+    fn step(acks: &mut Acks, millis: u64, ack_point: u32) -> Option<Ack> {
+        let facts = facts(ack_point);
+        acks.decide(at(millis), &facts).map(|decision| acks.make(decision, at(millis), &facts, (1, 1)))
+    }
+
+    #[test]
+    fn a_full_acknowledgement_follows_a_syn_after_the_first_arrival() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        acks.on_arrival(at(3), 5, false);
+        assert_eq!(step(&mut acks, 12, 5), None);
+        assert!(matches!(step(&mut acks, 13, 5), Some(Ack::Full { .. })));
+    }
+
+    #[test]
+    fn sixty_four_packets_make_a_light_acknowledgement() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        acks.on_arrival(at(0), 63, false);
+        assert_eq!(step(&mut acks, 1, 63), None);
+        acks.on_arrival(at(1), 1, false);
+        assert_eq!(step(&mut acks, 1, 64), Some(Ack::Light { seq: SeqNo::new(64) }));
+        acks.on_arrival(at(2), 64, false);
+        assert_eq!(step(&mut acks, 2, 64), None, "nothing new in order");
+    }
+
+    #[test]
+    fn a_short_packet_is_acknowledged_at_once() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        acks.on_arrival(at(0), 1, true);
+        assert!(matches!(step(&mut acks, 0, 1), Some(Ack::Full { .. })));
+        acks.on_arrival(at(1), 1, true);
+        assert!(matches!(step(&mut acks, 1, 2), Some(Ack::Medium { .. })), "the full one is younger than a SYN");
+    }
+
+    #[test]
+    fn an_acknowledgement_is_repeated_until_confirmed_and_then_rests() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        acks.on_arrival(at(0), 5, true);
+        let Some(Ack::Full { number, .. }) = step(&mut acks, 0, 5) else { panic!("no acknowledgement") };
+        assert_eq!(step(&mut acks, 60, 5), None);
+        assert!(acks.deadline(at(60)).is_some());
+        let Some(Ack::Full { number: second, .. }) = step(&mut acks, 75, 5) else { panic!("not repeated") };
+        assert_eq!(second, number.next());
+        assert_eq!(acks.on_ack2(second, at(125)), Some(Duration::from_millis(50)));
+        step(&mut acks, 150, 5);
+        assert_eq!(acks.deadline(at(150)), None, "an idle connection has no timer");
+    }
+
+    #[test]
+    fn a_reader_that_makes_room_reopens_a_closed_window() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        let full = Facts { free: 0, ..facts(1000) };
+        acks.on_arrival(at(0), 1000, true);
+        let decision = acks.decide(at(0), &full).unwrap();
+        acks.make(decision, at(0), &full, (1, 1));
+        let reopened = Facts { free: 600, ..full };
+        acks.on_read(&reopened);
+        assert!(acks.decide(at(5), &reopened).is_some());
+    }
+}

@@ -1,0 +1,110 @@
+//! Setting a connection up: one small machine per role.
+//!
+//! ```text
+//! caller                          listener                    rendezvous, both sides alike
+//!   Induction  ── req 1 ─────────▶  (no state)                  Waving ── req 0 ──▶ ◀── req 0 ── Waving
+//!      ◀────────── req 1, cookie ──                             Agreed ── req −1 ─▶ ◀── req −1 ─ Agreed
+//!   Conclusion ── req −1, cookie ▶  connection                  connected on req −1, −2, or any data
+//!      ◀────────── req −1 ─────────
+//! ```
+
+mod caller;
+mod cookie;
+mod listener;
+mod rendezvous;
+
+use std::net::SocketAddr;
+
+use farhaul_units::{Duration, SeqNo};
+use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
+
+pub(crate) use caller::Caller;
+pub(crate) use listener::{Listener, Verdict};
+pub(crate) use rendezvous::Rendezvous;
+
+use crate::config::Mode;
+use crate::error::{ConnectionLost, PeerIncompatible};
+
+/// Time between two tries of the same step. Source: UDT4 wire, §5.1.
+const RETRY: Duration = Duration::from_millis(250);
+/// Smallest packet size worth talking at: every IPv4 host takes 576 bytes (RFC 791), and the header shares below that are
+/// an attack on the processor (A5). Below 76 not even UDT's own header and one word of payload fit.
+pub(crate) const MIN_MSS: u32 = 576;
+/// Smallest flow window: libudt never advertises less than two packets.
+const MIN_WINDOW: u32 = 2;
+
+/// What this side brings to a handshake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer {
+    pub(crate) mode: Mode,
+    pub(crate) isn: SeqNo,
+    pub(crate) mss: u32,
+    pub(crate) flow_window: u32,
+    pub(crate) socket_id: SocketId,
+    pub(crate) peer: SocketAddr,
+}
+
+/// What both sides agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    pub(crate) peer_id: SocketId,
+    pub(crate) mss: u32,
+    /// Packets that the peer takes at first.
+    pub(crate) flow_window: u32,
+    /// Number of our first packet.
+    pub(crate) send_isn: SeqNo,
+    /// Number of the peer's first packet.
+    pub(crate) recv_isn: SeqNo,
+    /// Time from a question to its only answer, if it was measured.
+    pub(crate) round_trip: Option<Duration>,
+}
+
+/// What a handshake packet brought about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing, or nothing yet.
+    Wait,
+    /// The connection stands; a last packet may have to be sent.
+    Done(Agreed),
+    Failed(ConnectionLost),
+}
+
+impl Offer {
+    /// The handshake packet that carries this offer.
+    pub(crate) fn packet(&self, request: Request, cookie: u32) -> Handshake {
+        Handshake {
+            version: Handshake::VERSION,
+            socket_type: socket_type(self.mode),
+            isn: self.isn,
+            mss: self.mss,
+            flow_window: self.flow_window,
+            request,
+            socket_id: self.socket_id,
+            cookie,
+            peer_ip: self.peer.ip(),
+        }
+    }
+
+    /// What follows from the peer's packet: sizes are the smaller of both, within what is sane (attacks A4, A5).
+    pub(crate) fn agree(&self, packet: &Handshake, round_trip: Option<Duration>) -> Result<Agreed, PeerIncompatible> {
+        if packet.mss < MIN_MSS {
+            return Err(PeerIncompatible::PacketSize(packet.mss));
+        }
+        Ok(Agreed {
+            peer_id: packet.socket_id,
+            mss: packet.mss.min(self.mss),
+            flow_window: packet.flow_window.clamp(MIN_WINDOW, self.flow_window.max(MIN_WINDOW)),
+            send_isn: self.isn,
+            recv_isn: packet.isn,
+            round_trip,
+        })
+    }
+}
+
+/// UDT's name for a mode.
+pub(crate) const fn socket_type(mode: Mode) -> SocketType {
+    match mode {
+        Mode::Stream => SocketType::Stream,
+        Mode::Message => SocketType::Dgram,
+    }
+}

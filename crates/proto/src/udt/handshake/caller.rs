@@ -1,0 +1,184 @@
+//! The side that connects to a listener.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::udt4::{Handshake, Request};
+
+use super::{Offer, RETRY, Step};
+use crate::error::{ConnectionLost, PeerMisbehaved};
+use crate::timer::Timer;
+use crate::transport::earliest;
+
+/// Unanswered conclusions after which a new cookie is asked for: libudt's listener forgets every cookie at its minute
+/// boundary and then stays silent (attack A3).
+const MAX_CONCLUSIONS: u32 = 2;
+
+/// A connection attempt.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    offer: Offer,
+    state: State,
+    /// Times that the present question was asked.
+    asked: u32,
+    asked_at: Instant,
+    retry: Timer,
+    give_up: Instant,
+    timeout: Duration,
+    round_trip: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Induction,
+    Conclusion { cookie: u32 },
+}
+
+impl Caller {
+    pub(crate) fn new(offer: Offer, now: Instant, timeout: Duration) -> Self {
+        Self {
+            offer,
+            state: State::Induction,
+            asked: 0,
+            asked_at: now,
+            retry: Timer::at(now),
+            give_up: now + timeout,
+            timeout,
+            round_trip: None,
+        }
+    }
+
+    pub(crate) const fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// The packet to send now, if a try is due.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Handshake> {
+        if !self.retry.fires(now) {
+            return None;
+        }
+        if self.asked >= MAX_CONCLUSIONS && self.state != State::Induction {
+            self.enter(State::Induction);
+        }
+        self.asked += 1;
+        self.asked_at = now;
+        self.retry.set(now + RETRY);
+        Some(match self.state {
+            State::Induction => self.offer.packet(Request::Induction, 0),
+            State::Conclusion { cookie } => self.offer.packet(Request::Conclusion, cookie),
+        })
+    }
+
+    /// Whether time is up.
+    pub(crate) fn check(&self, now: Instant) -> Step {
+        if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }
+    }
+
+    /// A handshake packet came from the address that is being called, addressed to this socket.
+    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
+        match (packet.request, self.state) {
+            (Request::Induction, State::Induction) => {
+                if self.asked == 1 {
+                    self.round_trip = Some(now - self.asked_at);
+                }
+                self.enter(State::Conclusion { cookie: packet.cookie });
+                self.retry.set(now);
+                Step::Wait
+            }
+            // A second copy of an answer that was understood.
+            (Request::Induction, State::Conclusion { .. }) => Step::Wait,
+            (Request::Refused, _) => Step::Failed(ConnectionLost::Refused),
+            (Request::Conclusion, State::Conclusion { .. }) => self.conclude(packet, now),
+            _ => Step::Wait,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        earliest(self.retry.deadline(), Some(self.give_up))
+    }
+
+    fn conclude(&mut self, packet: &Handshake, now: Instant) -> Step {
+        if packet.isn != self.offer.isn {
+            return Step::Failed(ConnectionLost::PeerMisbehaved(PeerMisbehaved::SequenceNotEchoed));
+        }
+        if packet.socket_id.is_none() {
+            return Step::Wait;
+        }
+        let sample = (self.asked == 1).then(|| now - self.asked_at);
+        match self.offer.agree(packet, sample.or(self.round_trip)) {
+            Ok(agreed) => Step::Done(agreed),
+            Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
+        }
+    }
+
+    fn enter(&mut self, state: State) {
+        self.state = state;
+        self.asked = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use farhaul_units::SeqNo;
+    use farhaul_wire::udt4::SocketId;
+
+    use super::*;
+    use crate::config::Mode;
+
+    fn caller() -> Caller {
+        let offer = Offer {
+            mode: Mode::Stream,
+            isn: SeqNo::new(77),
+            mss: 1500,
+            flow_window: 8192,
+            socket_id: SocketId::new(5),
+            peer: SocketAddr::from(([127, 0, 0, 1], 9000)),
+        };
+        Caller::new(offer, Instant::ZERO, Duration::from_secs(5))
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_cookie_is_fetched_and_then_shown() {
+        let mut caller = caller();
+        assert_eq!(caller.poll(at(0)).unwrap().request, Request::Induction);
+        assert_eq!(caller.poll(at(10)), None);
+        let mut answer = caller.offer().packet(Request::Induction, 0xABCD);
+        assert_eq!(caller.on_handshake(&answer, at(20)), Step::Wait);
+        let conclusion = caller.poll(at(20)).unwrap();
+        assert_eq!((conclusion.request, conclusion.cookie), (Request::Conclusion, 0xABCD));
+        answer.request = Request::Conclusion;
+        answer.socket_id = SocketId::new(99);
+        let Step::Done(agreed) = caller.on_handshake(&answer, at(40)) else { panic!("not connected") };
+        assert_eq!((agreed.peer_id, agreed.round_trip), (SocketId::new(99), Some(Duration::from_millis(20))));
+    }
+
+    #[test]
+    fn after_two_unanswered_conclusions_a_new_cookie_is_asked_for() {
+        let mut caller = caller();
+        caller.poll(at(0));
+        caller.on_handshake(&caller.offer().packet(Request::Induction, 1), at(1));
+        let requests: Vec<Request> = [1, 251, 501].map(|millis| caller.poll(at(millis)).unwrap().request).into();
+        assert_eq!(requests, [Request::Conclusion, Request::Conclusion, Request::Induction]);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_echo_our_number_ends_the_attempt() {
+        let mut caller = caller();
+        caller.poll(at(0));
+        caller.on_handshake(&caller.offer().packet(Request::Induction, 1), at(1));
+        let mut answer = caller.offer().packet(Request::Conclusion, 1);
+        answer.isn = SeqNo::new(78);
+        assert!(matches!(caller.on_handshake(&answer, at(2)), Step::Failed(ConnectionLost::PeerMisbehaved(_))));
+    }
+
+    #[test]
+    fn silence_ends_the_attempt() {
+        let caller = caller();
+        assert_eq!(caller.check(at(4_999)), Step::Wait);
+        assert!(matches!(caller.check(at(5_000)), Step::Failed(ConnectionLost::ConnectTimeout(_))));
+    }
+}

@@ -1,0 +1,148 @@
+//! Two sides that call each other at the same time, so that no one has to listen.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::udt4::{Handshake, Request, SocketId};
+
+use super::{Agreed, Offer, RETRY, Step};
+use crate::error::ConnectionLost;
+use crate::timer::Timer;
+use crate::transport::earliest;
+
+/// A rendezvous under way.
+#[derive(Debug)]
+pub(crate) struct Rendezvous {
+    offer: Offer,
+    state: State,
+    retry: Timer,
+    give_up: Instant,
+    timeout: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The peer has not been heard: request 0.
+    Waving,
+    /// The peer has been heard, it may not have heard us: request -1.
+    Agreed(Agreed),
+}
+
+impl Rendezvous {
+    pub(crate) fn new(offer: Offer, now: Instant, timeout: Duration) -> Self {
+        Self { offer, state: State::Waving, retry: Timer::at(now), give_up: now + timeout, timeout }
+    }
+
+    pub(crate) const fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// The packet to send now and to which socket, if a try is due.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {
+        if !self.retry.fires(now) {
+            return None;
+        }
+        self.retry.set(now + RETRY);
+        Some(match self.state {
+            State::Waving => (self.offer.packet(Request::Rendezvous, 0), SocketId::NONE),
+            State::Agreed(agreed) => (self.offer.packet(Request::Conclusion, 0), agreed.peer_id),
+        })
+    }
+
+    /// Whether time is up.
+    pub(crate) fn check(&self, now: Instant) -> Step {
+        if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }
+    }
+
+    /// A handshake packet came from the address of the peer.
+    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
+        let peer_heard_us = matches!(packet.request, Request::Conclusion | Request::RendezvousFinal);
+        match self.state {
+            State::Waving => {
+                // A caller in search of a listener is somebody else's peer.
+                if packet.request == Request::Induction || packet.socket_id.is_none() {
+                    return Step::Wait;
+                }
+                if packet.socket_type != super::socket_type(self.offer.mode) {
+                    return Step::Failed(ConnectionLost::PeerIncompatible(crate::PeerIncompatible::SocketType));
+                }
+                match self.offer.agree(packet, None) {
+                    Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
+                    Ok(agreed) => {
+                        self.state = State::Agreed(agreed);
+                        self.retry.set(now);
+                        if peer_heard_us { Step::Done(agreed) } else { Step::Wait }
+                    }
+                }
+            }
+            State::Agreed(agreed) if peer_heard_us => Step::Done(agreed),
+            // The peer has not heard us yet: tell it again.
+            State::Agreed(_) if packet.request == Request::Rendezvous => {
+                self.retry.set(now);
+                Step::Wait
+            }
+            State::Agreed(_) => Step::Wait,
+        }
+    }
+
+    /// Something else than a handshake came from the peer, addressed to this socket: it regards us as connected.
+    pub(crate) fn on_other_packet(&self) -> Step {
+        match self.state {
+            State::Waving => Step::Wait,
+            State::Agreed(agreed) => Step::Done(agreed),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        earliest(self.retry.deadline(), Some(self.give_up))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use farhaul_units::SeqNo;
+
+    use super::*;
+    use crate::config::Mode;
+
+    fn side(isn: u32, id: u32) -> Rendezvous {
+        let offer = Offer {
+            mode: Mode::Stream,
+            isn: SeqNo::new(isn),
+            mss: 1500,
+            flow_window: 8192,
+            socket_id: SocketId::new(id),
+            peer: SocketAddr::from(([127, 0, 0, 1], 9000)),
+        };
+        Rendezvous::new(offer, Instant::ZERO, Duration::from_secs(30))
+    }
+
+    #[test]
+    fn two_waves_and_two_agreements_connect_both_sides_with_their_own_numbers() {
+        let (mut a, mut b) = (side(100, 1), side(200, 2));
+        let now = Instant::ZERO;
+        let (wave_a, _) = a.poll(now).unwrap();
+        let (wave_b, _) = b.poll(now).unwrap();
+        assert_eq!(a.on_handshake(&wave_b, now), Step::Wait);
+        assert_eq!(b.on_handshake(&wave_a, now), Step::Wait);
+        let (agree_a, to) = a.poll(now).unwrap();
+        assert_eq!((agree_a.request, to), (Request::Conclusion, SocketId::new(2)));
+        let Step::Done(agreed) = b.on_handshake(&agree_a, now) else { panic!("b is not connected") };
+        assert_eq!((agreed.send_isn, agreed.recv_isn), (SeqNo::new(200), SeqNo::new(100)));
+        assert!(matches!(a.on_other_packet(), Step::Done(_)));
+    }
+
+    #[test]
+    fn the_smaller_packet_size_holds_on_both_sides() {
+        let (mut a, mut b) = (side(100, 1), side(200, 2));
+        b.offer.mss = 1400;
+        let (wave_b, _) = b.poll(Instant::ZERO).unwrap();
+        let (wave_a, _) = a.poll(Instant::ZERO).unwrap();
+        a.on_handshake(&wave_b, Instant::ZERO);
+        b.on_handshake(&wave_a, Instant::ZERO);
+        for side in [a, b] {
+            let Step::Done(agreed) = side.on_other_packet() else { panic!("not connected") };
+            assert_eq!(agreed.mss, 1400);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Which messages expire when (message mode with a time to live).
+
+use std::collections::VecDeque;
+
+use farhaul_units::{Instant, MsgNo, SeqNo, SeqRange};
+use farhaul_wire::udt4::DropRequest;
+
+/// Messages with a time to live that are in the send buffer, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Lifetimes {
+    messages: VecDeque<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    range: SeqRange,
+    message: MsgNo,
+    expires: Instant,
+    dropped: bool,
+}
+
+impl Lifetimes {
+    /// A message that lives until `expires` was written.
+    pub(crate) fn add(&mut self, range: SeqRange, message: MsgNo, expires: Instant) {
+        self.messages.push_back(Entry { range, message, expires, dropped: false });
+    }
+
+    /// Everything before `seq` was acknowledged.
+    pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
+        while self.messages.front().is_some_and(|entry| entry.range.last.is_before(seq)) {
+            self.messages.pop_front();
+        }
+    }
+
+    /// If the message of `seq` is over its time: what to tell the receiver, and whether that is news.
+    pub(crate) fn expired(&mut self, seq: SeqNo, now: Instant) -> Option<(DropRequest, bool)> {
+        if self.messages.is_empty() {
+            return None;
+        }
+        let at = self.messages.partition_point(|entry| entry.range.last.is_before(seq));
+        let entry = self.messages.get_mut(at).filter(|entry| !entry.range.first.is_after(seq))?;
+        if now < entry.expires {
+            return None;
+        }
+        let news = !std::mem::replace(&mut entry.dropped, true);
+        // First to last, exact; libudt's own requests reach one packet too far.
+        Some((DropRequest { message: entry.message, range: entry.range }, news))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_message_expires_as_a_whole_and_only_its_own_packets() {
+        let range = |a, b| SeqRange::new(SeqNo::new(a), SeqNo::new(b));
+        let (soon, late) = (Instant::ZERO + Duration::from_millis(10), Instant::ZERO + Duration::from_millis(20));
+        let mut lifetimes = Lifetimes::default();
+        lifetimes.add(range(5, 7), MsgNo::new(1), soon);
+        lifetimes.add(range(9, 9), MsgNo::new(3), late);
+        assert_eq!(lifetimes.expired(SeqNo::new(6), Instant::ZERO), None);
+        let (request, news) = lifetimes.expired(SeqNo::new(6), soon).unwrap();
+        assert_eq!((request.range, request.message, news), (range(5, 7), MsgNo::new(1), true));
+        assert!(!lifetimes.expired(SeqNo::new(7), late).unwrap().1);
+        assert_eq!(lifetimes.expired(SeqNo::new(8), late), None);
+        lifetimes.acknowledge(SeqNo::new(8));
+        assert!(lifetimes.expired(SeqNo::new(9), late).is_some());
+    }
+}

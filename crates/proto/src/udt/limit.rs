@@ -1,0 +1,72 @@
+//! What holds the sender back, in time: the figures behind "limited by".
+
+use farhaul_units::{Duration, Instant};
+
+/// Why nothing leaves at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Nothing to send and nothing outstanding.
+    #[default]
+    Idle,
+    /// Window and pacing would let a packet go, but the application gave none.
+    Application,
+    /// The receiver's flow window is used up.
+    FlowWindow,
+    /// The congestion window is used up, or the next packet is not due yet.
+    Congestion,
+}
+
+/// Time spent in each state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LimitClock {
+    state: Limit,
+    since: Instant,
+    application: Duration,
+    flow_window: Duration,
+    congestion: Duration,
+}
+
+impl LimitClock {
+    /// From now on, `state` holds the sender.
+    pub(crate) fn set(&mut self, state: Limit, now: Instant) {
+        if state != self.state {
+            let until_now = self.spent(self.state, now);
+            match self.state {
+                Limit::Idle => {}
+                Limit::Application => self.application = until_now,
+                Limit::FlowWindow => self.flow_window = until_now,
+                Limit::Congestion => self.congestion = until_now,
+            }
+            self.state = state;
+            self.since = now;
+        }
+    }
+
+    /// Time spent in `state`, the present spell included.
+    pub(crate) fn spent(&self, state: Limit, now: Instant) -> Duration {
+        let before = match state {
+            Limit::Idle => Duration::ZERO,
+            Limit::Application => self.application,
+            Limit::FlowWindow => self.flow_window,
+            Limit::Congestion => self.congestion,
+        };
+        if state == self.state { before + (now - self.since) } else { before }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_state_is_charged_its_own_time() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut clock = LimitClock::default();
+        clock.set(Limit::Congestion, at(10));
+        clock.set(Limit::FlowWindow, at(25));
+        clock.set(Limit::Congestion, at(30));
+        assert_eq!(clock.spent(Limit::Congestion, at(35)), Duration::from_millis(20));
+        assert_eq!(clock.spent(Limit::FlowWindow, at(35)), Duration::from_millis(5));
+        assert_eq!(clock.spent(Limit::Application, at(35)), Duration::ZERO);
+    }
+}

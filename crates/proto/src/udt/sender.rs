@@ -1,0 +1,454 @@
+//! What to send next: losses first, then new data, within window and pacing.
+
+use farhaul_cc::{Control, DeliverySample};
+use farhaul_units::{Duration, Instant, PacketRate, SendPeriod, SeqNo, SeqRange};
+use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
+
+use super::lifetimes::Lifetimes;
+use super::limit::{Limit, LimitClock};
+use crate::buffer::{Run, SendBuffer};
+use crate::estimate::Delivery;
+use crate::loss::SendList;
+use crate::pacer::Pacer;
+use crate::timer::Timer;
+use crate::transport::earliest;
+
+/// Packets that a peer gets before it has acknowledged any: until then its address may be forged (attack A2).
+const UNPROVEN_WINDOW: u32 = 16;
+/// Data that may wait unsent, at least: an application that writes now and then keeps the sender busy meanwhile.
+const MIN_BACKLOG: u64 = 2 << 20;
+/// Data that may wait unsent, at most.
+const MAX_BACKLOG: u64 = 16 << 20;
+/// Shortest time without progress before the oldest packet is sent again. Above the 100 ms at which an idle libudt looks at
+/// its acknowledgement timer.
+const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(120);
+/// Longest time between two probes of a window that stays closed (attack B10).
+const MAX_PERSIST: Duration = Duration::from_secs(60);
+/// Packets of the loss list looked at for one that may leave; those sent again less than a round trip ago wait (B6).
+const MAX_LOOK_AHEAD: u32 = 64;
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    buffer: SendBuffer,
+    lost: SendList,
+    pacer: Pacer,
+    /// The next new packet.
+    next: SeqNo,
+    /// Everything before it is known to be safe: a full acknowledgement said so.
+    confirmed: SeqNo,
+    /// The first packet that the receiver has no room for.
+    window_end: SeqNo,
+    cwnd: u32,
+    /// The peer has acknowledged something, so it is where its packets say it is.
+    proven: bool,
+    lifetimes: Lifetimes,
+    /// Drop requests to be sent.
+    drops: Vec<DropRequest>,
+    delivery: Delivery,
+    /// Until this packet is acknowledged, what is measured is the application and not the path.
+    application_limited_until: Option<SeqNo>,
+    /// No progress for so long that the oldest packet is sent again.
+    retransmission: Timer,
+    /// Expirations of that timer in a row.
+    stalls: u32,
+    persist: Timer,
+    persist_interval: Duration,
+    /// One packet may leave although the window is closed.
+    persist_probe: bool,
+    /// When a reported packet that was sent again a moment ago may leave once more.
+    echo: Timer,
+    limits: LimitClock,
+    cap: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) sent: u64,
+    pub(crate) messages_dropped: u64,
+}
+
+/// Packets that may leave now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    seq: SeqNo,
+    packets: u32,
+    again: bool,
+}
+
+/// What an acknowledgement meant.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Packets newly acknowledged.
+    pub(crate) packets: u32,
+    /// Their payload bytes.
+    pub(crate) bytes: u64,
+    pub(crate) delivery: Option<DeliverySample>,
+}
+
+impl Sender {
+    /// For a connection whose first packet is `first` and whose peer takes `window` packets.
+    pub(crate) fn new(first: SeqNo, payload_size: usize, destination: SocketId, window: u32, cap: u64) -> Self {
+        Self {
+            buffer: SendBuffer::new(first, payload_size, destination),
+            lost: SendList::new(first),
+            pacer: Pacer::new(),
+            next: first,
+            confirmed: first,
+            window_end: first.plus(window),
+            cwnd: UNPROVEN_WINDOW,
+            proven: false,
+            lifetimes: Lifetimes::default(),
+            drops: Vec::new(),
+            delivery: Delivery::default(),
+            application_limited_until: None,
+            retransmission: Timer::stopped(),
+            stalls: 0,
+            persist: Timer::stopped(),
+            persist_interval: MIN_RETRANSMISSION_TIMEOUT,
+            persist_probe: false,
+            echo: Timer::stopped(),
+            limits: LimitClock::default(),
+            cap,
+            retransmitted: 0,
+            sent: 0,
+            messages_dropped: 0,
+        }
+    }
+
+    // ---- what the application does ----
+
+    /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with
+    /// what cannot leave for long.
+    pub(crate) fn room(&self) -> u64 {
+        let in_flight = u64::from(self.in_flight()) * self.buffer.payload_size() as u64;
+        let unsent = self.buffer.bytes().saturating_sub(in_flight);
+        let backlog = in_flight.clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(unsent);
+        backlog.min(self.cap.saturating_sub(self.buffer.bytes()))
+    }
+
+    /// Whether enough room has come back to wake a writer that found none.
+    pub(crate) fn has_room_again(&self) -> bool {
+        self.room() >= (MIN_BACKLOG / 2).min(self.cap)
+    }
+
+    pub(crate) fn write(&mut self, data: &[u8]) -> usize {
+        let taken = data.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
+        self.buffer.write_stream(&data[..taken], self.next);
+        taken
+    }
+
+    /// Takes a whole message if there is room for it, or if the buffer is empty: a message larger than the backlog has
+    /// to go some time.
+    pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expires: Option<Instant>) -> bool {
+        if (data.len() as u64) > self.room() && self.buffer.bytes() > 0 {
+            return false;
+        }
+        let (range, message) = self.buffer.write_message(data, in_order);
+        if let Some(expires) = expires {
+            self.lifetimes.add(range, message, expires);
+        }
+        true
+    }
+
+    // ---- what leaves ----
+
+    /// Packets that may leave now. Notes what holds the sender if none may.
+    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Plan> {
+        if self.lost.is_empty() && self.next == self.buffer.end() {
+            self.note_nothing_to_send(now);
+            return None;
+        }
+        let allowance = self.pacer.allowance(now);
+        if allowance == 0 {
+            self.limits.set(Limit::Congestion, now);
+            return None;
+        }
+        if let Some(plan) = self.plan_again(now, stamp, allowance, round_trip) {
+            return Some(plan);
+        }
+        self.plan_new(now, allowance)
+    }
+
+    /// The packets of a plan as datagrams; they count as sent.
+    pub(crate) fn emit(&mut self, plan: Plan, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Run<'_>> {
+        let Plan { seq, packets, again } = plan;
+        self.retransmission.start(now, self.retransmission_timeout(round_trip));
+        let run = self.buffer.run(seq, packets, stamp)?;
+        if again {
+            self.lost.served(seq, run.packets);
+            self.retransmitted += u64::from(run.packets);
+        } else {
+            self.next = seq.plus(run.packets);
+        }
+        self.sent += u64::from(run.packets);
+        self.pacer.on_sent(now, run.packets);
+        Some(run)
+    }
+
+    /// A drop request to be sent.
+    pub(crate) fn poll_drop(&mut self) -> Option<DropRequest> {
+        self.drops.pop()
+    }
+
+    fn plan_again(&mut self, now: Instant, stamp: Timestamp, allowance: u32, round_trip: Duration) -> Option<Plan> {
+        let first = self.lost.first()?;
+        let mut at = first;
+        for _ in 0..MAX_LOOK_AHEAD {
+            let seq = self.lost.next_after(at, self.next)?;
+            if self.drop_if_expired(seq, now) {
+                at = seq;
+                continue;
+            }
+            if let Some(wait) = self.echo_wait(seq, stamp, round_trip) {
+                self.echo.start(now, wait);
+                at = seq.next();
+                continue;
+            }
+            // A run may hold packets that were sent again recently only if all of it was not.
+            let mut packets = self.lost.run_length(seq, allowance);
+            if let Some(resent) = self.lost.next_resent(seq.next(), seq.plus(packets)) {
+                packets = resent.distance_from(seq).unsigned_abs();
+            }
+            return Some(Plan { seq, packets, again: true });
+        }
+        None
+    }
+
+    fn plan_new(&mut self, now: Instant, allowance: u32) -> Option<Plan> {
+        while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
+        let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
+        if waiting == 0 {
+            self.note_nothing_to_send(now);
+            return None;
+        }
+        let by_flow = SeqRange::new(self.next, self.window_end.minus(1)).len();
+        let by_cwnd = self.congestion_window().saturating_sub(self.in_flight());
+        if by_flow == 0 && !self.persist_probe {
+            if self.in_flight() == 0 {
+                self.persist.start(now, self.persist_interval);
+            }
+            self.limits.set(Limit::FlowWindow, now);
+            return None;
+        }
+        if by_cwnd == 0 {
+            self.limits.set(Limit::Congestion, now);
+            return None;
+        }
+        if std::mem::take(&mut self.persist_probe) && by_flow == 0 {
+            return Some(Plan { seq: self.next, packets: 1, again: false });
+        }
+        let room = waiting.min(by_flow).min(by_cwnd);
+        let mut packets = room.min(allowance);
+        // A probe pair is never torn apart by pacing.
+        let last = self.next.plus(packets - 1);
+        if last.value() % crate::estimate::PROBE_INTERVAL == 0 && room > packets {
+            packets += 1;
+        }
+        Some(Plan { seq: self.next, packets, again: false })
+    }
+
+    /// Gives up the message of `seq` if its time is over; the receiver is told once per call.
+    fn drop_if_expired(&mut self, seq: SeqNo, now: Instant) -> bool {
+        let Some((request, news)) = self.lifetimes.expired(seq, now) else { return false };
+        self.messages_dropped += u64::from(news);
+        self.lost.forget(request.range);
+        self.next = self.next.later(request.range.last.next());
+        if !self.drops.iter().any(|pending| pending.message == request.message) {
+            self.drops.push(request);
+        }
+        true
+    }
+
+    /// How long a packet that was sent again must wait before it may be sent once more.
+    fn echo_wait(&self, seq: SeqNo, stamp: Timestamp, round_trip: Duration) -> Option<Duration> {
+        if !self.lost.was_resent(seq) {
+            return None;
+        }
+        let since = Duration::from_micros(u64::from(stamp.value().wrapping_sub(self.buffer.stamped(seq)?.value())));
+        round_trip.checked_sub(since).filter(|wait| !wait.is_zero())
+    }
+
+    fn note_nothing_to_send(&mut self, now: Instant) {
+        if self.in_flight() == 0 {
+            self.limits.set(Limit::Idle, now);
+            return;
+        }
+        if self.in_flight() >= self.congestion_window() || !self.next.is_before(self.window_end) {
+            return;
+        }
+        self.limits.set(Limit::Application, now);
+        self.application_limited_until = Some(self.next);
+    }
+
+    // ---- what the peer says ----
+
+    /// Whether an acknowledgement of everything before `seq` can be true (attacks B2, B3).
+    pub(crate) fn is_plausible(&self, seq: SeqNo) -> bool {
+        !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
+    }
+
+    /// Everything before `seq` has arrived; the caller has checked that this is plausible.
+    pub(crate) fn on_ack(&mut self, seq: SeqNo, now: Instant, round_trip: Duration) -> Progress {
+        let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
+        if packets == 0 {
+            return Progress::default();
+        }
+        self.proven = true;
+        let clean = self.lost.is_clean();
+        let left = self.buffer.stamped(seq.minus(1));
+        let delivery = left.and_then(|left| self.delivery.on_ack(now, seq, left, clean, round_trip));
+        let bytes = self.buffer.release(seq);
+        self.lost.acknowledge(seq);
+        self.lifetimes.acknowledge(seq);
+        if self.application_limited_until.is_some_and(|until| !seq.is_before(until)) {
+            self.application_limited_until = None;
+        }
+        self.stalls = 0;
+        self.retransmission.stop();
+        if self.in_flight() > 0 {
+            self.retransmission.set(now + self.retransmission_timeout(round_trip));
+        }
+        Progress { packets, bytes, delivery }
+    }
+
+    /// A full or medium acknowledgement: everything before `seq` is safe, and the receiver has room for `free` packets.
+    pub(crate) fn on_confirmed(&mut self, seq: SeqNo, free: u32, max_window: u32) {
+        self.confirmed = self.confirmed.later(seq);
+        // An older acknowledgement that was overtaken must not move the edge back.
+        if !seq.is_before(self.confirmed) {
+            self.window_end = self.window_end.later(seq).later(seq.plus(free.min(max_window)));
+            if free == 0 {
+                self.window_end = seq;
+            }
+        }
+        if self.window_end.is_after(self.next) {
+            self.persist.stop();
+            self.persist_interval = MIN_RETRANSMISSION_TIMEOUT;
+        }
+    }
+
+    /// The peer lost packets; says how many are news. What is not in flight is clipped away (attack B5).
+    pub(crate) fn on_loss(&mut self, range: SeqRange) -> Option<(SeqRange, u32)> {
+        if self.in_flight() == 0 {
+            return None;
+        }
+        let clipped = range.clip(SeqRange::new(self.buffer.first(), self.next.minus(1)))?;
+        Some((clipped, self.lost.report(clipped)))
+    }
+
+    /// Nothing at all was heard for the expiration time: everything in flight may be gone.
+    pub(crate) fn on_expiration(&mut self) {
+        if self.in_flight() > 0 && self.lost.is_empty() {
+            self.lost.report(SeqRange::new(self.buffer.first(), self.next.minus(1)));
+        }
+    }
+
+    // ---- settings and timers ----
+
+    /// Applies what the controller set.
+    pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
+        self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
+        self.pacer.set_period(send_period, round_trip);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) {
+        if self.retransmission.fires(now) && self.in_flight() > 0 {
+            self.on_stall();
+            self.retransmission.set(now + self.retransmission_timeout(round_trip));
+        }
+        if self.persist.fires(now) {
+            self.persist_probe = true;
+            self.persist_interval = (self.persist_interval * 2).min(MAX_PERSIST);
+        }
+        self.echo.fires(now);
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let timers = [&self.retransmission, &self.persist, &self.echo].map(|timer| timer.deadline());
+        let timers = timers.into_iter().fold(None, earliest);
+        if self.can_send_when_paced() { earliest(timers, self.pacer.deadline()) } else { timers }
+    }
+
+    /// No acknowledgement made progress for long: the packets that were sent again may be lost again (libudt does not
+    /// repeat its reports), or the last packets may be, of which the receiver does not know.
+    fn on_stall(&mut self) {
+        self.stalls += 1;
+        let (first, last) = (self.buffer.first(), self.next.minus(1));
+        let mut at = first;
+        while let Some(seq) = self.lost.next_resent(at, self.next) {
+            self.lost.report(SeqRange::new(seq, seq));
+            at = seq.next();
+        }
+        self.lost.report(SeqRange::new(first, first));
+        self.lost.report(SeqRange::new(last, last));
+    }
+
+    fn retransmission_timeout(&self, round_trip_with_margin: Duration) -> Duration {
+        let base = round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT);
+        base * (1 << self.stalls.min(5))
+    }
+
+    /// Whether only pacing stands between a packet and the wire.
+    fn can_send_when_paced(&self) -> bool {
+        if !self.lost.is_empty() && !self.echo.is_running() {
+            return true;
+        }
+        self.next.is_before(self.buffer.end())
+            && self.next.is_before(self.window_end)
+            && self.in_flight() < self.congestion_window()
+    }
+
+    fn congestion_window(&self) -> u32 {
+        if self.proven { self.cwnd } else { self.cwnd.min(UNPROVEN_WINDOW) }
+    }
+
+    // ---- facts ----
+
+    /// Packets sent and not acknowledged.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.next.distance_from(self.buffer.first()).unsigned_abs()
+    }
+
+    /// Everything that was written is acknowledged by a full acknowledgement: only then may the connection be closed,
+    /// because libudt destroys what it has acknowledged lightly.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.buffer.packets() == 0 && self.confirmed == self.buffer.end()
+    }
+
+    /// Whether anything waits or is outstanding.
+    pub(crate) fn has_data(&self) -> bool {
+        self.buffer.packets() > 0
+    }
+
+    pub(crate) const fn next(&self) -> SeqNo {
+        self.next
+    }
+
+    pub(crate) fn flow_window(&self) -> u32 {
+        SeqRange::new(self.buffer.first(), self.window_end.minus(1)).len()
+    }
+
+    pub(crate) const fn is_application_limited(&self) -> bool {
+        self.application_limited_until.is_some()
+    }
+
+    pub(crate) const fn delivery_rate(&self) -> Option<PacketRate> {
+        self.delivery.rate()
+    }
+
+    pub(crate) const fn buffer(&self) -> &SendBuffer {
+        &self.buffer
+    }
+
+    pub(crate) const fn limits(&self) -> &LimitClock {
+        &self.limits
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.buffer.memory() + self.lost.memory()
+    }
+
+    /// Gives back memory that is only kept for reuse; the connection is idle.
+    pub(crate) fn shrink(&mut self) {
+        self.buffer.shrink();
+        self.delivery.restart();
+    }
+}
