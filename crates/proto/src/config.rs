@@ -1,7 +1,7 @@
 //! Settings of an endpoint, each with its default, unit, range and the reason for it.
 
-use farhaul_cc::Controller;
-use farhaul_units::{Duration, Rate};
+use farhaul_cc::{Controller, Spec};
+use farhaul_units::{Duration, Rate, SeqNo};
 
 /// How an endpoint's connections behave. Every field has a default that needs no tuning: buffers size themselves.
 ///
@@ -9,8 +9,6 @@ use farhaul_units::{Duration, Rate};
 pub struct Config {
     /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500; 76..=65 535.
     pub mss: u32,
-    /// Bytes of IP and UDP header in front of ours: 28 on IPv4. libudt counts 28 on IPv6 too.
-    pub header_overhead: u32,
     /// Largest flow window in packets that a peer may fill (`UDT_FC`). Default 262 144: 3 Gbit/s at one second.
     /// Memory is taken as data arrives, never for the claim.
     pub max_flow_window: u32,
@@ -36,8 +34,36 @@ pub struct Config {
     pub max_connections: usize,
     /// Connections that may wait to be accepted while listening. Default 1024.
     pub backlog: usize,
+    /// Ends a connection whose peer is alive but takes no data for this long (attack B10). Default never: a paused reader
+    /// is legitimate; daemons set it.
+    pub stall_timeout: Option<Duration>,
+    /// Fixes the number of the first packet of connections opened by this side. Default random; for tests.
+    pub initial_seq: Option<SeqNo>,
     /// Makes the congestion controller of each new connection. Default: the registry's `udt`.
     pub controller: ControllerFactory,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mss: 1500,
+            max_flow_window: 262_144,
+            send_buffer: 512 << 20,
+            recv_buffer: 512 << 20,
+            max_rate: None,
+            connect_timeout: Duration::from_secs(5),
+            rendezvous_timeout: Duration::from_secs(30),
+            peer_timeout: Duration::from_secs(30),
+            linger: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(10),
+            reorder_tolerance: 0,
+            max_connections: 65_536,
+            backlog: 1024,
+            stall_timeout: None,
+            initial_seq: None,
+            controller: controller_factory(Spec::default()),
+        }
+    }
 }
 
 /// Makes a controller from a seed for its randomness.
@@ -60,4 +86,9 @@ pub enum Mode {
     Stream,
     /// Messages with boundaries.
     Message,
+}
+
+/// The factory that builds what `spec` names.
+pub fn controller_factory(spec: Spec) -> ControllerFactory {
+    Box::new(move |seed| spec.build(seed))
 }

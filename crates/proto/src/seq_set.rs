@@ -30,12 +30,8 @@ impl SeqSet {
         Self { base, first_hint: base, words: Vec::new(), len: 0 }
     }
 
-    /// Where the window begins.
-    pub(crate) const fn base(&self) -> SeqNo {
-        self.base
-    }
-
     /// How many numbers are in the set.
+    #[cfg(test)]
     pub(crate) const fn len(&self) -> u32 {
         self.len
     }

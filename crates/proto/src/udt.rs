@@ -1,9 +1,37 @@
-//! The UDT4 entity.
+//! The UDT4 entity: an endpoint with its connections, each a conductor of small parts.
+//!
+//! ```text
+//!              ┌───────────────────────── Endpoint (one UDP port) ─────────────────────────┐
+//! datagrams ──▶│ by socket id ─▶ Connection ─▶ handshake │ Established                     │──▶ datagrams
+//!              │                    life.rs      roles   │  ├ Receiver ─ buffer, Acks, Naks │
+//! commands  ──▶│                                         │  ├ Sender ─ buffer, loss list,   │──▶ events
+//!              │                                         │  │          pacer, limits        │
+//! time      ──▶│ deadlines (heap)                        │  ├ Congestion ─ controller       │──▶ deadline
+//!              │ ready queue                             │  └ Expiry, Farewell              │
+//!              └────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Parts do not know one another: [`established`](self) passes facts between them.
 
 mod ack;
+mod congestion;
+mod connection;
 pub(crate) mod consts;
+mod endpoint;
+mod established;
+mod expiry;
+mod farewell;
 mod handshake;
+mod life;
 mod lifetimes;
 mod limit;
+mod messages;
 mod nak;
+mod receiver;
 mod sender;
+
+pub use endpoint::{ConnectOptions, Endpoint};
+pub use messages::{Message, MessageOptions};
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,35 @@
 //! Bench::connect(spec)         ──OPEN──▶    Acceptor → Request::Bench → Bench::accept
 //! ```
 //!
+//! A host moves bytes. Without sockets and disks, a copy is this:
+//!
+//! ```
+//! use farhaul_session::{
+//!     Acceptor, FileEvent, FileReceiver, FileSender, MemoryFile, MemorySource, MemoryStore, Push, ReceiveLimits, RelPath,
+//! };
+//!
+//! let path = RelPath::parse(b"greeting")?;
+//! let mut source = MemorySource::new([(path.clone(), MemoryFile::file(b"hello".to_vec()))].into());
+//! let mut store = MemoryStore::default();
+//!
+//! // The connecting side: everything that can leave before the first answer.
+//! let mut sender = FileSender::connect(Push::default());
+//! let bytes = sender.poll_write(&mut source).to_vec();
+//! sender.handle_written(bytes.len());
+//!
+//! // The accepting side: what is asked for, then the session.
+//! let (used, open) = Acceptor::new().handle_received(&bytes)?;
+//! let mut receiver = FileReceiver::accept(&open.expect("all of it came"), ReceiveLimits::default());
+//! receiver.handle_received(&mut store, &bytes[used..])?;
+//! let answer = receiver.poll_write().to_vec();
+//! receiver.handle_written(answer.len());
+//!
+//! sender.handle_received(&answer)?;
+//! assert!(std::iter::from_fn(|| sender.poll_event()).any(|event| matches!(event, FileEvent::Done(totals) if totals.files == 1)));
+//! assert_eq!(store.tree[&path].content, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | owns |
 //! | --- | --- |
 //! | `framing` | how the stream is cut into frames |

@@ -164,3 +164,34 @@ fn is_stale(error: &io::Error) -> bool {
         )
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SendStatus;
+
+    #[test]
+    fn after_a_refused_offload_the_same_datagrams_arrive() {
+        let local = "127.0.0.1:0".parse().unwrap();
+        let (socket, receiver) =
+            (UdpSocket::bind(local, Options::default()).unwrap(), UdpSocket::bind(local, Options::default()).unwrap());
+        let to = receiver.local_addr();
+        let bytes: Vec<u8> = (0..20).flat_map(|number| [number; 300]).collect();
+        let mut refused = 0;
+        let sent = socket.offload.send(&bytes, 300, |piece, segment_size| {
+            if segment_size.is_some() {
+                refused += 1;
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+            socket.send_piece(to, piece, None)
+        });
+        assert_eq!(sent.unwrap(), Sent { taken: bytes.len(), status: SendStatus::Complete });
+        assert_eq!((refused, socket.send_counters().segmentation), (1, false));
+        // On the loopback interface what was sent is there at once.
+        let (mut batch, mut received) = (RecvBatch::new(32), Vec::new());
+        while receiver.recv(&mut batch).is_ok() {
+            batch.trains().for_each(|train| received.extend_from_slice(train.bytes));
+        }
+        assert_eq!(received, bytes);
+    }
+}

@@ -1,7 +1,8 @@
-//! Socket options that no safe library offers. All `unsafe` code of this crate is in this file.
-#![expect(unsafe_code, reason = "getsockopt and setsockopt with options that rustix and socket2 do not know")]
+//! System calls that no safe library offers. All `unsafe` code of this crate is in this file.
+#![expect(unsafe_code, reason = "socket options and a scheduling call that rustix and socket2 do not know")]
 
 use std::io;
+use std::marker::PhantomData;
 use std::mem::size_of_val;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -37,6 +38,40 @@ pub(crate) fn set_timestamps(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, on)
 }
 
+/// The calling thread runs before all ordinary threads while this value lives, if it is allowed to (as root it is).
+pub(crate) struct RealTime {
+    /// Whether there is something to undo.
+    entered: bool,
+    /// The value belongs to its thread.
+    _here: PhantomData<*const ()>,
+}
+
+impl RealTime {
+    /// Tries to enter the real-time class, with its lowest priority. A thread that is in it already stays as it is.
+    pub(crate) fn enter() -> Self {
+        // SAFETY: takes and returns plain numbers; zero is the calling thread.
+        let ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
+        let entered = ordinary && set_scheduler(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
+        Self { entered, _here: PhantomData }
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        if self.entered {
+            // Leaving is always allowed.
+            set_scheduler(libc::SCHED_OTHER, 0);
+        }
+    }
+}
+
+/// Whether the calling thread is scheduled as asked from now on.
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: `parameters` is a valid structure that outlives the call; zero is the calling thread.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+}
+
 fn set_flag(socket: impl AsFd, level: libc::c_int, option: libc::c_int, on: bool) -> io::Result<()> {
     let value = libc::c_int::from(on);
     // SAFETY: the option takes a C int, and `value` is one that outlives the call.
@@ -50,4 +85,24 @@ fn set_flag(socket: impl AsFd, level: libc::c_int, option: libc::c_int, on: bool
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_real_time() -> bool {
+        // SAFETY: takes and returns plain numbers; zero is the calling thread.
+        unsafe { libc::sched_getscheduler(0) != libc::SCHED_OTHER }
+    }
+
+    #[test]
+    fn a_thread_is_real_time_only_while_it_asked_for_it() {
+        assert!(!is_real_time());
+        let real_time = RealTime::enter();
+        assert_eq!(is_real_time(), real_time.entered, "as root; others stay as they are");
+        assert!(!RealTime::enter().entered || !real_time.entered, "entering twice changes nothing");
+        drop(real_time);
+        assert!(!is_real_time());
+    }
 }

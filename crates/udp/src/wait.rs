@@ -142,7 +142,7 @@ impl Waiter {
     /// Fills `events`.
     fn epoll_wait(&mut self, timeout: Option<&Timespec>) -> Result<(), Errno> {
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
-            // Kernels before 5.11 wait for many sources by the millisecond, but for one descriptor by the nanosecond.
+            // Kernels before 5.11 do not know this call; waiting for one descriptor was precise before.
             Err(Errno::NOSYS) => {
                 poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout)?;
                 epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&AT_ONCE))?;

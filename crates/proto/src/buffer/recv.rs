@@ -304,11 +304,11 @@ impl RecvBuffer {
     fn release_chunks(&mut self) {
         while self.read_seq.distance_from(self.chunk_base) >= CHUNK_PACKETS as i32 {
             self.chunk_base = self.chunk_base.plus(CHUNK_PACKETS);
-            if let Some(Some(mut chunk)) = self.chunks.pop_front() {
-                if self.spare.len() < SPARE_CHUNKS {
-                    chunk.fields = [0; CHUNK_PACKETS as usize];
-                    self.spare.push(chunk);
-                }
+            if let Some(Some(mut chunk)) = self.chunks.pop_front()
+                && self.spare.len() < SPARE_CHUNKS
+            {
+                chunk.fields = [0; CHUNK_PACKETS as usize];
+                self.spare.push(chunk);
             }
         }
     }

@@ -196,10 +196,10 @@ impl SendBuffer {
 
     fn retire_front(&mut self) {
         self.released_in_front = 0;
-        if let Some(chunk) = self.chunks.pop_front() {
-            if self.spare.len() < SPARE_CHUNKS {
-                self.spare.push(chunk);
-            }
+        if let Some(chunk) = self.chunks.pop_front()
+            && self.spare.len() < SPARE_CHUNKS
+        {
+            self.spare.push(chunk);
         }
     }
 

@@ -35,10 +35,11 @@ impl Capacity {
         match seq.value() % PROBE_INTERVAL {
             0 => self.pending = Some((seq, now)),
             1 => {
-                if let Some((first, at)) = self.pending.take() {
-                    if first.next() == seq && now > at {
-                        self.record((now - at).as_nanos() as u64);
-                    }
+                if let Some((first, at)) = self.pending.take()
+                    && first.next() == seq
+                    && now > at
+                {
+                    self.record((now - at).as_nanos() as u64);
                 }
             }
             _ => {}

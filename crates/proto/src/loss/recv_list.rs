@@ -32,12 +32,12 @@ struct Region {
 impl RecvList {
     /// A gap was found and reported.
     pub(crate) fn reported(&mut self, gap: SeqRange, now: Instant) {
-        if self.regions.len() >= MAX_REGIONS {
-            if let Some(newest) = self.regions.back_mut() {
-                newest.range.last = newest.range.last.later(gap.last);
-                newest.last_report = now;
-                return;
-            }
+        if self.regions.len() >= MAX_REGIONS
+            && let Some(newest) = self.regions.back_mut()
+        {
+            newest.range.last = newest.range.last.later(gap.last);
+            newest.last_report = now;
+            return;
         }
         self.regions.push_back(Region { range: gap, last_report: now, patience: FIRST_REPEAT });
     }

@@ -71,11 +71,6 @@ impl SendList {
         self.resent.advance(seq);
     }
 
-    /// Packets to send again.
-    pub(crate) const fn len(&self) -> u32 {
-        self.lost.len()
-    }
-
     pub(crate) const fn is_empty(&self) -> bool {
         self.lost.is_empty()
     }
@@ -106,7 +101,7 @@ mod tests {
         assert_eq!(list.first(), Some(SeqNo::new(3)));
         assert_eq!(list.run_length(SeqNo::new(3), 5), 5);
         list.served(SeqNo::new(3), 5);
-        assert_eq!((list.first(), list.len()), (Some(SeqNo::new(8)), 2));
+        assert_eq!((list.first(), list.lost.len()), (Some(SeqNo::new(8)), 2));
         assert!(list.was_resent(SeqNo::new(4)) && !list.was_resent(SeqNo::new(8)));
     }
 
@@ -115,6 +110,6 @@ mod tests {
         let mut list = SendList::new(SeqNo::new(0));
         list.report(range(0, 100));
         list.acknowledge(SeqNo::new(100));
-        assert_eq!((list.len(), list.first()), (1, Some(SeqNo::new(100))));
+        assert_eq!((list.lost.len(), list.first()), (1, Some(SeqNo::new(100))));
     }
 }

@@ -239,7 +239,7 @@ impl Sender {
         let mut packets = room.min(allowance);
         // A probe pair is never torn apart by pacing.
         let last = self.next.plus(packets - 1);
-        if last.value() % crate::estimate::PROBE_INTERVAL == 0 && room > packets {
+        if last.value().is_multiple_of(crate::estimate::PROBE_INTERVAL) && room > packets {
             packets += 1;
         }
         Some(Plan { seq: self.next, packets, again: false })
@@ -312,12 +312,9 @@ impl Sender {
     /// A full or medium acknowledgement: everything before `seq` is safe, and the receiver has room for `free` packets.
     pub(crate) fn on_confirmed(&mut self, seq: SeqNo, free: u32, max_window: u32) {
         self.confirmed = self.confirmed.later(seq);
-        // An older acknowledgement that was overtaken must not move the edge back.
-        if !seq.is_before(self.confirmed) {
-            self.window_end = self.window_end.later(seq).later(seq.plus(free.min(max_window)));
-            if free == 0 {
-                self.window_end = seq;
-            }
+        // One that was overtaken by a newer one says nothing about the room there is now.
+        if seq == self.confirmed {
+            self.window_end = seq.plus(free.min(max_window));
         }
         if self.window_end.is_after(self.next) {
             self.persist.stop();

@@ -1,20 +1,21 @@
 //! The side that gets the files.
 
+mod answers;
 mod wanted;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{FileEvent, MAX_EVENTS, Progress, Side, Totals, decode_failed, decode_whole, put_failed};
+use super::{FileEvent, MAX_EVENTS, Progress, Side, Totals, decode_failed, decode_whole};
 use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::Fields;
 use crate::framing::{Decoder, FrameKind, Piece};
 use crate::integrity::{Digest, Hasher};
 use crate::manifest::{Entry, EntryId, EntryKind, OpenDirectories, ShownPath};
-use crate::opening::{Accept, INITIAL_CREDIT, Open, Pull, Request, RequestError, put_abort, received_abort};
+use crate::opening::{Accept, INITIAL_CREDIT, Open, Pull, Request, RequestError, received_abort};
 use crate::outbox::Outbox;
-use crate::store::{Commit, Leftover, Store};
+use crate::store::{Leftover, Store};
 use wanted::Wanted;
 
 /// Commits that may be under way at a time; then no more input is taken until some are done.
@@ -438,122 +439,6 @@ impl State {
         self.phase = Phase::Ended;
         self.finish_if_settled();
         Ok(())
-    }
-}
-
-/// What the store says, and what the sender is told.
-impl State {
-    fn finish_directories<S: Store + ?Sized>(&mut self, store: &mut S, depth: usize) -> Result<(), SessionError> {
-        while let Some(Directory { id, entry, stands }) = self.open.close_to(depth) {
-            if stands {
-                let outcome = store.finish_dir(id, &entry);
-                self.settle(id, Committing { entry, digest: None }, outcome)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn on_store<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
-        while let Some((id, outcome)) = store.poll_committed() {
-            if let Some(committing) = self.committing.remove(&id) {
-                self.settle(id, committing, outcome.map(|()| Commit::Done))?;
-            } else if let Err(failure) = outcome
-                && self.current.as_ref().is_some_and(|current| current.id == id && !current.refused)
-            {
-                self.refuse_current(store, failure)?;
-            }
-        }
-        self.grant(store);
-        self.finish_if_settled();
-        Ok(())
-    }
-
-    /// A file or directory is complete, or will be, or could not be completed.
-    fn settle(
-        &mut self,
-        id: EntryId,
-        committing: Committing,
-        outcome: Result<Commit, Failure>,
-    ) -> Result<(), SessionError> {
-        let Committing { entry, digest } = committing;
-        match (outcome, digest) {
-            (Err(failure), _) => return self.refuse(id, &entry, failure),
-            (Ok(Commit::Pending), digest) => {
-                self.committing.insert(id, Committing { entry, digest });
-            }
-            (Ok(Commit::Done), Some(digest)) => {
-                self.totals.files += 1;
-                self.totals.bytes += entry.size;
-                self.out.put(FrameKind::Verified, |out| {
-                    out.extend_from_slice(&id.0.to_be_bytes());
-                    out.extend_from_slice(digest.as_bytes());
-                });
-                self.events.push_back(FileEvent::Verified(entry, digest));
-            }
-            (Ok(Commit::Done), None) => {
-                self.totals.directories += 1;
-                self.out.put(FrameKind::Made, |out| out.extend_from_slice(&id.0.to_be_bytes()));
-                self.events.push_back(FileEvent::Made(entry));
-            }
-        }
-        Ok(())
-    }
-
-    fn finish_if_settled(&mut self) {
-        if self.phase == Phase::Ended && self.committing.is_empty() {
-            let files = self.totals.files;
-            self.out.put(FrameKind::Done, |out| out.extend_from_slice(&files.to_be_bytes()));
-            self.phase = Phase::Done;
-            self.stored = self.received;
-            self.events.push_back(FileEvent::Done(self.totals));
-        }
-    }
-
-    /// The file that is arriving cannot be kept.
-    fn refuse_current<S: Store + ?Sized>(&mut self, store: &mut S, failure: Failure) -> Result<(), SessionError> {
-        let current = self.current.as_mut().expect("only called while a file is under way");
-        current.refused = true;
-        let (id, entry) = (current.id, Arc::clone(&current.entry));
-        store.abort(id, Leftover::Keep);
-        self.refuse(id, &entry, failure)
-    }
-
-    /// Tells the sender at once that an entry failed here; ends the session if all others would fail as well.
-    fn refuse(&mut self, id: EntryId, entry: &Entry, failure: Failure) -> Result<(), SessionError> {
-        self.out.put(FrameKind::Failed, |out| put_failed(out, id, &failure));
-        self.report_failed(ShownPath::from(&entry.path), failure.clone(), Side::Here);
-        if failure.code.ends_session() { Err(SessionError::Store(failure)) } else { Ok(()) }
-    }
-
-    fn report_failed(&mut self, path: ShownPath, failure: Failure, by: Side) {
-        self.totals.failed += 1;
-        self.events.push_back(FileEvent::Failed { path, failure, by });
-    }
-
-    fn grant<S: Store + ?Sized>(&mut self, store: &S) {
-        // The store may count what it was lent otherwise than we do; grants never go back.
-        self.stored = self.stored.max(self.received.saturating_sub(store.backlog()));
-        let window = self.limits.window.max(INITIAL_CREDIT);
-        let granted = self.stored.saturating_add(window);
-        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.phase == Phase::Receiving {
-            self.granted = granted;
-            let stored = self.stored;
-            self.out.put(FrameKind::Grant, |out| {
-                out.extend_from_slice(&granted.to_be_bytes());
-                out.extend_from_slice(&stored.to_be_bytes());
-            });
-        }
-    }
-
-    fn fail<S: Store + ?Sized>(&mut self, store: &mut S, error: SessionError) -> SessionError {
-        if let Some(current) = self.current.take().filter(|current| !current.refused) {
-            store.abort(current.id, Leftover::Keep);
-        }
-        if let Some(abort) = error.abort() {
-            put_abort(self.out.bytes(), &abort);
-        }
-        self.phase = Phase::Failed(error.clone());
-        error
     }
 }
 

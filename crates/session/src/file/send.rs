@@ -1,5 +1,7 @@
 //! The side that has the files.
 
+mod buffer;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -11,14 +13,11 @@ use crate::integrity::{Digest, Hasher};
 use crate::manifest::{Entry, EntryId, EntryKind, OpenDirectories, ShownPath};
 use crate::opening::{Accept, INITIAL_CREDIT, Open, Push, Request, put_abort, received_abort};
 use crate::store::{Chunk, Next, Source};
+use buffer::{Buffer, MARGIN};
 
 /// Most bytes read, hashed and framed at a time: enough for a disk, few enough to stay in the processor's cache until
 /// the transport has taken them.
 const CHUNK: usize = 256 << 10;
-/// Room that is kept for the frames between two chunks; the longest of them has a path and a message.
-const MARGIN: usize = 8 << 10;
-/// The buffer of pending bytes: one chunk and the small frames around it.
-const BUFFER: usize = HEADER_LEN + CHUNK + 4 * MARGIN;
 /// A chunk smaller than this only at the end of a file: not because the buffer happens to be nearly full.
 const WORTHWHILE: usize = CHUNK / 4;
 /// Entries that may wait for the receiver's answer, beside the directories that are open. At an RTT of 100 ms this
@@ -195,7 +194,7 @@ impl State {
         Self {
             phase: Phase::Sending,
             awaits_accept,
-            out: Buffer::new(),
+            out: Buffer::new(HEADER_LEN + CHUNK),
             events: VecDeque::new(),
             open: OpenDirectories::default(),
             current: None,
@@ -361,7 +360,7 @@ impl State {
 
     fn fail(&mut self, error: SessionError) -> SessionError {
         if let Some(abort) = error.abort() {
-            self.out.put_last(&abort);
+            self.out.put(|out| put_abort(out, &abort));
         }
         self.phase = Phase::Failed(error.clone());
         error
@@ -455,63 +454,5 @@ impl State {
         self.stored = self.sent;
         self.events.push_back(FileEvent::Done(self.totals));
         Ok(())
-    }
-}
-
-/// The pending bytes: memory of one size, allocated once.
-struct Buffer {
-    bytes: Box<[u8]>,
-    start: usize,
-    end: usize,
-    /// Where small frames are made before they are moved behind the pending bytes.
-    frame: Vec<u8>,
-}
-
-impl Buffer {
-    fn new() -> Self {
-        Self { bytes: vec![0; BUFFER].into_boxed_slice(), start: 0, end: 0, frame: Vec::new() }
-    }
-
-    fn pending(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
-    }
-
-    fn room(&self) -> usize {
-        // One frame more always fits, for the last word.
-        self.bytes.len() - self.end - MARGIN
-    }
-
-    fn free(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.end..]
-    }
-
-    fn advance(&mut self, count: usize) {
-        self.end += count;
-    }
-
-    fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        self.frame.clear();
-        fill(&mut self.frame);
-        let end = self.end + self.frame.len();
-        self.bytes[self.end..end].copy_from_slice(&self.frame);
-        self.end = end;
-    }
-
-    fn put_last(&mut self, abort: &Abort) {
-        self.put(|out| put_abort(out, abort));
-    }
-
-    fn handle_written(&mut self, count: usize) {
-        assert!(count <= self.pending().len(), "the host wrote more than was pending");
-        self.start += count;
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        }
-    }
-}
-
-impl std::fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer({} pending)", self.end - self.start)
     }
 }

@@ -128,13 +128,15 @@ pub struct MemoryStore {
     pub capacity: Option<u64>,
     /// Paths that may not be created.
     pub forbidden: Vec<RelPath>,
+    /// Paths whose commit fails, sooner or later.
+    pub uncommittable: Vec<RelPath>,
     /// Commits take effect only when [`MemoryStore::settle`] is called, and writes count as backlog until then.
     pub deferred: bool,
     pub(crate) used: u64,
     pub(crate) backlog: u64,
     pub(crate) open: BTreeMap<EntryId, (RelPath, Vec<u8>)>,
     pub(crate) queued: Vec<(EntryId, RelPath, MemoryFile)>,
-    pub(crate) settled: Vec<EntryId>,
+    pub(crate) settled: Vec<(EntryId, Result<(), Failure>)>,
 }
 
 impl MemoryStore {
@@ -147,8 +149,8 @@ impl MemoryStore {
     pub fn settle(&mut self) {
         self.backlog = 0;
         for (id, path, file) in std::mem::take(&mut self.queued) {
-            self.tree.insert(path, file);
-            self.settled.push(id);
+            let outcome = self.replace(path, file);
+            self.settled.push((id, outcome));
         }
     }
 
@@ -162,14 +164,21 @@ impl MemoryStore {
         }
     }
 
-    fn place(&mut self, id: EntryId, entry: &Entry, content: Vec<u8>) -> Commit {
+    fn replace(&mut self, path: RelPath, file: MemoryFile) -> Result<(), Failure> {
+        if self.uncommittable.contains(&path) {
+            return Err(Failure::new(FailCode::Io, "cannot synchronise"));
+        }
+        self.tree.insert(path, file);
+        Ok(())
+    }
+
+    fn place(&mut self, id: EntryId, entry: &Entry, content: Vec<u8>) -> Result<Commit, Failure> {
         let file = MemoryFile { kind: entry.kind, content, mode: entry.mode, mtime: entry.mtime };
         if self.deferred {
             self.queued.push((id, entry.path.clone(), file));
-            return Commit::Pending;
+            return Ok(Commit::Pending);
         }
-        self.tree.insert(entry.path.clone(), file);
-        Commit::Done
+        self.replace(entry.path.clone(), file).map(|()| Commit::Done)
     }
 }
 
@@ -202,11 +211,11 @@ impl Store for MemoryStore {
     fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
         let (_, content) = self.open.remove(&id).expect("sessions commit only open files");
         assert_eq!(*digest, Digest::of(&content), "sessions commit only what they verified");
-        Ok(self.place(id, entry, content))
+        self.place(id, entry, content)
     }
 
     fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
-        Ok(self.place(id, entry, Vec::new()))
+        self.place(id, entry, Vec::new())
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
@@ -221,6 +230,6 @@ impl Store for MemoryStore {
     }
 
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
-        self.settled.pop().map(|id| (id, Ok(())))
+        self.settled.pop()
     }
 }

@@ -46,10 +46,6 @@ impl Caller {
         }
     }
 
-    pub(crate) const fn offer(&self) -> &Offer {
-        &self.offer
-    }
-
     /// The packet to send now, if a try is due.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Handshake> {
         if !self.retry.fires(now) {
@@ -146,7 +142,7 @@ mod tests {
         let mut caller = caller();
         assert_eq!(caller.poll(at(0)).unwrap().request, Request::Induction);
         assert_eq!(caller.poll(at(10)), None);
-        let mut answer = caller.offer().packet(Request::Induction, 0xABCD);
+        let mut answer = caller.offer.packet(Request::Induction, 0xABCD);
         assert_eq!(caller.on_handshake(&answer, at(20)), Step::Wait);
         let conclusion = caller.poll(at(20)).unwrap();
         assert_eq!((conclusion.request, conclusion.cookie), (Request::Conclusion, 0xABCD));
@@ -160,7 +156,7 @@ mod tests {
     fn after_two_unanswered_conclusions_a_new_cookie_is_asked_for() {
         let mut caller = caller();
         caller.poll(at(0));
-        caller.on_handshake(&caller.offer().packet(Request::Induction, 1), at(1));
+        caller.on_handshake(&caller.offer.packet(Request::Induction, 1), at(1));
         let requests: Vec<Request> = [1, 251, 501].map(|millis| caller.poll(at(millis)).unwrap().request).into();
         assert_eq!(requests, [Request::Conclusion, Request::Conclusion, Request::Induction]);
     }
@@ -169,8 +165,8 @@ mod tests {
     fn an_answer_that_does_not_echo_our_number_ends_the_attempt() {
         let mut caller = caller();
         caller.poll(at(0));
-        caller.on_handshake(&caller.offer().packet(Request::Induction, 1), at(1));
-        let mut answer = caller.offer().packet(Request::Conclusion, 1);
+        caller.on_handshake(&caller.offer.packet(Request::Induction, 1), at(1));
+        let mut answer = caller.offer.packet(Request::Conclusion, 1);
         answer.isn = SeqNo::new(78);
         assert!(matches!(caller.on_handshake(&answer, at(2)), Step::Failed(ConnectionLost::PeerMisbehaved(_))));
     }

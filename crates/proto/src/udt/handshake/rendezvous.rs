@@ -31,10 +31,6 @@ impl Rendezvous {
         Self { offer, state: State::Waving, retry: Timer::at(now), give_up: now + timeout, timeout }
     }
 
-    pub(crate) const fn offer(&self) -> &Offer {
-        &self.offer
-    }
-
     /// The packet to send now and to which socket, if a try is due.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {
         if !self.retry.fires(now) {

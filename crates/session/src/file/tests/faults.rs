@@ -94,6 +94,18 @@ fn files_over_the_limit_fail_alone() {
 }
 
 #[test]
+fn a_commit_that_fails_at_once_or_later_is_never_reported_as_verified() {
+    for deferred in [false, true] {
+        let sent = tree(&[("d/", 0), ("d/bad", 300_000), ("d/good", 5)]);
+        let mut store = MemoryStore { deferred, uncommittable: vec![path("d/bad")], ..MemoryStore::default() };
+        let seen = push(&mut MemorySource::new(sent), &mut store, limits(), Pipes { seed: 6, step: 40_000 });
+        assert_one_failure(&seen, "d/bad", FailCode::Io, Side::Peer);
+        assert_eq!((seen.totals().files, seen.totals().directories), (1, 1));
+        assert!(!store.tree.contains_key(&path("d/bad")));
+    }
+}
+
+#[test]
 fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
     let sent = tree(&[("a", 10), ("b", 2_000_000), ("c", 10)]);
     let mut store = MemoryStore { capacity: Some(1_000_000), ..MemoryStore::default() };

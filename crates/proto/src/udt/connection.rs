@@ -1,0 +1,583 @@
+//! One connection from its first handshake packet to its last shutdown: the conductor of the parts.
+
+use std::net::SocketAddr;
+
+use farhaul_units::{Duration, Instant, Rng};
+use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_control};
+
+use super::established::{Established, Verdict};
+use super::handshake::{Agreed, Caller, Offer, Rendezvous, Step};
+use super::life::{Cause, Life};
+use super::messages::{Message, MessageOptions};
+use super::sender::Plan;
+use crate::config::{Config, Mode};
+use crate::error::ConnectionLost;
+use crate::event::{ConnectionId, Event};
+use crate::stats::Stats;
+use crate::transport::{Read, StreamError, earliest};
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    id: ConnectionId,
+    mode: Mode,
+    offer: Offer,
+    peer: SocketAddr,
+    opened: Instant,
+    life: Life,
+    phase: Phase,
+    /// Why it is over, once it is.
+    lost: Option<ConnectionLost>,
+    /// Everything that the peer had sent before it closed has arrived.
+    complete: bool,
+    /// The application has no further interest.
+    released: bool,
+    /// The application has used it since it was accepted.
+    claimed: bool,
+    /// A read found nothing: say when there is something.
+    reader_waits: bool,
+    /// A write found no room: say when there is.
+    writer_waits: bool,
+    /// A handshake answer to repeat, and when the last one was sent.
+    answer: Option<Handshake>,
+    last_answer: Option<Instant>,
+    linger: Duration,
+    events: Vec<Event>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Calling(Box<Caller>),
+    Meeting(Box<Rendezvous>),
+    Established(Box<Established>),
+}
+
+/// Where the next datagrams of a connection come from.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// One datagram was written into the scratch buffer.
+    Scratch,
+    /// These data packets lie in the send buffer.
+    Data(Plan),
+}
+
+impl Connection {
+    /// Calls a listener.
+    pub(crate) fn call(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
+        let caller = Caller::new(offer, now, config.connect_timeout);
+        Self::new(id, offer, Phase::Calling(Box::new(caller)), config, now)
+    }
+
+    /// Meets a peer that calls as well.
+    pub(crate) fn meet(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
+        let rendezvous = Rendezvous::new(offer, now, config.rendezvous_timeout);
+        Self::new(id, offer, Phase::Meeting(Box::new(rendezvous)), config, now)
+    }
+
+    /// Accepts a caller that has shown its cookie.
+    pub(crate) fn accept(
+        id: ConnectionId,
+        offer: Offer,
+        packet: &Handshake,
+        config: &Config,
+        (now, rng): (Instant, &mut Rng),
+    ) -> Result<Self, ConnectionLost> {
+        // Both directions begin with the caller's number: callers accept nothing else.
+        let agreed = offer.agree(packet, None).map_err(ConnectionLost::PeerIncompatible)?;
+        let established = Established::new(&agreed, offer.mode, config, now, rng);
+        let mut connection = Self::new(id, offer, Phase::Established(Box::new(established)), config, now);
+        connection.life = Life::Open;
+        connection.claimed = false;
+        connection.answer = Some(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
+        connection.last_answer = None;
+        connection.events.push(Event::Accepted(id));
+        Ok(connection)
+    }
+
+    fn new(id: ConnectionId, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
+        Self {
+            id,
+            mode: offer.mode,
+            offer,
+            peer: offer.peer,
+            opened: now,
+            life: Life::Connecting,
+            phase,
+            lost: None,
+            complete: false,
+            released: false,
+            claimed: true,
+            reader_waits: true,
+            writer_waits: false,
+            answer: None,
+            last_answer: None,
+            linger: config.linger,
+            events: Vec::new(),
+        }
+    }
+
+    // ---- input ----
+
+    /// A datagram from the peer's address, addressed to this socket; false if it made no sense.
+    pub(crate) fn on_datagram(&mut self, datagram: &[u8], config: &Config, (now, rng): (Instant, &mut Rng)) -> bool {
+        if let Phase::Established(established) = &mut self.phase {
+            if !self.life.is_alive() && self.life != Life::Leaving {
+                return true;
+            }
+            if is_handshake(datagram) {
+                return self.on_late_handshake(datagram, now);
+            }
+            let Ok(verdict) = established.on_datagram(datagram, now) else {
+                established.counts().packets_invalid += 1;
+                return false;
+            };
+            self.judge(verdict, now);
+            return true;
+        }
+        self.on_setup(datagram, config, (now, rng))
+    }
+
+    fn on_setup(&mut self, datagram: &[u8], config: &Config, (now, rng): (Instant, &mut Rng)) -> bool {
+        let packet = match (is_handshake(datagram), Control::decode(datagram)) {
+            (true, Ok((_, _, Control::Handshake(packet)))) => Some(packet),
+            (true, _) => return false,
+            (false, _) => None,
+        };
+        let step = match (&mut self.phase, packet) {
+            (Phase::Calling(caller), Some(packet)) => caller.on_handshake(&packet, now),
+            (Phase::Meeting(rendezvous), Some(packet)) => rendezvous.on_handshake(&packet, now),
+            (Phase::Meeting(rendezvous), None) => rendezvous.on_other_packet(),
+            _ => Step::Wait,
+        };
+        let was_meeting = matches!(self.phase, Phase::Meeting(_));
+        match step {
+            Step::Wait => {}
+            Step::Failed(reason) => self.end(reason),
+            Step::Done(agreed) => {
+                self.establish(&agreed, config, now, rng);
+                // What told us that a rendezvous stands may itself be data.
+                if was_meeting && !is_handshake(datagram) {
+                    self.on_datagram(datagram, config, (now, rng));
+                } else if was_meeting {
+                    self.queue_rendezvous_answer(packet.map(|packet| packet.request));
+                }
+            }
+        }
+        true
+    }
+
+    fn establish(&mut self, agreed: &Agreed, config: &Config, now: Instant, rng: &mut Rng) {
+        let established = Established::new(agreed, self.mode, config, now, rng);
+        self.phase = Phase::Established(Box::new(established));
+        self.move_life(Cause::Established);
+        self.events.push(Event::Connected(self.id));
+    }
+
+    /// The peer of a rendezvous may not know yet that it is connected.
+    fn queue_rendezvous_answer(&mut self, heard: Option<Request>) {
+        if heard != Some(Request::RendezvousFinal) {
+            self.answer = Some(self.offer.packet(Request::RendezvousFinal, 0));
+        }
+    }
+
+    /// A handshake packet to an established connection: the answer to it got lost, or somebody replays it. Answered at most
+    /// once a round trip, and only if it is the packet that made this connection (attack A7).
+    fn on_late_handshake(&mut self, datagram: &[u8], now: Instant) -> bool {
+        let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else { return false };
+        if packet.request != Request::RendezvousFinal {
+            self.repeat_answer(&packet, now);
+        }
+        true
+    }
+
+    /// Repeats the handshake answer to a caller or rendezvous peer that asks again.
+    pub(crate) fn repeat_answer(&mut self, packet: &Handshake, now: Instant) {
+        let Phase::Established(established) = &self.phase else { return };
+        let same = packet.socket_id == established.peer_id() && packet.mss.min(self.offer.mss) == established.mss();
+        let rested = self.last_answer.is_none_or(|at| now - at >= established.round_trip());
+        if same && rested && self.answer.is_none() {
+            let rendezvous =
+                packet.request == Request::Rendezvous || (packet.request == Request::Conclusion && packet.cookie == 0);
+            let request = if rendezvous { Request::RendezvousFinal } else { Request::Conclusion };
+            let answer = self.offer.packet(request, packet.cookie);
+            self.answer = Some(Handshake { mss: established.mss(), ..answer });
+        }
+    }
+
+    /// All datagrams of one receive call are through.
+    pub(crate) fn finish_batch(&mut self, now: Instant) {
+        if let Phase::Established(established) = &mut self.phase {
+            established.finish_batch(now);
+        }
+        self.wake();
+        self.check_flushed(now);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Calling(caller) => {
+                if let Step::Failed(reason) = caller.check(now) {
+                    self.end(reason);
+                }
+            }
+            Phase::Meeting(rendezvous) => {
+                if let Step::Failed(reason) = rendezvous.check(now) {
+                    self.end(reason);
+                }
+            }
+            Phase::Established(established) => {
+                if self.life != Life::Over {
+                    let verdict = established.handle_timeout(now);
+                    self.judge(verdict, now);
+                }
+            }
+        }
+        self.check_flushed(now);
+        self.wake();
+    }
+
+    fn judge(&mut self, verdict: Verdict, now: Instant) {
+        match verdict {
+            Verdict::GoOn => {}
+            Verdict::Lost(reason) => self.end(reason),
+            Verdict::PeerLeft => self.on_peer_left(now),
+        }
+    }
+
+    fn on_peer_left(&mut self, _now: Instant) {
+        let Phase::Established(established) = &self.phase else { return };
+        self.complete = established.receiver.buffer.is_contiguous();
+        let all_sent = !established.sender.has_data();
+        self.end(if self.complete && all_sent { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted });
+    }
+
+    fn end(&mut self, reason: ConnectionLost) {
+        let was = self.life;
+        if !self.move_life(Cause::Lost) {
+            return;
+        }
+        if let Phase::Established(established) = &mut self.phase {
+            established.close();
+        }
+        if was == Life::Leaving {
+            return;
+        }
+        self.lost = Some(reason);
+        self.events.push(Event::Closed(self.id, reason));
+        self.wake();
+    }
+
+    fn check_flushed(&mut self, now: Instant) {
+        let Phase::Established(established) = &mut self.phase else { return };
+        if self.life == Life::Finishing && established.sender.is_flushed() {
+            established.farewell.begin(now);
+            self.move_life(Cause::Flushed);
+            self.lost = Some(ConnectionLost::ClosedLocally);
+            self.events.push(Event::Finished(self.id));
+        }
+    }
+
+    /// Tells waiting readers and writers what changed.
+    fn wake(&mut self) {
+        if self.reader_waits && self.can_read() {
+            self.reader_waits = false;
+            self.events.push(Event::Readable(self.id));
+        }
+        let Phase::Established(established) = &self.phase else { return };
+        if self.writer_waits && (established.sender.has_room_again() || self.life == Life::Over) {
+            self.writer_waits = false;
+            self.events.push(Event::Writable(self.id));
+        }
+    }
+
+    fn can_read(&mut self) -> bool {
+        if self.life == Life::Over {
+            return true;
+        }
+        let Phase::Established(established) = &mut self.phase else { return false };
+        match self.mode {
+            Mode::Stream => established.receiver.buffer.available() > 0,
+            Mode::Message => established.receiver.buffer.next_message().is_some(),
+        }
+    }
+
+    fn move_life(&mut self, cause: Cause) -> bool {
+        let next = self.life.after(cause);
+        if let Some(next) = next {
+            self.life = next;
+        }
+        next.is_some()
+    }
+
+    // ---- output ----
+
+    /// What to send now, if anything.
+    pub(crate) fn poll_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
+        let stamp = self.stamp(now);
+        if let Some((packet, to)) = self.poll_handshake(now) {
+            Control::Handshake(packet).encode(stamp, to, scratch);
+            return Some(Output::Scratch);
+        }
+        let Phase::Established(established) = &mut self.phase else { return None };
+        match self.life {
+            Life::Open | Life::Finishing => {
+                if established.poll_control(now, true, scratch) {
+                    return Some(Output::Scratch);
+                }
+                established.plan(now, stamp).map(Output::Data)
+            }
+            Life::Leaving => {
+                if established.poll_control(now, false, scratch) {
+                    return Some(Output::Scratch);
+                }
+                if established.farewell.is_told() {
+                    established.close();
+                    self.move_life(Cause::Told);
+                }
+                None
+            }
+            Life::Connecting | Life::Over => None,
+        }
+    }
+
+    /// The data packets of an output.
+    pub(crate) fn emit(&mut self, plan: Plan, now: Instant) -> Option<(usize, &[u8])> {
+        let stamp = self.stamp(now);
+        let Phase::Established(established) = &mut self.phase else { return None };
+        established.emit(plan, now, stamp).map(|run| (run.segment_size, &*run.bytes))
+    }
+
+    fn poll_handshake(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {
+        if self.life == Life::Over {
+            return None;
+        }
+        match &mut self.phase {
+            Phase::Calling(caller) => caller.poll(now).map(|packet| (packet, SocketId::NONE)),
+            Phase::Meeting(rendezvous) => rendezvous.poll(now),
+            Phase::Established(established) => {
+                let packet = self.answer.take()?;
+                self.last_answer = Some(now);
+                Some((packet, established.peer_id()))
+            }
+        }
+    }
+
+    fn stamp(&self, now: Instant) -> Timestamp {
+        Timestamp::from_elapsed(now - self.opened)
+    }
+
+    /// When this connection wants to be looked at next.
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        let phase = match &self.phase {
+            _ if self.life == Life::Over => None,
+            Phase::Calling(caller) => caller.deadline(),
+            Phase::Meeting(rendezvous) => rendezvous.deadline(),
+            Phase::Established(established) if self.life == Life::Leaving => established.farewell.deadline(),
+            Phase::Established(established) => established.deadline(now),
+        };
+        earliest(phase, self.answer.is_some().then_some(now))
+    }
+
+    /// What happened since the last call.
+    pub(crate) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.events.drain(..)
+    }
+
+    // ---- commands ----
+
+    pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+        let established = self.writable_part(Mode::Stream)?;
+        let taken = established.sender.write(data);
+        established.counts().bytes_written += taken as u64;
+        self.writer_waits = taken < data.len();
+        Ok(taken)
+    }
+
+    pub(crate) fn writable(&self) -> usize {
+        match (&self.phase, self.life) {
+            (Phase::Established(established), Life::Open) => {
+                usize::try_from(established.sender.room()).unwrap_or(usize::MAX)
+            }
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn send_message(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        options: MessageOptions,
+    ) -> Result<bool, StreamError> {
+        let established = self.writable_part(Mode::Message)?;
+        let expires = options.ttl.map(|ttl| now + ttl);
+        let taken = established.sender.write_message(message, options.in_order, expires);
+        if taken {
+            established.counts().bytes_written += message.len() as u64;
+        }
+        self.writer_waits = !taken;
+        Ok(taken)
+    }
+
+    fn writable_part(&mut self, mode: Mode) -> Result<&mut Established, StreamError> {
+        self.claimed = true;
+        if self.mode != mode {
+            return Err(StreamError::WrongMode);
+        }
+        match (&mut self.phase, self.life) {
+            (_, Life::Connecting) => Err(StreamError::NotConnected),
+            (_, Life::Finishing) => Err(StreamError::Finished),
+            (Phase::Established(established), Life::Open) => Ok(established),
+            _ => Err(StreamError::Lost(self.lost.unwrap_or(ConnectionLost::ClosedLocally))),
+        }
+    }
+
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<Read, StreamError> {
+        self.claimed = true;
+        if self.mode != Mode::Stream {
+            return Err(StreamError::WrongMode);
+        }
+        if let Phase::Established(established) = &mut self.phase {
+            let read = established.receiver.buffer.read(out);
+            if read > 0 {
+                established.on_read(read as u64);
+                return Ok(Read::Data(read));
+            }
+        }
+        self.nothing_to_read(out.is_empty())
+    }
+
+    pub(crate) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
+        self.claimed = true;
+        if self.mode != Mode::Message {
+            return Err(StreamError::WrongMode);
+        }
+        if let Phase::Established(established) = &mut self.phase
+            && let Some(len) = established.receiver.buffer.read_message(out)
+        {
+            established.on_read(len as u64);
+            return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
+        }
+        Ok(match self.nothing_to_read(false)? {
+            Read::End => Message::End,
+            _ => Message::Pending,
+        })
+    }
+
+    fn nothing_to_read(&mut self, asked_for_nothing: bool) -> Result<Read, StreamError> {
+        if asked_for_nothing {
+            return Ok(Read::Data(0));
+        }
+        match self.lost {
+            None => {
+                self.reader_waits = true;
+                Ok(Read::Pending)
+            }
+            Some(_) if self.complete => Ok(Read::End),
+            Some(reason) => Err(StreamError::Lost(reason)),
+        }
+    }
+
+    pub(crate) fn readable(&self) -> usize {
+        match &self.phase {
+            Phase::Established(established) => {
+                usize::try_from(established.receiver.buffer.available()).unwrap_or(usize::MAX)
+            }
+            _ => 0,
+        }
+    }
+
+    /// No more will be written.
+    pub(crate) fn finish(&mut self, now: Instant) {
+        self.claimed = true;
+        let linger = self.linger;
+        if self.move_life(Cause::Finish) {
+            if let Phase::Established(established) = &mut self.phase {
+                established.begin_linger(now, linger);
+            }
+            self.check_flushed(now);
+        }
+    }
+
+    /// Ends the connection at once.
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.claimed = true;
+        let connecting = self.life == Life::Connecting;
+        if self.move_life(Cause::Close) {
+            self.lost = Some(ConnectionLost::ClosedLocally);
+            if let Phase::Established(established) = &mut self.phase {
+                established.farewell.begin(now);
+            }
+            if connecting || !self.released {
+                self.events.push(Event::Closed(self.id, ConnectionLost::ClosedLocally));
+            }
+        }
+    }
+
+    /// The application has no further interest.
+    pub(crate) fn release(&mut self, now: Instant) {
+        self.released = true;
+        self.close(now);
+    }
+
+    pub(crate) fn signal_error(&mut self, code: u32) {
+        if let Phase::Established(established) = &mut self.phase {
+            established.signal_error(code);
+        }
+    }
+
+    pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
+        if let Phase::Established(established) = &mut self.phase {
+            established.send_custom(kind, body);
+        }
+    }
+
+    // ---- facts ----
+
+    pub(crate) const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    pub(crate) const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(crate) const fn socket_id(&self) -> SocketId {
+        self.offer.socket_id
+    }
+
+    /// Whether it can be forgotten.
+    pub(crate) const fn is_done(&self) -> bool {
+        self.released && matches!(self.life, Life::Over)
+    }
+
+    /// Whether it waits for a peer that calls as well.
+    pub(crate) const fn is_meeting(&self) -> bool {
+        matches!(self.phase, Phase::Meeting(_))
+    }
+
+    /// Accepted, and not used by the application yet.
+    pub(crate) const fn waits_for_application(&self) -> bool {
+        !self.claimed
+    }
+
+    /// Accepted, and not heard since.
+    pub(crate) fn is_half_open(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => !established.was_heard() && self.life.is_alive(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn stats(&self, now: Instant) -> Stats {
+        let mut stats = Stats { elapsed: now - self.opened, ..Stats::default() };
+        if let Phase::Established(established) = &self.phase {
+            established.fill_stats(now, &mut stats);
+        }
+        stats
+    }
+}
+
+fn is_handshake(datagram: &[u8]) -> bool {
+    const HANDSHAKE: [u8; 2] = [0x80, 0x00];
+    is_control(datagram) && datagram.starts_with(&HANDSHAKE)
+}

@@ -1,0 +1,495 @@
+//! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+
+use farhaul_units::{Instant, Rng, SeqNo};
+use farhaul_wire::udt4::{Control, Handshake, SocketId, Timestamp, destination, is_control};
+use siphasher::sip::SipHasher24;
+
+use super::connection::{Connection, Output};
+use super::handshake::{Listener, Offer, Verdict};
+use super::messages::{Message, MessageOptions};
+use crate::config::{Config, Entropy, Mode};
+use crate::error::ConnectError;
+use crate::event::{ConnectionId, Event};
+use crate::stats::Stats;
+use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
+
+/// Stateless handshake answers that wait to be sent at most: more callers at once have to call again.
+const MAX_REPLIES: usize = 256;
+/// Accepted connections that have not been heard since at most (attack A6).
+const MAX_HALF_OPEN: usize = 1024;
+
+/// How to open a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// Stream or messages.
+    pub mode: Mode,
+    /// Meet a peer that calls this side at the same time, instead of calling a listener (`UDT_RENDEZVOUS`).
+    pub rendezvous: bool,
+}
+
+/// The UDT4 endpoint of one UDP port (UDT's multiplexer): any number of connections, at most one listener.
+///
+/// ```text
+/// datagrams ─▶ by socket id ─▶ Connection ─▶ events
+///              id 0 ─▶ Listener, or the rendezvous with that address
+/// Connection ─▶ ready queue ─▶ one train each in turn ─▶ datagrams
+/// ```
+pub struct Endpoint {
+    config: Config,
+    rng: Rng,
+    /// Keys the socket ids and sequence numbers, which strangers must not guess (attack A2).
+    key: [u8; 16],
+    ids_made: u64,
+    listener: Option<Listener>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_id: BTreeMap<u32, u32>,
+    /// Accepted connections by the caller's address and socket id: a repeated conclusion finds its connection.
+    by_caller: BTreeMap<(SocketAddr, u32), u32>,
+    /// Rendezvous under way, by address.
+    meetings: BTreeMap<SocketAddr, u32>,
+    deadlines: BinaryHeap<Reverse<(Instant, u32)>>,
+    ready: VecDeque<u32>,
+    replies: VecDeque<(SocketAddr, Handshake)>,
+    events: VecDeque<Event>,
+    invalid: u64,
+}
+
+#[derive(Default)]
+struct Slot {
+    connection: Option<Connection>,
+    generation: u32,
+    /// The deadline that stands in the heap for it.
+    scheduled: Option<Instant>,
+    /// It stands in the ready queue.
+    queued: bool,
+    /// The caller's socket id, for accepted connections.
+    caller: Option<u32>,
+    half_open: bool,
+}
+
+impl Endpoint {
+    /// An endpoint without connections.
+    pub fn new(config: Config, entropy: Entropy) -> Self {
+        Self {
+            config,
+            rng: Rng::new(entropy.seed),
+            key: entropy.cookie_key,
+            ids_made: 0,
+            listener: None,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_id: BTreeMap::new(),
+            by_caller: BTreeMap::new(),
+            meetings: BTreeMap::new(),
+            deadlines: BinaryHeap::new(),
+            ready: VecDeque::new(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            invalid: 0,
+        }
+    }
+
+    /// Accepts callers of `mode` from now on; [`Event::Accepted`] announces each.
+    pub fn listen(&mut self, mode: Mode) {
+        self.listener = Some(Listener::new(self.key, mode));
+    }
+
+    /// Accepts no more callers.
+    pub fn stop_listening(&mut self) {
+        self.listener = None;
+    }
+
+    /// Opens a connection with options; see [`Streams::connect`].
+    ///
+    /// # Errors
+    /// As for [`Streams::connect`]; a second rendezvous with the same address is refused.
+    pub fn connect_with(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        if peer.port() == 0 || peer.ip().is_unspecified() {
+            return Err(ConnectError::InvalidAddress);
+        }
+        if options.rendezvous && self.meetings.contains_key(&peer) {
+            return Err(ConnectError::RendezvousUnderWay);
+        }
+        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secret()));
+        let (id, offer) = self.reserve(peer, options.mode, isn)?;
+        let connection = if options.rendezvous {
+            self.meetings.insert(peer, id.slot);
+            Connection::meet(id, offer, &self.config, now)
+        } else {
+            Connection::call(id, offer, &self.config, now)
+        };
+        self.install(id, connection);
+        Ok(id)
+    }
+
+    /// Hands in one message. False if there is no room for it now; [`Event::Writable`] follows.
+    ///
+    /// # Errors
+    /// The connection is over, not in message mode, or was finished.
+    pub fn send_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &[u8],
+        options: MessageOptions,
+    ) -> Result<bool, StreamError> {
+        self.command(id, |connection| connection.send_message(now, message, options))?
+    }
+
+    /// Copies the next message into `out`.
+    ///
+    /// # Errors
+    /// The connection ended without the peer having closed it after all its data, or is not in message mode.
+    pub fn recv_message(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Message, StreamError> {
+        self.command(id, |connection| connection.recv_message(out))?
+    }
+
+    /// Tells the peer that this side cannot store what it receives (error signal, type 8).
+    pub fn signal_error(&mut self, id: ConnectionId, code: u32) {
+        let _ = self.command(id, |connection| connection.signal_error(code));
+    }
+
+    /// Sends a user-defined control packet (type 0x7FFF) to the peer's controller. Not reliable.
+    pub fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
+        let _ = self.command(id, |connection| connection.send_custom(kind, body));
+    }
+
+    /// Connections held, those on their way out included.
+    pub fn connections(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Datagrams that belonged to nobody or made no sense.
+    pub const fn invalid_datagrams(&self) -> u64 {
+        self.invalid
+    }
+
+    // ---- input ----
+
+    /// A datagram for socket id 0: a caller, or the peer of a rendezvous.
+    fn on_unaddressed(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        if let Some(&slot) = self.meetings.get(&from) {
+            self.deliver(slot, now, from, datagram);
+            return;
+        }
+        // Only a complete handshake is ever answered, and with no more bytes than came (attack A11).
+        let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else {
+            self.invalid += 1;
+            return;
+        };
+        if let Some(&slot) = self.by_caller.get(&(from, packet.socket_id.value()))
+            && let Some(connection) = &mut self.slots[slot as usize].connection
+        {
+            connection.repeat_answer(&packet, now);
+            self.mark_ready(slot);
+            return;
+        }
+        let room = self.has_room();
+        let Some(listener) = &mut self.listener else { return };
+        match listener.on_handshake(&packet, from, now, room) {
+            Verdict::Ignore => {}
+            Verdict::Reply(reply) if self.replies.len() < MAX_REPLIES => self.replies.push_back((from, reply)),
+            Verdict::Reply(_) => {}
+            Verdict::Accept => self.accept(now, from, &packet),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let waiting = |slot: &&Slot| slot.connection.as_ref().is_some_and(Connection::waits_for_application);
+        let half_open = self.slots.iter().filter(|slot| slot.half_open).count();
+        self.connections() < self.config.max_connections
+            && half_open < MAX_HALF_OPEN
+            && self.slots.iter().filter(waiting).count() < self.config.backlog
+    }
+
+    fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
+        let Some(mode) = self.listener.as_ref().map(Listener::mode) else { return };
+        let Ok((id, offer)) = self.reserve(from, mode, packet.isn) else { return };
+        match Connection::accept(id, offer, packet, &self.config, (now, &mut self.rng)) {
+            Ok(connection) => {
+                self.install(id, connection);
+                let slot = &mut self.slots[id.slot()];
+                slot.caller = Some(packet.socket_id.value());
+                slot.half_open = true;
+                self.by_caller.insert((from, packet.socket_id.value()), id.slot);
+            }
+            Err(_) => self.unreserve(id.slot, offer.socket_id),
+        }
+    }
+
+    fn deliver(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        let Some(connection) = &mut self.slots[slot as usize].connection else { return };
+        if connection.peer() != from {
+            self.invalid += 1;
+            return;
+        }
+        if !connection.on_datagram(datagram, &self.config, (now, &mut self.rng)) {
+            self.invalid += 1;
+        }
+    }
+
+    fn finish_batch(&mut self, slot: u32, now: Instant) {
+        if let Some(connection) = &mut self.slots[slot as usize].connection {
+            connection.finish_batch(now);
+        }
+        self.mark_ready(slot);
+    }
+
+    // ---- bookkeeping ----
+
+    /// A place, a socket id and an offer for a new connection.
+    fn reserve(&mut self, peer: SocketAddr, mode: Mode, isn: SeqNo) -> Result<(ConnectionId, Offer), ConnectError> {
+        if self.connections() >= self.config.max_connections {
+            return Err(ConnectError::TooManyConnections(self.config.max_connections));
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let socket_id = self.new_socket_id();
+        self.by_id.insert(socket_id.value(), slot);
+        let id = ConnectionId { slot, generation: self.slots[slot as usize].generation };
+        let flow_window = self.config.max_flow_window;
+        Ok((id, Offer { mode, isn, mss: self.config.mss, flow_window, socket_id, peer }))
+    }
+
+    fn unreserve(&mut self, slot: u32, socket_id: SocketId) {
+        self.by_id.remove(&socket_id.value());
+        let entry = &mut self.slots[slot as usize];
+        *entry = Slot { generation: entry.generation.wrapping_add(1), ..Slot::default() };
+        self.free.push(slot);
+    }
+
+    fn install(&mut self, id: ConnectionId, connection: Connection) {
+        self.slots[id.slot()].connection = Some(connection);
+        self.mark_ready(id.slot);
+    }
+
+    fn forget(&mut self, slot: u32) {
+        let Some(connection) = self.slots[slot as usize].connection.take() else { return };
+        if let Some(caller) = self.slots[slot as usize].caller {
+            self.by_caller.remove(&(connection.peer(), caller));
+        }
+        if self.meetings.get(&connection.peer()) == Some(&slot) {
+            self.meetings.remove(&connection.peer());
+        }
+        let queued = self.slots[slot as usize].queued;
+        self.unreserve(slot, connection.socket_id());
+        self.slots[slot as usize].queued = queued;
+    }
+
+    fn new_socket_id(&mut self) -> SocketId {
+        loop {
+            let id = SocketId::new(self.secret());
+            if !id.is_none() && !self.by_id.contains_key(&id.value()) {
+                return id;
+            }
+        }
+    }
+
+    /// A number that follows from the key alone and that nobody without it can guess.
+    fn secret(&mut self) -> u32 {
+        self.ids_made += 1;
+        SipHasher24::new_with_key(&self.key).hash(&self.ids_made.to_be_bytes()) as u32
+    }
+
+    /// The connection may have something to send, to say or to wait for.
+    fn mark_ready(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        if !entry.queued {
+            entry.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+
+    /// Collects events and the next deadline of a connection that has nothing more to send.
+    fn settle(&mut self, slot: u32, now: Instant) {
+        let entry = &mut self.slots[slot as usize];
+        let Some(connection) = &mut entry.connection else { return };
+        self.events.extend(connection.take_events());
+        entry.half_open = entry.half_open && connection.is_half_open();
+        if !connection.is_meeting() && self.meetings.get(&connection.peer()) == Some(&slot) {
+            self.meetings.remove(&connection.peer());
+        }
+        if connection.is_done() {
+            self.forget(slot);
+            return;
+        }
+        if let Some(deadline) = connection.deadline(now)
+            && entry.scheduled.is_none_or(|scheduled| deadline < scheduled)
+        {
+            entry.scheduled = Some(deadline);
+            self.deadlines.push(Reverse((deadline, slot)));
+        }
+    }
+
+    fn command<T>(&mut self, id: ConnectionId, command: impl FnOnce(&mut Connection) -> T) -> Result<T, StreamError> {
+        let connection = self
+            .slots
+            .get_mut(id.slot())
+            .and_then(|slot| slot.connection.as_mut())
+            .filter(|connection| connection.id() == id)
+            .ok_or(StreamError::NoSuchConnection)?;
+        let result = command(connection);
+        self.mark_ready(id.slot);
+        Ok(result)
+    }
+
+    fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.slots.get(id.slot())?.connection.as_ref().filter(|connection| connection.id() == id)
+    }
+
+    /// The next connection with something to send, and what.
+    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, Output)> {
+        while let Some(slot) = self.ready.pop_front() {
+            let entry = &mut self.slots[slot as usize];
+            entry.queued = false;
+            if let Some(connection) = &mut entry.connection
+                && let Some(output) = connection.poll_output(now, scratch)
+            {
+                let to = connection.peer();
+                self.mark_ready(slot);
+                return Some((slot, to, output));
+            }
+            self.settle(slot, now);
+        }
+        None
+    }
+}
+
+impl Transport for Endpoint {
+    fn handle_datagrams(&mut self, now: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+        // The datagrams of one call mostly belong to one connection: it is looked up once.
+        let mut current: Option<(u32, u32)> = None;
+        for datagram in bytes.chunks(stride.max(1)) {
+            let Some(to) = destination(datagram) else {
+                self.invalid += 1;
+                continue;
+            };
+            if to.is_none() {
+                if is_control(datagram) {
+                    self.on_unaddressed(now, from, datagram);
+                }
+                continue;
+            }
+            let slot = match current {
+                Some((id, slot)) if id == to.value() => slot,
+                _ => {
+                    let Some(&slot) = self.by_id.get(&to.value()) else {
+                        self.invalid += 1;
+                        continue;
+                    };
+                    if let Some((_, before)) = current.replace((to.value(), slot)) {
+                        self.finish_batch(before, now);
+                    }
+                    slot
+                }
+            };
+            self.deliver(slot, now, from, datagram);
+        }
+        if let Some((_, slot)) = current {
+            self.finish_batch(slot, now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&Reverse((deadline, slot))) = self.deadlines.peek() {
+            if deadline > now {
+                break;
+            }
+            self.deadlines.pop();
+            let entry = &mut self.slots[slot as usize];
+            if entry.scheduled != Some(deadline) {
+                continue;
+            }
+            entry.scheduled = None;
+            if let Some(connection) = &mut entry.connection {
+                connection.handle_timeout(now);
+            }
+            self.mark_ready(slot);
+        }
+    }
+
+    fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        if let Some((to, reply)) = self.replies.pop_front() {
+            let out = scratch.cleared();
+            Control::Handshake(reply).encode(Timestamp::ZERO, reply.socket_id, out);
+            return Some(Transmit { to, segment_size: scratch.bytes().len(), bytes: scratch.bytes() });
+        }
+        let (slot, to, output) = self.next_output(now, scratch.cleared())?;
+        match output {
+            Output::Scratch => {
+                let bytes = scratch.bytes();
+                Some(Transmit { to, segment_size: bytes.len(), bytes })
+            }
+            Output::Data(plan) => {
+                let connection = self.slots[slot as usize].connection.as_mut()?;
+                let (segment_size, bytes) = connection.emit(plan, now)?;
+                Some(Transmit { to, segment_size, bytes })
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if !self.ready.is_empty() || !self.replies.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.deadlines.peek().map(|Reverse((deadline, _))| *deadline)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+impl Streams for Endpoint {
+    fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
+        self.connect_with(now, peer, ConnectOptions::default())
+    }
+
+    fn write(&mut self, _now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError> {
+        self.command(id, |connection| connection.write(data))?
+    }
+
+    fn writable(&self, id: ConnectionId) -> usize {
+        self.connection(id).map_or(0, Connection::writable)
+    }
+
+    fn read(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError> {
+        self.command(id, |connection| connection.read(out))?
+    }
+
+    fn readable(&self, id: ConnectionId) -> usize {
+        self.connection(id).map_or(0, Connection::readable)
+    }
+
+    fn finish(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.command(id, |connection| connection.finish(now));
+    }
+
+    fn close(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.command(id, |connection| connection.close(now));
+    }
+
+    fn release(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.command(id, |connection| connection.release(now));
+    }
+
+    fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.connection(id).map(Connection::peer)
+    }
+
+    fn stats(&self, now: Instant, id: ConnectionId) -> Option<Stats> {
+        self.connection(id).map(|connection| connection.stats(now))
+    }
+}

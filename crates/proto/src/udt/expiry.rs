@@ -1,0 +1,254 @@
+//! Silence: when to send a keep-alive, when to resend everything, when to give the peer up.
+
+use farhaul_units::{Duration, Instant, Rng};
+
+use super::consts::SYN_INTERVAL;
+use crate::timer::Timer;
+
+/// Shortest expiration interval per expiration in a row. Source: libudt 4.11 (UDT4 wire, §8).
+const MIN_INTERVAL: Duration = Duration::from_millis(300);
+/// Keep-alives and expirations vary by this share, so that connections do not beat in time (attack B15).
+const JITTER: f64 = 0.2;
+/// A timer that fires this late means that this computer slept, not that the peer was silent (attack B20).
+const SUSPENDED: Duration = Duration::from_secs(2);
+/// A caller that passed the cookie check but never said anything more is forgotten after this time (attack A6).
+const UNHEARD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Watches over the silence of the peer and our own.
+#[derive(Debug)]
+pub(crate) struct Expiry {
+    timer: Timer,
+    /// Expirations in a row, starting at one.
+    count: u32,
+    last_heard: Instant,
+    /// The last expiration, or the last word of the peer if that is later: the next expiration counts from here.
+    silent_since: Instant,
+    /// Variation of the present expiration interval; the first one in a row is on time.
+    stretch: f64,
+    /// Whether the peer has been heard since the handshake.
+    heard: bool,
+    last_sent: Instant,
+    peer_timeout: Duration,
+    keep_alive: Duration,
+    /// This connection's keep-alive interval, varied.
+    next_keep_alive: Duration,
+    /// Replaces the expiration interval: the controller's setting.
+    rto: Option<Duration>,
+    rng: Rng,
+}
+
+/// What silence leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Nothing,
+    /// Say something.
+    KeepAlive,
+    /// Data in flight must be assumed lost; this is the given expiration in a row.
+    Expired(u32),
+    /// Nothing was heard for this long.
+    Silent(Duration),
+}
+
+impl Expiry {
+    pub(crate) fn new(now: Instant, peer_timeout: Duration, keep_alive: Duration, rng: Rng) -> Self {
+        let mut expiry = Self {
+            timer: Timer::at(now + MIN_INTERVAL),
+            count: 1,
+            last_heard: now,
+            silent_since: now,
+            stretch: 1.0,
+            heard: false,
+            last_sent: now,
+            peer_timeout,
+            keep_alive,
+            next_keep_alive: keep_alive,
+            rto: None,
+            rng,
+        };
+        expiry.next_keep_alive = expiry.vary(keep_alive);
+        expiry
+    }
+
+    /// Anything valid came from the peer.
+    #[inline]
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.last_heard = now;
+        self.silent_since = now;
+        self.heard = true;
+        self.count = 1;
+        self.stretch = 1.0;
+    }
+
+    /// Anything was sent to the peer.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Instant) {
+        self.last_sent = now;
+    }
+
+    pub(crate) const fn was_heard(&self) -> bool {
+        self.heard
+    }
+
+    pub(crate) fn set_rto(&mut self, rto: Option<Duration>) {
+        self.rto = rto;
+    }
+
+    /// Looks at the clock; `in_flight` says whether data is unacknowledged.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> Outcome {
+        let Some(planned) = self.timer.deadline() else { return Outcome::Nothing };
+        if !self.timer.fires(now) {
+            return Outcome::Nothing;
+        }
+        let outcome = if now - planned > SUSPENDED {
+            self.last_heard += now - planned;
+            self.silent_since = now;
+            Outcome::KeepAlive
+        } else {
+            self.judge(now, in_flight, round_trip)
+        };
+        self.schedule(now, in_flight, round_trip);
+        outcome
+    }
+
+    fn judge(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> Outcome {
+        let silence = now - self.last_heard;
+        if silence >= self.patience() {
+            return Outcome::Silent(self.patience());
+        }
+        if in_flight && now - self.silent_since >= self.interval(round_trip) {
+            let count = self.count;
+            self.count += 1;
+            self.silent_since = now;
+            self.stretch = self.variation();
+            return Outcome::Expired(count);
+        }
+        if now - self.last_sent >= self.next_keep_alive {
+            self.next_keep_alive = self.vary(self.keep_alive);
+            return Outcome::KeepAlive;
+        }
+        Outcome::Nothing
+    }
+
+    /// Data is in flight now: from here on, expirations count.
+    pub(crate) fn watch(&mut self, now: Instant, round_trip: Duration) {
+        self.silent_since = self.silent_since.max(now);
+        let deadline = self.silent_since + self.interval(round_trip);
+        if self.timer.deadline().is_none_or(|set| set > deadline) {
+            self.timer.set(deadline);
+        }
+    }
+
+    fn schedule(&mut self, now: Instant, in_flight: bool, round_trip: Duration) {
+        let mut next = (self.last_heard + self.patience()).min(self.last_sent + self.next_keep_alive);
+        if in_flight {
+            next = next.min(self.silent_since + self.interval(round_trip));
+        }
+        self.timer.set(next.max(now + SYN_INTERVAL));
+    }
+
+    fn patience(&self) -> Duration {
+        if self.heard { self.peer_timeout } else { self.peer_timeout.min(UNHEARD_TIMEOUT) }
+    }
+
+    /// Source: libudt 4.11 (UDT4 wire, §8).
+    fn interval(&self, round_trip: Duration) -> Duration {
+        let base = self.rto.unwrap_or((round_trip * self.count + SYN_INTERVAL).max(MIN_INTERVAL * self.count));
+        scale(base, self.stretch)
+    }
+
+    fn vary(&mut self, duration: Duration) -> Duration {
+        scale(duration, self.variation())
+    }
+
+    fn variation(&mut self) -> f64 {
+        1.0 - JITTER + 2.0 * JITTER * self.rng.unit()
+    }
+
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        self.timer.deadline()
+    }
+}
+
+fn scale(duration: Duration, factor: f64) -> Duration {
+    Duration::from_nanos((duration.as_nanos() as f64 * factor) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn expiry() -> Expiry {
+        Expiry::new(Instant::ZERO, Duration::from_secs(30), Duration::from_secs(10), Rng::new(1))
+    }
+
+    /// Runs the timer for `seconds`; gives each outcome with its time in milliseconds.
+    fn run(expiry: &mut Expiry, seconds: u64, in_flight: bool) -> Vec<(u64, Outcome)> {
+        let mut outcomes = Vec::new();
+        while let Some(at) = expiry.deadline().filter(|&at| at <= Instant::ZERO + Duration::from_secs(seconds)) {
+            let outcome = expiry.handle_timeout(at, in_flight, RTT);
+            if outcome != Outcome::Nothing {
+                outcomes.push((at.as_nanos() / 1_000_000, outcome));
+            }
+            if outcome == Outcome::KeepAlive {
+                expiry.on_sent(at);
+            }
+            if matches!(outcome, Outcome::Silent(_)) {
+                break;
+            }
+        }
+        outcomes
+    }
+
+    #[test]
+    fn expirations_widen_and_the_peer_is_given_up_after_its_time() {
+        let mut expiry = expiry();
+        expiry.on_heard(Instant::ZERO);
+        let outcomes = run(&mut expiry, 60, true);
+        let times: Vec<u64> =
+            outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Expired(_))).map(|(at, _)| *at).collect();
+        assert_eq!(times[0], 300);
+        // 300 ms more each time, varied by a fifth: 13 or so fit into half a minute.
+        let gaps: Vec<u64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+        for (i, gap) in gaps.iter().enumerate() {
+            let plain = 300 * (i as u64 + 2);
+            assert!((plain * 8 / 10..=plain * 12 / 10).contains(gap), "{gaps:?}");
+        }
+        assert!((10..=15).contains(&times.len()), "{times:?}");
+        assert_eq!(outcomes.last(), Some(&(30_000, Outcome::Silent(Duration::from_secs(30)))));
+    }
+
+    #[test]
+    fn an_idle_connection_says_something_about_every_ten_seconds() {
+        let mut expiry = expiry();
+        let mut keep_alives = Vec::new();
+        for _ in 0..20 {
+            let at = expiry.deadline().unwrap();
+            expiry.on_heard(at);
+            if expiry.handle_timeout(at, false, RTT) == Outcome::KeepAlive {
+                keep_alives.push(at);
+                expiry.on_sent(at);
+            }
+        }
+        let gaps: Vec<Duration> = keep_alives.windows(2).map(|w| w[1] - w[0]).collect();
+        assert!(gaps.len() > 3);
+        assert!(gaps.iter().all(|gap| (8_000..=12_000).contains(&gap.as_millis())), "{gaps:?}");
+    }
+
+    #[test]
+    fn a_caller_that_never_speaks_again_is_forgotten_early() {
+        let outcomes = run(&mut expiry(), 60, false);
+        assert_eq!(outcomes.last(), Some(&(10_000, Outcome::Silent(Duration::from_secs(10)))));
+    }
+
+    #[test]
+    fn a_computer_that_slept_does_not_blame_the_peer() {
+        let mut expiry = expiry();
+        expiry.on_heard(Instant::ZERO);
+        let awake = Instant::ZERO + Duration::from_secs(600);
+        assert_eq!(expiry.handle_timeout(awake, true, RTT), Outcome::KeepAlive);
+        let next = expiry.deadline().unwrap();
+        assert!(!matches!(expiry.handle_timeout(next, true, RTT), Outcome::Silent(_)));
+    }
+}

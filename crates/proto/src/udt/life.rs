@@ -1,0 +1,94 @@
+//! The one state of a connection, and what moves it.
+//!
+//! ```text
+//!  Connecting ──established──▶ Open ──finish──▶ Finishing ──flushed──▶ Leaving ──told──▶ Over
+//!      │                        │                   │                     ▲
+//!      │                        └──────close────────┴────────close────────┘
+//!      └──close / lost──▶ Over ◀──lost── (any)
+//! ```
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// The handshake is under way.
+    Connecting,
+    /// Data flows both ways.
+    Open,
+    /// This side writes no more and waits until everything is acknowledged.
+    Finishing,
+    /// This side is telling the peer that it closed.
+    Leaving,
+    /// Nothing is sent or received any more.
+    Over,
+}
+
+/// What moves a connection from one state to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The handshake succeeded.
+    Established,
+    /// The application writes no more.
+    Finish,
+    /// Everything written was acknowledged.
+    Flushed,
+    /// The application closed.
+    Close,
+    /// The peer has been told often enough.
+    Told,
+    /// The peer left, went silent or misbehaved, or the handshake failed.
+    Lost,
+}
+
+impl Life {
+    /// The next state; `None` where a cause changes nothing.
+    pub(crate) const fn after(self, cause: Cause) -> Option<Self> {
+        match (self, cause) {
+            (Self::Connecting, Cause::Established) => Some(Self::Open),
+            (Self::Open, Cause::Finish) => Some(Self::Finishing),
+            (Self::Finishing, Cause::Flushed) => Some(Self::Leaving),
+            (Self::Open | Self::Finishing, Cause::Close) => Some(Self::Leaving),
+            (Self::Connecting, Cause::Close) => Some(Self::Over),
+            (Self::Leaving, Cause::Told | Cause::Lost) => Some(Self::Over),
+            (Self::Connecting | Self::Open | Self::Finishing, Cause::Lost) => Some(Self::Over),
+            _ => None,
+        }
+    }
+
+    /// Whether data may still arrive and be acknowledged.
+    pub(crate) const fn is_alive(self) -> bool {
+        matches!(self, Self::Open | Self::Finishing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transition_table_is_as_drawn() {
+        let states = [Life::Connecting, Life::Open, Life::Finishing, Life::Leaving, Life::Over];
+        let causes = [Cause::Established, Cause::Finish, Cause::Flushed, Cause::Close, Cause::Told, Cause::Lost];
+        let mut table = String::new();
+        for state in states {
+            for cause in causes {
+                if let Some(next) = state.after(cause) {
+                    table += &format!("{state:?} --{cause:?}--> {next:?}\n");
+                }
+            }
+        }
+        assert_eq!(
+            table,
+            "Connecting --Established--> Open\n\
+             Connecting --Close--> Over\n\
+             Connecting --Lost--> Over\n\
+             Open --Finish--> Finishing\n\
+             Open --Close--> Leaving\n\
+             Open --Lost--> Over\n\
+             Finishing --Flushed--> Leaving\n\
+             Finishing --Close--> Leaving\n\
+             Finishing --Lost--> Over\n\
+             Leaving --Told--> Over\n\
+             Leaving --Lost--> Over\n"
+        );
+    }
+}

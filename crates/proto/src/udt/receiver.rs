@@ -1,0 +1,176 @@
+//! Data arrival: store, find gaps, measure, and size the window.
+
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
+use farhaul_wire::udt4::{Ack, DataHeader, DropRequest};
+
+use super::ack::{Acks, Decision, Facts};
+use super::consts::SYN_INTERVAL;
+use super::nak::Naks;
+use crate::buffer::{Insert, RecvBuffer};
+use crate::config::Mode;
+use crate::estimate::{ArrivalRate, Capacity, Rtt};
+
+/// Window offered at first, packets: libudt's default receive buffer.
+const INITIAL_WINDOW: u32 = 8192;
+/// The window is this multiple of what one round trip brought: start-up may grow fourfold per round trip.
+const GROWTH: u32 = 4;
+
+/// The receiving half of a connection.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    mode: Mode,
+    pub(crate) buffer: RecvBuffer,
+    pub(crate) acks: Acks,
+    pub(crate) naks: Naks,
+    arrival: ArrivalRate,
+    capacity: Capacity,
+    full_size: usize,
+    max_window: u32,
+    /// Start of the round trip over which arrivals are counted, and where the data stood then.
+    round: (Instant, SeqNo),
+    /// Packets of the present batch, and whether one of them was short.
+    batch: u32,
+    batch_short: bool,
+    pub(crate) packets: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Receiver {
+    /// For a peer whose first packet is `first`. `storage` is the largest payload that any packet may have, `full_size`
+    /// that of a full one; the window grows up to `max_window` packets.
+    pub(crate) fn new(first: SeqNo, mode: Mode, sizes: Sizes, tolerance: u32, now: Instant) -> Self {
+        let window = INITIAL_WINDOW.min(sizes.max_window);
+        Self {
+            mode,
+            buffer: RecvBuffer::new(first, sizes.storage, window),
+            acks: Acks::new(first, window),
+            naks: Naks::new(tolerance),
+            arrival: ArrivalRate::new(),
+            capacity: Capacity::new(),
+            full_size: sizes.full,
+            max_window: sizes.max_window,
+            round: (now, first),
+            batch: 0,
+            batch_short: false,
+            packets: 0,
+            duplicates: 0,
+            bytes: 0,
+        }
+    }
+
+    /// One data packet arrived.
+    #[inline]
+    pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, round_trip: Duration) {
+        self.batch += 1;
+        self.batch_short |= payload.len() != self.full_size;
+        self.capacity.on_arrival(header.seq, now);
+        let end = self.buffer.end();
+        match self.buffer.insert(header.seq, header.field, payload) {
+            Insert::New => {
+                self.bytes += payload.len() as u64;
+                if header.seq.is_after(end) {
+                    self.naks.on_gap(SeqRange::new(end, header.seq.minus(1)), now, round_trip);
+                }
+                if self.mode == Mode::Message {
+                    self.buffer.note_unordered(header.seq);
+                }
+            }
+            Insert::Duplicate => {
+                self.duplicates += 1;
+                self.acks.on_useless(now);
+            }
+            Insert::Rejected => self.acks.on_useless(now),
+        }
+    }
+
+    /// The batch is complete: draws the conclusions that do not depend on single packets.
+    pub(crate) fn finish_batch(&mut self, now: Instant, rtt: &Rtt) {
+        let packets = std::mem::take(&mut self.batch);
+        if packets == 0 {
+            return;
+        }
+        self.packets += u64::from(packets);
+        self.arrival.on_arrival(now, u64::from(packets));
+        self.acks.on_arrival(now, packets, std::mem::take(&mut self.batch_short));
+        self.naks.on_arrival(&self.buffer, now, rtt.with_margin());
+        self.naks.acknowledge(self.buffer.ack_point());
+        self.size_window(now, rtt);
+    }
+
+    /// The sender gave up a message.
+    pub(crate) fn on_drop_request(&mut self, request: &DropRequest, now: Instant) {
+        if self.mode == Mode::Message {
+            self.buffer.skip(request.range, |field| field.message == request.message);
+            self.naks.acknowledge(self.buffer.ack_point());
+            self.acks.on_useless(now);
+        }
+    }
+
+    /// The window follows what arrives in a round trip; a message that does not fit widens it, too.
+    fn size_window(&mut self, now: Instant, rtt: &Rtt) {
+        let (since, start) = self.round;
+        let round = rtt.smoothed().max(SYN_INTERVAL);
+        let arrived = self.buffer.ack_point().distance_from(start).unsigned_abs();
+        if arrived > self.buffer.capacity() / GROWTH {
+            self.buffer.raise_capacity(arrived.saturating_mul(GROWTH).min(self.max_window));
+        }
+        if now - since >= round {
+            self.round = (now, self.buffer.ack_point());
+        }
+        if self.mode == Mode::Message && self.buffer.free() == 0 && self.buffer.next_message().is_none() {
+            self.buffer.raise_capacity((self.buffer.capacity() * 2).min(self.max_window));
+        }
+    }
+
+    /// The acknowledgement to send now, if any.
+    pub(crate) fn poll_ack(&mut self, now: Instant, rtt: &Rtt) -> Option<Ack> {
+        let facts = self.facts(rtt);
+        let decision = self.acks.decide(now, &facts)?;
+        let rates = if decision == Decision::Full {
+            let arrival = self.arrival.measure(now).map_or(0, |rate| rate.to_wire());
+            let capacity = self.capacity.estimate().map_or(0, |rate| rate.to_wire());
+            (arrival, capacity)
+        } else {
+            (0, 0)
+        };
+        Some(self.acks.make(decision, now, &facts, rates))
+    }
+
+    /// The application read: the sender may have to be told of the room.
+    pub(crate) fn on_read(&mut self, rtt: &Rtt) {
+        let facts = self.facts(rtt);
+        self.acks.on_read(&facts);
+    }
+
+    /// Estimated capacity of the path from the peer to us.
+    pub(crate) fn capacity(&self) -> Option<farhaul_units::PacketRate> {
+        self.capacity.estimate()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.buffer.memory() + self.acks.memory() + self.naks.memory()
+    }
+
+    fn facts(&self, rtt: &Rtt) -> Facts {
+        Facts {
+            ack_point: self.buffer.ack_point(),
+            free: self.buffer.free(),
+            capacity: self.buffer.capacity(),
+            rtt: rtt.smoothed(),
+            rtt_var: rtt.variation(),
+            round_trip: rtt.with_margin(),
+        }
+    }
+}
+
+/// Sizes of a receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Largest payload of any packet, bytes.
+    pub(crate) storage: usize,
+    /// Payload of a full packet, bytes.
+    pub(crate) full: usize,
+    /// Largest window, packets.
+    pub(crate) max_window: u32,
+}

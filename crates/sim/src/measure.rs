@@ -1,0 +1,3 @@
+//! Figures computed from the samples of a run.
+
+pub mod throughput;

@@ -1,0 +1,189 @@
+//! Virtual time: what is due next, and what time it is then.
+
+use farhaul_units::Instant;
+
+/// Where a source stands in the heap when it wants nothing.
+const ABSENT: usize = usize::MAX;
+
+/// Hands out the earliest of many deadlines.
+///
+/// Every source (a host's timer, a link, a sampler) owns one entry, however many packets it carries, so the heap is as
+/// small as the topology and nothing is allocated while a simulation runs. Deadlines that fall on the same instant come
+/// in the order of the sources' indices, so that equal scenarios run equally.
+#[derive(Clone, Debug, Default)]
+pub struct Scheduler {
+    now: Instant,
+    /// A binary heap of source indices, the earliest deadline first.
+    heap: Vec<usize>,
+    deadlines: Vec<Instant>,
+    /// Each source's place in the heap.
+    places: Vec<usize>,
+}
+
+impl Scheduler {
+    /// Nobody wants anything, at instant zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The time in the simulation.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Adds a source and returns its index: 0, 1, 2, …
+    pub fn add_source(&mut self) -> usize {
+        self.deadlines.push(Instant::FAR_FUTURE);
+        self.places.push(ABSENT);
+        self.heap.reserve(self.deadlines.len() - self.heap.len());
+        self.deadlines.len() - 1
+    }
+
+    /// Sets what `source` waits for; `None` for nothing. A deadline in the past is due now.
+    pub fn set(&mut self, source: usize, deadline: Option<Instant>) {
+        let place = self.places[source];
+        match (deadline, place) {
+            (None, ABSENT) => {}
+            (None, place) => self.remove(place),
+            (Some(deadline), ABSENT) => {
+                self.deadlines[source] = deadline.max(self.now);
+                self.heap.push(source);
+                self.rise(self.heap.len() - 1);
+            }
+            (Some(deadline), place) => {
+                let deadline = deadline.max(self.now);
+                if deadline != self.deadlines[source] {
+                    self.deadlines[source] = deadline;
+                    let place = self.rise(place);
+                    self.sink(place);
+                }
+            }
+        }
+    }
+
+    /// The earliest deadline.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.heap.first().map(|&source| self.deadlines[source])
+    }
+
+    /// Moves time to the earliest deadline, if it is not after `limit`, and returns whose it is. The source keeps its
+    /// deadline until it sets another. Otherwise moves time to `limit` and returns `None`.
+    pub fn advance(&mut self, limit: Instant) -> Option<usize> {
+        let due = self.heap.first().copied().filter(|&source| self.deadlines[source] <= limit);
+        let reached = due.map_or(limit, |source| self.deadlines[source]);
+        self.now = self.now.max(reached);
+        due
+    }
+
+    fn remove(&mut self, place: usize) {
+        let last = self.heap.len() - 1;
+        self.places[self.heap[place]] = ABSENT;
+        self.heap.swap_remove(place);
+        if place < last {
+            let place = self.rise(place);
+            self.sink(place);
+        }
+    }
+
+    fn earlier(&self, a: usize, b: usize) -> bool {
+        (self.deadlines[a], a) < (self.deadlines[b], b)
+    }
+
+    /// Moves the source at `place` up to where it belongs, and returns that place.
+    fn rise(&mut self, mut place: usize) -> usize {
+        let source = self.heap[place];
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if !self.earlier(source, self.heap[parent]) {
+                break;
+            }
+            self.settle(place, self.heap[parent]);
+            place = parent;
+        }
+        self.settle(place, source);
+        place
+    }
+
+    /// Moves the source at `place` down to where it belongs.
+    fn sink(&mut self, mut place: usize) {
+        let source = self.heap[place];
+        while let Some(child) = self.earlier_child(place) {
+            if !self.earlier(self.heap[child], source) {
+                break;
+            }
+            self.settle(place, self.heap[child]);
+            place = child;
+        }
+        self.settle(place, source);
+    }
+
+    fn earlier_child(&self, place: usize) -> Option<usize> {
+        let (left, right) = (2 * place + 1, 2 * place + 2);
+        if left >= self.heap.len() {
+            return None;
+        }
+        let right_wins = right < self.heap.len() && self.earlier(self.heap[right], self.heap[left]);
+        Some(if right_wins { right } else { left })
+    }
+
+    fn settle(&mut self, place: usize, source: usize) {
+        self.heap[place] = source;
+        self.places[source] = place;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn deadlines_on_the_same_instant_come_in_the_order_of_their_sources() {
+        let mut scheduler = Scheduler::new();
+        let sources: Vec<usize> = (0..4).map(|_| scheduler.add_source()).collect();
+        for &source in sources.iter().rev() {
+            scheduler.set(source, Some(at(5)));
+        }
+        for &source in &sources {
+            assert_eq!(scheduler.advance(Instant::FAR_FUTURE), Some(source));
+            scheduler.set(source, None);
+        }
+    }
+
+    #[test]
+    fn time_stops_at_the_limit_and_never_goes_back() {
+        let mut scheduler = Scheduler::new();
+        let source = scheduler.add_source();
+        scheduler.set(source, Some(at(100)));
+        assert_eq!(scheduler.advance(at(50)), None);
+        assert_eq!(scheduler.now(), at(50));
+        scheduler.set(source, Some(at(10)));
+        assert_eq!(scheduler.advance(at(60)), Some(source));
+        assert_eq!(scheduler.now(), at(50), "a deadline in the past is due now");
+    }
+
+    proptest! {
+        #[test]
+        fn the_earliest_source_always_wins(
+            steps in prop::collection::vec((0usize..12, prop::option::of(0u64..40)), 1..200),
+        ) {
+            let mut scheduler = Scheduler::new();
+            let mut model = [None; 12];
+            for _ in 0..model.len() {
+                scheduler.add_source();
+            }
+            for (source, deadline) in steps {
+                scheduler.set(source, deadline.map(at));
+                model[source] = deadline.map(at);
+                let expected = (0..12).filter_map(|i| model[i].map(|deadline| (deadline, i))).min();
+                prop_assert_eq!(scheduler.next_deadline(), expected.map(|(deadline, _)| deadline));
+                prop_assert_eq!(scheduler.clone().advance(Instant::FAR_FUTURE), expected.map(|(_, i)| i));
+            }
+        }
+    }
+}

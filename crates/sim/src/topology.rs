@@ -1,0 +1,4 @@
+//! Drawings of networks: which hosts there are and which links lie between them.
+
+pub mod dumbbell;
+pub mod path;

@@ -1,0 +1,110 @@
+//! Pairs of hosts that share one bottleneck: where flows compete.
+//!
+//! ```text
+//!   caller 0 ──┐                               ┌── listener 0
+//!   caller 1 ──┤ left ═══ bottleneck ═══ right ├── listener 1
+//!   caller 2 ──┘                               └── listener 2
+//! ```
+
+use std::net::SocketAddr;
+
+use farhaul_netem::PathSpec;
+use farhaul_proto::Streams;
+use farhaul_units::{Instant, Rng};
+
+use crate::network::{Network, NodeId};
+use crate::simulation::Simulation;
+use crate::traffic::{Plan, Traffic};
+
+/// The bottleneck from left to right.
+pub const RIGHTWARDS: usize = 0;
+/// The bottleneck from right to left.
+pub const LEFTWARDS: usize = 1;
+
+/// The UDP port of all hosts.
+const PORT: u16 = 9_000;
+
+/// The host that opens the connections of a pair.
+pub const fn caller(pair: usize) -> NodeId {
+    2 * pair
+}
+
+/// The host that accepts the connections of a pair.
+pub const fn listener(pair: usize) -> NodeId {
+    2 * pair + 1
+}
+
+/// Two hosts, one on each side of the bottleneck.
+pub struct Flank<T> {
+    /// The transport on the left, which opens one connection.
+    pub caller: T,
+    /// The transport on the right, which accepts it.
+    pub listener: T,
+    /// The path of each host to its side of the bottleneck, and back.
+    pub access: PathSpec,
+    /// What the caller does.
+    pub plan: Plan,
+    /// When the caller begins.
+    pub begins: Instant,
+}
+
+/// Describes a simulation of hosts that share a bottleneck.
+pub struct Dumbbell<T> {
+    bottleneck: PathSpec,
+    flanks: Vec<Flank<T>>,
+    seed: u64,
+}
+
+impl<T: Streams> Dumbbell<T> {
+    /// No hosts yet; the bottleneck is the same in both directions.
+    pub fn new(bottleneck: PathSpec) -> Self {
+        Self { bottleneck, flanks: Vec::new(), seed: 0 }
+    }
+
+    /// Adds a pair of hosts.
+    #[must_use]
+    pub fn pair(mut self, flank: Flank<T>) -> Self {
+        self.flanks.push(flank);
+        self
+    }
+
+    /// Decides what is sent and every packet's fate (the paths' own seeds are replaced).
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Builds it, at instant zero.
+    pub fn start(self) -> Simulation<T> {
+        let mut rng = Rng::new(self.seed);
+        let hosts = 2 * self.flanks.len();
+        let [left, right] = [hosts, hosts + 1];
+        let mut network = Network::new(hosts + 2, (0..hosts).map(address).collect());
+        let mut link = |network: &mut Network, spec: &PathSpec, to: NodeId| {
+            let element = PathSpec { seed: rng.next_u64(), ..spec.clone() }.build();
+            network.add_link(Box::new(element), to)
+        };
+        let rightwards = link(&mut network, &self.bottleneck, right);
+        let leftwards = link(&mut network, &self.bottleneck, left);
+        for (host, flank) in self.flanks.iter().flat_map(|flank| [flank; 2]).enumerate() {
+            let (near, far, back) = if host % 2 == 0 { (left, right, leftwards) } else { (right, left, rightwards) };
+            let out = link(&mut network, &flank.access, near);
+            let home = link(&mut network, &flank.access, host);
+            (0..hosts).filter(|&other| other != host).for_each(|other| network.add_route(host, other, out));
+            network.add_route(near, host, home);
+            network.add_route(far, host, back);
+        }
+        let hosts = self.flanks.into_iter().enumerate().flat_map(|(pair, flank)| {
+            let calling = Traffic::new(flank.plan, rng.next_u64()).calling(flank.begins, address(listener(pair)));
+            [(flank.caller, calling), (flank.listener, Traffic::new(Plan::default(), rng.next_u64()))]
+        });
+        Simulation::new(network, hosts.collect())
+    }
+}
+
+/// Hosts of pair `n` are 10.0.n.1 and 10.0.n.2 (and on in 10.1 after 256 pairs).
+fn address(host: NodeId) -> SocketAddr {
+    let pair = host / 2;
+    SocketAddr::from(([10, (pair >> 8) as u8, pair as u8, (host % 2) as u8 + 1], PORT))
+}

@@ -1,0 +1,145 @@
+//! Two hosts and a path between them: what most tests and most measurements need.
+//!
+//! ```text
+//!              up: queue, rate, delay, loss, …
+//!   caller ────────────────────────────────────▶ listener
+//!   10.0.0.1 ◀──────────────────────────────────── 10.0.0.2
+//!              down: the same the other way
+//! ```
+
+use std::net::SocketAddr;
+
+use farhaul_netem::PathSpec;
+use farhaul_proto::Streams;
+use farhaul_units::{Instant, Rng};
+
+use crate::host::Application;
+use crate::network::{Network, NodeId};
+use crate::simulation::Simulation;
+use crate::traffic::{Plan, Traffic};
+
+/// The host that opens connections.
+pub const CALLER: NodeId = 0;
+/// The host that accepts them.
+pub const LISTENER: NodeId = 1;
+/// The link from caller to listener.
+pub const UP: usize = 0;
+/// The link from listener to caller.
+pub const DOWN: usize = 1;
+
+/// The UDP port of both hosts.
+const PORT: u16 = 9_000;
+
+/// The address of a host of a [`Pair`].
+pub fn address(host: NodeId) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host as u8 + 1], PORT))
+}
+
+/// Describes a simulation of two hosts, from left to right.
+///
+/// ```ignore
+/// let mut run = Pair::new(endpoint(), listening_endpoint())
+///     .path(PathSpec { rate, delay, ..PathSpec::default() })
+///     .caller(Plan::send(4 << 20))
+///     .seed(7)
+///     .start();
+/// ```
+pub struct Pair<T> {
+    transports: [T; 2],
+    plans: [Plan; 2],
+    up: PathSpec,
+    down: PathSpec,
+    calls: Vec<Instant>,
+    seed: u64,
+}
+
+impl<T: Streams> Pair<T> {
+    /// Two transports, the second of which accepts connections. The caller opens one connection at instant zero, on
+    /// which nobody sends, over a perfect path.
+    pub fn new(caller: T, listener: T) -> Self {
+        Self {
+            transports: [caller, listener],
+            plans: [Plan::default(); 2],
+            up: PathSpec::default(),
+            down: PathSpec::default(),
+            calls: vec![Instant::ZERO],
+            seed: 0,
+        }
+    }
+
+    /// The same path in both directions.
+    #[must_use]
+    pub fn path(self, spec: PathSpec) -> Self {
+        self.up(spec.clone()).down(spec)
+    }
+
+    /// The path from caller to listener.
+    #[must_use]
+    pub fn up(mut self, spec: PathSpec) -> Self {
+        self.up = spec;
+        self
+    }
+
+    /// The path from listener to caller.
+    #[must_use]
+    pub fn down(mut self, spec: PathSpec) -> Self {
+        self.down = spec;
+        self
+    }
+
+    /// What the caller does on each connection.
+    #[must_use]
+    pub fn caller(mut self, plan: Plan) -> Self {
+        self.plans[CALLER] = plan;
+        self
+    }
+
+    /// What the listener does on each connection.
+    #[must_use]
+    pub fn listener(mut self, plan: Plan) -> Self {
+        self.plans[LISTENER] = plan;
+        self
+    }
+
+    /// Opens one connection at each of these instants, in place of the one at zero; none for a test that gives its own
+    /// commands.
+    #[must_use]
+    pub fn calls(mut self, at: impl IntoIterator<Item = Instant>) -> Self {
+        self.calls = at.into_iter().collect();
+        self
+    }
+
+    /// Decides what is sent and every packet's fate (the paths' own seeds are replaced).
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Builds it, at instant zero.
+    pub fn start(self) -> Simulation<T> {
+        let mut rng = Rng::new(self.seed);
+        let [to_listener, to_caller, calling, answering] = [(); 4].map(|()| rng.next_u64());
+        let calling = Traffic::new(self.plans[CALLER], calling);
+        let calling = self.calls.iter().fold(calling, |traffic, &at| traffic.calling(at, address(LISTENER)));
+        let answering = Traffic::new(self.plans[LISTENER], answering);
+        self.build([to_listener, to_caller], [calling, answering])
+    }
+
+    /// Builds it with applications of one's own, in place of the plans and calls.
+    pub fn start_with<A: Application<T>>(self, applications: [A; 2]) -> Simulation<T, A> {
+        let mut rng = Rng::new(self.seed);
+        let seeds = [(); 2].map(|()| rng.next_u64());
+        self.build(seeds, applications)
+    }
+
+    fn build<A: Application<T>>(self, seeds: [u64; 2], applications: [A; 2]) -> Simulation<T, A> {
+        let mut network = Network::new(2, vec![address(CALLER), address(LISTENER)]);
+        let links = [(self.up, CALLER, LISTENER), (self.down, LISTENER, CALLER)];
+        for ((spec, from, to), seed) in links.into_iter().zip(seeds) {
+            let link = network.add_link(Box::new(PathSpec { seed, ..spec }.build()), to);
+            network.add_route(from, to, link);
+        }
+        Simulation::new(network, self.transports.into_iter().zip(applications).collect())
+    }
+}

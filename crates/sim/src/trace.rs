@@ -1,0 +1,90 @@
+//! What happened on the wire, as a hash of everything in order and as a place to look and to interfere.
+
+use std::net::SocketAddr;
+
+use farhaul_units::Instant;
+
+/// Multiplier of the hash, odd: the golden ratio in 64 bits.
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Bytes of each datagram that enter the hash: every header, and enough of the payload to tell packets apart. What the
+/// payload should be follows from the seed and is checked by the receiver.
+const HASHED_BYTES: usize = 64;
+
+/// A hash of all datagrams sent and delivered, with their times, in order. Two runs are equal exactly if theirs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceHash(u64);
+
+impl TraceHash {
+    /// Of an empty trace.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The value; made for comparing, not for storing across versions.
+    pub fn value(self) -> u64 {
+        self.0
+    }
+
+    /// One more thing happened: `place` tells apart who saw it.
+    pub(crate) fn record(&mut self, now: Instant, place: u64, bytes: &[u8]) {
+        self.mix(now.as_nanos());
+        self.mix(place << 32 | bytes.len() as u64);
+        for chunk in bytes[..bytes.len().min(HASHED_BYTES)].chunks(8) {
+            self.mix(chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        }
+    }
+
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
+/// A datagram that a host is about to put on the wire.
+pub struct Departing<'a> {
+    /// The time.
+    pub now: Instant,
+    /// Who sends it.
+    pub from: SocketAddr,
+    /// Who is to receive it.
+    pub to: SocketAddr,
+    /// What UDP carries; may be changed.
+    pub bytes: &'a mut Vec<u8>,
+    /// Datagrams to be sent after this one as if from any address: `(from, to, bytes)`.
+    pub forged: &'a mut Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
+}
+
+/// What becomes of a datagram that a [`Tap`] saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on its way.
+    Pass,
+    /// It vanishes.
+    Drop,
+}
+
+/// Sees every datagram that hosts send, before the path does; may record, change, drop and forge.
+pub type Tap = Box<dyn FnMut(&mut Departing<'_>) -> Verdict>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_place_order_and_bytes_all_count() {
+        let hash = |events: &[(u64, u64, &[u8])]| {
+            let mut hash = TraceHash::new();
+            for &(nanos, place, bytes) in events {
+                hash.record(Instant::from_nanos(nanos), place, bytes);
+            }
+            hash
+        };
+        let base = hash(&[(1, 0, b"abc"), (2, 1, b"d")]);
+        assert_eq!(base, hash(&[(1, 0, b"abc"), (2, 1, b"d")]));
+        assert_ne!(base, hash(&[(2, 1, b"d"), (1, 0, b"abc")]));
+        assert_ne!(base, hash(&[(1, 0, b"abc"), (3, 1, b"d")]));
+        assert_ne!(base, hash(&[(1, 1, b"abc"), (2, 1, b"d")]));
+        assert_ne!(base, hash(&[(1, 0, b"abd"), (2, 1, b"d")]));
+    }
+}

@@ -1,0 +1,238 @@
+//! Bulk transfers: who connects, what is sent each way, and whether it arrived byte by byte.
+
+mod content;
+pub(crate) mod delivery;
+mod flow;
+
+pub use content::Content;
+pub use flow::{Flow, Integrity, Received};
+
+use std::net::SocketAddr;
+
+use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams, earliest};
+use farhaul_units::{Duration, Instant, Rate};
+
+use crate::host::Application;
+
+/// How much a side sends on each of its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Amount {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// So many bytes, the 16 of the stream's own header included (at least those are sent).
+    Bytes(u64),
+    /// As much as goes, without an end.
+    Unlimited,
+}
+
+/// What a side does on each of its connections.
+///
+/// A connection is finished by a side that has written everything and has received everything it expects.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plan {
+    /// What it sends.
+    pub send: Amount,
+    /// Whether the peer sends too: then this side finishes only once all of that has arrived.
+    pub expect: bool,
+    /// How fast the application reads; `None` for at once.
+    pub read_rate: Option<Rate>,
+    /// Whether the connection stays open when there is nothing left to do.
+    pub keep_open: bool,
+}
+
+impl Plan {
+    /// Sends `bytes` and expects nothing.
+    pub fn send(bytes: u64) -> Self {
+        Self { send: Amount::Bytes(bytes), ..Self::default() }
+    }
+
+    /// Sends for as long as the simulation runs.
+    pub fn send_without_end() -> Self {
+        Self { send: Amount::Unlimited, ..Self::default() }
+    }
+
+    /// Only receives.
+    pub fn receive() -> Self {
+        Self { expect: true, ..Self::default() }
+    }
+
+    /// Sends `bytes` and expects the peer to send as well.
+    pub fn exchange(bytes: u64) -> Self {
+        Self { send: Amount::Bytes(bytes), expect: true, ..Self::default() }
+    }
+
+    /// Reads no faster than `rate`.
+    #[must_use]
+    pub fn reading_at(mut self, rate: Rate) -> Self {
+        self.read_rate = Some(rate);
+        self
+    }
+
+    /// Leaves the connection open, idle, when all is done.
+    #[must_use]
+    pub fn kept_open(mut self) -> Self {
+        self.keep_open = true;
+        self
+    }
+}
+
+/// How often a slow application reads.
+const READ_TICK: Duration = Duration::from_millis(1);
+
+/// The application of a host: opens connections, accepts them, and carries out one [`Plan`] on each.
+pub struct Traffic {
+    plan: Plan,
+    seed: u64,
+    /// Connections to open, the latest first.
+    calls: Vec<(Instant, SocketAddr)>,
+    /// When slow readers read next.
+    next_read: Option<Instant>,
+    flows: Vec<Flow>,
+    /// Which flow each slot of the endpoint's table belongs to.
+    by_slot: Vec<Option<usize>>,
+    log: Vec<(Instant, Event)>,
+    buffer: Vec<u8>,
+}
+
+impl Traffic {
+    /// Carries out `plan` on every connection; what is sent follows from `seed`.
+    pub fn new(plan: Plan, seed: u64) -> Self {
+        Self {
+            plan,
+            seed,
+            calls: Vec::new(),
+            next_read: None,
+            flows: Vec::new(),
+            by_slot: Vec::new(),
+            log: Vec::new(),
+            buffer: vec![0; flow::CHUNK],
+        }
+    }
+
+    /// Connects to `peer` at `at`.
+    #[must_use]
+    pub fn calling(mut self, at: Instant, peer: SocketAddr) -> Self {
+        self.calls.push((at, peer));
+        self.calls.sort_by_key(|&(at, _)| core::cmp::Reverse(at));
+        self
+    }
+
+    /// The connections in the order in which they were opened or accepted.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// Everything that the transport told, in order.
+    pub fn log(&self) -> &[(Instant, Event)] {
+        &self.log
+    }
+
+    /// Whether all connections that were to be opened were, and every one is over or has nothing left to do.
+    pub fn is_done(&self) -> bool {
+        self.calls.is_empty() && !self.flows.is_empty() && self.flows.iter().all(Flow::is_done)
+    }
+
+    /// Adopts a connection that was opened without this application, such as a rendezvous.
+    pub fn adopt(&mut self, id: ConnectionId) {
+        self.add_flow(id);
+    }
+
+    fn add_flow(&mut self, id: ConnectionId) -> usize {
+        let index = self.flows.len();
+        // Streams differ by connection and by host, so that data in the wrong place is noticed.
+        let content = Content::new(self.seed.rotate_left(17).wrapping_add(index as u64 + 1));
+        self.flows.push(Flow::new(id, content, self.plan));
+        if self.by_slot.len() <= id.slot() {
+            self.by_slot.resize(id.slot() + 1, None);
+        }
+        self.by_slot[id.slot()] = Some(index);
+        index
+    }
+
+    fn flow_of(&mut self, id: ConnectionId) -> Option<usize> {
+        let index = self.by_slot.get(id.slot()).copied().flatten()?;
+        (self.flows[index].id() == id).then_some(index)
+    }
+
+    fn open_due<T: Streams>(&mut self, now: Instant, transport: &mut T) {
+        while let Some(&(at, peer)) = self.calls.last() {
+            if at > now {
+                return;
+            }
+            self.calls.pop();
+            let id = transport.connect(now, peer).expect("the scenario asks for a connection that can be begun");
+            self.add_flow(id);
+        }
+    }
+
+    fn begin<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize) {
+        self.flows[index].connected_at = Some(now);
+        if self.plan.read_rate.is_some() && self.next_read.is_none() {
+            self.next_read = Some(now + READ_TICK);
+        }
+        self.work(now, transport, index);
+    }
+
+    /// Reads and writes as far as it goes, and finishes when all is done.
+    fn work<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize) {
+        let flow = &mut self.flows[index];
+        if self.plan.read_rate.is_none() {
+            flow.read(now, transport, &mut self.buffer, u64::MAX);
+        }
+        flow.write(now, transport, &mut self.buffer);
+        flow.finish_if_done(now, transport);
+    }
+
+    fn read_slowly<T: Streams>(&mut self, now: Instant, transport: &mut T) {
+        let Some(rate) = self.plan.read_rate else { return };
+        for flow in self.flows.iter_mut().filter(|flow| flow.connected_at.is_some()) {
+            flow.read(now, transport, &mut self.buffer, rate.bytes_in(READ_TICK));
+            flow.finish_if_done(now, transport);
+        }
+        let reading = self.flows.iter().any(Flow::may_read);
+        self.next_read = reading.then_some(now + READ_TICK);
+    }
+
+    fn end<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize, reason: ConnectionLost) {
+        let flow = &mut self.flows[index];
+        flow.closed = Some((now, reason));
+        if self.plan.read_rate.is_none() {
+            flow.read(now, transport, &mut self.buffer, u64::MAX);
+        }
+    }
+}
+
+impl<T: Streams> Application<T> for Traffic {
+    fn poll_timeout(&self) -> Option<Instant> {
+        earliest(self.calls.last().map(|&(at, _)| at), self.next_read)
+    }
+
+    fn handle_timeout(&mut self, now: Instant, transport: &mut T) {
+        self.open_due(now, transport);
+        if self.next_read.is_some_and(|at| at <= now) {
+            self.read_slowly(now, transport);
+        }
+    }
+
+    fn handle_event(&mut self, now: Instant, transport: &mut T, event: Event) {
+        self.log.push((now, event));
+        let id = event.connection();
+        if let Event::Accepted(_) = event {
+            let index = self.add_flow(id);
+            return self.begin(now, transport, index);
+        }
+        let Some(index) = self.flow_of(id) else { return };
+        match event {
+            Event::Connected(_) => self.begin(now, transport, index),
+            Event::Readable(_) | Event::Writable(_) => self.work(now, transport, index),
+            Event::Finished(_) => self.flows[index].finished_at = Some(now),
+            Event::Closed(_, reason) => self.end(now, transport, index, reason),
+            _ => {}
+        }
+    }
+
+    fn list_connections(&self, out: &mut Vec<ConnectionId>) {
+        out.extend(self.flows.iter().map(Flow::id));
+    }
+}

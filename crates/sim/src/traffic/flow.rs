@@ -1,0 +1,226 @@
+//! One connection of a bulk transfer: what was written, what was read, and whether it was right.
+
+use farhaul_proto::{ConnectionId, ConnectionLost, Read, Streams};
+use farhaul_units::{Duration, Instant};
+
+use super::{Amount, Content, Plan};
+
+/// Bytes moved per call.
+pub(super) const CHUNK: usize = 64 * 1024;
+
+/// Bytes at the front of a stream: its seed (word 0 of the content) and its length.
+const HEADER: usize = 16;
+
+/// The length of a stream without an end.
+const ENDLESS: u64 = u64::MAX;
+
+/// What is known of the bytes that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Integrity {
+    /// Every byte read is the byte that was sent.
+    Intact,
+    /// The byte at this offset is another one, or should not be there.
+    Damaged(u64),
+}
+
+/// What was read of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    /// Bytes read.
+    pub bytes: u64,
+    /// Which stream it is, and how long, once its header has arrived; `None` in place of the length for an endless one.
+    pub header: Option<(u64, Option<u64>)>,
+    /// Whether the bytes are right.
+    pub integrity: Integrity,
+    /// When the last byte of the stream was read.
+    pub complete_at: Option<Instant>,
+    /// Whether the transport reported the end of the stream.
+    pub ended: bool,
+}
+
+/// A connection and what the application knows about it.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    id: ConnectionId,
+    plan: Plan,
+    content: Content,
+    written: u64,
+    received: Received,
+    header: [u8; HEADER],
+    finish_called: bool,
+    may_read: bool,
+    /// When it was established.
+    pub connected_at: Option<Instant>,
+    /// When everything that was written had been acknowledged and the peer told of the end.
+    pub finished_at: Option<Instant>,
+    /// When and why it was over.
+    pub closed: Option<(Instant, ConnectionLost)>,
+}
+
+impl Flow {
+    pub(super) fn new(id: ConnectionId, content: Content, plan: Plan) -> Self {
+        let received =
+            Received { bytes: 0, header: None, integrity: Integrity::Intact, complete_at: None, ended: false };
+        Self {
+            id,
+            plan,
+            content,
+            written: 0,
+            received,
+            header: [0; HEADER],
+            finish_called: false,
+            may_read: true,
+            connected_at: None,
+            finished_at: None,
+            closed: None,
+        }
+    }
+
+    /// Its name at the endpoint.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// The seed of the stream that this side sends.
+    pub fn sent_seed(&self) -> u64 {
+        self.content.seed()
+    }
+
+    /// Whether this side sends anything.
+    pub fn is_sending(&self) -> bool {
+        self.plan.send != Amount::Nothing
+    }
+
+    /// Bytes that the transport took.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// What was read.
+    pub fn received(&self) -> &Received {
+        &self.received
+    }
+
+    /// How long the peer's stream took from the start of this connection to its last byte.
+    pub fn receive_time(&self) -> Option<Duration> {
+        Some(self.received.complete_at? - self.connected_at?)
+    }
+
+    /// Over, or with nothing left to write, to read or to be acknowledged.
+    pub fn is_done(&self) -> bool {
+        let idle = self.plan.keep_open && self.all_written() && self.all_received();
+        idle || self.finished_at.is_some() || self.closed.is_some()
+    }
+
+    pub(super) fn may_read(&self) -> bool {
+        self.may_read
+    }
+
+    /// Bytes of this side's stream; `ENDLESS` if it has no end.
+    fn length(&self) -> u64 {
+        match self.plan.send {
+            Amount::Nothing => 0,
+            Amount::Bytes(bytes) => bytes.max(HEADER as u64),
+            Amount::Unlimited => ENDLESS,
+        }
+    }
+
+    fn all_written(&self) -> bool {
+        self.written == self.length()
+    }
+
+    fn all_received(&self) -> bool {
+        !self.plan.expect || self.received.complete_at.is_some()
+    }
+
+    /// Writes until the transport takes no more, so that it will tell when there is room again.
+    pub(super) fn write<T: Streams>(&mut self, now: Instant, transport: &mut T, buffer: &mut [u8]) {
+        while !self.all_written() && !self.finish_called {
+            let room = transport.writable(self.id).clamp(1, buffer.len()) as u64;
+            let chunk = &mut buffer[..room.min(self.length() - self.written) as usize];
+            self.content.fill(self.written, chunk);
+            self.put_length(chunk);
+            match transport.write(now, self.id, chunk) {
+                Ok(0) | Err(_) => return,
+                Ok(taken) => self.written += taken as u64,
+            }
+        }
+    }
+
+    /// Overwrites the part of `chunk`, which is about to be written, that belongs to the length field.
+    fn put_length(&self, chunk: &mut [u8]) {
+        let length = self.length().to_le_bytes();
+        for (at, byte) in (self.written..HEADER as u64).zip(chunk) {
+            if at >= 8 {
+                *byte = length[at as usize - 8];
+            }
+        }
+    }
+
+    /// Reads up to `limit` bytes and checks each of them.
+    pub(super) fn read<T: Streams>(&mut self, now: Instant, transport: &mut T, buffer: &mut [u8], limit: u64) {
+        let mut left = limit;
+        while left > 0 && self.may_read {
+            let room = left.min(buffer.len() as u64) as usize;
+            match transport.read(now, self.id, &mut buffer[..room]) {
+                Ok(Read::Data(count)) => {
+                    self.check(now, &buffer[..count]);
+                    left -= count as u64;
+                }
+                Ok(Read::Pending) => return,
+                Ok(Read::End) => {
+                    self.received.ended = true;
+                    self.may_read = false;
+                }
+                Err(_) => self.may_read = false,
+            }
+        }
+    }
+
+    fn check(&mut self, now: Instant, data: &[u8]) {
+        let offset = self.received.bytes;
+        self.received.bytes += data.len() as u64;
+        let header_part = (HEADER as u64).saturating_sub(offset).min(data.len() as u64) as usize;
+        if header_part > 0 {
+            let start = offset as usize;
+            self.header[start..start + header_part].copy_from_slice(&data[..header_part]);
+            if start + header_part == HEADER {
+                self.received.header = Some(self.parse_header());
+            }
+        }
+        let Some((seed, length)) = self.received.header else { return };
+        let body = &data[header_part..];
+        if let Some(at) = Content::new(seed).first_difference(offset + header_part as u64, body) {
+            self.damage(at);
+        }
+        match length {
+            Some(length) if self.received.bytes > length => self.damage(length),
+            Some(length) if self.received.bytes == length => self.received.complete_at = Some(now),
+            _ => {}
+        }
+    }
+
+    fn parse_header(&self) -> (u64, Option<u64>) {
+        let (seed, length) = self.header.split_at(8);
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        (word(seed), Some(word(length)).filter(|&length| length != ENDLESS))
+    }
+
+    /// Remembers the first damage.
+    fn damage(&mut self, at: u64) {
+        if self.received.integrity == Integrity::Intact {
+            self.received.integrity = Integrity::Damaged(at);
+        }
+    }
+
+    pub(super) fn finish_if_done<T: Streams>(&mut self, now: Instant, transport: &mut T) {
+        if self.finish_called || self.plan.keep_open || !self.all_written() || !self.all_received() {
+            return;
+        }
+        // A side that neither sends nor expects anything waits for the peer to close.
+        if self.length() > 0 || self.plan.expect {
+            self.finish_called = true;
+            transport.finish(now, self.id);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Who uses the relay: an upstream socket for each client address.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use farhaul_units::{Duration, Instant};
+
+use super::socket_options;
+use crate::{Interest, Token, UdpSocket, Waiter};
+
+/// Most clients at a time; each costs a socket.
+const MAX_CLIENTS: usize = 64;
+
+/// A client that was silent for this long, in both directions, loses its place to a new one. As long as home routers
+/// remember a UDP flow.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Which client; never the same for two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ClientId {
+    slot: usize,
+    serial: u64,
+}
+
+/// One client.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) addr: SocketAddr,
+    pub(super) upstream: UdpSocket,
+    serial: u64,
+    last_seen: Instant,
+}
+
+/// All clients.
+#[derive(Debug)]
+pub(super) struct Clients {
+    to: SocketAddr,
+    clients: Vec<Client>,
+    /// Clients that there ever were, also the serial number of the next.
+    pub(super) served: u64,
+    /// Datagrams of clients for whom there was no place.
+    pub(super) refused: u64,
+    /// What the kernel dropped at sockets that are closed by now.
+    drops: u64,
+}
+
+impl Clients {
+    pub(super) fn new(to: SocketAddr) -> Self {
+        Self { to, clients: Vec::new(), served: 0, refused: 0, drops: 0 }
+    }
+
+    /// The client at `addr`, who was seen at `now`; a new one if there is a place.
+    pub(super) fn at(&mut self, addr: SocketAddr, now: Instant, waiter: &Waiter) -> io::Result<Option<ClientId>> {
+        if let Some(slot) = self.clients.iter().position(|client| client.addr == addr) {
+            self.clients[slot].last_seen = now;
+            return Ok(Some(ClientId { slot, serial: self.clients[slot].serial }));
+        }
+        let Some(slot) = self.place_for_another(now) else {
+            self.refused += 1;
+            return Ok(None);
+        };
+        let local = match self.to {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let upstream = UdpSocket::bind(local, socket_options())?;
+        waiter.watch(&upstream, Self::token(slot), Interest::Readable)?;
+        let client = Client { addr, upstream, serial: self.served, last_seen: now };
+        self.served += 1;
+        let id = ClientId { slot, serial: client.serial };
+        match self.clients.get_mut(slot) {
+            Some(place) => {
+                self.drops += drops(&place.upstream);
+                *place = client;
+            }
+            None => self.clients.push(client),
+        }
+        Ok(Some(id))
+    }
+
+    /// The client of that name, unless it has lost its place.
+    pub(super) fn get(&self, id: ClientId) -> Option<&Client> {
+        self.clients.get(id.slot).filter(|client| client.serial == id.serial)
+    }
+
+    /// The client whose upstream socket is called `token`, which was heard of at `now`.
+    pub(super) fn by_token(&mut self, token: Token, now: Instant) -> Option<(ClientId, &Client)> {
+        let slot = usize::try_from(token.0).ok()?;
+        let client = self.clients.get_mut(slot)?;
+        client.last_seen = now;
+        Some((ClientId { slot, serial: client.serial }, client))
+    }
+
+    /// What the kernel dropped at all upstream sockets.
+    pub(super) fn drops(&self) -> u64 {
+        self.drops + self.clients.iter().map(|client| drops(&client.upstream)).sum::<u64>()
+    }
+
+    /// A free place, or that of the client that was silent longest, if that is long enough.
+    fn place_for_another(&self, now: Instant) -> Option<usize> {
+        if self.clients.len() < MAX_CLIENTS {
+            return Some(self.clients.len());
+        }
+        let (slot, longest) = self.clients.iter().enumerate().min_by_key(|(_, client)| client.last_seen)?;
+        (now - longest.last_seen >= IDLE).then_some(slot)
+    }
+
+    fn token(slot: usize) -> Token {
+        Token(slot as u64)
+    }
+}
+
+pub(super) fn drops(socket: &UdpSocket) -> u64 {
+    // A system that cannot say is an old one; then lateness alone has to tell.
+    socket.recv_drops().map_or(0, u64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addr(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    #[test]
+    fn places_are_bounded_and_only_silent_clients_lose_theirs() {
+        let waiter = Waiter::new().unwrap();
+        let mut clients = Clients::new(addr(9));
+        let first = clients.at(addr(1_000), Instant::ZERO, &waiter).unwrap().unwrap();
+        for port in 1..MAX_CLIENTS as u16 {
+            assert!(clients.at(addr(1_000 + port), Instant::ZERO + IDLE / 2, &waiter).unwrap().is_some());
+        }
+        assert_eq!(clients.at(addr(1_000), Instant::ZERO, &waiter).unwrap(), Some(first));
+        assert_eq!(clients.at(addr(9_000), Instant::ZERO + IDLE / 2, &waiter).unwrap(), None);
+        let late = clients.at(addr(9_000), Instant::ZERO + IDLE, &waiter).unwrap().unwrap();
+        assert!(clients.get(first).is_none(), "its packets must not reach another");
+        assert_eq!(clients.get(late).unwrap().addr, addr(9_000));
+        assert_eq!((clients.served, clients.refused), (MAX_CLIENTS as u64 + 1, 1));
+    }
+}

@@ -1,0 +1,240 @@
+//! One direction of the relay: its path, and the trains in which due datagrams leave.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use farhaul_netem::{Element, PathSpec, Pipe};
+use farhaul_units::Instant;
+
+use super::clients::ClientId;
+use super::datagram::{Datagram, Pool};
+use super::lateness::Lateness;
+use super::report::DirectionReport;
+use crate::clock::Wall;
+use crate::offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
+use crate::{SendStatus, Train, UdpSocket};
+
+/// A path, what enters it and what leaves it.
+pub(super) struct Direction {
+    path: Pipe<Datagram>,
+    /// The path's present: it never goes back.
+    now: Instant,
+    pool: Rc<Pool>,
+    /// Bytes of headers in front of each datagram.
+    overhead: u32,
+    train: Departures,
+    outcome: Outcome,
+    /// Datagrams for which there was no memory.
+    exhausted: u64,
+}
+
+impl Direction {
+    pub(super) fn new(spec: &PathSpec, pool: &Rc<Pool>, overhead: u32) -> Self {
+        Self {
+            path: spec.build(),
+            now: Instant::ZERO,
+            pool: Rc::clone(pool),
+            overhead,
+            train: Departures::default(),
+            outcome: Outcome::default(),
+            exhausted: 0,
+        }
+    }
+
+    /// Takes in a train of `client`, which arrived when its timestamp says.
+    pub(super) fn take_in(&mut self, train: &Train<'_>, client: ClientId, wall: &Wall, lateness: &mut Lateness) {
+        let arrival = train.arrived.map_or(wall.now, |stamp| wall.instant_of(stamp));
+        for bytes in train.datagrams() {
+            match self.pool.datagram(bytes, self.overhead, client) {
+                Some(datagram) => self.push(arrival, datagram, lateness),
+                None => self.exhausted += 1,
+            }
+        }
+    }
+
+    /// What arrived before the path's present was overtaken by it, which is a lateness of the relay too.
+    fn push(&mut self, arrival: Instant, datagram: Datagram, lateness: &mut Lateness) {
+        if arrival < self.now {
+            lateness.record(self.now - arrival);
+        }
+        self.now = self.now.max(arrival);
+        self.path.push(self.now, datagram);
+    }
+
+    /// When something is due.
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        self.path.next_event()
+    }
+
+    /// Gives all that is due at `now` to `send`, as trains for one client each; returns how many datagrams that were.
+    pub(super) fn release(
+        &mut self,
+        now: Instant,
+        lateness: &mut Lateness,
+        mut send: impl FnMut(&Departures) -> Outcome,
+    ) -> u64 {
+        self.now = self.now.max(now);
+        let mut released = 0;
+        // The path may have steps before the last one, so the instant of its next event is a lower bound of when the
+        // packet was due: lateness is never understated.
+        while let Some(due) = self.path.next_event().filter(|due| *due <= self.now)
+            && let Some(datagram) = self.path.pop(self.now)
+        {
+            lateness.record(self.now - due);
+            released += 1;
+            if !self.train.takes(&datagram) {
+                self.outcome.add(send(&self.train));
+                self.train.clear();
+            }
+            self.train.push(&datagram);
+        }
+        if !self.train.is_empty() {
+            self.outcome.add(send(&self.train));
+            self.train.clear();
+        }
+        released
+    }
+
+    /// What happened until `now`.
+    pub(super) fn report(&mut self, now: Instant) -> DirectionReport {
+        self.now = self.now.max(now);
+        self.path.advance(self.now);
+        let Outcome { sent, unsent, orphaned } = self.outcome;
+        DirectionReport { path: self.path.counters(), exhausted: self.exhausted, sent, unsent, orphaned }
+    }
+}
+
+/// Datagrams that leave together: of one client and one length, the last may be shorter.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    bytes: Vec<u8>,
+    segment_size: usize,
+    count: usize,
+    client: ClientId,
+}
+
+impl Departures {
+    pub(super) fn client(&self) -> ClientId {
+        self.client
+    }
+
+    /// Sends the train through `socket`.
+    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> Outcome {
+        if self.segment_size == 0 {
+            return match socket.send_one(to, &[]) {
+                Ok(()) => Outcome { sent: 1, ..Outcome::default() },
+                Err(_) => Outcome { unsent: 1, ..Outcome::default() },
+            };
+        }
+        let count = self.count as u64;
+        match socket.send(to, self.segment_size, &self.bytes) {
+            Ok(sent) if sent.status == SendStatus::Complete => Outcome { sent: count, ..Outcome::default() },
+            Ok(sent) => {
+                let taken = sent.taken.div_ceil(self.segment_size) as u64;
+                Outcome { sent: taken, unsent: count - taken, ..Outcome::default() }
+            }
+            Err(_) => Outcome { unsent: count, ..Outcome::default() },
+        }
+    }
+
+    /// What becomes of the train if its client has lost its place.
+    pub(super) fn orphaned(&self) -> Outcome {
+        Outcome { orphaned: self.count as u64, ..Outcome::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn takes(&self, datagram: &Datagram) -> bool {
+        let length = datagram.bytes().len();
+        let all_full = self.bytes.len() == self.count * self.segment_size;
+        self.is_empty()
+            || (datagram.client() == self.client
+                && all_full
+                && (1..=self.segment_size).contains(&length)
+                && self.count < MAX_TRAIN_SEGMENTS
+                && self.bytes.len() + length <= MAX_TRAIN_BYTES)
+    }
+
+    fn push(&mut self, datagram: &Datagram) {
+        if self.is_empty() {
+            self.segment_size = datagram.bytes().len();
+            self.client = datagram.client();
+        }
+        self.bytes.extend_from_slice(datagram.bytes());
+        self.count += 1;
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.count = 0;
+    }
+}
+
+/// What became of datagrams that left the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// Handed to the network.
+    sent: u64,
+    /// Not taken by this machine: the send buffer was full, or the packet too large.
+    unsent: u64,
+    /// The client was gone.
+    orphaned: u64,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.unsent += other.unsent;
+        self.orphaned += other.orphaned;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    fn lengths_of_trains(datagrams: &[usize]) -> Vec<Vec<usize>> {
+        let (pool, mut lateness) = (Rc::new(Pool::default()), Lateness::new());
+        let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
+        for length in datagrams {
+            let datagram = pool.datagram(&vec![0; *length], 28, ClientId::default()).unwrap();
+            direction.push(Instant::ZERO, datagram, &mut lateness);
+        }
+        let mut trains = Vec::new();
+        let _ = direction.release(Instant::ZERO, &mut lateness, |train| {
+            trains.push(train.bytes.chunks(train.segment_size.max(1)).map(<[u8]>::len).collect());
+            Outcome::default()
+        });
+        trains
+    }
+
+    #[test]
+    fn equal_lengths_leave_together_and_a_shorter_one_ends_the_train() {
+        assert_eq!(lengths_of_trains(&[9, 9, 5, 9, 9]), [vec![9, 9, 5], vec![9, 9]]);
+        assert_eq!(lengths_of_trains(&[5, 9]), [vec![5], vec![9]]);
+        assert_eq!(lengths_of_trains(&[9, 0, 9]), [vec![9], vec![], vec![9]]);
+    }
+
+    #[test]
+    fn trains_are_no_longer_than_the_kernel_takes() {
+        let lengths = |size| lengths_of_trains(&[size; 100]).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths(1_472), [44, 44, 12]);
+        assert_eq!(lengths(100), [64, 36]);
+    }
+
+    #[test]
+    fn an_arrival_that_was_overtaken_by_the_present_counts_as_late() {
+        let (pool, mut lateness) = (Rc::new(Pool::default()), Lateness::new());
+        let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
+        let now = Instant::ZERO + Duration::from_millis(5);
+        let _ = direction.release(now, &mut lateness, |_| Outcome::default());
+        let datagram = pool.datagram(&[0], 28, ClientId::default()).unwrap();
+        direction.push(Instant::ZERO, datagram, &mut lateness);
+        assert_eq!(lateness.report().max, Duration::from_millis(5));
+        assert_eq!(direction.next_event(), Some(now));
+    }
+}

@@ -1,0 +1,192 @@
+//! The relay's loop: take in, let go, sleep.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use farhaul_units::{Duration, Instant};
+
+use super::clients::Clients;
+use super::datagram::Pool;
+use super::direction::Direction;
+use super::lateness::Lateness;
+use super::report::{Flaw, RelayReport, flaws};
+use super::{Relay, clients};
+use crate::sys::RealTime;
+use crate::{Clock, Interest, Ready, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
+
+/// How long an idle relay sleeps at most, so that it notices that it should stop.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// Trains per receive call.
+const TRAINS: usize = 8;
+
+/// Receive calls per socket and round; more wait for the next, so that departures are not kept waiting.
+const CALLS: usize = 8;
+
+/// The listening socket's name; those of clients are small numbers.
+const LISTEN: Token = Token(u64::MAX - 1);
+
+/// Runs `relay` until `stop`.
+pub(super) fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
+    // An emulated link does not wait for a processor, so its emulator should not either: where the scheduler lets
+    // threads preempt each other only at its tick, an ordinary thread that wakes up waits for milliseconds.
+    let _real_time = RealTime::enter();
+    let mut run = Run::new(relay)?;
+    while !stop.load(Ordering::Relaxed) {
+        run.round()?;
+    }
+    Ok(run.report())
+}
+
+/// What one run owns.
+struct Run<'a> {
+    relay: &'a Relay,
+    clock: Clock,
+    waiter: Waiter,
+    ready: Vec<Ready>,
+    batch: RecvBatch,
+    clients: Clients,
+    up: Direction,
+    down: Direction,
+    lateness: Lateness,
+    rounds: u64,
+    drops_before: u64,
+    cpu_before: Duration,
+}
+
+impl<'a> Run<'a> {
+    fn new(relay: &'a Relay) -> io::Result<Self> {
+        let waiter = Waiter::new()?;
+        waiter.watch(&relay.listen, LISTEN, Interest::Readable)?;
+        let pool = Rc::new(Pool::default());
+        Ok(Self {
+            relay,
+            clock: Clock::start(),
+            waiter,
+            ready: Vec::new(),
+            batch: RecvBatch::new(TRAINS),
+            clients: Clients::new(relay.to),
+            up: Direction::new(&relay.up, &pool, overhead(relay.to)),
+            down: Direction::new(&relay.down, &pool, overhead(relay.to)),
+            lateness: Lateness::new(),
+            rounds: 0,
+            drops_before: clients::drops(&relay.listen),
+            cpu_before: thread_cpu_time(),
+        })
+    }
+
+    /// Sleeps until something arrives or is due, deals with it, and naps so that the next round has more to do.
+    fn round(&mut self) -> io::Result<()> {
+        let next = [self.up.next_event(), self.down.next_event()].into_iter().flatten().min();
+        let timeout = next.map_or(IDLE, |next| next - self.clock.now()).min(IDLE);
+        self.ready.clear();
+        self.ready.extend_from_slice(self.waiter.wait(Some(timeout))?);
+        let began = self.clock.now();
+        self.rounds += 1;
+        let mut more = false;
+        for index in 0..self.ready.len() {
+            let token = self.ready[index].token;
+            more |= if token == LISTEN { self.take_in_up()? } else { self.take_in_down(token)? };
+        }
+        let released = self.release();
+        if !more && (released > 0 || !self.ready.is_empty()) {
+            self.clock.sleep_until(began + self.relay.nap);
+        }
+        Ok(())
+    }
+
+    /// Takes in what clients sent; returns whether there may be more.
+    fn take_in_up(&mut self) -> io::Result<bool> {
+        for _ in 0..CALLS {
+            if !received(&self.relay.listen, &mut self.batch)? {
+                return Ok(false);
+            }
+            let wall = self.clock.wall();
+            for train in self.batch.trains() {
+                if let Some(client) = self.clients.at(train.from, wall.now, &self.waiter)? {
+                    self.up.take_in(&train, client, &wall, &mut self.lateness);
+                }
+            }
+            if !self.batch.is_full() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes in what the server answered to one client; returns whether there may be more.
+    fn take_in_down(&mut self, token: Token) -> io::Result<bool> {
+        let Some((id, client)) = self.clients.by_token(token, self.clock.now()) else { return Ok(false) };
+        for _ in 0..CALLS {
+            if !received(&client.upstream, &mut self.batch)? {
+                return Ok(false);
+            }
+            let wall = self.clock.wall();
+            // Anybody can send to an upstream socket; only the server is listened to.
+            for train in self.batch.trains().filter(|train| train.from == self.relay.to) {
+                self.down.take_in(&train, id, &wall, &mut self.lateness);
+            }
+            if !self.batch.is_full() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lets go what is due in both directions; returns how many datagrams that were.
+    fn release(&mut self) -> u64 {
+        let Self { relay, clock, clients, lateness, .. } = self;
+        let up = self.up.release(clock.now(), lateness, |train| match clients.get(train.client()) {
+            Some(client) => train.send(&client.upstream, relay.to),
+            None => train.orphaned(),
+        });
+        let down = self.down.release(clock.now(), lateness, |train| match clients.get(train.client()) {
+            Some(client) => train.send(&relay.listen, client.addr),
+            None => train.orphaned(),
+        });
+        up + down
+    }
+
+    fn report(mut self) -> RelayReport {
+        let now = self.clock.now();
+        let (up, down) = (self.up.report(now), self.down.report(now));
+        let lateness = self.lateness.report();
+        let drops = clients::drops(&self.relay.listen).saturating_sub(self.drops_before) + self.clients.drops();
+        let flaws = flaws(
+            &lateness,
+            [
+                Flaw::ReceiveOverflow(drops),
+                Flaw::OutOfMemory(up.exhausted + down.exhausted),
+                Flaw::Unsent(up.unsent + down.unsent),
+                Flaw::TooManyClients(self.clients.refused),
+            ],
+        );
+        RelayReport {
+            up,
+            down,
+            lateness,
+            clients: self.clients.served,
+            elapsed: now - Instant::ZERO,
+            cpu: thread_cpu_time().saturating_sub(self.cpu_before),
+            rounds: self.rounds,
+            valid: flaws.is_empty(),
+            flaws,
+        }
+    }
+}
+
+/// Bytes of IP and UDP headers in front of a datagram to `to`.
+fn overhead(to: SocketAddr) -> u32 {
+    if to.is_ipv4() { 28 } else { 48 }
+}
+
+/// Whether something was waiting and is in `batch` now.
+fn received(socket: &UdpSocket, batch: &mut RecvBatch) -> io::Result<bool> {
+    match socket.recv(batch) {
+        Ok(count) => Ok(count > 0),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
+    }
+}
