@@ -19,7 +19,7 @@
 //! | the loop of the driver thread | `threads.rs` |
 //! | when it looks away to gather datagrams | `nap.rs` |
 //! | how datagrams leave | `outbox.rs` |
-//! | files on the disk | `disk.rs` |
+//! | tasks in place of threads | `tokio.rs` |
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams), so other transports need another façade only.
 
@@ -30,8 +30,10 @@ mod outbox;
 #[cfg(test)]
 mod tests;
 mod threads;
+#[cfg(feature = "tokio")]
+pub(crate) mod tokio;
 mod turn;
 
 pub(crate) use self::core::{Core, Place};
 pub(crate) use threads::Driver;
-pub(crate) use turn::{CancelFlags, Shared, Turn};
+pub(crate) use turn::CancelFlags;

@@ -46,6 +46,8 @@ pub(crate) struct Core<T> {
     pub(super) wakeups: Wakeups,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
+    /// Released connections whose peers may not have been told yet.
+    leaving: Vec<ConnectionId>,
 }
 
 /// Connections that peers opened and nobody took yet.
@@ -90,6 +92,7 @@ impl<T: Streams> Core<T> {
             wakeups: Wakeups::default(),
             accepting: Accepting::default(),
             slots: Vec::new(),
+            leaving: Vec::new(),
         }
     }
 
@@ -109,6 +112,20 @@ impl<T: Streams> Core<T> {
             self.slots[id.slot()] = None;
         }
         self.transport.release(now, id);
+        if self.leaving.len() == self.leaving.capacity() {
+            self.forget_those_who_left();
+        }
+        self.leaving.push(id);
+    }
+
+    /// Whether the peers of all released connections have been told, as far as the transport does that.
+    pub(super) fn all_left(&mut self) -> bool {
+        self.forget_those_who_left();
+        self.leaving.is_empty()
+    }
+
+    fn forget_those_who_left(&mut self) {
+        self.leaving.retain(|id| self.transport.peer(*id).is_some());
     }
 
     /// Lets peers connect; `false` if they may already.

@@ -4,13 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use farhaul_proto::Streams;
 use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, Token, UdpSocket, Waiter};
+use farhaul_units::Instant;
 
 use super::core::DriverThread;
 use super::nap::Naps;
@@ -22,6 +22,10 @@ const TRAINS_PER_BATCH: usize = 8;
 
 /// How long the thread looks away when the system cannot receive for a reason that does not pass.
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long the thread outlives the last handle to tell the peers of connections that were dropped: three good-byes at
+/// round trips of up to 100 ms. Whoever drops the handle waits for this.
+const FAREWELL: Duration = Duration::from_millis(250);
 
 const SOCKET: Token = Token(0);
 
@@ -110,16 +114,11 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter) {
     let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
     let mut naps = Naps::new(recv_buffer(&shared.socket));
     let mut watched = Interest::Readable;
+    let mut farewell = None;
     loop {
         let received = shared.socket.recv(&mut batch);
         let Ok(mut turn) = shared.turn() else { return };
-        if turn.stopping {
-            return;
-        }
-        turn.driver = DriverThread::Awake;
-        if shared.cancelled.swap(false, Ordering::AcqRel) {
-            turn.ring_all();
-        }
+        turn.begin_as_driver();
         let now = turn.now();
         let mut bytes = 0;
         for train in batch.trains() {
@@ -128,6 +127,9 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter) {
         }
         if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
             turn.transport.handle_timeout(now);
+        }
+        if turn.stopping && (turn.all_left() || *farewell.get_or_insert(now + FAREWELL) <= now) {
+            return;
         }
         let rest = turn.end_and_sleep();
         if is_broken(&received) {
@@ -145,7 +147,9 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter) {
         if interest != watched && waiter.rewatch(&shared.socket, SOCKET, interest).is_ok() {
             watched = interest;
         }
-        if waiter.wait(rest.time).is_err() {
+        let longest = farewell.map(|end: Instant| end.saturating_since(now));
+        let time = rest.time.into_iter().chain(longest).min();
+        if waiter.wait(time).is_err() {
             return;
         }
     }
