@@ -20,11 +20,13 @@
 //! | when it looks away to gather datagrams | `nap.rs` |
 //! | how datagrams leave | `outbox.rs` |
 //! | tasks in place of threads | `tokio.rs` |
+//! | files on the disk | `disk.rs` |
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams), so other transports need another façade only.
 
 mod bell;
 mod core;
+pub(crate) mod disk;
 mod nap;
 mod outbox;
 #[cfg(test)]

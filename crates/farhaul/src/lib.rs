@@ -43,6 +43,7 @@ mod stream;
 pub use builder::Builder;
 pub use canceller::Canceller;
 pub use connection::Connection;
+pub use driver::disk::{Directory, DiskSource, DiskStore};
 #[cfg(feature = "tokio")]
 pub use driver::tokio::AsyncStream;
 pub use endpoint::Endpoint;
