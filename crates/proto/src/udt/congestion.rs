@@ -9,6 +9,9 @@ use super::consts::SYN_INTERVAL;
 const FILTER: f64 = 7.0 / 8.0;
 /// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;
+/// Packets over which libudt takes the arrival speed. Until as many have arrived it reports what it began with, one or two
+/// packets a second, and a rate taken from that would need minutes to recover.
+const ARRIVAL_WINDOW: u64 = 16;
 
 /// A controller with its settings and the reports of the peer.
 pub(crate) struct Congestion {
@@ -18,6 +21,8 @@ pub(crate) struct Congestion {
     min_period: SendPeriod,
     arrival_rate: Option<PacketRate>,
     capacity: Option<PacketRate>,
+    /// Packets acknowledged so far.
+    acked: u64,
     /// Packets sent at a recent moment: bounds what the peer can claim to have received since.
     sent_mark: (Instant, u64),
     sent_rate: f64,
@@ -31,6 +36,7 @@ impl Congestion {
             min_period,
             arrival_rate: None,
             capacity: None,
+            acked: 0,
             sent_mark: (now, 0),
             sent_rate: 0.0,
         }
@@ -63,7 +69,8 @@ impl Congestion {
             self.sent_mark = (now, sent);
         }
         let bound = PacketRate::new(self.sent_rate * MAX_ARRIVAL_RATIO);
-        if let Some(rate) = PacketRate::from_wire(arrival_rate) {
+        let measured = self.acked >= ARRIVAL_WINDOW;
+        if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
             let rate = if rate > bound { bound } else { rate };
             self.arrival_rate = Some(filter(self.arrival_rate, rate));
         }
@@ -77,6 +84,7 @@ impl Congestion {
     }
 
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
+        self.acked += u64::from(ack.newly_acked);
         self.controller.on_ack(path, ack, &mut self.control);
     }
 
@@ -118,5 +126,29 @@ fn filter(old: Option<PacketRate>, new: PacketRate) -> PacketRate {
     match old {
         None => new,
         Some(old) => PacketRate::new(old.packets_per_second() * FILTER + new.packets_per_second() * (1.0 - FILTER)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_cc::Spec;
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_peer_that_has_received_hardly_anything_has_measured_nothing() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let controller = Spec::default().build(1);
+        let mut congestion = Congestion::new(controller, SendPeriod::UNPACED, Instant::ZERO);
+        let mut ack = AckEvent::default();
+        ack.newly_acked = 15;
+        congestion.on_report(at(20), 2, 1_000, 16);
+        congestion.on_ack(&Path::default(), &ack);
+        congestion.on_report(at(40), 2, 1_000, 32);
+        assert_eq!(congestion.arrival_rate(), None);
+        congestion.on_ack(&Path::default(), &ack);
+        congestion.on_report(at(60), 500, 1_000, 48);
+        assert_eq!(congestion.arrival_rate(), Some(PacketRate::new(500.0)));
     }
 }
