@@ -1,7 +1,9 @@
 //! Figures for people: how fast we and libudt are beside each other. Not run unless asked for, in a release build:
 //! `cargo test --release -p farhaul --test interop -- --ignored --nocapture --test-threads 1`
 
-use farhaul::Stream;
+use std::net::SocketAddr;
+
+use farhaul::{Endpoint, Stream};
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_udp::Clock;
 use farhaul_units::{Duration, Instant, Rate};
@@ -82,36 +84,60 @@ fn goodput_on_loopback() {
     }
 }
 
+/// A relay to `server` of 100 Mbit/s with a queue of one bandwidth-delay product.
+fn shared_path(server: SocketAddr) -> LongPath {
+    let rate = Some(Rate::from_megabits_per_second(100));
+    let (delay, queue) = (ROUND_TRIP / 2, QueueSize::Bdp(ROUND_TRIP));
+    let path = |seed| PathSpec { rate, delay, queue, seed, ..PathSpec::default() };
+    LongPath::new(server, path(1), path(2))
+}
+
+fn libudt_for_a_share(libudt: Libudt, path: &LongPath) -> Running {
+    libudt.connect(path.address(), &format!("send --seconds {SHARED_SECONDS} --sndbuf {SEND_BUFFER} --linger 0"))
+}
+
+/// What a libudt sent that was told to, in Mbit/s.
+fn share(peer: Running) -> f64 {
+    let sent = peer.report().count("sent_bytes").saturating_sub(SEND_BUFFER);
+    megabits(sent, SHARED_SECONDS as f64)
+}
+
+fn print_shares(name: &str, one: f64, libudt: f64, path: LongPath) {
+    let jain = (one + libudt) * (one + libudt) / (2.0 * (one * one + libudt * libudt));
+    let report = path.end();
+    let dropped = report.up.path.dropped_queue.packets;
+    let validity = if report.valid { "valid".to_owned() } else { format!("INVALID {:?}", report.flaws) };
+    println!("Mbit/s: {name} {one:.1}, libudt {libudt:.1}, Jain {jain:.3}; queue dropped {dropped}; relay {validity}");
+}
+
 #[test]
 #[ignore = "figures for people"]
-fn a_fair_share_beside_libudt() {
+fn shares_beside_libudt() {
+    let Some(libudt) = Libudt::find() else { return };
+    for controller in ["udt", "udt:native"] {
+        for _ in 0..RUNS {
+            let (_receivers, address) = libudt.listen("recv --unchecked --sockets 2");
+            let path = shared_path(address);
+            let theirs = libudt_for_a_share(libudt, &path);
+            let here = Here::with(Endpoint::builder().controller(controller));
+            let ours = here.connect(path.address()).unwrap();
+            send_for(&ours, SHARED_SECONDS);
+            let acked = ours.stats().unwrap().totals.bytes_acked;
+            ours.close();
+            print_shares(controller, megabits(acked, SHARED_SECONDS as f64), share(theirs), path);
+        }
+    }
+}
+
+#[test]
+#[ignore = "figures for people"]
+fn shares_of_libudt_beside_itself() {
     let Some(libudt) = Libudt::find() else { return };
     for _ in 0..RUNS {
-        let (receivers, address) = libudt.listen("recv --unchecked --sockets 2");
-        let rate = Some(Rate::from_megabits_per_second(100));
-        let path = |seed| PathSpec {
-            rate,
-            delay: ROUND_TRIP / 2,
-            queue: QueueSize::Bdp(ROUND_TRIP),
-            seed,
-            ..PathSpec::default()
-        };
-        let relay = LongPath::new(address, path(1), path(2));
-        let action = format!("send --seconds {SHARED_SECONDS} --sndbuf {SEND_BUFFER} --linger 0");
-        let theirs = libudt.connect(relay.address(), &action);
-        let here = Here::new();
-        let ours = here.connect(relay.address()).unwrap();
-        send_for(&ours, SHARED_SECONDS);
-        let stats = ours.stats().unwrap();
-        ours.close();
-        let sent = theirs.reports()[0].count("sent_bytes").saturating_sub(SEND_BUFFER);
-        let [x, y] = [stats.totals.bytes_acked, sent].map(|bytes| megabits(bytes, SHARED_SECONDS as f64));
-        let jain = (x + y) * (x + y) / (2.0 * (x * x + y * y));
-        let report = relay.end();
-        println!(
-            "Mbit/s: farhaul {x:.1}, libudt {y:.1}, Jain {jain:.3}; retransmitted {} of {}; relay valid: {} {:?}",
-            stats.totals.packets_retransmitted, stats.totals.packets_sent, report.valid, report.flaws
-        );
-        drop(receivers);
+        let (_receivers, address) = libudt.listen("recv --unchecked --sockets 2");
+        let path = shared_path(address);
+        let both = [(); 2].map(|()| libudt_for_a_share(libudt, &path));
+        let [one, other] = both.map(share);
+        print_shares("libudt", one, other, path);
     }
 }
