@@ -181,8 +181,9 @@ impl Established {
             self.farewell.on_sign_of_life(now, self.rtt.with_margin());
         }
         let rtt_sample = self.take_measurements(ack, now);
-        let progress = self.sender.on_ack(seq, now, self.rtt.with_margin());
-        if progress.packets > 0 {
+        let confirms = ack.number().is_some() && self.sender.is_news(seq);
+        let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
+        if progress.packets > 0 || confirms {
             self.last_progress = now;
             self.counts.bytes_acked += progress.bytes;
             let mut event = AckEvent::default();

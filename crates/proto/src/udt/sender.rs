@@ -7,7 +7,7 @@ use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 use super::lifetimes::Lifetimes;
 use super::limit::{Limit, LimitClock};
 use crate::buffer::{Run, SendBuffer};
-use crate::estimate::Delivery;
+use crate::estimate::{Delivery, Mark};
 use crate::loss::SendList;
 use crate::pacer::Pacer;
 use crate::timer::Timer;
@@ -285,8 +285,13 @@ impl Sender {
         !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
     }
 
+    /// Whether a full acknowledgement up to `seq` goes beyond the last one; light ones do not count.
+    pub(crate) fn is_news(&self, seq: SeqNo) -> bool {
+        seq.is_after(self.confirmed)
+    }
+
     /// Everything before `seq` has arrived; the caller has checked that this is plausible.
-    pub(crate) fn on_ack(&mut self, seq: SeqNo, now: Instant, round_trip: Duration) -> Progress {
+    pub(crate) fn on_ack(&mut self, seq: SeqNo, light: bool, now: Instant, round_trip: Duration) -> Progress {
         let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
         if packets == 0 {
             return Progress::default();
@@ -294,7 +299,8 @@ impl Sender {
         self.proven = true;
         let clean = self.lost.is_clean();
         let left = self.buffer.stamped(seq.minus(1));
-        let delivery = left.and_then(|left| self.delivery.on_ack(now, seq, left, clean, round_trip));
+        let mark = left.map(|left| Mark { seq, at: now, left, light });
+        let delivery = mark.and_then(|mark| self.delivery.on_ack(mark, clean, round_trip));
         let bytes = self.buffer.release(seq);
         self.lost.acknowledge(seq);
         self.lifetimes.acknowledge(seq);
