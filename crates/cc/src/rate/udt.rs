@@ -25,7 +25,7 @@
 
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
-use super::daimd::{DECREASE, Daimd, Verdict, increase, longer, shorter};
+use super::daimd::{DECREASE, Daimd, Verdict, bounded, increase, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
 use super::loss_cause::{LossCause, is_raised};
 use super::start::Start;
@@ -87,7 +87,7 @@ impl Udt {
     fn settle(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
         self.start = None;
         self.capacity = Some(capacity);
-        control.send_period = PacketRate::new(capacity.packets_per_second() * DRAIN).send_period();
+        control.send_period = bounded(1e6 / (capacity.packets_per_second() * DRAIN));
         follow_rate(path, control);
     }
 
@@ -104,8 +104,9 @@ impl Udt {
             Queue::None => rate * SYN_INTERVAL.as_secs_f64() * UNSEEN_GROWTH,
             Queue::New => 0.0,
             Queue::Proven => {
-                let delivered = delivered.map_or(SendPeriod::UNPACED, PacketRate::send_period);
-                control.send_period = longer(control.send_period, delivered);
+                if let Some(delivered) = delivered {
+                    control.send_period = longer(control.send_period, bounded(1e6 / delivered.packets_per_second()));
+                }
                 0.0
             }
             Queue::Standing => {
@@ -166,21 +167,22 @@ impl Controller for Udt {
             self.on_near_loss(path, control);
             return;
         }
-        let congestion = self.loss_cause.is_congestion(path, loss.newly_lost);
+        if !self.loss_cause.is_congestion(path, loss.newly_lost) {
+            return;
+        }
+        // A report may lower the window, never raise it (attack B6).
+        let before = cwnd(control);
         if let Some(start) = &self.start {
-            if congestion && let Some(capacity) = start.on_loss(path) {
-                self.settle(capacity, path, control);
+            let capacity = start.on_loss(path).unwrap_or_else(|| window_rate(path, before));
+            self.settle(capacity, path, control);
+        } else {
+            match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
+                Verdict::NewEvent | Verdict::FurtherCut => control.send_period = cut(control.send_period, path),
+                Verdict::Spared => {}
             }
-            return;
+            follow_rate(path, control);
         }
-        if !congestion {
-            return;
-        }
-        match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
-            Verdict::NewEvent | Verdict::FurtherCut => control.send_period = cut(control.send_period, path),
-            Verdict::Spared => {}
-        }
-        follow_rate(path, control);
+        set_cwnd(path, control, cwnd(control).min(before));
     }
 
     fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
@@ -230,11 +232,16 @@ fn is_near(path: &Path) -> bool {
     path.min_rtt.is_some_and(|rtt| rtt < NEAR)
 }
 
+/// The rate at which a window of `cwnd` packets leaves once per round trip; nothing better has been measured.
+fn window_rate(path: &Path, cwnd: f64) -> PacketRate {
+    PacketRate::new(cwnd / (path.rtt + SYN_INTERVAL).as_secs_f64())
+}
+
 /// The period after a cut, (3).
 fn cut(period: SendPeriod, path: &Path) -> SendPeriod {
-    let cut = period.scaled(DECREASE);
+    let cut = bounded(period.as_micros() * DECREASE);
     match measured_rate(path) {
-        Some(delivered) => shorter(cut, longer(period, delivered.send_period().scaled(DECREASE))),
+        Some(delivered) => shorter(cut, longer(period, bounded(1e6 / delivered.packets_per_second() * DECREASE))),
         None => cut,
     }
 }

@@ -120,6 +120,7 @@ impl Connection {
 
     /// A datagram from the peer's address, addressed to this socket; false if it made no sense.
     pub(crate) fn on_datagram(&mut self, datagram: &[u8], config: &Config, (now, rng): (Instant, &mut Rng)) -> bool {
+        let stamp = self.stamp(now);
         if let Phase::Established(established) = &mut self.phase {
             if !self.life.is_alive() && self.life != Life::Leaving {
                 return true;
@@ -127,7 +128,7 @@ impl Connection {
             if is_handshake(datagram) {
                 return self.on_late_handshake(datagram, now);
             }
-            let Ok(verdict) = established.on_datagram(datagram, now) else {
+            let Ok(verdict) = established.on_datagram(datagram, stamp, now) else {
                 established.counts().packets_invalid += 1;
                 return false;
             };

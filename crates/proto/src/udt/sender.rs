@@ -285,6 +285,16 @@ impl Sender {
         !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
     }
 
+    /// Time from the departure of the last packet before `seq` to now, if an acknowledgement of it measures the path: not
+    /// while repairs hold acknowledgements back.
+    pub(crate) fn round_trip(&self, seq: SeqNo, now: Timestamp) -> Option<Duration> {
+        if !seq.is_after(self.buffer.first()) || !self.lost.is_clean() {
+            return None;
+        }
+        let left = self.buffer.stamped(seq.minus(1))?;
+        Some(Duration::from_micros(u64::from(now.value().wrapping_sub(left.value()))))
+    }
+
     /// Whether a full acknowledgement up to `seq` goes beyond the last one; light ones do not count.
     pub(crate) fn is_news(&self, seq: SeqNo) -> bool {
         seq.is_after(self.confirmed)

@@ -82,7 +82,8 @@ impl Caller {
             // A second copy of an answer that was understood.
             (Request::Induction, State::Conclusion { .. }) => Step::Wait,
             (Request::Refused, _) => Step::Failed(ConnectionLost::Refused),
-            (Request::Conclusion, State::Conclusion { .. }) => self.conclude(packet, now),
+            // Also while a new cookie is asked for: the listener may have accepted long ago, its answers lost.
+            (Request::Conclusion, _) => self.conclude(packet, now),
             _ => Step::Wait,
         }
     }
