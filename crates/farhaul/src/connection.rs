@@ -140,6 +140,13 @@ impl Connection {
         self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_connected())
     }
 
+    /// Tells the peer that what it sends cannot be stored.
+    pub(crate) fn signal_error(&self, code: u32) {
+        if let Ok(mut turn) = self.host.driver.turn() {
+            turn.transport.signal_error(self.id, code);
+        }
+    }
+
     /// Says that no more data will be written.
     pub(crate) fn begin_to_finish(&self) -> Result<(), Error> {
         let mut turn = self.host.driver.turn()?;

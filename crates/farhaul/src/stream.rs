@@ -17,6 +17,9 @@ use crate::error::Error;
 /// Bytes that one call moves at most: a few trains, some 50 µs under the lock. A caller with more calls again.
 const PER_TURN: usize = 256 << 10;
 
+/// What the peer is told when a file cannot be written: libudt's code for file errors (EFILE).
+const FILE_ERROR: u32 = 4000;
+
 /// Bytes that [`Stream::send_file`] and [`Stream::recv_file`] hold in memory.
 const FILE_BLOCK: usize = 1 << 20;
 
@@ -90,7 +93,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Receives `len` bytes into `file`, beginning at the file's position (`UDT::recvfile`).
+    /// Receives `len` bytes into `file`, beginning at the file's position (`UDT::recvfile`). If the file cannot be
+    /// written the peer is told, and its sending fails.
     ///
     /// # Errors
     /// The stream ends before that or is lost; the file cannot be written.
@@ -103,7 +107,10 @@ impl Stream {
             if got == 0 {
                 return Err(Error::EndedEarly { received, expected: len });
             }
-            file.write_all(&block[..got]).map_err(|source| Error::File { action: "write", source })?;
+            if let Err(source) = file.write_all(&block[..got]) {
+                self.connection.signal_error(FILE_ERROR);
+                return Err(Error::File { action: "write", source });
+            }
             received += got as u64;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::thread;
 
-use farhaul::{Endpoint, Error, Listener, Stream};
+use farhaul::{ConnectionLost, Endpoint, Error, Listener, Stream};
 
 /// Bytes that differ everywhere, so that a block out of place shows.
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
@@ -127,6 +127,26 @@ fn a_part_of_a_file_arrives_in_a_file() {
     assert!(arrived[..4_000_000] == content[1_000..4_001_000]);
     std::fs::remove_file(from).unwrap();
     std::fs::remove_file(to).unwrap();
+}
+
+#[test]
+fn a_sender_learns_that_the_receiver_cannot_write_its_file() {
+    let (sender, receiver) = pair();
+    let read_only = File::open("/dev/null").unwrap();
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let block = vec![0; 1 << 20];
+            loop {
+                if let Err(error) = sender.send_all(&block) {
+                    return error;
+                }
+            }
+        });
+        let here = receiver.recv_file(&read_only, 1 << 30).unwrap_err();
+        assert!(matches!(here, Error::File { action: "write", .. }), "{here}");
+        let there = sending.join().unwrap();
+        assert!(matches!(there, Error::Lost(ConnectionLost::PeerError(4000))), "{there}");
+    });
 }
 
 #[test]

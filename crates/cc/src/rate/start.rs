@@ -70,6 +70,13 @@ impl Start {
         self.capacity().or(path.delivery_rate).or(measured_rate(path))
     }
 
+    /// What the trains that were under way when start-up ended go on to show: the capacity, if it changed.
+    pub(super) fn refine(&mut self, ack: &AckEvent) -> Option<PacketRate> {
+        let before = self.capacity();
+        self.learn(ack.delivery.as_ref()?);
+        self.capacity().filter(|capacity| Some(*capacity) != before)
+    }
+
     fn capacity(&self) -> Option<PacketRate> {
         self.train.map(|(rate, _)| rate)
     }

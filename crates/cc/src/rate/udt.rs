@@ -58,6 +58,8 @@ const NEAR_MIN_WINDOW: f64 = 64.0;
 pub(crate) struct Udt {
     clock: SynClock,
     start: Option<Start>,
+    /// After start-up, its estimator and until when it goes on: the longest trains are still under way.
+    refining: Option<(Start, Instant)>,
     daimd: Daimd,
     loss_cause: LossCause,
     /// The capacity of the path as far as it is known.
@@ -74,6 +76,7 @@ impl Udt {
         Self {
             clock: SynClock::default(),
             start: Some(Start::default()),
+            refining: None,
             daimd: Daimd::new(seed),
             loss_cause: LossCause::default(),
             capacity: None,
@@ -85,10 +88,20 @@ impl Udt {
 
     /// Start-up is over; the path carries `capacity`.
     fn settle(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
-        self.start = None;
+        self.refining = self.start.take().map(|start| (start, path.now + path.rtt));
+        self.adopt(capacity, path, control);
+    }
+
+    fn adopt(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
         self.capacity = Some(capacity);
         control.send_period = bounded(1e6 / (capacity.packets_per_second() * DRAIN));
         follow_rate(path, control);
+    }
+
+    /// The capacity, if a train that was sent during start-up has just shown it better.
+    fn refine(&mut self, path: &Path, ack: &AckEvent) -> Option<PacketRate> {
+        self.refining = self.refining.take().filter(|(_, end)| path.now < *end);
+        self.refining.as_mut().and_then(|(start, _)| start.refine(ack))
     }
 
     /// One SYN interval of steady state.
@@ -153,6 +166,8 @@ impl Controller for Udt {
             if let Some(capacity) = start.on_ack(path, ack, control) {
                 self.settle(capacity, path, control);
             }
+        } else if let Some(capacity) = self.refine(path, ack) {
+            self.adopt(capacity, path, control);
         } else if control.send_period.is_unpaced() {
             // A near path that has become a far one.
             self.start = Some(Start::default());
@@ -171,6 +186,7 @@ impl Controller for Udt {
             return;
         }
         // A report may lower the window, never raise it (attack B6).
+        self.refining = None;
         let before = cwnd(control);
         if let Some(start) = &self.start {
             let capacity = start.on_loss(path).unwrap_or_else(|| window_rate(path, before));

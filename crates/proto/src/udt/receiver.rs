@@ -26,8 +26,8 @@ pub(crate) struct Receiver {
     capacity: Capacity,
     full_size: usize,
     max_window: u32,
-    /// Start of the round trip over which arrivals are counted, and where the data stood then.
-    round: (Instant, SeqNo),
+    /// Start of the round trip over which arrivals are counted, and the packets that had come by then.
+    round: (Instant, u64),
     /// Packets of the present batch, and whether one of them was short.
     batch: u32,
     batch_short: bool,
@@ -50,7 +50,7 @@ impl Receiver {
             capacity: Capacity::new(),
             full_size: sizes.full,
             max_window: sizes.max_window,
-            round: (now, first),
+            round: (now, 0),
             batch: 0,
             batch_short: false,
             packets: 0,
@@ -111,12 +111,12 @@ impl Receiver {
     fn size_window(&mut self, now: Instant, rtt: &Rtt) {
         let (since, start) = self.round;
         let round = rtt.smoothed().max(SYN_INTERVAL);
-        let arrived = self.buffer.ack_point().distance_from(start).unsigned_abs();
+        let arrived = u32::try_from(self.packets - start).unwrap_or(u32::MAX);
         if arrived > self.buffer.capacity() / GROWTH {
             self.buffer.raise_capacity(arrived.saturating_mul(GROWTH).min(self.max_window));
         }
         if now - since >= round {
-            self.round = (now, self.buffer.ack_point());
+            self.round = (now, self.packets);
         }
         if self.mode == Mode::Message && self.buffer.free() == 0 && self.buffer.next_message().is_none() {
             self.buffer.raise_capacity((self.buffer.capacity() * 2).min(self.max_window));

@@ -103,9 +103,7 @@ impl DiskSource {
         match kind(&stat) {
             FileType::RegularFile => self.enter_file(id, place, path),
             FileType::Directory if self.recursive => self.enter_directory(&place, path),
-            FileType::Directory => {
-                Err(Failure::new(FailCode::SpecialFile, "a directory, and only files were asked for"))
-            }
+            FileType::Directory => Err(FailCode::IsDirectory.into()),
             FileType::Symlink => Err(Failure::new(FailCode::SpecialFile, "a symbolic link")),
             _ => Err(Failure::new(FailCode::SpecialFile, "a device, pipe or socket")),
         }

@@ -273,5 +273,8 @@ fn names_ascend_by_bytes_and_two_of_the_same_are_refused() {
         source.close(EntryId(names.len() as u64 - 1));
     }
     assert_eq!(names, ["A", "a", "a.x", "b"]);
+    let mut source = DiskSource::new(&[from.path("sub")], false).unwrap();
+    let Next::Skipped(_, failure) = source.next_entry(EntryId(0)) else { panic!("directories were not asked for") };
+    assert_eq!(failure.code, FailCode::IsDirectory);
     assert!(DiskSource::new(&[from.path("a"), from.path("sub/a")], false).is_err());
 }
