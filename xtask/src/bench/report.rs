@@ -24,7 +24,7 @@ impl Report {
         if json {
             let machine: Map<String, Value> =
                 machine.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-            println!("{}", json!({ "type": "start", "machine": machine, "runs": runs }));
+            println!("{}", json!({ "event": "start", "machine": machine, "runs": runs }));
         } else {
             machine.iter().for_each(|(name, value)| println!("{name:<10} {value}"));
             println!("{:<10} medians of {runs} (least … most)", "figures");
@@ -45,7 +45,7 @@ impl Report {
     pub(super) fn finish(&self) -> usize {
         let Self { met, unmet, .. } = self;
         if self.json {
-            println!("{}", json!({ "type": "end", "met": met, "unmet": unmet }));
+            println!("{}", json!({ "event": "end", "met": met, "unmet": unmet }));
         } else {
             println!("\n{met} of {} requirements hold", met + unmet);
         }
@@ -94,13 +94,16 @@ impl Report {
     fn row_as_json(&mut self, row: &Row, samples: &Samples) {
         for ((case, program, quantity), summary) in samples.summaries() {
             let figure = json!({
-                "type": "figure", "row": row.name, "case": case, "program": program, "quantity": quantity.name(),
+                "event": "figure", "row": row.name, "case": case, "program": program, "quantity": quantity.name(),
                 "median": summary.median, "least": summary.least, "most": summary.most, "runs": summary.runs,
             });
             println!("{figure}");
         }
         for (case, program, why) in &samples.failures {
-            println!("{}", json!({ "type": "failure", "row": row.name, "case": case, "program": program, "why": why }));
+            println!(
+                "{}",
+                json!({ "event": "failure", "row": row.name, "case": case, "program": program, "why": why })
+            );
         }
         for requirement in row.must {
             let judged = requirement.judge(samples);
@@ -108,7 +111,7 @@ impl Report {
             *(if holds { &mut self.met } else { &mut self.unmet }) += 1;
             let figures = judged.ok().map(|(_, ours, limit)| json!({ "figure": ours, "limit": limit }));
             let text = requirement.to_string();
-            println!("{}", json!({ "type": "must", "row": row.name, "text": text, "holds": holds, "by": figures }));
+            println!("{}", json!({ "event": "must", "row": row.name, "text": text, "holds": holds, "by": figures }));
         }
     }
 }

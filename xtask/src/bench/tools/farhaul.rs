@@ -11,6 +11,9 @@ use super::super::samples::{Figures, Quantity};
 use super::relay::{Path, Relay};
 use super::{Amount, Tools, cpu_per_gb, figures, free_port, needed, number, patience, retransmitted};
 
+/// Of all records of `farhaul bench --json`, only the one at the end has it.
+const END: &str = "loss_ratio";
+
 impl Tools {
     /// One transfer under `controller`, straight over loopback or through a relay that behaves like `path`.
     pub(in super::super) fn farhaul(&self, controller: &str, amount: Amount, path: Option<&Path>) -> Result<Figures> {
@@ -24,7 +27,7 @@ impl Tools {
             Amount::Bytes(bytes) => client.args(["--bytes", &format!("{bytes}B")]),
             Amount::Seconds(seconds) => client.args(["--seconds", &seconds.to_string()]),
         };
-        let record = Process::start(&mut client)?.record("goodput_bps", patience(amount))?;
+        let record = Process::start(&mut client)?.record(END, patience(amount))?;
         relay.map_or(Ok(()), Relay::stop)?;
         let cpu = |side: &[&str]| -> Option<f64> {
             let part = |name| number(&record, &[side, &["cpu_seconds", name]].concat());

@@ -9,9 +9,6 @@ use anyhow::{Result, ensure};
 use super::super::process::Process;
 use super::free_port;
 
-/// Bytes by which queues are counted in packets.
-const FULL_PACKET: u64 = 1_500;
-
 /// Both directions of a path; its queue is one bandwidth-delay product.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Path {
@@ -42,8 +39,7 @@ impl Relay {
         let mut command = Command::new(farhaul);
         command.args(["relay", "--json", "--listen", &address.to_string(), "--to", &to.to_string()]);
         command.args(["--rate", &format!("{}bit", path.rate)]);
-        command.args(["--delay", &format!("{}us", path.round_trip.as_micros() / 2)]);
-        command.args(["--queue", &path.bdp_bytes().div_ceil(FULL_PACKET).to_string()]);
+        command.args(["--delay", &format!("{}us", path.round_trip.as_micros() / 2), "--queue", "bdp"]);
         if path.loss > 0.0 {
             command.args(["--loss", &format!("{}%", path.loss * 1e2)]);
         }
