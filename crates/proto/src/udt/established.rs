@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use farhaul_cc::{AckEvent, LossEvent, Path, TimeoutEvent};
-use farhaul_units::{AckNo, Duration, Instant, Rng, SeqRange};
+use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo, SeqRange};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{
     Ack, Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control,
@@ -34,6 +34,8 @@ const MAX_CUSTOM: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Established {
     peer_id: SocketId,
+    /// Number of the peer's first packet.
+    peer_isn: SeqNo,
     mss: u32,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
@@ -74,6 +76,7 @@ impl Established {
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
         let mut established = Self {
             peer_id: agreed.peer_id,
+            peer_isn: agreed.recv_isn,
             mss: agreed.mss,
             sender: Sender::new(agreed.send_isn, full, agreed.peer_id, agreed.flow_window, config.send_buffer),
             receiver: Receiver::new(
@@ -196,7 +199,7 @@ impl Established {
             self.apply_control();
         }
         if let Ack::Medium { free_buffer, .. } | Ack::Full { free_buffer, .. } = *ack {
-            self.sender.on_confirmed(seq, free_buffer, self.max_window);
+            self.sender.on_confirmed(seq, free_buffer.min(self.max_window), now);
         }
     }
 
@@ -205,7 +208,7 @@ impl Established {
         let (Ack::Medium { rtt, .. } | Ack::Full { rtt, .. }) = *ack else { return None };
         let sample = self.rtt.sample(rtt, now).then_some(rtt);
         if let Ack::Full { arrival_rate, capacity, .. } = *ack {
-            self.congestion.on_report(now, arrival_rate, capacity, self.sender.sent);
+            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
         }
         sample
     }
@@ -215,10 +218,16 @@ impl Established {
         let mut newly_lost = 0;
         let mut report = std::mem::take(&mut self.report);
         report.clear();
+        // Ranges that overlap cost work and mean nothing: an honest list names each packet once, or twice in a hurry.
+        let mut work = 2 * u64::from(self.sender.in_flight());
         for range in list.iter() {
             if let Some((clipped, fresh)) = self.sender.on_loss(range) {
                 report.push(clipped);
                 newly_lost += fresh;
+                work = work.saturating_sub(clipped.len().into());
+                if work == 0 {
+                    break;
+                }
             }
         }
         if !report.is_empty() {
@@ -239,13 +248,13 @@ impl Established {
         if self.farewell.is_believed(now) {
             return Verdict::PeerLeft;
         }
-        if !self.sender.has_data() {
+        if self.sender.is_flushed() {
             self.last_progress = now;
         }
         if let Some(timeout) = self.stall_timeout.filter(|&timeout| now - self.last_progress >= timeout) {
             return Verdict::Lost(ConnectionLost::NoProgress(timeout));
         }
-        match self.expiry.handle_timeout(now, self.sender.in_flight() > 0, round_trip) {
+        match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
             Outcome::Nothing => {}
             Outcome::KeepAlive => {
                 self.keep_alive = true;
@@ -258,6 +267,13 @@ impl Established {
             Outcome::Silent(time) => return Verdict::Lost(ConnectionLost::PeerSilent(time)),
         }
         Verdict::GoOn
+    }
+
+    /// This computer slept (attack B20): no time is up before the peer was asked once more.
+    pub(crate) fn on_suspended(&mut self, now: Instant) {
+        self.expiry.on_suspended(now);
+        self.last_progress = now;
+        self.keep_alive = true;
     }
 
     fn on_expiration(&mut self, count: u32, now: Instant) {
@@ -320,11 +336,14 @@ impl Established {
             self.expiry.watch(now, self.rtt.with_margin());
         }
         self.expiry.on_sent(now);
-        self.sender.emit(plan, now, stamp, self.rtt.with_margin())
+        let run = self.sender.emit(plan, now, stamp, self.rtt.with_margin())?;
+        self.congestion.on_sent(now, run.packets);
+        Some(run)
     }
 
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let stall = self.stall_timeout.filter(|_| self.sender.has_data()).map(|timeout| self.last_progress + timeout);
+        let stall =
+            self.stall_timeout.filter(|_| !self.sender.is_flushed()).map(|timeout| self.last_progress + timeout);
         [
             self.sender.deadline(),
             self.receiver.acks.deadline(now),
@@ -372,6 +391,10 @@ impl Established {
 
     pub(crate) const fn peer_id(&self) -> SocketId {
         self.peer_id
+    }
+
+    pub(crate) const fn peer_isn(&self) -> SeqNo {
+        self.peer_isn
     }
 
     pub(crate) const fn mss(&self) -> u32 {
