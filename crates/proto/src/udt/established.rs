@@ -12,7 +12,7 @@ use farhaul_wire::udt4::{
 use super::congestion::Congestion;
 use super::consts::IP_UDP_HEADER;
 use super::expiry::{Expiry, Outcome};
-use super::farewell::Farewell;
+use super::farewell::{Farewell, silence};
 use super::handshake::Agreed;
 use super::limit::Limit;
 use super::receiver::{Receiver, Sizes};
@@ -118,9 +118,7 @@ impl Established {
             let (header, payload) = DataHeader::decode(datagram)?;
             self.expiry.on_heard(now);
             self.receiver.on_data(&header, payload, now, self.rtt.with_margin());
-            if self.farewell.is_pending() {
-                self.farewell.on_sign_of_life(now, self.rtt.with_margin());
-            }
+            self.note_sign_of_life(now);
             return Ok(Verdict::GoOn);
         }
         let (_, _, control) = Control::decode(datagram)?;
@@ -143,9 +141,9 @@ impl Established {
                 }
             }
             Control::Shutdown => {
-                self.farewell.on_shutdown(now, self.rtt.with_margin());
-                // The challenge: a peer that lives on answers, or goes on sending.
-                self.keep_alive = true;
+                // The challenge: a peer that lives on answers, or goes on sending. One for a flood of them.
+                self.keep_alive |= !self.farewell.is_pending();
+                self.farewell.on_shutdown(now, self.silence());
             }
             Control::DropRequest(request) => self.receiver.on_drop_request(request, now),
             Control::CongestionWarning => {
@@ -180,9 +178,7 @@ impl Established {
             self.counts.packets_invalid += u64::from(seq.is_after(self.sender.next()));
             return;
         }
-        if self.farewell.is_pending() {
-            self.farewell.on_sign_of_life(now, self.rtt.with_margin());
-        }
+        self.note_sign_of_life(now);
         let rtt_sample = self.take_measurements(ack, now);
         let progress = self.sender.on_ack(seq, now, self.rtt.with_margin());
         if progress.packets > 0 {
@@ -201,6 +197,18 @@ impl Established {
         if let Ack::Medium { free_buffer, .. } | Ack::Full { free_buffer, .. } = *ack {
             self.sender.on_confirmed(seq, free_buffer.min(self.max_window), now);
         }
+    }
+
+    /// Something came that fits what this side sent or expects: a shutdown before it may have been forged (attack B1).
+    fn note_sign_of_life(&mut self, now: Instant) {
+        if self.farewell.is_pending() {
+            self.farewell.on_sign_of_life(now, self.silence());
+        }
+    }
+
+    fn silence(&self) -> Duration {
+        let settled = self.receiver.buffer.is_contiguous() && !self.sender.has_data();
+        silence(self.rtt.with_margin(), settled)
     }
 
     /// The measurements that a full or medium acknowledgement carries.
@@ -231,6 +239,7 @@ impl Established {
             }
         }
         if !report.is_empty() {
+            self.note_sign_of_life(now);
             self.counts.packets_lost_sending += u64::from(newly_lost);
             let path = self.path(now);
             let event = LossEvent::new(&report, newly_lost, self.sender.next().minus(1));

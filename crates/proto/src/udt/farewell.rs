@@ -15,6 +15,9 @@ const MAX_SPACING: Duration = Duration::from_secs(1);
 /// A shutdown stands when nothing came for this many round trips and intervals: in slow start a live peer is silent for
 /// one of each, waiting for an acknowledgement.
 const SILENCE: u32 = 2;
+/// The same while data is outstanding in either direction. Losses and a filling queue make a live peer silent for long,
+/// and only a peer that aborts leaves then.
+const SILENCE_WITH_DATA: Duration = Duration::from_secs(1);
 /// A peer that still sends after this many such silences never sent that shutdown (attack B1).
 const DISBELIEF: u32 = 2;
 
@@ -52,17 +55,16 @@ impl Farewell {
     }
 
     /// A shutdown came. Anybody can forge one, so it is believed only after a while without data or acknowledgements.
-    pub(crate) fn on_shutdown(&mut self, now: Instant, round_trip: Duration) {
+    pub(crate) fn on_shutdown(&mut self, now: Instant, silence: Duration) {
         if self.heard.is_none() {
             self.heard = Some(now);
-            self.believe.set(now + silence(round_trip));
+            self.believe.set(now + silence);
         }
     }
 
     /// Data or an acknowledgement came from the peer: either it overtook the shutdown, or that was forged.
-    pub(crate) fn on_sign_of_life(&mut self, now: Instant, round_trip: Duration) {
+    pub(crate) fn on_sign_of_life(&mut self, now: Instant, silence: Duration) {
         let Some(heard) = self.heard else { return };
-        let silence = silence(round_trip);
         if now - heard > silence * DISBELIEF {
             self.heard = None;
             self.believe.stop();
@@ -87,8 +89,10 @@ impl Farewell {
     }
 }
 
-fn silence(round_trip: Duration) -> Duration {
-    (round_trip + SYN_INTERVAL).max(MIN_SPACING) * SILENCE
+/// How long nothing must come after a shutdown for it to be believed; `settled` says that all data has arrived.
+pub(crate) fn silence(round_trip: Duration, settled: bool) -> Duration {
+    let short = (round_trip + SYN_INTERVAL).max(MIN_SPACING) * SILENCE;
+    if settled { short } else { short.max(SILENCE_WITH_DATA) }
 }
 
 #[cfg(test)]
@@ -113,8 +117,8 @@ mod tests {
     #[test]
     fn a_shutdown_is_believed_after_two_round_trips_of_silence() {
         let mut farewell = Farewell::default();
-        farewell.on_shutdown(at(0), RTT);
-        farewell.on_sign_of_life(at(60), RTT);
+        farewell.on_shutdown(at(0), silence(RTT, true));
+        farewell.on_sign_of_life(at(60), silence(RTT, true));
         assert!(!farewell.is_believed(at(279)));
         assert!(farewell.is_believed(at(280)));
     }
@@ -122,9 +126,9 @@ mod tests {
     #[test]
     fn a_peer_that_goes_on_sending_never_sent_it() {
         let mut farewell = Farewell::default();
-        farewell.on_shutdown(at(0), RTT);
+        farewell.on_shutdown(at(0), silence(RTT, true));
         for millis in (0..1_000).step_by(10) {
-            farewell.on_sign_of_life(at(millis), RTT);
+            farewell.on_sign_of_life(at(millis), silence(RTT, true));
             assert!(!farewell.is_believed(at(millis)));
         }
         assert!(!farewell.is_pending());
