@@ -22,6 +22,7 @@ use crate::transport::earliest;
 pub(crate) struct Connection {
     id: ConnectionId,
     mode: Mode,
+    role: Role,
     offer: Offer,
     peer: SocketAddr,
     opened: Instant,
@@ -46,6 +47,16 @@ pub(crate) struct Connection {
     events: Vec<Event>,
 }
 
+/// How the connection came about, which decides what a repeated handshake of the peer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// This side called: what comes are answers, and an answer is not answered.
+    Caller,
+    /// The peer called.
+    Listener,
+    Rendezvous,
+}
+
 #[derive(Debug)]
 enum Phase {
     Calling(Box<Caller>),
@@ -66,13 +77,13 @@ impl Connection {
     /// Calls a listener.
     pub(crate) fn call(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
         let caller = Caller::new(offer, now, config.connect_timeout);
-        Self::new(id, offer, Phase::Calling(Box::new(caller)), config, now)
+        Self::new(id, Role::Caller, offer, Phase::Calling(Box::new(caller)), config, now)
     }
 
     /// Meets a peer that calls as well.
     pub(crate) fn meet(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
         let rendezvous = Rendezvous::new(offer, now, config.rendezvous_timeout);
-        Self::new(id, offer, Phase::Meeting(Box::new(rendezvous)), config, now)
+        Self::new(id, Role::Rendezvous, offer, Phase::Meeting(Box::new(rendezvous)), config, now)
     }
 
     /// Accepts a caller that has shown its cookie.
@@ -86,7 +97,8 @@ impl Connection {
         // Both directions begin with the caller's number: callers accept nothing else.
         let agreed = offer.agree(packet, None).map_err(ConnectionLost::PeerIncompatible)?;
         let established = Established::new(&agreed, offer.mode, config, now, rng);
-        let mut connection = Self::new(id, offer, Phase::Established(Box::new(established)), config, now);
+        let mut connection =
+            Self::new(id, Role::Listener, offer, Phase::Established(Box::new(established)), config, now);
         connection.life = Life::Open;
         connection.claimed = false;
         connection.answer = Some(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
@@ -95,10 +107,11 @@ impl Connection {
         Ok(connection)
     }
 
-    fn new(id: ConnectionId, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
+    fn new(id: ConnectionId, role: Role, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
         Self {
             id,
             mode: offer.mode,
+            role,
             offer,
             peer: offer.peer,
             opened: now,
@@ -186,21 +199,24 @@ impl Connection {
     /// once a round trip, and only if it is the packet that made this connection (attack A7).
     fn on_late_handshake(&mut self, datagram: &[u8], now: Instant) -> bool {
         let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else { return false };
-        if packet.request != Request::RendezvousFinal {
-            self.repeat_answer(&packet, now);
-        }
+        self.repeat_answer(&packet, now);
         true
     }
 
     /// Repeats the handshake answer to a caller or rendezvous peer that asks again.
     pub(crate) fn repeat_answer(&mut self, packet: &Handshake, now: Instant) {
         let Phase::Established(established) = &self.phase else { return };
-        let same = packet.socket_id == established.peer_id() && packet.mss.min(self.offer.mss) == established.mss();
+        let same = packet.socket_id == established.peer_id()
+            && packet.isn == established.peer_isn()
+            && packet.mss.min(self.offer.mss) == established.mss();
         let rested = self.last_answer.is_none_or(|at| now - at >= established.round_trip());
-        if same && rested && self.answer.is_none() {
-            let rendezvous =
-                packet.request == Request::Rendezvous || (packet.request == Request::Conclusion && packet.cookie == 0);
-            let request = if rendezvous { Request::RendezvousFinal } else { Request::Conclusion };
+        let request = match (self.role, packet.request) {
+            (Role::Listener, Request::Conclusion) => Request::Conclusion,
+            (Role::Rendezvous, Request::Rendezvous | Request::Conclusion) => Request::RendezvousFinal,
+            _ => return,
+        };
+        // A dead connection has nobody who would take the answer away.
+        if same && rested && self.life.is_alive() && self.answer.is_none() {
             let answer = self.offer.packet(request, packet.cookie);
             self.answer = Some(Handshake { mss: established.mss(), ..answer });
         }
@@ -213,6 +229,15 @@ impl Connection {
         }
         self.wake();
         self.check_flushed(now);
+    }
+
+    /// The host came `gap` late to a deadline: this computer slept.
+    pub(crate) fn on_suspended(&mut self, now: Instant, gap: Duration) {
+        match &mut self.phase {
+            Phase::Calling(caller) => caller.on_suspended(gap),
+            Phase::Meeting(rendezvous) => rendezvous.on_suspended(gap),
+            Phase::Established(established) => established.on_suspended(now),
+        }
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -276,6 +301,7 @@ impl Connection {
             self.move_life(Cause::Flushed);
             self.lost = Some(ConnectionLost::ClosedLocally);
             self.events.push(Event::Finished(self.id));
+            self.wake();
         }
     }
 
@@ -286,14 +312,15 @@ impl Connection {
             self.events.push(Event::Readable(self.id));
         }
         let Phase::Established(established) = &self.phase else { return };
-        if self.writer_waits && (established.sender.has_room_again() || self.life == Life::Over) {
+        let over = matches!(self.life, Life::Leaving | Life::Over);
+        if self.writer_waits && (established.sender.has_room_again() || over) {
             self.writer_waits = false;
             self.events.push(Event::Writable(self.id));
         }
     }
 
     fn can_read(&mut self) -> bool {
-        if self.life == Life::Over {
+        if matches!(self.life, Life::Leaving | Life::Over) {
             return true;
         }
         let Phase::Established(established) = &mut self.phase else { return false };

@@ -137,6 +137,7 @@ impl Connection {
             if connecting || !self.released {
                 self.events.push(Event::Closed(self.id, ConnectionLost::ClosedLocally));
             }
+            self.wake();
         }
     }
 
