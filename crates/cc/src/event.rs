@@ -8,7 +8,7 @@ use farhaul_units::{Duration, PacketRate, SeqNo, SeqRange};
 pub struct AckEvent {
     /// Everything before this packet has arrived.
     pub seq: SeqNo,
-    /// Packets that this acknowledgement newly covers; never zero.
+    /// Packets that this acknowledgement newly covers; zero for a full one that confirms what light ones have covered.
     pub newly_acked: u32,
     /// A light acknowledgement: progress only, no measurements. UDT's own laws ignore it.
     pub light: bool,

@@ -6,6 +6,8 @@
 mod daimd;
 mod fixed;
 mod flow_control;
+mod loss_cause;
+mod start;
 mod syn;
 mod udt;
 mod udt_native;

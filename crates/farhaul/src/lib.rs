@@ -1,1 +1,56 @@
 //! Reliable bulk data transfer over UDP for long fat networks.
+//!
+//! Farhaul speaks UDT4. Begin with [`Stream::connect`] and [`Listener::bind`], which work like their namesakes for TCP;
+//! [`Endpoint::builder`] is for those who want to choose: packet size, rate cap, time-outs, congestion controller, many
+//! connections on one port, rendezvous. [`MessageSocket`] keeps message boundaries.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let listener = farhaul::Listener::bind("127.0.0.1:0")?;
+//! let address = listener.local_addr();
+//! let server = std::thread::spawn(move || -> std::io::Result<Vec<u8>> {
+//!     let (mut stream, _peer) = listener.accept()?;
+//!     let mut all = Vec::new();
+//!     stream.read_to_end(&mut all)?;
+//!     Ok(all)
+//! });
+//! let mut stream = farhaul::Stream::connect(address)?;
+//! stream.write_all(&[7; 100_000])?;
+//! stream.finish()?;
+//! assert_eq!(server.join().expect("the server does not panic")?.len(), 100_000);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Threads.** Each UDP port has one thread that receives and keeps time. It sleeps when nothing happens, and a thread
+//! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads.
+//!
+//! **Ends.** [`finish`](Connection::finish) is the proof of delivery; dropping a stream without it aborts the connection. No call
+//! waits for ever on a dead peer, and a [`Canceller`] ends any that waits.
+
+mod builder;
+mod canceller;
+mod clock;
+mod connection;
+mod driver;
+mod endpoint;
+mod error;
+mod listener;
+mod message;
+mod stream;
+
+pub use builder::Builder;
+pub use canceller::Canceller;
+pub use connection::Connection;
+pub use driver::disk::{Directory, DiskSource, DiskStore};
+#[cfg(feature = "tokio")]
+pub use driver::tokio::AsyncStream;
+pub use endpoint::Endpoint;
+pub use error::Error;
+pub use farhaul_cc as cc;
+pub use farhaul_proto::{ConnectError, ConnectionLost, Stats, Totals};
+pub use farhaul_units::Rate;
+pub use listener::{Accept, Listener};
+pub use message::{MessageSocket, Received, SendOptions};
+pub use stream::Stream;

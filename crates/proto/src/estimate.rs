@@ -9,5 +9,5 @@ mod rtt;
 pub(crate) use ack_window::AckWindow;
 pub(crate) use arrival_rate::ArrivalRate;
 pub(crate) use capacity::{Capacity, PROBE_INTERVAL};
-pub(crate) use delivery::Delivery;
+pub(crate) use delivery::{Delivery, Mark};
 pub(crate) use rtt::Rtt;

@@ -103,6 +103,7 @@ fail_codes! {
     SpecialFile = 12, "neither file nor directory", "Devices, pipes, sockets and symbolic links are not copied.";
     ParentFailed = 13, "its directory failed", "The directory that it belongs into could not be made.";
     GivenUp = 14, "given up after the other side's failure", "The sender stopped sending because the receiver had refused the file.";
+    IsDirectory = 15, "is a directory", "Directories are sent only where the request is recursive.";
 }
 
 impl FailCode {

@@ -57,7 +57,7 @@ pub enum FileEvent {
         by: Side,
     },
     /// Every entry is answered: verified, made or failed. The connecting side finishes the stream once everything
-    /// pending is written.
+    /// pending is written; the accepting side writes what is pending and waits for the end of the stream.
     Done(Totals),
 }
 

@@ -69,7 +69,8 @@ pub struct Pull {
     /// What is asked for, below the accepting side's root. Each arrives under its last component; a root path brings
     /// the content of the root.
     pub paths: Vec<RelPath>,
-    /// Whether directories are wanted; if not, the sender skips them.
+    /// Whether directories are wanted; if not, the sender skips them with
+    /// [`IsDirectory`](crate::FailCode::IsDirectory), and one that comes all the same is a violation.
     pub recursive: bool,
 }
 

@@ -197,7 +197,7 @@ impl Traffic {
     fn end<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize, reason: ConnectionLost) {
         let flow = &mut self.flows[index];
         flow.closed = Some((now, reason));
-        if self.plan.read_rate.is_none() {
+        if self.plan.read_rate.is_none() || flow.connected_at.is_none() {
             flow.read(now, transport, &mut self.buffer, u64::MAX);
         }
     }

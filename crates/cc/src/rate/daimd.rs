@@ -41,7 +41,7 @@ const MIN_INCREASE: f64 = 0.01;
 /// While recovering, no more than this share of the capacity counts as spare. Source: UDT2 and later: what one cut frees.
 const RECOVERY_SHARE: f64 = 1.0 / 9.0;
 /// One cut makes the period this much longer, the rate a ninth smaller. Source: paper:udt-2004 eq. (4).
-const DECREASE: f64 = 1.125;
+pub(super) const DECREASE: f64 = 1.125;
 /// Weight of the latest event in the average number of reports per event. Source: UDT4.
 const NAK_WEIGHT: f64 = 0.125;
 /// Reports of one event that may cut, the first one included, so that an event at worst takes the rate to
@@ -109,19 +109,22 @@ impl Daimd {
 
     /// A SYN interval is over: the period from now on, (1) to (3).
     pub(super) fn on_syn(&mut self, period: SendPeriod, path: &Path) -> SendPeriod {
+        let increase = match path.capacity {
+            Some(capacity) => increase(spare_bandwidth(capacity, period, self.before_event), path.mss.max(1)),
+            None => MIN_INCREASE,
+        };
+        self.grow(period, path, increase)
+    }
+
+    /// A SYN interval is over, after which `increase` more packets are to fit into one: the period from now on, (3).
+    pub(super) fn grow(&mut self, period: SendPeriod, path: &Path, increase: f64) -> SendPeriod {
         if std::mem::take(&mut self.lossy_interval) {
             return period;
         }
-        let mss = path.mss.max(1);
         let delivered = path.delivery_rate.filter(|rate| *rate > PacketRate::default()).or_else(|| measured_rate(path));
-        let increase = match (path.capacity, delivered) {
-            (Some(capacity), Some(_)) => increase(spare_bandwidth(capacity, period, self.before_event), mss),
-            _ => MIN_INCREASE,
-        };
-        let raised = raise(period, increase);
         match delivered {
-            Some(delivered) => longer(raised, shorter(period, rise_limit(delivered))),
-            None => raised,
+            Some(delivered) => longer(raise(period, increase), shorter(period, rise_limit(delivered))),
+            None => raise(period, MIN_INCREASE),
         }
     }
 
@@ -158,7 +161,7 @@ fn spare_bandwidth(capacity: PacketRate, period: SendPeriod, before_event: SendP
 
 /// Packets per SYN to add per SYN, (2), for `spare_bandwidth` in packets/s and `mss` in bytes.
 //= paper:udt-2007 alpha(x)
-fn increase(spare_bandwidth: f64, mss: u32) -> f64 {
+pub(super) fn increase(spare_bandwidth: f64, mss: u32) -> f64 {
     if spare_bandwidth <= 0.0 {
         return MIN_INCREASE;
     }

@@ -16,6 +16,11 @@ use crate::udt::consts::SYN_INTERVAL;
 const WINDOW: usize = 128;
 /// A sample covers at least this many packets: one light acknowledgement's worth, less stragglers.
 const MIN_PACKETS: u32 = 48;
+/// Acknowledgements looked back over for the beginning of a train.
+const MAX_TRAIN_MARKS: usize = 32;
+/// A step of a train was sent in less than this share of the time in which it was delivered; otherwise the sender paused,
+/// and so may have the bottleneck.
+const GAP_SHARE: f64 = 0.8;
 /// A sample lasts at least this long: below, what is measured is the scheduling of two computers.
 const MIN_TIME: Duration = Duration::from_micros(200);
 
@@ -28,24 +33,19 @@ pub(crate) struct Delivery {
 
 /// Everything before `seq` was known to have arrived at `at`; its last packet had left at `left`.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
-    seq: SeqNo,
-    at: Instant,
-    left: Timestamp,
+pub(crate) struct Mark {
+    pub(crate) seq: SeqNo,
+    pub(crate) at: Instant,
+    pub(crate) left: Timestamp,
+    /// A light acknowledgement, sent because of how many packets had come. Those sent by timer may come long after the
+    /// last packet of a train and would make it look slow.
+    pub(crate) light: bool,
 }
 
 impl Delivery {
-    /// An acknowledgement made progress to `seq`; the packet before it had left at `left`. `clean` says that no packet in
+    /// An acknowledgement made progress. `clean` says that no packet in
     /// flight was lost: otherwise progress comes in jumps as holes are filled and measures nothing.
-    pub(crate) fn on_ack(
-        &mut self,
-        at: Instant,
-        seq: SeqNo,
-        left: Timestamp,
-        clean: bool,
-        round_trip: Duration,
-    ) -> Option<DeliverySample> {
-        let mark = Mark { seq, at, left };
+    pub(crate) fn on_ack(&mut self, mark: Mark, clean: bool, round_trip: Duration) -> Option<DeliverySample> {
         if !clean {
             // The next clean one starts a new history, except that the long-term rate goes on.
             let oldest = self.marks.front().copied();
@@ -53,13 +53,9 @@ impl Delivery {
             self.push(mark, round_trip);
             return None;
         }
-        let base = self
-            .marks
-            .iter()
-            .rev()
-            .find(|base| seq.distance_from(base.seq).unsigned_abs() >= MIN_PACKETS && at - base.at >= MIN_TIME);
-        let sample = base.and_then(|base| base.sample_to(mark));
-        let oldest = self.marks.iter().rev().find(|base| at - base.at >= round_trip.max(2 * SYN_INTERVAL)).copied();
+        let sample = if mark.light { self.longest_train(mark) } else { None };
+        let oldest =
+            self.marks.iter().rev().find(|base| mark.at - base.at >= round_trip.max(2 * SYN_INTERVAL)).copied();
         self.update_rate(mark, oldest.or(self.marks.front().copied()), round_trip);
         self.push(mark, round_trip);
         sample
@@ -73,6 +69,24 @@ impl Delivery {
     /// The sender had nothing to send: what comes now says nothing about the path.
     pub(crate) fn restart(&mut self) {
         self.marks.clear();
+    }
+
+    /// The sample up to `mark` that spans the longest train: going back as long as the packets were sent faster than they
+    /// were delivered, step by step, because the longer the train, the less the scheduling of two computers matters.
+    /// Where there is no train, the shortest sample that is long enough.
+    fn longest_train(&self, mark: Mark) -> Option<DeliverySample> {
+        let (mut longest, mut newer, mut is_train) = (None, mark, true);
+        for base in self.marks.iter().rev().filter(|base| base.light).take(MAX_TRAIN_MARKS) {
+            is_train &= base.sent_before(newer) <= (newer.at - base.at).mul_f64(GAP_SHARE) + MIN_TIME / 2;
+            if longest.is_some() && !is_train {
+                break;
+            }
+            newer = *base;
+            if mark.seq.distance_from(base.seq).unsigned_abs() >= MIN_PACKETS && mark.at - base.at >= MIN_TIME {
+                longest = base.sample_to(mark);
+            }
+        }
+        longest
     }
 
     fn update_rate(&mut self, mark: Mark, base: Option<Mark>, round_trip: Duration) {
@@ -101,9 +115,14 @@ impl Delivery {
 }
 
 impl Mark {
+    /// How long before `later` its packet had left.
+    fn sent_before(self, later: Self) -> Duration {
+        Duration::from_micros(u64::from(later.left.value().wrapping_sub(self.left.value())))
+    }
+
     fn sample_to(self, later: Self) -> Option<DeliverySample> {
         let packets = later.seq.distance_from(self.seq).unsigned_abs();
-        let sent_in = Duration::from_micros(u64::from(later.left.value().wrapping_sub(self.left.value())));
+        let sent_in = self.sent_before(later);
         // A train that left within one microsecond was sent as fast as anything can be.
         let sent = PacketRate::from_packets_in(u64::from(packets), sent_in.max(Duration::from_micros(1)))?;
         let delivered = PacketRate::from_packets_in(u64::from(packets), later.at - self.at)?;
@@ -121,12 +140,16 @@ mod tests {
         Instant::ZERO + Duration::from_micros(micros)
     }
 
+    fn mark(micros: u64, seq: u32, left: u32) -> Mark {
+        Mark { seq: SeqNo::new(seq), at: at(micros), left: Timestamp::new(left), light: true }
+    }
+
     #[test]
     fn a_train_shows_the_capacity_of_the_bottleneck() {
         let mut delivery = Delivery::default();
         // 128 packets left within 100 µs; a gigabit link delivers 64 of them in 768 µs.
-        assert!(delivery.on_ack(at(0), SeqNo::new(64), Timestamp::new(50), true, RTT).is_none());
-        let sample = delivery.on_ack(at(768), SeqNo::new(128), Timestamp::new(100), true, RTT).unwrap();
+        assert!(delivery.on_ack(mark(0, 64, 50), true, RTT).is_none());
+        let sample = delivery.on_ack(mark(768, 128, 100), true, RTT).unwrap();
         assert!((sample.delivered.packets_per_second() - 83_333.0).abs() < 1.0);
         assert!(sample.sent > sample.delivered);
     }
@@ -134,15 +157,15 @@ mod tests {
     #[test]
     fn progress_over_filled_holes_is_no_sample() {
         let mut delivery = Delivery::default();
-        delivery.on_ack(at(0), SeqNo::new(64), Timestamp::new(0), true, RTT);
-        assert!(delivery.on_ack(at(1_000), SeqNo::new(5_000), Timestamp::new(900), false, RTT).is_none());
+        delivery.on_ack(mark(0, 64, 0), true, RTT);
+        assert!(delivery.on_ack(mark(1_000, 5_000, 900), false, RTT).is_none());
     }
 
     #[test]
     fn the_rate_is_that_of_a_round_trip() {
         let mut delivery = Delivery::default();
         for i in 0..100u32 {
-            delivery.on_ack(at(u64::from(i) * 10_000), SeqNo::new(i * 500), Timestamp::new(i * 10_000), true, RTT);
+            delivery.on_ack(mark(u64::from(i) * 10_000, i * 500, i * 10_000), true, RTT);
         }
         let rate = delivery.rate().unwrap().packets_per_second();
         assert!((rate - 50_000.0).abs() < 10.0, "{rate}");

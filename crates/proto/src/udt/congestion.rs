@@ -7,6 +7,8 @@ use super::consts::SYN_INTERVAL;
 
 /// Weight of the old value in the filters of reported rates. Source: libudt 4.11, §4 of the algorithms sheet.
 const FILTER: f64 = 7.0 / 8.0;
+/// What a congestion warning makes of the period. Source: libudt 4.11.
+const WARNING: f64 = 1.125;
 /// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;
 
@@ -64,7 +66,8 @@ impl Congestion {
 
     /// The controller's period, or the cap's if that is longer.
     pub(crate) fn send_period(&self) -> SendPeriod {
-        if self.control.send_period < self.min_period { self.min_period } else { self.control.send_period }
+        let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
+        if wanted < self.min_period { self.min_period } else { wanted }
     }
 
     pub(crate) const fn arrival_rate(&self) -> Option<PacketRate> {
@@ -114,9 +117,7 @@ impl Congestion {
     /// The peer asks to slow down (type 4): one ninth less, until the controller decides anew. Source: libudt 4.11.
     /// Asking again before that changes nothing, or a few hundred forged packets would stop the flow for good.
     pub(crate) fn on_warning(&mut self) {
-        if !std::mem::replace(&mut self.warned, true) {
-            self.control.send_period = self.control.send_period.scaled(1.125);
-        }
+        self.warned = true;
     }
 
     pub(crate) fn on_close(&mut self) {

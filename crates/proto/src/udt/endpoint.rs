@@ -24,6 +24,9 @@ const MAX_HALF_OPEN: usize = 1024;
 /// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
 const SUSPENDED: Duration = Duration::from_secs(2);
 
+/// Bytes by which an IPv6 header is longer than the IPv4 header that UDT's packet size counts.
+const IPV6_EXTRA: u32 = 20;
+
 /// How to open a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
@@ -272,7 +275,9 @@ impl Endpoint {
         self.by_id.insert(socket_id.value(), slot);
         let id = ConnectionId { slot, generation: self.slots[slot as usize].generation };
         let flow_window = self.config.max_flow_window;
-        Ok((id, Offer { mode, isn, mss: self.config.mss, flow_window, socket_id, peer }))
+        // UDT counts 28 bytes of headers whatever the address family; the real ones must fit the path as well.
+        let mss = if is_ipv6(peer) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
+        Ok((id, Offer { mode, isn, mss, flow_window, socket_id, peer }))
     }
 
     fn unreserve(&mut self, slot: u32, socket_id: SocketId) {
@@ -389,6 +394,14 @@ impl Endpoint {
             self.settle(slot, now);
         }
         None
+    }
+}
+
+/// Whether packets to `peer` carry an IPv6 header.
+fn is_ipv6(peer: SocketAddr) -> bool {
+    match peer {
+        SocketAddr::V4(_) => false,
+        SocketAddr::V6(peer) => peer.ip().to_ipv4_mapped().is_none(),
     }
 }
 

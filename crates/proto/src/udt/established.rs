@@ -27,6 +27,8 @@ use crate::transport::earliest;
 /// Confirmations (ACK2) that wait to be sent at most: a peer that sends more acknowledgements between two of our turns
 /// gets the newest ones confirmed.
 const MAX_CONFIRMATIONS: usize = 16;
+/// Full acknowledgements after which the receiver's round-trip estimate has forgotten its initial value to 1.4 %, (7/8)^32.
+const SETTLED_REPORTS: u64 = 32;
 /// Custom control messages that wait to be sent at most.
 const MAX_CUSTOM: usize = 64;
 
@@ -113,7 +115,14 @@ impl Established {
     // ---- input ----
 
     /// One datagram of the peer. Data and controls alike; the batch is concluded by [`finish_batch`](Self::finish_batch).
-    pub(crate) fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Result<Verdict, DecodeError> {
+    ///
+    /// `stamp` is what a packet that left now would carry.
+    pub(crate) fn on_datagram(
+        &mut self,
+        datagram: &[u8],
+        stamp: Timestamp,
+        now: Instant,
+    ) -> Result<Verdict, DecodeError> {
         if !is_control(datagram) {
             let (header, payload) = DataHeader::decode(datagram)?;
             self.expiry.on_heard(now);
@@ -123,7 +132,7 @@ impl Established {
         }
         let (_, _, control) = Control::decode(datagram)?;
         self.expiry.on_heard(now);
-        Ok(self.on_control(&control, now))
+        Ok(self.on_control(&control, stamp, now))
     }
 
     /// The datagrams of one receive call are through.
@@ -131,9 +140,9 @@ impl Established {
         self.receiver.finish_batch(now, &self.rtt);
     }
 
-    fn on_control(&mut self, control: &Control<'_>, now: Instant) -> Verdict {
+    fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Verdict {
         match control {
-            Control::Ack(ack) => self.on_ack(ack, now),
+            Control::Ack(ack) => self.on_ack(ack, stamp, now),
             Control::Nak(list) => self.on_nak(list, now),
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {
@@ -162,7 +171,7 @@ impl Established {
         Verdict::GoOn
     }
 
-    fn on_ack(&mut self, ack: &Ack, now: Instant) {
+    fn on_ack(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) {
         let seq = ack.seq();
         if let Some(number) = ack.number() {
             self.counts.acks_received += 1;
@@ -179,9 +188,11 @@ impl Established {
             return;
         }
         self.note_sign_of_life(now);
-        let rtt_sample = self.take_measurements(ack, now);
-        let progress = self.sender.on_ack(seq, now, self.rtt.with_margin());
-        if progress.packets > 0 {
+        let rtt_sample = self.take_measurements(ack, stamp, now);
+        let confirms = ack.number().is_some() && self.sender.is_news(seq);
+        let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
+        // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
+        if progress.packets > 0 || confirms {
             self.last_progress = now;
             self.counts.bytes_acked += progress.bytes;
             let mut event = AckEvent::default();
@@ -211,14 +222,24 @@ impl Established {
         silence(self.rtt.with_margin(), settled)
     }
 
-    /// The measurements that a full or medium acknowledgement carries.
-    fn take_measurements(&mut self, ack: &Ack, now: Instant) -> Option<Duration> {
-        let (Ack::Medium { rtt, .. } | Ack::Full { rtt, .. }) = *ack else { return None };
-        let sample = self.rtt.sample(rtt, now).then_some(rtt);
+    /// The measurements that an acknowledgement makes possible or carries.
+    fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
         if let Ack::Full { arrival_rate, capacity, .. } = *ack {
             self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
         }
-        sample
+        // Only light ones leave as the packet comes; those sent by timer may be late and can but lower the estimate.
+        let prompt = ack.number().is_none();
+        let own = self.sender.round_trip(ack.seq(), stamp);
+        let own = own.filter(|&sample| prompt || self.rtt.latest().is_none() || sample <= self.rtt.smoothed());
+        let sample = own.or_else(|| self.reported_round_trip(ack))?;
+        self.rtt.sample(sample, now).then_some(sample)
+    }
+
+    /// The receiver's own estimate, for times when this side's samples are blurred by repairs. It begins at 100 ms whatever
+    /// the path, and libudt's takes dozens of samples to forget that.
+    fn reported_round_trip(&self, ack: &Ack) -> Option<Duration> {
+        let (Ack::Medium { rtt, .. } | Ack::Full { rtt, .. }) = *ack else { return None };
+        (self.counts.acks_received >= SETTLED_REPORTS).then_some(rtt)
     }
 
     fn on_nak(&mut self, list: &LossList<'_>, now: Instant) {

@@ -7,7 +7,7 @@ use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 use super::lifetimes::Lifetimes;
 use super::limit::{Limit, LimitClock};
 use crate::buffer::{Run, SendBuffer};
-use crate::estimate::Delivery;
+use crate::estimate::{Delivery, Mark};
 use crate::loss::SendList;
 use crate::pacer::Pacer;
 use crate::timer::Timer;
@@ -289,8 +289,23 @@ impl Sender {
         !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
     }
 
+    /// Time from the departure of the last packet before `seq` to now, if an acknowledgement of it measures the path: not
+    /// while repairs hold acknowledgements back.
+    pub(crate) fn round_trip(&self, seq: SeqNo, now: Timestamp) -> Option<Duration> {
+        if !seq.is_after(self.buffer.first()) || !self.lost.is_clean() {
+            return None;
+        }
+        let left = self.buffer.stamped(seq.minus(1))?;
+        Some(Duration::from_micros(u64::from(now.value().wrapping_sub(left.value()))))
+    }
+
+    /// Whether a full acknowledgement up to `seq` goes beyond the last one; light ones do not count.
+    pub(crate) fn is_news(&self, seq: SeqNo) -> bool {
+        seq.is_after(self.confirmed)
+    }
+
     /// Everything before `seq` has arrived; the caller has checked that this is plausible.
-    pub(crate) fn on_ack(&mut self, seq: SeqNo, now: Instant, round_trip: Duration) -> Progress {
+    pub(crate) fn on_ack(&mut self, seq: SeqNo, light: bool, now: Instant, round_trip: Duration) -> Progress {
         let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
         if packets == 0 {
             return Progress::default();
@@ -298,7 +313,8 @@ impl Sender {
         self.proven = true;
         let clean = self.lost.is_clean();
         let left = self.buffer.stamped(seq.minus(1));
-        let delivery = left.and_then(|left| self.delivery.on_ack(now, seq, left, clean, round_trip));
+        let mark = left.map(|left| Mark { seq, at: now, left, light });
+        let delivery = mark.and_then(|mark| self.delivery.on_ack(mark, clean, round_trip));
         let bytes = self.buffer.release(seq);
         self.lost.acknowledge(seq);
         self.lifetimes.acknowledge(seq);

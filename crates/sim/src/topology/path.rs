@@ -37,12 +37,23 @@ pub fn address(host: NodeId) -> SocketAddr {
 
 /// Describes a simulation of two hosts, from left to right.
 ///
-/// ```ignore
-/// let mut run = Pair::new(endpoint(), listening_endpoint())
-///     .path(PathSpec { rate, delay, ..PathSpec::default() })
-///     .caller(Plan::send(4 << 20))
-///     .seed(7)
-///     .start();
+/// ```
+/// use farhaul_netem::PathSpec;
+/// use farhaul_proto::{Config, Entropy, Mode, udt::Endpoint};
+/// use farhaul_sim::{Plan, topology::path::{CALLER, LISTENER, Pair}};
+/// use farhaul_units::{Duration, Rate};
+///
+/// let endpoint = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed });
+/// let mut listener = endpoint(2);
+/// listener.listen(Mode::Stream);
+/// let path = PathSpec {
+///     rate: Some(Rate::from_megabits_per_second(100)),
+///     delay: Duration::from_millis(10),
+///     ..PathSpec::default()
+/// };
+/// let mut run = Pair::new(endpoint(1), listener).path(path).caller(Plan::send(1 << 20)).seed(7).start();
+/// assert!(run.run_until_done(Duration::from_secs(60)));
+/// assert!(run.missing(CALLER, LISTENER).is_empty());
 /// ```
 pub struct Pair<T> {
     transports: [T; 2],

@@ -106,10 +106,10 @@ impl Flow {
         Some(self.received.complete_at? - self.connected_at?)
     }
 
-    /// Over, or with nothing left to write, to read or to be acknowledged.
+    /// Over and read to its end, or with nothing left to write, to read or to be acknowledged.
     pub fn is_done(&self) -> bool {
         let idle = self.plan.keep_open && self.all_written() && self.all_received();
-        idle || self.finished_at.is_some() || self.closed.is_some()
+        idle || self.finished_at.is_some() || (self.closed.is_some() && !self.may_read)
     }
 
     pub(super) fn may_read(&self) -> bool {

@@ -1,0 +1,100 @@
+//! Was a packet lost to a full queue or to a faulty link? UDT takes every loss for congestion (2004 paper §4.7), which costs
+//! it most of a long path with few errors.
+//!
+//! A queue that overflows has first grown, and the round trip with it. So losses while the round trip stands near its
+//! minimum are the link's, unless there are so many of them that the queue may simply be too short to be seen
+//! (departure D21).
+
+use farhaul_units::{Duration, Instant};
+
+use crate::Path;
+
+/// The round trip counts as raised when it exceeds its minimum by this share …
+const RAISED_SHARE: u32 = 8;
+/// … but at least by this much: below, it is the scheduling of two computers …
+const MIN_RAISE: Duration = Duration::from_millis(1);
+/// … and at most by this much: a queue of that length is one at any rate.
+const MAX_RAISE: Duration = Duration::from_millis(15);
+/// Share of lost packets above which losses count as congestion whatever the round trip says: a queue of a few packets never
+/// shows. BBR v2 tolerates the same 2 %.
+const TOLERATED: f64 = 0.02;
+/// Losses are counted over this many round trips.
+const ROUNDS: u32 = 2;
+
+/// Tells losses of the link from losses of the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LossCause {
+    /// Start of the present count, and packets sent by then.
+    since: Instant,
+    sent_before: u64,
+    lost: u64,
+    /// Share lost in the count before.
+    previous: f64,
+}
+
+impl LossCause {
+    /// `newly_lost` packets were reported; whether that is congestion.
+    pub(super) fn is_congestion(&mut self, path: &Path, newly_lost: u32) -> bool {
+        if path.now - self.since > (path.rtt * ROUNDS).max(Duration::from_millis(20)) {
+            self.previous = self.share(path);
+            self.since = path.now;
+            self.sent_before = path.packets_sent;
+            self.lost = 0;
+        }
+        self.lost += u64::from(newly_lost);
+        is_raised(path) || self.is_heavy(path)
+    }
+
+    /// More than the tolerated share, over enough packets for a share to mean anything.
+    fn is_heavy(&self, path: &Path) -> bool {
+        const FEW: u64 = 5;
+        self.lost > FEW && self.share(path).max(self.previous) > TOLERATED
+    }
+
+    fn share(&self, path: &Path) -> f64 {
+        let sent = path.packets_sent.saturating_sub(self.sent_before);
+        // What is reported now was sent a round trip ago; a count that has just begun looks worse than it is.
+        self.lost as f64 / (sent + u64::from(path.in_flight)).max(1) as f64
+    }
+}
+
+/// Whether a queue stands on the path.
+pub(super) fn is_raised(path: &Path) -> bool {
+    let Some(min) = path.min_rtt else { return false };
+    // The latest sample has been smoothed by the receiver already; smoothed again, a queue seems to stand for long after
+    // it has drained.
+    path.latest_rtt.unwrap_or(path.rtt).min(path.rtt) > min + (min / RAISED_SHARE).clamp(MIN_RAISE, MAX_RAISE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(rtt_ms: u64, sent: u64) -> Path {
+        Path {
+            now: Instant::ZERO + Duration::from_millis(sent / 83),
+            rtt: Duration::from_millis(rtt_ms),
+            min_rtt: Some(Duration::from_millis(100)),
+            packets_sent: sent,
+            in_flight: 8_000,
+            ..Path::default()
+        }
+    }
+
+    #[test]
+    fn a_loss_without_a_queue_is_the_links_and_with_one_the_queues() {
+        let mut cause = LossCause::default();
+        assert!(!cause.is_congestion(&path(101, 100_000), 1));
+        assert!(cause.is_congestion(&path(130, 100_000), 1));
+    }
+
+    #[test]
+    fn one_loss_in_a_hundred_is_tolerated_and_one_in_twenty_is_not() {
+        let congested = |share: u64| {
+            let mut cause = LossCause::default();
+            (1..1_000).filter(|i| cause.is_congestion(&path(100, i * share), 1)).count()
+        };
+        assert_eq!(congested(100), 0);
+        assert!(congested(20) > 500);
+    }
+}

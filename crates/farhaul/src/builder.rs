@@ -1,0 +1,299 @@
+//! Settings of an endpoint, before its port is opened.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use farhaul_cc::{Controller, Spec};
+use farhaul_proto::{Config, Entropy, udt};
+use farhaul_udp::Options;
+use farhaul_units::Rate;
+
+use crate::connection::Host;
+use crate::driver::Driver;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+
+/// Smallest packet that UDT4 can work with: 44 bytes of headers and a handshake answer's worth of payload.
+const SMALLEST_MSS: u32 = 76;
+/// Receive buffer to ask the system for: 10 ms at 25 Gbit/s, so that a driver thread that had to wait for a processor
+/// loses nothing. The system takes memory only for what is in it.
+const UDP_RECV_BUFFER: usize = 32 << 20;
+/// Largest packet that fits an IP packet.
+const LARGEST_MSS: u32 = 65_535;
+
+/// Chooses settings, then opens the port: see [`Endpoint::builder`].
+///
+/// Nothing needs tuning; every setting has a default that sizes itself or suits long fat paths. For those who come from
+/// libudt:
+///
+/// | UDT option | method | default |
+/// | --- | --- | --- |
+/// | `UDT_MSS` | [`mss`](Builder::mss) | 1500 bytes |
+/// | `UDT_FC` | [`max_flow_window`](Builder::max_flow_window) | 262 144 packets |
+/// | `UDT_SNDBUF` | [`send_buffer`](Builder::send_buffer) | at most 512 MiB, as the path needs |
+/// | `UDT_RCVBUF` | [`recv_buffer`](Builder::recv_buffer) | at most 512 MiB, as the path needs |
+/// | `UDP_SNDBUF` | [`udp_send_buffer`](Builder::udp_send_buffer) | 4 MiB |
+/// | `UDP_RCVBUF` | [`udp_recv_buffer`](Builder::udp_recv_buffer) | 32 MiB |
+/// | `UDT_LINGER` | [`linger`](Builder::linger) | 30 s without progress |
+/// | `UDT_MAXBW` | [`max_rate`](Builder::max_rate) | none |
+/// | `UDT_CC` | [`controller`](Builder::controller), [`controller_with`](Builder::controller_with) | `udt` |
+/// | `UDT_RENDEZVOUS` | [`Endpoint::rendezvous`] | |
+/// | `UDT_SNDTIMEO`, `UDT_RCVTIMEO` | [`set_write_timeout`](crate::Connection::set_write_timeout), [`set_read_timeout`](crate::Connection::set_read_timeout) | none |
+/// | `UDT_SNDSYN`, `UDT_RCVSYN` | the blocking calls, or the feature `tokio` | blocking |
+/// | `UDT_REUSEADDR` | one endpoint holds any number of connections | |
+/// | `UDT_SNDDATA`, `UDT_RCVDATA`, `perfmon` | [`stats`](crate::Connection::stats) | |
+///
+/// ```
+/// use std::time::Duration;
+/// # fn main() -> Result<(), farhaul::Error> {
+/// let endpoint = farhaul::Endpoint::builder()
+///     .mss(9000)
+///     .peer_timeout(Duration::from_secs(120))
+///     .controller("udt")
+///     .bind("127.0.0.1:0".parse().expect("an address"))?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder opens nothing until `bind`"]
+pub struct Builder {
+    config: Config,
+    options: Options,
+    controller: Choice,
+}
+
+/// Where controllers come from.
+enum Choice {
+    /// What the configuration says.
+    Default,
+    /// A name with options, checked when the port is opened.
+    Named(String),
+    /// The user's own.
+    Made,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            options: Options { recv_buffer: UDP_RECV_BUFFER, ..Options::default() },
+            controller: Choice::Default,
+        }
+    }
+}
+
+impl Builder {
+    /// Largest packet in bytes, IP and UDP headers included; 76..=65 535. Default 1500. The smaller of both sides holds.
+    pub fn mss(mut self, bytes: u32) -> Self {
+        self.config.mss = bytes;
+        self
+    }
+
+    /// Largest flow window in packets that a peer may fill; at least 2. Default 262 144: 3 Gbit/s at one second.
+    pub fn max_flow_window(mut self, packets: u32) -> Self {
+        self.config.max_flow_window = packets;
+        self
+    }
+
+    /// Cap of one connection's send buffer in bytes. Default 512 MiB; memory is taken as the path needs it.
+    pub fn send_buffer(mut self, bytes: u64) -> Self {
+        self.config.send_buffer = bytes;
+        self
+    }
+
+    /// Cap of one connection's receive buffer in bytes. Default 512 MiB; memory is taken as data arrives.
+    pub fn recv_buffer(mut self, bytes: u64) -> Self {
+        self.config.recv_buffer = bytes;
+        self
+    }
+
+    /// Send buffer to ask the system for, in bytes. Default 4 MiB.
+    pub fn udp_send_buffer(mut self, bytes: usize) -> Self {
+        self.options.send_buffer = bytes;
+        self
+    }
+
+    /// Receive buffer to ask the system for, in bytes. Default 32 MiB. What it got is in
+    /// [`Endpoint::warnings`].
+    pub fn udp_recv_buffer(mut self, bytes: usize) -> Self {
+        self.options.recv_buffer = bytes;
+        self
+    }
+
+    /// Whether the system's segmentation and receive offloads (GSO, GRO) are used where they exist. Default: yes.
+    pub fn offload(mut self, on: bool) -> Self {
+        self.options.offload = on;
+        self
+    }
+
+    /// Cap of the sending rate of each connection, headers and retransmissions included. Default: none.
+    pub fn max_rate(mut self, rate: Rate) -> Self {
+        self.config.max_rate = Some(rate);
+        self
+    }
+
+    /// How long a connection attempt may take. Default 5 s.
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.config.connect_timeout = time;
+        self
+    }
+
+    /// How long a rendezvous may take. Default 30 s.
+    pub fn rendezvous_timeout(mut self, time: Duration) -> Self {
+        self.config.rendezvous_timeout = time;
+        self
+    }
+
+    /// Silence of the peer after which a connection is over. Default 30 s.
+    pub fn peer_timeout(mut self, time: Duration) -> Self {
+        self.config.peer_timeout = time;
+        self
+    }
+
+    /// How long `finish` waits for the last acknowledgement while nothing moves. Default 30 s.
+    pub fn linger(mut self, time: Duration) -> Self {
+        self.config.linger = time;
+        self
+    }
+
+    /// Mean time between keep-alives of an idle connection. Default 10 s.
+    pub fn keep_alive(mut self, time: Duration) -> Self {
+        self.config.keep_alive = time;
+        self
+    }
+
+    /// Packets that must arrive beyond a gap before it counts as loss; 0 reports at once.
+    pub fn reorder_tolerance(mut self, packets: u32) -> Self {
+        self.config.reorder_tolerance = packets;
+        self
+    }
+
+    /// Connections that the endpoint may hold. Default 65 536.
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.config.max_connections = count;
+        self
+    }
+
+    /// Connections that may wait to be accepted while listening; at least 1. Default 1024.
+    pub fn backlog(mut self, count: usize) -> Self {
+        self.config.backlog = count;
+        self
+    }
+
+    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default `udt`.
+    pub fn controller(mut self, spec: impl Into<String>) -> Self {
+        self.controller = Choice::Named(spec.into());
+        self
+    }
+
+    /// A congestion controller of your own, made anew for each connection from a seed for its randomness.
+    pub fn controller_with(mut self, make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Self {
+        self.config.controller = Box::new(make);
+        self.controller = Choice::Made;
+        self
+    }
+
+    /// Opens the UDP port at `address`; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// A setting is out of its range, or the port cannot be opened.
+    pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
+        let Self { mut config, options, controller } = self;
+        check(&config)?;
+        if let Choice::Named(spec) = controller {
+            let spec: Spec = spec.parse().map_err(|error| Error::Controller(format!("{error}")))?;
+            config.controller = Box::new(move |seed| spec.build(seed));
+        }
+        let (backlog, longest_message) = (config.backlog, config.send_buffer);
+        let transport = udt::Endpoint::new(config, entropy()?);
+        let driver = Driver::start(transport, address, options)?;
+        let cancelled = Arc::new(AtomicBool::new(false));
+        Ok(Endpoint::from_host(Host { driver, cancelled, backlog, longest_message }))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let controller = match &self.controller {
+            Choice::Default => "udt",
+            Choice::Named(spec) => spec,
+            Choice::Made => "the caller's own",
+        };
+        f.debug_struct("Builder")
+            .field("mss", &self.config.mss)
+            .field("max_rate", &self.config.max_rate)
+            .field("controller", &controller)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check(config: &Config) -> Result<(), Error> {
+    let out_of_range = |option, range| Err(Error::InvalidOption { option, range });
+    if !(SMALLEST_MSS..=LARGEST_MSS).contains(&config.mss) {
+        return out_of_range("mss", "from 76 to 65535 bytes");
+    }
+    if config.max_flow_window < 2 {
+        return out_of_range("max_flow_window", "at least 2 packets");
+    }
+    if config.send_buffer < u64::from(config.mss) || config.recv_buffer < u64::from(config.mss) {
+        return out_of_range("send_buffer and recv_buffer", "at least one packet long");
+    }
+    if config.max_rate == Some(Rate::ZERO) {
+        return out_of_range("max_rate", "above zero");
+    }
+    if config.backlog == 0 || config.max_connections == 0 {
+        return out_of_range("backlog and max_connections", "at least 1");
+    }
+    Ok(())
+}
+
+/// Secrets and seeds from the operating system.
+fn entropy() -> Result<Entropy, Error> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::System { what: "randomness", source: std::io::Error::other(error) })?;
+    let (mut cookie_key, mut seed) = ([0; 16], [0; 8]);
+    cookie_key.copy_from_slice(&bytes[..16]);
+    seed.copy_from_slice(&bytes[16..]);
+    Ok(Entropy { cookie_key, seed: u64::from_ne_bytes(seed) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bind(builder: Builder) -> Result<Endpoint, Error> {
+        builder.bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused_by_name() {
+        for (builder, name) in [
+            (Endpoint::builder().mss(75), "mss"),
+            (Endpoint::builder().mss(65_536), "mss"),
+            (Endpoint::builder().max_flow_window(1), "max_flow_window"),
+            (Endpoint::builder().send_buffer(100), "send_buffer"),
+            (Endpoint::builder().max_rate(Rate::ZERO), "max_rate"),
+            (Endpoint::builder().backlog(0), "backlog"),
+        ] {
+            let message = bind(builder).unwrap_err().to_string();
+            assert!(message.contains(name), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_controller_is_refused_with_the_known_ones() {
+        let message = bind(Endpoint::builder().controller("warp")).unwrap_err().to_string();
+        assert!(message.contains("warp") && message.contains("udt"), "{message}");
+    }
+
+    #[test]
+    fn a_taken_port_is_an_error_that_names_it() {
+        let first = bind(Endpoint::builder()).unwrap();
+        let error = Endpoint::builder().bind(first.local_addr()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+        assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
+    }
+}

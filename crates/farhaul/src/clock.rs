@@ -1,0 +1,79 @@
+//! The one place where real time enters, and how a transport sees it.
+
+use std::time::Duration;
+
+pub(crate) use farhaul_udp::Clock;
+use farhaul_units::Instant;
+
+/// A time-keeper that was late by more than this did not run: the process was stopped or the machine starved.
+/// Two seconds are far above any scheduling delay and far below every time-out of a connection.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The clock as a transport sees it: without the pauses in which this process did not run.
+///
+/// A process that was stopped for a minute must not conclude that its peer was silent for a minute. The pause is cut
+/// out, so every timer fires one interval later, after the peer had the chance to answer.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    cut_out: Duration,
+    last: Instant,
+}
+
+impl Timeline {
+    /// A timeline without pauses.
+    pub(crate) fn new() -> Self {
+        Self { cut_out: Duration::ZERO, last: Instant::ZERO }
+    }
+
+    /// The transport's time when the clock says `clock`, given that somebody should have looked at `due` at the latest.
+    /// Never goes back.
+    pub(crate) fn at(&mut self, clock: Instant, due: Option<Instant>) -> Instant {
+        let mut now = clock.saturating_sub(self.cut_out);
+        if let Some(due) = due {
+            let expected = due.max(self.last);
+            let late = now.saturating_since(expected);
+            if late > PAUSE {
+                self.cut_out += late;
+                now = expected;
+            }
+        }
+        self.last = self.last.max(now);
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_pause_is_cut_out_of_the_transports_time() {
+        let mut timeline = Timeline::new();
+        assert_eq!(timeline.at(second(1), None), second(1));
+        assert_eq!(timeline.at(second(602), Some(second(2))), second(2));
+        assert_eq!(timeline.at(second(603), Some(second(3))), second(3));
+    }
+
+    #[test]
+    fn being_a_little_late_is_no_pause() {
+        let mut timeline = Timeline::new();
+        assert_eq!(timeline.at(second(3), Some(second(2))), second(3));
+    }
+
+    #[test]
+    fn an_idle_endpoint_without_timers_has_no_pauses() {
+        let mut timeline = Timeline::new();
+        assert_eq!(timeline.at(second(1_000), None), second(1_000));
+    }
+
+    #[test]
+    fn time_never_goes_back() {
+        let mut timeline = Timeline::new();
+        assert_eq!(timeline.at(second(5), None), second(5));
+        assert_eq!(timeline.at(second(4), None), second(5));
+    }
+}

@@ -1,0 +1,240 @@
+//! One connection as seen by its handles: what streams and message sockets have in common.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use farhaul_proto::{ConnectionId, ConnectionLost, Stats, Streams, udt};
+use farhaul_units::Instant;
+
+use crate::canceller::Canceller;
+use crate::driver::{CancelFlags, Core, Driver, Place};
+use crate::error::Error;
+
+/// A UDP port with a UDT endpoint on it, shared by all handles.
+pub(crate) struct Host {
+    pub(crate) driver: Driver<udt::Endpoint>,
+    /// Raised by the endpoint's canceller: ends every wait on this port.
+    pub(crate) cancelled: Arc<AtomicBool>,
+    /// Connections that may wait to be accepted.
+    pub(crate) backlog: usize,
+    /// Longest message that can ever be sent.
+    pub(crate) longest_message: u64,
+}
+
+/// What a [`Stream`](crate::Stream) and a [`MessageSocket`](crate::MessageSocket) have in common; both dereference to it.
+///
+/// All clones of a stream or message socket share one. When the last of them is dropped the connection is aborted, unless
+/// it was finished before.
+pub struct Connection {
+    host: Arc<Host>,
+    id: ConnectionId,
+    peer: SocketAddr,
+    cancelled: Arc<AtomicBool>,
+    read_timeout: TimeLimit,
+    write_timeout: TimeLimit,
+}
+
+/// An optional duration that threads share.
+struct TimeLimit(AtomicU64);
+
+impl Host {
+    pub(crate) fn canceller(&self) -> Canceller {
+        Canceller::new(&self.cancelled, self.driver.cancellation())
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(host: Arc<Host>, id: ConnectionId, peer: SocketAddr) -> Self {
+        let cancelled = Arc::default();
+        Self { host, id, peer, cancelled, read_timeout: TimeLimit::none(), write_timeout: TimeLimit::none() }
+    }
+
+    /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
+    pub(crate) fn accept(host: &Arc<Host>, core: &mut Core<udt::Endpoint>) -> Option<Self> {
+        while let Some(id) = core.next_accepted() {
+            if let Some(peer) = core.transport.peer(id) {
+                return Some(Self::new(Arc::clone(host), id, peer));
+            }
+        }
+        None
+    }
+
+    /// Waits until the peer has acknowledged everything that was written, then closes the connection.
+    ///
+    /// What the peer sent until then can still be read. Writing is over from the call on, for every handle.
+    ///
+    /// # Errors
+    /// The connection was lost before everything was acknowledged, or the peer made no progress for the endpoint's
+    /// linger time.
+    pub fn finish(&self) -> Result<(), Error> {
+        self.begin_to_finish()?;
+        self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
+    }
+
+    /// Ends the connection at once, in both directions; what was not acknowledged may be lost.
+    pub fn close(&self) {
+        if let Ok(mut turn) = self.host.driver.turn() {
+            let now = turn.now();
+            turn.transport.close(now, self.id);
+        }
+    }
+
+    /// The address of the peer.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The address of this side's UDP port.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.host.driver.local_addr()
+    }
+
+    /// Counters and estimates, as UDT's `perfmon` gives them and more.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let turn = self.host.driver.turn()?;
+        turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
+    }
+
+    /// How long receiving may wait (`UDT_RCVTIMEO`); `None`, the default, is for ever. Shared by all clones.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) {
+        self.read_timeout.set(timeout);
+    }
+
+    /// How long sending may wait (`UDT_SNDTIMEO`); `None`, the default, is for ever. Shared by all clones.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) {
+        self.write_timeout.set(timeout);
+    }
+
+    /// Ends blocked calls of this connection from elsewhere.
+    pub fn canceller(&self) -> Canceller {
+        Canceller::new(&self.cancelled, self.host.driver.cancellation())
+    }
+
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    pub(crate) fn longest_message(&self) -> u64 {
+        self.host.longest_message
+    }
+
+    /// Waits until `attempt` gives something, trying again whenever there is something to read.
+    pub(crate) fn when_readable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
+        self.host.driver.wait_for(Place::Read(self.id), self.flags(), self.read_timeout.value(), attempt)
+    }
+
+    /// Waits until `attempt` gives something, trying again whenever there is room.
+    pub(crate) fn when_writable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
+        self.host.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
+    }
+
+    /// Waits until the connection is established.
+    pub(crate) fn wait_until_connected(&self) -> Result<(), Error> {
+        self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_connected())
+    }
+
+    /// Tells the peer that what it sends cannot be stored.
+    pub(crate) fn signal_error(&self, code: u32) {
+        if let Ok(mut turn) = self.host.driver.turn() {
+            turn.transport.signal_error(self.id, code);
+        }
+    }
+
+    /// Says that no more data will be written.
+    pub(crate) fn begin_to_finish(&self) -> Result<(), Error> {
+        let mut turn = self.host.driver.turn()?;
+        let now = turn.now();
+        turn.transport.finish(now, self.id);
+        Ok(())
+    }
+
+    /// Tries `attempt` once, and has the task woken when it is worth another try.
+    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
+    pub(crate) fn poll<R>(&self, place: Place, cx: &Context<'_>, attempt: impl Attempt<R>) -> Poll<Result<R, Error>> {
+        self.host.driver.poll_for(place, self.flags(), cx, attempt)
+    }
+
+    /// Whether the connection is established: an attempt for [`Place::Settle`].
+    pub(crate) fn is_connected(&self) -> impl Attempt<()> {
+        let id = self.id;
+        move |core: &mut Core<_>, _| {
+            let status = core.status(id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+            match status.lost {
+                _ if status.connected => Ok(Some(())),
+                Some(lost) => Err(lost.into()),
+                None => Ok(None),
+            }
+        }
+    }
+
+    /// Whether everything was acknowledged: an attempt for [`Place::Settle`].
+    pub(crate) fn is_finished(&self) -> impl Attempt<()> {
+        let id = self.id;
+        move |core: &mut Core<_>, _| {
+            let status = core.status(id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+            match status.lost {
+                _ if status.finished => Ok(Some(())),
+                // The peer closed first, and it had everything.
+                Some(ConnectionLost::ClosedByPeer) => Ok(Some(())),
+                Some(lost) => Err(lost.into()),
+                None => Ok(None),
+            }
+        }
+    }
+
+    fn flags(&self) -> CancelFlags<'_> {
+        [&self.cancelled, &self.host.cancelled]
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Without a driver thread there is nothing left to release.
+        if let Ok(mut turn) = self.host.driver.turn() {
+            let now = turn.now();
+            turn.release(now, self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("local", &self.local_addr())
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is tried under the lock: something, nothing yet, or an error.
+pub(crate) trait Attempt<R>: FnMut(&mut Core<udt::Endpoint>, Instant) -> Result<Option<R>, Error> {}
+
+impl<R, F: FnMut(&mut Core<udt::Endpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
+
+impl TimeLimit {
+    /// Stands for no limit; as nanoseconds it would be 584 years.
+    const NONE: u64 = u64::MAX;
+
+    fn none() -> Self {
+        Self(AtomicU64::new(Self::NONE))
+    }
+
+    fn set(&self, limit: Option<Duration>) {
+        let nanos = limit.map_or(Self::NONE, |limit| u64::try_from(limit.as_nanos()).unwrap_or(Self::NONE));
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+
+    fn value(&self) -> Option<Duration> {
+        match self.0.load(Ordering::Relaxed) {
+            Self::NONE => None,
+            nanos => Some(Duration::from_nanos(nanos)),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Runs a sans-IO transport on a UDP port: one thread receives and keeps time, and every thread that calls does the
+//! sending that its call made possible.
+//!
+//! ```text
+//!   application threads                         driver thread
+//!   ───────────────────                         ─────────────
+//!   read, write, … ──┐                     ┌── receive a batch of trains (no lock held)
+//!                    ▼                     ▼
+//!              ┌──────────────── Turn ───────────────┐
+//!              │  lock → transport → send → events   │
+//!              └──────────────────┬──────────────────┘
+//!            wake whoever waits (lock released)   sleep until the deadline
+//! ```
+//!
+//! | to change … | open |
+//! | --- | --- |
+//! | what the lock protects, who waits for what | `core.rs`, `bell.rs` |
+//! | a turn at the lock, waiting for something to happen | `turn.rs` |
+//! | the loop of the driver thread | `threads.rs` |
+//! | when it looks away to gather datagrams | `nap.rs` |
+//! | how datagrams leave | `outbox.rs` |
+//! | tasks in place of threads | `tokio.rs` |
+//! | files on the disk | `disk.rs` |
+//!
+//! Everything is generic over [`Streams`](farhaul_proto::Streams), so other transports need another façade only.
+
+mod bell;
+mod core;
+pub(crate) mod disk;
+mod nap;
+mod outbox;
+#[cfg(test)]
+mod tests;
+mod threads;
+#[cfg(feature = "tokio")]
+pub(crate) mod tokio;
+mod turn;
+
+pub(crate) use self::core::{Core, Place};
+pub(crate) use threads::Driver;
+pub(crate) use turn::CancelFlags;

@@ -1,0 +1,234 @@
+//! A transport together with who waits for what on its connections: everything that the lock protects.
+
+use std::collections::VecDeque;
+
+use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams};
+use farhaul_units::Instant;
+
+use super::bell::{Bell, Wakeups};
+use super::outbox::Outbox;
+use crate::clock::Timeline;
+
+/// What a caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// There is something to read.
+    Read(ConnectionId),
+    /// There is room to write.
+    Write(ConnectionId),
+    /// The connection is established, finished or lost.
+    Settle(ConnectionId),
+    /// A peer connected.
+    Accept,
+}
+
+/// Whether the driver thread runs, and until when it sleeps if it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DriverThread {
+    /// It will look at the transport before it sleeps again.
+    Awake,
+    /// It sleeps until this instant, or until something arrives.
+    Asleep(Option<Instant>),
+    /// It is gone, and with it every connection.
+    Gone,
+}
+
+/// The transport and its host's bookkeeping.
+pub(crate) struct Core<T> {
+    /// The sans-IO transport.
+    pub(crate) transport: T,
+    /// Datagrams on their way to the socket.
+    pub(super) outbox: Outbox,
+    pub(super) timeline: Timeline,
+    pub(super) driver: DriverThread,
+    /// The last handle is gone: the driver thread ends.
+    pub(super) stopping: bool,
+    pub(super) wakeups: Wakeups,
+    accepting: Accepting,
+    slots: Vec<Option<Slot>>,
+    /// Released connections whose peers may not have been told yet.
+    leaving: Vec<ConnectionId>,
+}
+
+/// Connections that peers opened and nobody took yet.
+#[derive(Debug, Default)]
+struct Accepting {
+    open: bool,
+    backlog: usize,
+    queue: VecDeque<ConnectionId>,
+    bell: Bell,
+}
+
+/// What the host remembers of a connection.
+#[derive(Debug)]
+struct Slot {
+    id: ConnectionId,
+    status: Status,
+    readable: Bell,
+    writable: Bell,
+    settled: Bell,
+}
+
+/// Where a connection stands, as far as its host was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// It was established.
+    pub(crate) connected: bool,
+    /// Everything was acknowledged after `finish`.
+    pub(crate) finished: bool,
+    /// It is over, and why.
+    pub(crate) lost: Option<ConnectionLost>,
+}
+
+impl<T: Streams> Core<T> {
+    /// A core around a transport that has no connections yet.
+    pub(crate) fn new(transport: T) -> Self {
+        Self {
+            transport,
+            outbox: Outbox::new(),
+            timeline: Timeline::new(),
+            driver: DriverThread::Awake,
+            stopping: false,
+            wakeups: Wakeups::default(),
+            accepting: Accepting::default(),
+            slots: Vec::new(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Begins to remember a connection that this side opened.
+    pub(crate) fn open(&mut self, id: ConnectionId) {
+        self.put(id, Status::default());
+    }
+
+    /// Where a connection stands; `None` if its handle is gone.
+    pub(crate) fn status(&self, id: ConnectionId) -> Option<Status> {
+        Some(self.slots.get(id.slot())?.as_ref().filter(|slot| slot.id == id)?.status)
+    }
+
+    /// Forgets a connection here and in the transport.
+    pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
+        if find(&mut self.slots, id).is_some() {
+            self.slots[id.slot()] = None;
+        }
+        self.transport.release(now, id);
+        if self.leaving.len() == self.leaving.capacity() {
+            self.forget_those_who_left();
+        }
+        self.leaving.push(id);
+    }
+
+    /// Whether the peers of all released connections have been told, as far as the transport does that.
+    pub(super) fn all_left(&mut self) -> bool {
+        self.forget_those_who_left();
+        self.leaving.is_empty()
+    }
+
+    fn forget_those_who_left(&mut self) {
+        self.leaving.retain(|id| self.transport.peer(*id).is_some());
+    }
+
+    /// Lets peers connect; `false` if they may already.
+    pub(crate) fn open_door(&mut self, backlog: usize) -> bool {
+        let was_open = std::mem::replace(&mut self.accepting.open, true);
+        if !was_open {
+            self.accepting.backlog = backlog.max(1);
+        }
+        !was_open
+    }
+
+    /// Lets nobody in any more and releases those whom nobody took.
+    pub(crate) fn close_door(&mut self, now: Instant) {
+        self.accepting.open = false;
+        for id in std::mem::take(&mut self.accepting.queue) {
+            self.release(now, id);
+        }
+        self.accepting.bell.ring(&mut self.wakeups);
+    }
+
+    /// The connection that has waited longest to be taken.
+    pub(crate) fn next_accepted(&mut self) -> Option<ConnectionId> {
+        self.accepting.queue.pop_front()
+    }
+
+    /// The bell of a place; `None` if the connection's handle is gone.
+    pub(crate) fn bell(&mut self, place: Place) -> Option<&mut Bell> {
+        match place {
+            Place::Read(id) => Some(&mut find(&mut self.slots, id)?.readable),
+            Place::Write(id) => Some(&mut find(&mut self.slots, id)?.writable),
+            Place::Settle(id) => Some(&mut find(&mut self.slots, id)?.settled),
+            Place::Accept => Some(&mut self.accepting.bell),
+        }
+    }
+
+    /// Has everybody who waits look again: something happened that the transport does not know of.
+    pub(crate) fn ring_all(&mut self) {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.ring_all(&mut self.wakeups);
+        }
+        self.accepting.bell.ring(&mut self.wakeups);
+    }
+
+    /// Takes the transport's events and rings the bells that they concern.
+    pub(super) fn take_events(&mut self, now: Instant) {
+        while let Some(event) = self.transport.poll_event() {
+            match event {
+                Event::Accepted(id) => self.on_accepted(now, id),
+                _ => self.on_event(event),
+            }
+        }
+    }
+
+    fn on_accepted(&mut self, now: Instant, id: ConnectionId) {
+        if !self.accepting.open || self.accepting.queue.len() >= self.accepting.backlog {
+            self.transport.release(now, id);
+            return;
+        }
+        self.put(id, Status { connected: true, ..Status::default() });
+        self.accepting.queue.push_back(id);
+        self.accepting.bell.ring(&mut self.wakeups);
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let id = event.connection();
+        let Some(slot) = find(&mut self.slots, id) else { return };
+        match event {
+            Event::Readable(_) => slot.readable.ring(&mut self.wakeups),
+            Event::Writable(_) => slot.writable.ring(&mut self.wakeups),
+            Event::Connected(_) => {
+                slot.status.connected = true;
+                slot.settled.ring(&mut self.wakeups);
+            }
+            Event::Finished(_) => {
+                slot.status.finished = true;
+                slot.settled.ring(&mut self.wakeups);
+            }
+            Event::Closed(_, reason) => {
+                slot.status.lost = Some(reason);
+                slot.ring_all(&mut self.wakeups);
+            }
+            // A kind of event that this host does not know yet: let everybody of the connection look.
+            _ => slot.ring_all(&mut self.wakeups),
+        }
+    }
+
+    fn put(&mut self, id: ConnectionId, status: Status) {
+        if self.slots.len() <= id.slot() {
+            self.slots.resize_with(id.slot() + 1, || None);
+        }
+        self.slots[id.slot()] =
+            Some(Slot { id, status, readable: Bell::default(), writable: Bell::default(), settled: Bell::default() });
+    }
+}
+
+impl Slot {
+    fn ring_all(&mut self, wakeups: &mut Wakeups) {
+        self.readable.ring(wakeups);
+        self.writable.ring(wakeups);
+        self.settled.ring(wakeups);
+    }
+}
+
+fn find(slots: &mut [Option<Slot>], id: ConnectionId) -> Option<&mut Slot> {
+    slots.get_mut(id.slot())?.as_mut().filter(|slot| slot.id == id)
+}

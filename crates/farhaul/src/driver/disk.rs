@@ -1,0 +1,15 @@
+//! Files on the real disk, as file sessions need them: a [`DiskSource`] to read a tree, a [`DiskStore`] to build one.
+//!
+//! Sessions run on a thread of the application, so nothing here ever holds up the network. Everything is reached by
+//! directory handle and a single name, never by a path that somebody could redirect: see [`Directory`].
+
+mod directory;
+mod failure;
+mod source;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use directory::Directory;
+pub use source::DiskSource;
+pub use store::DiskStore;

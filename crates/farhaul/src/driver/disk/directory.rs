@@ -1,0 +1,161 @@
+//! An open directory: what is in it is reached by one name at a time, and never through a symbolic link.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use farhaul_session::{Component, Mtime, RelPath};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
+use rustix::io::Errno;
+
+/// Made for their owner alone until the copy is complete.
+const PRIVATE_DIR: Mode = Mode::RWXU;
+const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// A directory that is held open.
+///
+/// Whoever swaps a component of its path for a symbolic link, before or during a copy, changes nothing: the handle
+/// stays where it is, and steps below it refuse links.
+#[derive(Debug)]
+pub struct Directory(OwnedFd);
+
+impl Directory {
+    /// Opens the directory at `path`; links on the way are followed, since the caller named it.
+    ///
+    /// # Errors
+    /// There is no such directory, or it may not be read.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(rustix::fs::openat(CWD, path, OPEN_DIR, Mode::empty())?))
+    }
+
+    /// Opens the directory that `path` lies in, and gives its last name; `None` if it has none (`.`, `/`).
+    pub(super) fn open_parent(path: &Path) -> io::Result<Option<(Self, Component)>> {
+        let Some(name) = path.file_name() else { return Ok(None) };
+        let name =
+            Component::new(name.as_bytes()).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Some((Self::open(parent)?, name)))
+    }
+
+    /// Opens the directory at `path` below this one, without following links.
+    ///
+    /// # Errors
+    /// There is no such directory, or a component is a link.
+    pub fn descend(&self, path: &RelPath) -> io::Result<Self> {
+        let mut at = Self(rustix::io::fcntl_dupfd_cloexec(&self.0, 0)?);
+        for name in path.components() {
+            at = at.child(name)?;
+        }
+        Ok(at)
+    }
+
+    /// Opens the directory that `path` lies in, and gives its last name; `None` if it is the root itself.
+    pub(super) fn descend_to_parent(&self, path: &RelPath) -> io::Result<Option<(Self, Component)>> {
+        let Some((name, parents)) = path.split_last() else { return Ok(None) };
+        let mut at = self.descend(&RelPath::root())?;
+        for step in parents {
+            at = at.child(step)?;
+        }
+        Ok(Some((at, name.clone())))
+    }
+
+    pub(super) fn child(&self, name: &Component) -> Result<Self, Errno> {
+        let flags = OPEN_DIR.union(OFlags::NOFOLLOW);
+        Ok(Self(rustix::fs::openat(&self.0, name.as_bytes(), flags, Mode::empty())?))
+    }
+
+    /// Makes a directory that only its owner may enter, or opens the one that stands there.
+    pub(super) fn make_child(&self, name: &Component) -> Result<Self, Errno> {
+        match rustix::fs::mkdirat(&self.0, name.as_bytes(), PRIVATE_DIR) {
+            Ok(()) | Err(Errno::EXIST) => self.child(name),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a file that nobody else has, under a name that nothing has.
+    pub(super) fn make_file(&self, name: &[u8]) -> Result<File, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, PRIVATE_FILE)?))
+    }
+
+    /// Opens a file for reading. Neither a pipe nor a device makes it wait.
+    pub(super) fn open_file(&self, name: &Component) -> Result<File, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.0, name.as_bytes(), flags, Mode::empty())?))
+    }
+
+    /// What stands under a name, a link not followed.
+    pub(super) fn stat(&self, name: &Component) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.0, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Gives the file `from` the name `to`, in place of whatever file or link had it.
+    pub(super) fn rename(&self, from: &[u8], to: &Component) -> Result<(), Errno> {
+        rustix::fs::renameat(&self.0, from, &self.0, to.as_bytes())
+    }
+
+    pub(super) fn remove(&self, name: &[u8]) -> Result<(), Errno> {
+        rustix::fs::unlinkat(&self.0, name, AtFlags::empty())
+    }
+
+    /// Makes the names in it survive a crash.
+    pub(super) fn sync(&self) -> Result<(), Errno> {
+        match rustix::fs::fsync(&self.0) {
+            // Some file systems cannot synchronise directories; there is nothing more to be had from them.
+            Err(Errno::INVAL | Errno::BADF) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Bytes that a user without privileges may still write on its file system.
+    pub(super) fn free_space(&self) -> Result<u64, Errno> {
+        let system = rustix::fs::fstatvfs(&self.0)?;
+        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    }
+
+    /// The names in it, ascending by their bytes; those that no file may have are left out.
+    pub(super) fn names(&self) -> Result<Vec<Component>, Errno> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            names.extend(Component::new(entry?.file_name().to_bytes()));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What kind of thing a stat describes.
+pub(super) fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// Permission bits, without set-user-id and its kin.
+pub(super) fn permissions(stat: &Stat) -> u32 {
+    stat.st_mode & 0o777
+}
+
+/// When the content last changed.
+pub(super) fn mtime(stat: &Stat) -> Mtime {
+    // The kernel keeps nanoseconds below a second.
+    Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
+}
+
+/// Sets permissions and time of a file or directory by its handle.
+pub(super) fn set_metadata(handle: impl AsFd, mode: u32, mtime: Mtime) -> Result<(), Errno> {
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanos.into() },
+    };
+    rustix::fs::fchmod(&handle, Mode::from_raw_mode(mode))?;
+    rustix::fs::futimens(&handle, &times)
+}

@@ -1,0 +1,280 @@
+//! Copies between real directories, driven as a session drives them.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use farhaul_session::{
+    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Leftover, Mtime, Next, RelPath, Source, Store,
+};
+
+use super::*;
+
+/// A directory that is removed with everything in it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("farhaul-disk-{}-{test}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.0.join(below)
+    }
+
+    fn write(&self, below: &str, content: &[u8]) {
+        let path = self.path(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn rel(path: &str) -> RelPath {
+    RelPath::parse(path.as_bytes()).unwrap()
+}
+
+fn file(path: &str, size: u64) -> Entry {
+    let mtime = Mtime { seconds: 1_000_000_000, nanos: 123_456_789 };
+    Entry { path: rel(path), kind: EntryKind::File, size, mode: 0o640, mtime }
+}
+
+fn directory(path: &str) -> Entry {
+    Entry { kind: EntryKind::Directory, mode: 0o755, ..file(path, 0) }
+}
+
+/// Sends everything of `source` to `store`, and returns what was skipped.
+fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode)> {
+    let (mut skipped, mut open): (_, Vec<(EntryId, Entry)>) = (Vec::new(), Vec::new());
+    for id in (0..).map(EntryId) {
+        let next = loop {
+            match source.next_entry(id) {
+                Next::Skipped(path, failure) => skipped.push((path.to_string(), failure.code)),
+                next => break next,
+            }
+        };
+        let entry = match next {
+            Next::Entry(entry) => Some(entry),
+            _ => None,
+        };
+        let inside = |dir: &Entry| {
+            entry.as_ref().is_some_and(|entry| entry.path.components().starts_with(dir.path.components()))
+        };
+        while open.last().is_some_and(|(_, dir)| !inside(dir)) {
+            let (id, dir) = open.pop().unwrap();
+            assert_eq!(store.finish_dir(id, &dir), Ok(Commit::Done));
+        }
+        let Some(entry) = entry else { return skipped };
+        if entry.kind == EntryKind::Directory {
+            store.make_dir(id, &entry).unwrap();
+            open.push((id, entry));
+            continue;
+        }
+        store.begin(id, &entry).unwrap();
+        let (mut content, mut block) = (Vec::new(), [0; 1000]);
+        while let Chunk::Data(len) = source.read(id, content.len() as u64, &mut block).unwrap() {
+            store.write(id, content.len() as u64, &block[..len]).unwrap();
+            content.extend_from_slice(&block[..len]);
+        }
+        assert_eq!(source.recheck(id), Ok(entry.stamp()));
+        source.close(id);
+        assert_eq!(store.commit(id, &entry, &Digest::of(&content)), Ok(Commit::Done));
+    }
+    skipped
+}
+
+/// Every path below with its content, directories and links included.
+fn tree(root: &Path) -> Vec<(PathBuf, String)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(root).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        let kind = entry.file_type().unwrap();
+        let content = match () {
+            () if kind.is_dir() => "dir".into(),
+            () if kind.is_symlink() => "link".into(),
+            () => String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+        };
+        all.push((path.strip_prefix(root).unwrap().to_owned(), content));
+        if kind.is_dir() {
+            all.extend(
+                tree(&path).into_iter().map(|(below, content)| (path.strip_prefix(root).unwrap().join(below), content)),
+            );
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_tree_arrives_with_its_bytes_modes_and_times() {
+    let (from, to) = (Scratch::new("tree-from"), Scratch::new("tree-to"));
+    from.write("t/b/deep/file", &[b'x'; 5_000]);
+    from.write("t/a", b"first");
+    from.write("t/b.empty", b"");
+    fs::set_permissions(from.path("t/a"), fs::Permissions::from_mode(0o600)).unwrap();
+    let mut source = DiskSource::new(&[from.path("t")], true).unwrap();
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    assert_eq!(copy(&mut source, &mut store), []);
+    assert_eq!(tree(&from.0), tree(&to.0));
+    let modified = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    for path in ["t", "t/a", "t/b", "t/b/deep", "t/b/deep/file"] {
+        assert_eq!(modified(from.path(path)), modified(to.path(path)), "{path}");
+    }
+    assert_eq!(fs::metadata(to.path("t/a")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn links_and_pipes_are_skipped_and_never_followed() {
+    let (from, to) = (Scratch::new("links-from"), Scratch::new("links-to"));
+    from.write("secret", b"outside");
+    from.write("t/file", b"inside");
+    symlink("../secret", from.path("t/link")).unwrap();
+    symlink("..", from.path("t/up")).unwrap();
+    let mut source = DiskSource::new(&[from.path("t")], true).unwrap();
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    let special = FailCode::SpecialFile;
+    assert_eq!(copy(&mut source, &mut store), [("t/link".into(), special), ("t/up".into(), special)]);
+    assert_eq!(tree(&to.0), [("t".into(), "dir".into()), ("t/file".into(), "inside".into())]);
+}
+
+#[test]
+fn a_link_that_the_user_names_is_followed_and_keeps_its_name() {
+    let (from, to) = (Scratch::new("named-from"), Scratch::new("named-to"));
+    from.write("real", b"content");
+    symlink("real", from.path("alias")).unwrap();
+    let mut source = DiskSource::new(&[from.path("alias")], false).unwrap();
+    copy(&mut source, &mut DiskStore::at(&to.0, true).unwrap());
+    assert_eq!(tree(&to.0), [("alias".into(), "content".into())]);
+}
+
+#[test]
+fn a_link_planted_at_the_target_leads_nowhere() {
+    let (to, outside) = (Scratch::new("plant-to"), Scratch::new("plant-out"));
+    symlink(&outside.0, to.path("dir")).unwrap();
+    outside.write("victim", b"untouched");
+    symlink(outside.path("victim"), to.path("file")).unwrap();
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    assert_eq!(store.make_dir(EntryId(0), &directory("dir")).unwrap_err().code, FailCode::Exists);
+    assert_eq!(store.begin(EntryId(1), &file("dir/x", 1)).unwrap_err().code, FailCode::ParentFailed);
+    store.begin(EntryId(2), &file("file", 3)).unwrap();
+    store.write(EntryId(2), 0, b"new").unwrap();
+    store.commit(EntryId(2), &file("file", 3), &Digest::of(b"new")).unwrap();
+    assert_eq!(tree(&outside.0), [("victim".into(), "untouched".into())]);
+    assert_eq!(fs::read(to.path("file")).unwrap(), b"new");
+    let root = Directory::open(&to.0).unwrap();
+    assert!(root.descend(&rel("dir")).is_err(), "nor does a path that a peer asks for");
+    assert!(DiskSource::beneath(&root, &[rel("dir/victim")], true).is_err());
+}
+
+#[test]
+fn a_directory_swapped_for_a_link_while_files_arrive_changes_nothing() {
+    let (to, outside) = (Scratch::new("swap-to"), Scratch::new("swap-out"));
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    store.make_dir(EntryId(0), &directory("dir")).unwrap();
+    fs::rename(to.path("dir"), to.path("moved")).unwrap();
+    symlink(&outside.0, to.path("dir")).unwrap();
+    store.begin(EntryId(1), &file("dir/x", 0)).unwrap();
+    store.commit(EntryId(1), &file("dir/x", 0), &Digest::of(b"")).unwrap();
+    assert_eq!(tree(&outside.0), []);
+    assert!(to.path("moved/x").exists());
+}
+
+#[test]
+fn until_the_commit_the_old_file_stands_and_the_new_one_is_private() {
+    let to = Scratch::new("commit");
+    to.write("file", b"old");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    let entry = file("file", 3);
+    store.begin(EntryId(0), &entry).unwrap();
+    store.write(EntryId(0), 0, b"new").unwrap();
+    let there = tree(&to.0);
+    let (temporary, _) = there.iter().find(|(path, _)| path.as_os_str() != "file").unwrap();
+    let name = temporary.to_str().unwrap();
+    assert!(name.starts_with(".file.") && name.ends_with(".fhpart"), "{name}");
+    assert_eq!(fs::metadata(to.path(name)).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read(to.path("file")).unwrap(), b"old");
+    store.commit(EntryId(0), &entry, &Digest::of(b"new")).unwrap();
+    assert_eq!(tree(&to.0), [("file".into(), "new".into())]);
+}
+
+#[test]
+fn an_aborted_file_is_kept_or_removed_as_asked() {
+    let to = Scratch::new("abort");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    for (id, leftover, left) in [(0, Leftover::Remove, 0), (1, Leftover::Keep, 1)] {
+        store.begin(EntryId(id), &file("file", 3)).unwrap();
+        store.abort(EntryId(id), leftover);
+        assert_eq!(tree(&to.0).len(), left);
+    }
+}
+
+#[test]
+fn more_than_fits_the_disk_is_refused_before_a_byte_is_written() {
+    let to = Scratch::new("space");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    let failure = store.begin(EntryId(0), &file("file", u64::MAX)).unwrap_err();
+    assert_eq!(failure.code, FailCode::NoSpace);
+    assert_eq!(tree(&to.0), []);
+}
+
+#[test]
+fn a_file_does_not_replace_a_directory_nor_the_reverse() {
+    let to = Scratch::new("kinds");
+    to.write("dir/file", b"");
+    to.write("file", b"");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    assert_eq!(store.begin(EntryId(0), &file("dir", 0)).unwrap_err().code, FailCode::Exists);
+    assert_eq!(store.make_dir(EntryId(1), &directory("file")).unwrap_err().code, FailCode::Exists);
+}
+
+#[test]
+fn a_target_that_does_not_exist_is_the_new_name_of_one_thing() {
+    let to = Scratch::new("rename");
+    let mut store = DiskStore::at(&to.path("new"), false).unwrap();
+    store.make_dir(EntryId(0), &directory("old")).unwrap();
+    store.begin(EntryId(1), &file("old/file", 0)).unwrap();
+    store.commit(EntryId(1), &file("old/file", 0), &Digest::of(b"")).unwrap();
+    store.finish_dir(EntryId(0), &directory("old")).unwrap();
+    assert_eq!(store.begin(EntryId(2), &file("other", 0)).unwrap_err().code, FailCode::Exists);
+    assert_eq!(tree(&to.0), [("new".into(), "dir".into()), ("new/file".into(), String::new())]);
+    let made = DiskStore::beneath(&Directory::open(&to.0).unwrap(), &rel("new/made"), true);
+    assert!(made.is_ok() && to.path("new/made").is_dir());
+}
+
+#[test]
+fn a_source_that_was_replaced_is_noticed() {
+    let from = Scratch::new("replaced");
+    from.write("file", b"old");
+    let mut source = DiskSource::new(&[from.path("file")], false).unwrap();
+    assert!(matches!(source.next_entry(EntryId(0)), Next::Entry(_)));
+    from.write("other", b"new");
+    fs::rename(from.path("other"), from.path("file")).unwrap();
+    assert_eq!(source.recheck(EntryId(0)).unwrap_err().code, FailCode::SourceChanged);
+}
+
+#[test]
+fn names_ascend_by_bytes_and_two_of_the_same_are_refused() {
+    let from = Scratch::new("order");
+    for name in ["b", "a", "a.x", "A", "sub/a"] {
+        from.write(name, b"");
+    }
+    let paths = ["b", "a", "a.x", "A"].map(|name| from.path(name));
+    let mut source = DiskSource::new(&paths, false).unwrap();
+    let mut names = Vec::new();
+    while let Next::Entry(entry) = source.next_entry(EntryId(names.len() as u64)) {
+        names.push(entry.path.to_string());
+        source.close(EntryId(names.len() as u64 - 1));
+    }
+    assert_eq!(names, ["A", "a", "a.x", "b"]);
+    let mut source = DiskSource::new(&[from.path("sub")], false).unwrap();
+    let Next::Skipped(_, failure) = source.next_entry(EntryId(0)) else { panic!("directories were not asked for") };
+    assert_eq!(failure.code, FailCode::IsDirectory);
+    assert!(DiskSource::new(&[from.path("a"), from.path("sub/a")], false).is_err());
+}

@@ -1,0 +1,82 @@
+//! When the driver thread looks away for a moment, so that one wake-up serves many datagrams.
+
+use std::time::Duration;
+
+use farhaul_units::Instant;
+
+/// Longest nap. Paced traffic at 1 Gbit/s brings a datagram every 12 µs, and waking for each costs more than all the
+/// protocol work; half a millisecond gathers forty of them and is small against any wide-area round trip.
+const LONGEST: Duration = Duration::from_micros(500);
+/// Naps shorter than this cost as much as they save.
+const SHORTEST: Duration = Duration::from_micros(60);
+/// Arrivals this far apart are no stream of data: each is answered at once.
+const BUSY_WITHIN: Duration = Duration::from_micros(250);
+/// Share of the socket's receive buffer that may fill during a nap.
+const BUFFER_SHARE: u64 = 8;
+
+/// Decides about naps from when and how much arrives.
+#[derive(Debug)]
+pub(super) struct Naps {
+    /// Bytes that the socket's receive buffer holds.
+    buffer: u64,
+    last_arrival: Instant,
+}
+
+impl Naps {
+    pub(super) fn new(buffer: u64) -> Self {
+        Self { buffer, last_arrival: Instant::ZERO }
+    }
+
+    /// How long to look away after `bytes` arrived, but never longer than `rest`. Zero: do not.
+    pub(super) fn after_arrival(&mut self, now: Instant, bytes: usize, rest: Option<Duration>) -> Duration {
+        let gap = now.saturating_since(self.last_arrival);
+        self.last_arrival = now;
+        if bytes == 0 || gap > BUSY_WITHIN + LONGEST {
+            return Duration::ZERO;
+        }
+        let fill_nanos = u128::from(self.buffer / BUFFER_SHARE) * gap.as_nanos() / bytes as u128;
+        let fill = Duration::from_nanos(u64::try_from(fill_nanos).unwrap_or(u64::MAX));
+        let nap = LONGEST.min(fill).min(rest.unwrap_or(LONGEST));
+        if nap < SHORTEST { Duration::ZERO } else { nap }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    #[test]
+    fn a_lone_datagram_is_answered_at_once() {
+        let mut naps = Naps::new(8 << 20);
+        assert_eq!(naps.after_arrival(at(10_000), 1_500, None), Duration::ZERO);
+        assert_eq!(naps.after_arrival(at(20_000), 1_500, None), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_paced_gigabit_is_gathered() {
+        let mut naps = Naps::new(8 << 20);
+        naps.after_arrival(at(10_000), 1_500, None);
+        assert_eq!(naps.after_arrival(at(10_012), 1_500, None), LONGEST);
+        assert_eq!(naps.after_arrival(at(10_512), 62_500, None), LONGEST);
+    }
+
+    #[test]
+    fn a_nap_never_fills_the_sockets_buffer() {
+        let mut naps = Naps::new(1 << 20);
+        naps.after_arrival(at(10_000), 65_536, None);
+        let nap = naps.after_arrival(at(10_100), 131_072, None);
+        assert_eq!(nap, Duration::from_micros(100), "an eighth of the buffer at this rate");
+    }
+
+    #[test]
+    fn a_nap_never_outlasts_the_rest() {
+        let mut naps = Naps::new(8 << 20);
+        naps.after_arrival(at(10_000), 1_500, None);
+        assert_eq!(naps.after_arrival(at(10_012), 1_500, Some(Duration::from_micros(100))), Duration::from_micros(100));
+        assert_eq!(naps.after_arrival(at(10_024), 1_500, Some(Duration::from_micros(1))), Duration::ZERO);
+    }
+}

@@ -1,0 +1,244 @@
+//! The driver with a toy transport: one connection, no reliability, a datagram per write.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use farhaul_proto::{Batch, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams, Transmit, Transport};
+use farhaul_udp::Options;
+use farhaul_units::{Duration, Instant};
+
+use super::*;
+use crate::canceller::Canceller;
+use crate::error::Error;
+
+const ID: ConnectionId = ConnectionId::from_parts(0, 0);
+static NEVER: AtomicBool = AtomicBool::new(false);
+/// A datagram on which the toy breaks.
+const POISON: &[u8] = b"poison";
+
+/// Connected from the first datagram on.
+#[derive(Default)]
+struct Toy {
+    peer: Option<SocketAddr>,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    events: Vec<Event>,
+    /// Writes go nowhere and say that there is no room.
+    full: bool,
+}
+
+impl Transport for Toy {
+    fn handle_datagrams(&mut self, _: Instant, from: SocketAddr, bytes: &mut [u8], _: usize) {
+        assert_ne!(bytes, POISON, "the toy breaks");
+        if self.peer.replace(from).is_none() {
+            self.events.push(Event::Accepted(ID));
+        }
+        self.incoming.extend_from_slice(bytes);
+        self.events.push(Event::Readable(ID));
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        if self.outgoing.is_empty() {
+            return None;
+        }
+        std::mem::swap(scratch.cleared(), &mut self.outgoing);
+        Some(Transmit { to: self.peer?, segment_size: usize::MAX, bytes: scratch.bytes() })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        if self.events.is_empty() { None } else { Some(self.events.remove(0)) }
+    }
+}
+
+impl Streams for Toy {
+    fn connect(&mut self, _: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
+        self.peer = Some(peer);
+        self.events.push(Event::Connected(ID));
+        Ok(ID)
+    }
+
+    fn write(&mut self, _: Instant, _: ConnectionId, data: &[u8]) -> Result<usize, StreamError> {
+        if self.full {
+            return Ok(0);
+        }
+        self.outgoing.extend_from_slice(data);
+        Ok(data.len())
+    }
+
+    fn writable(&self, _: ConnectionId) -> usize {
+        if self.full { 0 } else { usize::MAX }
+    }
+
+    fn read(&mut self, _: Instant, _: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError> {
+        let len = out.len().min(self.incoming.len());
+        out[..len].copy_from_slice(&self.incoming[..len]);
+        self.incoming.drain(..len);
+        Ok(if len == 0 { Read::Pending } else { Read::Data(len) })
+    }
+
+    fn readable(&self, _: ConnectionId) -> usize {
+        self.incoming.len()
+    }
+
+    fn finish(&mut self, _: Instant, _: ConnectionId) {}
+
+    fn close(&mut self, _: Instant, _: ConnectionId) {}
+
+    fn release(&mut self, _: Instant, _: ConnectionId) {
+        self.peer = None;
+    }
+
+    fn peer(&self, _: ConnectionId) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    fn stats(&self, _: Instant, _: ConnectionId) -> Option<Stats> {
+        None
+    }
+}
+
+fn driver(toy: Toy) -> Driver<Toy> {
+    Driver::start(toy, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Options::default()).unwrap()
+}
+
+fn connect(from: &Driver<Toy>, to: &Driver<Toy>) {
+    let mut turn = from.turn().unwrap();
+    let now = turn.now();
+    let id = turn.transport.connect(now, to.local_addr()).unwrap();
+    turn.open(id);
+}
+
+fn write(driver: &Driver<Toy>, data: &[u8]) {
+    let mut turn = driver.turn().unwrap();
+    let now = turn.now();
+    turn.transport.write(now, ID, data).unwrap();
+}
+
+fn read(driver: &Driver<Toy>, timeout: Option<Duration>) -> Result<Vec<u8>, Error> {
+    driver.wait_for(Place::Read(ID), [&NEVER, &NEVER], timeout, |core, now| {
+        let mut out = vec![0; 64];
+        Ok(match core.transport.read(now, ID, &mut out)? {
+            Read::Data(len) => Some(out[..len].to_vec()),
+            _ => None,
+        })
+    })
+}
+
+fn accept(driver: &Driver<Toy>) -> Result<ConnectionId, Error> {
+    driver.wait_for(Place::Accept, [&NEVER, &NEVER], None, |core, _| Ok(core.next_accepted()))
+}
+
+#[test]
+fn a_writer_reaches_a_blocked_reader_on_another_port() {
+    let (a, b) = (driver(Toy::default()), driver(Toy::default()));
+    assert!(b.turn().unwrap().open_door(1));
+    connect(&a, &b);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| accept(&b).and_then(|_| read(&b, None)));
+        write(&a, b"hello");
+        assert_eq!(reader.join().unwrap().unwrap(), b"hello");
+    });
+}
+
+#[test]
+fn nobody_gets_in_while_the_door_is_closed_or_the_hall_is_full() {
+    let mut core = Core::new(Toy::default());
+    let knock = |core: &mut Core<Toy>, slot| {
+        core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+        core.transport.events.push(Event::Accepted(ConnectionId::from_parts(slot, 0)));
+        core.take_events(Instant::ZERO);
+        core.transport.peer.is_some()
+    };
+    assert!(!knock(&mut core, 0), "the door is closed");
+    assert!(core.open_door(1) && !core.open_door(1));
+    assert!(knock(&mut core, 1));
+    assert!(!knock(&mut core, 2), "the hall is full");
+    assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)));
+    assert_eq!(core.next_accepted(), None);
+}
+
+#[test]
+fn a_wait_ends_at_its_time_out() {
+    let a = driver(Toy::default());
+    a.turn().unwrap().open(ID);
+    let result = read(&a, Some(Duration::from_millis(1)));
+    assert!(matches!(result, Err(Error::TimedOut(_))), "{result:?}");
+}
+
+#[test]
+fn a_canceller_ends_a_blocked_call() {
+    let a = driver(Toy { full: true, ..Toy::default() });
+    a.turn().unwrap().open(ID);
+    let flag = Arc::new(AtomicBool::new(false));
+    let canceller = Canceller::new(&flag, a.cancellation());
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            a.wait_for(Place::Write(ID), [&flag, &NEVER], None, |core, now| {
+                Ok(Some(core.transport.write(now, ID, b"x")?).filter(|len| *len > 0))
+            })
+        });
+        canceller.cancel();
+        assert!(matches!(writer.join().unwrap(), Err(Error::Cancelled)));
+    });
+}
+
+#[test]
+fn a_defect_in_the_driver_thread_becomes_an_error_and_never_a_hang() {
+    let (a, b) = (driver(Toy::default()), driver(Toy::default()));
+    connect(&a, &b);
+    b.turn().unwrap().open(ID);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| read(&b, None));
+        write(&a, POISON);
+        assert!(matches!(reader.join().unwrap(), Err(Error::DriverStopped)));
+    });
+    assert!(b.turn().is_err(), "and it stays an error");
+}
+
+#[test]
+fn a_defect_in_an_application_thread_reaches_those_who_wait() {
+    let a = driver(Toy::default());
+    a.turn().unwrap().open(ID);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| read(&a, None));
+        let culprit = scope.spawn(|| {
+            let mut turn = a.turn().unwrap();
+            turn.transport.handle_datagrams(Instant::ZERO, a.local_addr(), &mut POISON.to_vec(), 6);
+        });
+        assert!(culprit.join().is_err());
+        assert!(matches!(reader.join().unwrap(), Err(Error::DriverStopped)));
+    });
+}
+
+#[test]
+fn a_task_is_woken_by_what_it_waits_for() {
+    let (a, b) = (driver(Toy::default()), driver(Toy::default()));
+    connect(&a, &b);
+    b.turn().unwrap().open(ID);
+    let (sender, woken) = std::sync::mpsc::channel();
+    let waker = Waker::from(Arc::new(Notify(sender)));
+    let poll = |cx: &Context<'_>| {
+        b.poll_for(Place::Read(ID), [&NEVER, &NEVER], cx, |core, _| Ok((core.transport.readable(ID) > 0).then_some(())))
+    };
+    assert!(poll(&Context::from_waker(&waker)).is_pending());
+    write(&a, b"hello");
+    woken.recv().unwrap();
+    assert!(matches!(poll(&Context::from_waker(&waker)), Poll::Ready(Ok(()))));
+}
+
+struct Notify(std::sync::mpsc::Sender<()>);
+
+impl std::task::Wake for Notify {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}

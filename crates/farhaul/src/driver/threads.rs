@@ -1,0 +1,174 @@
+//! The driver thread of a UDP port, and the handle whose end is its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use farhaul_proto::Streams;
+use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, Token, UdpSocket, Waiter};
+use farhaul_units::Instant;
+
+use super::core::DriverThread;
+use super::nap::Naps;
+use super::turn::Shared;
+use crate::error::Error;
+
+/// Trains per receive call and per turn at the lock: half a megabyte, which stays in the processor's cache.
+const TRAINS_PER_BATCH: usize = 8;
+
+/// How long the thread looks away when the system cannot receive for a reason that does not pass.
+const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long the thread outlives the last handle to tell the peers of connections that were dropped: three good-byes at
+/// round trips of up to 100 ms. Whoever drops the handle waits for this.
+const FAREWELL: Duration = Duration::from_millis(250);
+
+const SOCKET: Token = Token(0);
+
+/// A transport that runs on a UDP port. Dropping it ends the driver thread.
+pub(crate) struct Driver<T: Streams + Send + 'static> {
+    shared: Arc<Shared<T>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Streams + Send + 'static> Driver<T> {
+    /// Opens the UDP port at `address` and starts to drive `transport` on it.
+    ///
+    /// # Errors
+    /// The port cannot be opened, or the system gives no thread.
+    pub(crate) fn start(transport: T, address: SocketAddr, options: Options) -> Result<Self, Error> {
+        let socket = UdpSocket::bind(address, options).map_err(|source| Error::Bind { address, source })?;
+        let (ready, is_ready) = mpsc::sync_channel(1);
+        let thread = thread::Builder::new()
+            .name(format!("farhaul:{}", socket.local_addr().port()))
+            .spawn(move || begin(transport, socket, &ready))
+            .map_err(|source| Error::System { what: "a thread", source })?;
+        let shared = is_ready.recv().map_err(|_| Error::DriverStopped)??;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+}
+
+impl<T: Streams + Send + 'static> Deref for Driver<T> {
+    type Target = Shared<T>;
+
+    fn deref(&self) -> &Shared<T> {
+        &self.shared
+    }
+}
+
+impl<T: Streams + Send + 'static> Drop for Driver<T> {
+    fn drop(&mut self) {
+        self.shared.core_even_if_poisoned().stopping = true;
+        self.shared.driver.wake();
+        // The thread never blocks on anything but its own sleep. The one case in which it drops the last handle
+        // itself is a task's waker that owned it; it cannot wait for itself then.
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // A panic of the thread was reported by itself and shows in every later call as an error.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whatever ends the thread, nobody may wait for it any longer.
+struct LastAct<'a, T: Streams>(&'a Shared<T>);
+
+impl<T: Streams> Drop for LastAct<'_, T> {
+    fn drop(&mut self) {
+        let mut core = self.0.core_even_if_poisoned();
+        core.driver = DriverThread::Gone;
+        core.ring_all();
+        let wakeups = std::mem::take(&mut core.wakeups);
+        drop(core);
+        wakeups.deliver();
+    }
+}
+
+/// The driver thread: its waiter cannot move between threads, so it makes everything itself and hands out its share.
+fn begin<T: Streams>(transport: T, socket: UdpSocket, ready: &SyncSender<Result<Arc<Shared<T>>, Error>>) {
+    let waiter = Waiter::new().and_then(|waiter| {
+        waiter.watch(&socket, SOCKET, Interest::Readable)?;
+        Ok(waiter)
+    });
+    match waiter {
+        Ok(waiter) => {
+            let shared = Arc::new(Shared::new(transport, socket, waiter.waker()));
+            // Whoever started the thread waits for this and nothing else.
+            let _ = ready.send(Ok(Arc::clone(&shared)));
+            run(&shared, waiter);
+        }
+        Err(source) => {
+            let _ = ready.send(Err(Error::System { what: "an epoll instance", source }));
+        }
+    }
+}
+
+/// The life of the driver thread.
+fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter) {
+    let _last_act = LastAct(shared);
+    let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
+    let mut naps = Naps::new(recv_buffer(&shared.socket));
+    let mut watched = Interest::Readable;
+    let mut farewell = None;
+    loop {
+        let received = shared.socket.recv(&mut batch);
+        let Ok(mut turn) = shared.turn() else { return };
+        turn.begin_as_driver();
+        let now = turn.now();
+        let mut bytes = 0;
+        for train in batch.trains() {
+            bytes += train.bytes.len();
+            turn.transport.handle_datagrams(now, train.from, train.bytes, train.stride);
+        }
+        if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
+            turn.transport.handle_timeout(now);
+        }
+        if turn.stopping && (turn.all_left() || *farewell.get_or_insert(now + FAREWELL) <= now) {
+            return;
+        }
+        let rest = turn.end_and_sleep();
+        if is_broken(&received) {
+            pause(BROKEN_SOCKET_PAUSE);
+        }
+        if batch.is_full() {
+            continue;
+        }
+        let nap = naps.after_arrival(now, bytes, rest.time);
+        if !nap.is_zero() {
+            pause(nap);
+            continue;
+        }
+        let interest = if rest.blocked { Interest::Both } else { Interest::Readable };
+        if interest != watched && waiter.rewatch(&shared.socket, SOCKET, interest).is_ok() {
+            watched = interest;
+        }
+        let longest = farewell.map(|end: Instant| end.saturating_since(now));
+        let time = rest.time.into_iter().chain(longest).min();
+        if waiter.wait(time).is_err() {
+            return;
+        }
+    }
+}
+
+fn is_broken(received: &io::Result<usize>) -> bool {
+    received.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
+}
+
+fn recv_buffer(socket: &UdpSocket) -> u64 {
+    let report = socket.buffers().iter().find(|report| report.kind == BufferKind::Recv);
+    report.map_or(0, |report| report.got as u64)
+}
+
+/// Looks away; wake-ups wait until it is over.
+fn pause(duration: Duration) {
+    use rustix::thread::{Timespec, nanosleep};
+    if let Ok(time) = Timespec::try_from(duration) {
+        // Cut short or refused, it is a shorter nap.
+        let _ = nanosleep(&time);
+    }
+}

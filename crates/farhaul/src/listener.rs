@@ -1,0 +1,162 @@
+//! Taking the connections that peers open.
+
+use std::fmt;
+use std::iter;
+use std::marker::PhantomData;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "tokio")]
+use std::task::{Context, Poll};
+
+use farhaul_proto::Mode;
+
+use crate::canceller::Canceller;
+use crate::connection::{Attempt, Connection, Host};
+use crate::driver::{CancelFlags, Core, Place};
+use crate::endpoint::{Endpoint, first_that_works};
+use crate::error::Error;
+use crate::message::MessageSocket;
+use crate::stream::Stream;
+
+/// Accepts connections on an endpoint: of streams, or of [`MessageSocket`]s.
+///
+/// Dropping it refuses further connections; those that were accepted live on.
+pub struct Listener<S = Stream> {
+    host: Arc<Host>,
+    cancelled: Arc<AtomicBool>,
+    closed: AtomicBool,
+    accepts: PhantomData<fn() -> S>,
+}
+
+/// What a listener can accept.
+pub trait Accept: sealed::Sealed + Sized {}
+
+impl Accept for Stream {}
+impl Accept for MessageSocket {}
+
+mod sealed {
+    use farhaul_proto::Mode;
+
+    use crate::connection::Connection;
+
+    /// Closed, because a new kind of connection needs a new mode of the protocol.
+    #[expect(unnameable_types, reason = "nobody outside implements it")]
+    pub trait Sealed {
+        const MODE: Mode;
+        fn accepted(connection: Connection) -> Self;
+    }
+}
+
+impl sealed::Sealed for Stream {
+    const MODE: Mode = Mode::Stream;
+
+    fn accepted(connection: Connection) -> Self {
+        Self::from_connection(connection)
+    }
+}
+
+impl sealed::Sealed for MessageSocket {
+    const MODE: Mode = Mode::Message;
+
+    fn accepted(connection: Connection) -> Self {
+        Self::from_connection(connection)
+    }
+}
+
+impl Listener {
+    /// Opens the UDP port at `address` and accepts streams there, with default settings. For others, see
+    /// [`Endpoint::builder`] and [`Endpoint::listen`].
+    ///
+    /// # Errors
+    /// The address cannot be resolved, or its port not be opened.
+    pub fn bind(address: impl ToSocketAddrs) -> Result<Self, Error> {
+        first_that_works(address, |address| Endpoint::bind(address)?.listen())
+    }
+}
+
+impl<S: Accept> Listener<S> {
+    pub(crate) fn open(host: &Arc<Host>) -> Result<Self, Error> {
+        let mut turn = host.driver.turn()?;
+        if !turn.open_door(host.backlog) {
+            return Err(Error::AlreadyListening);
+        }
+        turn.transport.listen(S::MODE);
+        drop(turn);
+        let (cancelled, closed) = (Arc::default(), AtomicBool::new(false));
+        Ok(Self { host: Arc::clone(host), cancelled, closed, accepts: PhantomData })
+    }
+
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    /// The listener was closed, somebody cancelled, or the driver thread is gone. A peer cannot make it fail.
+    pub fn accept(&self) -> Result<(S, SocketAddr), Error> {
+        self.host.driver.wait_for(Place::Accept, self.flags(), None, self.next())
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn poll_accept(&self, cx: &Context<'_>) -> Poll<Result<(S, SocketAddr), Error>> {
+        self.host.driver.poll_for(Place::Accept, self.flags(), cx, self.next())
+    }
+
+    /// The connections as they come; ends when the listener is closed or cancelled.
+    pub fn incoming(&self) -> impl Iterator<Item = S> + '_ {
+        iter::from_fn(|| self.accept().ok().map(|(connection, _)| connection))
+    }
+
+    /// The address of the UDP port.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.host.driver.local_addr()
+    }
+
+    /// Refuses further connections and those that nobody took yet; blocked [`accept`](Listener::accept)s return.
+    pub fn close(&self) {
+        close(&self.host, &self.closed);
+    }
+
+    /// Ends blocked [`accept`](Listener::accept)s from elsewhere.
+    pub fn canceller(&self) -> Canceller {
+        Canceller::new(&self.cancelled, self.host.driver.cancellation())
+    }
+
+    fn flags(&self) -> CancelFlags<'_> {
+        [&self.cancelled, &self.host.cancelled]
+    }
+
+    /// The next connection: an attempt for [`Place::Accept`].
+    fn next(&self) -> impl Attempt<(S, SocketAddr)> {
+        |core: &mut Core<_>, _| {
+            if self.closed.load(Ordering::Acquire) {
+                return Err(Error::ListenerClosed);
+            }
+            Ok(Connection::accept(&self.host, core).map(|connection| {
+                let peer = connection.peer_addr();
+                (S::accepted(connection), peer)
+            }))
+        }
+    }
+}
+
+impl<S> Drop for Listener<S> {
+    fn drop(&mut self) {
+        close(&self.host, &self.closed);
+    }
+}
+
+fn close(host: &Host, closed: &AtomicBool) {
+    if closed.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    if let Ok(mut turn) = host.driver.turn() {
+        let now = turn.now();
+        turn.transport.stop_listening();
+        turn.close_door(now);
+    }
+}
+
+impl<S> fmt::Debug for Listener<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("local", &self.host.driver.local_addr()).finish_non_exhaustive()
+    }
+}

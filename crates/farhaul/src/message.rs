@@ -1,0 +1,121 @@
+//! A connection that carries messages with boundaries: UDT's SOCK_DGRAM.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhaul_proto::udt::{Message, MessageOptions};
+
+use crate::connection::Connection;
+use crate::driver::Core;
+use crate::error::Error;
+
+/// Sends and receives whole messages, reliably unless a time to live is given.
+///
+/// A clone is a second handle of the same connection. The end is as for [`Stream`](crate::Stream); what both have
+/// in common stands at [`Connection`].
+///
+/// ```
+/// # fn main() -> Result<(), farhaul::Error> {
+/// let here = farhaul::Endpoint::bind("127.0.0.1:0")?;
+/// let there = farhaul::Endpoint::bind("127.0.0.1:0")?;
+/// let listener = there.listen_for_messages()?;
+/// let sender = here.connect_for_messages(there.local_addr())?;
+/// let (receiver, _peer) = listener.accept()?;
+/// sender.send(b"one")?;
+/// sender.send(b"two")?;
+/// let mut room = [0; 16];
+/// let first = receiver.recv(&mut room)?.expect("the sender did not close");
+/// assert_eq!(&room[..first.len], b"one");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct MessageSocket {
+    connection: Arc<Connection>,
+}
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes that were put into the buffer.
+    pub len: usize,
+    /// The buffer was shorter than the message; the rest of the message is lost.
+    pub truncated: bool,
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SendOptions {
+    /// Drop the message if it could not be delivered within this time. Default: never.
+    pub time_to_live: Option<Duration>,
+    /// Deliver it only after all earlier messages. Default: as soon as it is complete.
+    pub in_order: bool,
+}
+
+impl SendOptions {
+    /// Drops the message if it could not be delivered within `time`.
+    pub fn time_to_live(mut self, time: Duration) -> Self {
+        self.time_to_live = Some(time);
+        self
+    }
+
+    /// Delivers the message only after all earlier ones.
+    pub fn in_order(mut self) -> Self {
+        self.in_order = true;
+        self
+    }
+}
+
+impl MessageSocket {
+    pub(crate) fn from_connection(connection: Connection) -> Self {
+        Self { connection: Arc::new(connection) }
+    }
+
+    /// Sends `message` whole, waiting for room if there is none.
+    ///
+    /// # Errors
+    /// The message is longer than the send buffer; the connection is over; the time-out passed; somebody cancelled.
+    pub fn send(&self, message: &[u8]) -> Result<(), Error> {
+        self.send_with(message, SendOptions::default())
+    }
+
+    /// Sends `message` with a time to live or in order (`UDT::sendmsg`).
+    ///
+    /// # Errors
+    /// As [`send`](MessageSocket::send).
+    pub fn send_with(&self, message: &[u8], options: SendOptions) -> Result<(), Error> {
+        if message.len() as u64 > self.connection.longest_message() {
+            return Err(Error::MessageTooLong { len: message.len() });
+        }
+        let id = self.connection.id();
+        self.connection.when_writable(|core: &mut Core<_>, now| {
+            let options = MessageOptions { ttl: options.time_to_live, in_order: options.in_order };
+            Ok(core.transport.send_message(now, id, message, options)?.then_some(()))
+        })
+    }
+
+    /// Receives the next message into `out`; `None` is the end: the peer closed after all its messages.
+    ///
+    /// # Errors
+    /// The connection was lost before its end; the time-out passed; somebody cancelled.
+    pub fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
+        let id = self.connection.id();
+        self.connection.when_readable(|core: &mut Core<_>, now| {
+            Ok(match core.transport.recv_message(now, id, out)? {
+                Message::Received { len, truncated } => Some(Some(Received { len, truncated })),
+                Message::Pending => None,
+                Message::End => Some(None),
+            })
+        })
+    }
+}
+
+impl Deref for MessageSocket {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}

@@ -1,0 +1,226 @@
+//! A connection that carries a stream of bytes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::ToSocketAddrs;
+use std::ops::Deref;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use farhaul_proto::{ConnectionId, Read, Streams};
+
+use crate::connection::{Attempt, Connection};
+use crate::driver::Core;
+use crate::endpoint::{Endpoint, first_that_works};
+use crate::error::Error;
+
+/// Bytes that one call moves at most: a few trains, some 50 µs under the lock. A caller with more calls again.
+const PER_TURN: usize = 256 << 10;
+
+/// What the peer is told when a file cannot be written: libudt's code for file errors (EFILE).
+const FILE_ERROR: u32 = 4000;
+
+/// Bytes that [`Stream::send_file`] and [`Stream::recv_file`] hold in memory.
+const FILE_BLOCK: usize = 1 << 20;
+
+/// A reliable stream of bytes in both directions.
+///
+/// Reading and writing work as with `std::net::TcpStream`: a read gives what is there, a write takes what there is room
+/// for, both wait only if that is nothing. Both are implemented for `&Stream` too, and a clone is a second handle of
+/// the same connection, so one thread can read while another writes.
+///
+/// Every write sends what it may at once. Many small ones are faster through a `std::io::BufWriter` of 256 KiB or so.
+///
+/// **The end.** UDT4 cannot close one direction alone. Whoever has written everything calls [`finish`](Connection::finish),
+/// which waits until the peer has acknowledged all of it and then closes the connection; the peer reads to the end of
+/// the stream. Dropping the last handle without that aborts the connection at once: what was not acknowledged yet is
+/// lost, and the peer's calls end. Plain UDT4 has one sign for both ends, so a protocol on top should say how much comes.
+///
+/// ```
+/// use std::io::{Read, Write};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let listener = farhaul::Listener::bind("127.0.0.1:0")?;
+/// let address = listener.local_addr();
+/// let sender = std::thread::spawn(move || -> std::io::Result<()> {
+///     let mut stream = farhaul::Stream::connect(address)?;
+///     stream.write_all(b"over the hills")?;
+///     stream.finish()?;
+///     Ok(())
+/// });
+/// let (mut stream, _peer) = listener.accept()?;
+/// let mut text = String::new();
+/// stream.read_to_string(&mut text)?;
+/// assert_eq!(text, "over the hills");
+/// sender.join().expect("the sender does not panic")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Stream {
+    connection: Arc<Connection>,
+}
+
+impl Stream {
+    /// Connects to `peer` from a port of its own, with default settings. For others, see [`Endpoint::builder`].
+    ///
+    /// # Errors
+    /// The name cannot be resolved, nobody answers, or the peer refuses.
+    pub fn connect(peer: impl ToSocketAddrs) -> Result<Self, Error> {
+        first_that_works(peer, |peer| Endpoint::bind(crate::endpoint::any_port_for(peer))?.connect(peer))
+    }
+
+    pub(crate) fn from_connection(connection: Connection) -> Self {
+        Self { connection: Arc::new(connection) }
+    }
+
+    /// Sends `len` bytes of `file`, beginning at `offset`, whatever the file's own position (`UDT::sendfile`).
+    ///
+    /// # Errors
+    /// The file ends before that or cannot be read; the connection is over.
+    pub fn send_file(&self, file: &File, offset: u64, len: u64) -> Result<(), Error> {
+        let mut block = vec![0; block_len(len)];
+        let mut sent = 0;
+        while sent < len {
+            let want = block_len(len - sent);
+            let got = retried(|| file.read_at(&mut block[..want], offset + sent))
+                .map_err(|source| Error::File { action: "read", source })?;
+            if got == 0 {
+                return Err(Error::FileTooShort { missing: len - sent });
+            }
+            self.send_all(&block[..got])?;
+            sent += got as u64;
+        }
+        Ok(())
+    }
+
+    /// Receives `len` bytes into `file`, beginning at the file's position (`UDT::recvfile`). If the file cannot be
+    /// written the peer is told, and its sending fails.
+    ///
+    /// # Errors
+    /// The stream ends before that or is lost; the file cannot be written.
+    pub fn recv_file(&self, mut file: &File, len: u64) -> Result<(), Error> {
+        let mut block = vec![0; block_len(len)];
+        let mut received = 0;
+        while received < len {
+            let want = block_len(len - received);
+            let got = self.recv(&mut block[..want])?;
+            if got == 0 {
+                return Err(Error::EndedEarly { received, expected: len });
+            }
+            if let Err(source) = file.write_all(&block[..got]) {
+                self.connection.signal_error(FILE_ERROR);
+                return Err(Error::File { action: "write", source });
+            }
+            received += got as u64;
+        }
+        Ok(())
+    }
+
+    /// Moves received bytes into `out` and says how many; zero is the end of the stream. The typed form of
+    /// [`io::Read::read`].
+    ///
+    /// # Errors
+    /// The connection was lost before its end, the time-out passed, or somebody cancelled.
+    pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        self.connection.when_readable(reading(self.connection.id(), out))
+    }
+
+    /// Takes `data` as far as there is room and says how far. The typed form of [`io::Write::write`].
+    ///
+    /// # Errors
+    /// The connection is over or finished, the time-out passed, or somebody cancelled.
+    pub fn send(&self, data: &[u8]) -> Result<usize, Error> {
+        if data.is_empty() {
+            return Ok(0);
+        }
+        self.connection.when_writable(writing(self.connection.id(), data))
+    }
+
+    /// Takes all of `data`. The typed form of [`io::Write::write_all`].
+    ///
+    /// # Errors
+    /// As [`send`](Stream::send); part of the data may have been taken then.
+    pub fn send_all(&self, mut data: &[u8]) -> Result<(), Error> {
+        while !data.is_empty() {
+            data = &data[self.send(data)?..];
+        }
+        Ok(())
+    }
+}
+
+/// An attempt to read into `out`; nothing yet while the connection is empty.
+pub(crate) fn reading(id: ConnectionId, out: &mut [u8]) -> impl Attempt<usize> {
+    let len = out.len().min(PER_TURN);
+    move |core: &mut Core<_>, now| {
+        Ok(match core.transport.read(now, id, &mut out[..len])? {
+            Read::Data(len) => Some(len),
+            Read::Pending => None,
+            Read::End => Some(0),
+        })
+    }
+}
+
+/// An attempt to write `data`; nothing yet while there is no room.
+pub(crate) fn writing(id: ConnectionId, data: &[u8]) -> impl Attempt<usize> {
+    let data = &data[..data.len().min(PER_TURN)];
+    move |core: &mut Core<_>, now| Ok(Some(core.transport.write(now, id, data)?).filter(|taken| *taken > 0))
+}
+
+fn block_len(left: u64) -> usize {
+    usize::try_from(left).unwrap_or(FILE_BLOCK).min(FILE_BLOCK)
+}
+
+/// Repeats a call that a signal interrupted.
+fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+impl Deref for Stream {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl io::Read for &Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv(out)?)
+    }
+}
+
+impl io::Write for &Stream {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        Ok(self.send(data)?)
+    }
+
+    /// Does nothing: written data leaves by itself. To know that it arrived, see [`finish`](Connection::finish).
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv(out)?)
+    }
+}
+
+impl io::Write for Stream {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        Ok(self.send(data)?)
+    }
+
+    /// Does nothing: written data leaves by itself. To know that it arrived, see [`finish`](Connection::finish).
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

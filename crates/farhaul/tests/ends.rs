@@ -1,0 +1,236 @@
+//! How things end: nothing hangs, and whoever waits learns why it waits no longer.
+#![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
+
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::{ConnectionLost, Endpoint, Error, Listener, MessageSocket, SendOptions, Stream};
+
+fn pair() -> (Stream, Stream) {
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let caller = Stream::connect(listener.local_addr()).unwrap();
+    (caller, listener.accept().unwrap().0)
+}
+
+/// Writes until there is no more room.
+fn write_for_ever(stream: &Stream) -> Error {
+    let block = vec![0; 1 << 20];
+    loop {
+        if let Err(error) = stream.send_all(&block) {
+            return error;
+        }
+    }
+}
+
+#[test]
+fn finishing_returns_when_the_peer_has_everything() {
+    let (sender, mut receiver) = pair();
+    sender.send_all(b"all of it").unwrap();
+    sender.finish().unwrap();
+    let mut text = String::new();
+    receiver.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "all of it");
+    assert!(matches!(sender.send(b"more"), Err(Error::Finished | Error::Lost(_))));
+}
+
+#[test]
+fn both_sides_may_finish() {
+    let (left, right) = pair();
+    thread::scope(|scope| {
+        scope.spawn(|| left.finish().unwrap());
+        right.finish().unwrap();
+    });
+}
+
+#[test]
+fn dropping_the_last_handle_without_finishing_ends_the_peers_calls() {
+    let (sender, receiver) = pair();
+    let clone = sender.clone();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| receiver.recv(&mut [0; 10]));
+        drop(sender);
+        clone.send_all(b"still here").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), 10);
+        let reader = scope.spawn(|| receiver.recv(&mut [0; 10]));
+        drop(clone);
+        assert!(matches!(reader.join().unwrap(), Ok(0) | Err(Error::Lost(_))));
+    });
+}
+
+#[test]
+fn a_writer_that_waits_for_room_learns_that_the_peer_is_gone() {
+    let (sender, receiver) = pair();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write_for_ever(&sender));
+        receiver.recv(&mut [0; 10]).unwrap();
+        drop(receiver);
+        assert!(matches!(writer.join().unwrap(), Error::Lost(_)));
+    });
+}
+
+#[test]
+fn a_writer_that_waits_for_room_can_be_cancelled() {
+    let (sender, receiver) = pair();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write_for_ever(&sender));
+        receiver.recv(&mut [0; 10]).unwrap();
+        sender.canceller().cancel();
+        assert!(matches!(writer.join().unwrap(), Error::Cancelled));
+    });
+}
+
+#[test]
+fn an_endpoints_canceller_ends_everything_that_waits_on_it() {
+    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let listener = endpoint.listen().unwrap();
+    thread::scope(|scope| {
+        let accepting = scope.spawn(|| listener.accept().map(|_| ()));
+        let connecting = scope.spawn(|| endpoint.connect(nobody.local_addr().unwrap()).map(|_| ()));
+        // The first handshake packet says that the call is under way.
+        nobody.recv_from(&mut [0; 100]).unwrap();
+        endpoint.canceller().cancel();
+        assert!(matches!(accepting.join().unwrap(), Err(Error::Cancelled)));
+        assert!(matches!(connecting.join().unwrap(), Err(Error::Cancelled)));
+    });
+}
+
+#[test]
+fn closing_a_listener_ends_accept_and_lets_accepted_streams_live() {
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let caller = Stream::connect(listener.local_addr()).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    thread::scope(|scope| {
+        let accepting = scope.spawn(|| listener.accept().map(|_| ()));
+        listener.close();
+        assert!(matches!(accepting.join().unwrap(), Err(Error::ListenerClosed)));
+    });
+    drop(listener);
+    caller.send_all(b"alive").unwrap();
+    assert_eq!(accepted.recv(&mut [0; 10]).unwrap(), 5);
+}
+
+#[test]
+fn a_port_has_one_listener_at_a_time() {
+    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let first = endpoint.listen().unwrap();
+    assert!(matches!(endpoint.listen(), Err(Error::AlreadyListening)));
+    drop(first);
+    endpoint.listen_for_messages().unwrap();
+}
+
+#[test]
+fn nobody_there_is_a_connect_time_out_that_says_so() {
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let time = Duration::from_millis(100);
+    let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let error = endpoint.connect(nobody.local_addr().unwrap()).unwrap_err();
+    assert!(matches!(error, Error::Lost(ConnectionLost::ConnectTimeout(its)) if its == time), "{error}");
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+}
+
+/// A way to `server` that works until the flag is raised.
+fn fragile_path(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let cut = Arc::new(AtomicBool::new(false));
+    let (socket, is_cut) = (UdpSocket::bind("127.0.0.1:0").unwrap(), Arc::clone(&cut));
+    let address = socket.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut caller, mut datagram) = (server, [0; 2_000]);
+        while let Ok((len, from)) = socket.recv_from(&mut datagram) {
+            if is_cut.load(Ordering::Relaxed) {
+                return;
+            }
+            let to = if from == server { caller } else { server };
+            caller = if from == server { caller } else { from };
+            socket.send_to(&datagram[..len], to).unwrap();
+        }
+    });
+    (address, cut)
+}
+
+#[test]
+fn a_peer_that_falls_silent_ends_every_call_with_its_name() {
+    let any = "127.0.0.1:0".parse().unwrap();
+    let time = Duration::from_millis(300);
+    let endpoint = |time| Endpoint::builder().peer_timeout(time).linger(time).bind(any).unwrap();
+    let listener = endpoint(Duration::from_secs(60)).listen().unwrap();
+    let (address, cut) = fragile_path(listener.local_addr());
+    let caller = endpoint(time).connect(address).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    accepted.send_all(b"x").unwrap();
+    caller.recv(&mut [0]).unwrap();
+    cut.store(true, Ordering::Relaxed);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| caller.recv(&mut [0]));
+        let finisher = scope.spawn(|| caller.send_all(b"y").and_then(|()| caller.finish()));
+        for error in [reader.join().unwrap().unwrap_err(), finisher.join().unwrap().unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_call_with_a_time_out_leaves_the_connection_alive() {
+    let (sender, receiver) = pair();
+    receiver.set_read_timeout(Some(Duration::from_millis(5)));
+    assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::TimedOut(_))));
+    sender.send_all(b"late").unwrap();
+    receiver.set_read_timeout(None);
+    assert_eq!(receiver.recv(&mut [0; 10]).unwrap(), 4);
+}
+
+#[test]
+fn streams_and_messages_do_not_mix() {
+    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let _listener = endpoint.listen_for_messages().unwrap();
+    let time = Duration::from_millis(500);
+    let caller = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    assert!(matches!(caller.connect(endpoint.local_addr()), Err(Error::Lost(_))));
+}
+
+fn message_pair() -> (MessageSocket, MessageSocket) {
+    let (here, there) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+    let listener = there.listen_for_messages().unwrap();
+    (here.connect_for_messages(there.local_addr()).unwrap(), listener.accept().unwrap().0)
+}
+
+#[test]
+fn messages_keep_their_boundaries_and_their_end() {
+    let (sender, receiver) = message_pair();
+    let mut room = vec![0; 100_000];
+    for len in [1, 1_456, 1_457, 100_000] {
+        sender.send(&vec![7; len]).unwrap();
+        let received = receiver.recv(&mut room).unwrap().unwrap();
+        assert_eq!((received.len, received.truncated), (len, false));
+    }
+    sender.send(&[7; 100]).unwrap();
+    let received = receiver.recv(&mut room[..10]).unwrap().unwrap();
+    assert_eq!((received.len, received.truncated), (10, true));
+    sender.finish().unwrap();
+    assert_eq!(receiver.recv(&mut room).unwrap(), None);
+}
+
+#[test]
+fn a_message_of_many_megabytes_arrives_whole() {
+    let (sender, receiver) = message_pair();
+    let message: Vec<u8> = (0..20_000_000_u32).map(|number| (number % 253) as u8).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| sender.send_with(&message, SendOptions::default().in_order()).unwrap());
+        let mut room = vec![0; message.len() + 1];
+        let received = receiver.recv(&mut room).unwrap().unwrap();
+        assert!(room[..received.len] == message);
+    });
+}
+
+#[test]
+fn a_message_that_can_never_fit_is_refused_at_once() {
+    let endpoint = Endpoint::builder().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let there = Endpoint::bind("127.0.0.1:0").unwrap();
+    let _listener = there.listen_for_messages().unwrap();
+    let sender = endpoint.connect_for_messages(there.local_addr()).unwrap();
+    assert!(matches!(sender.send(&vec![0; 2 << 20]), Err(Error::MessageTooLong { len: 2_097_152 })));
+}

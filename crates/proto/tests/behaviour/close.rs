@@ -1,0 +1,98 @@
+//! How connections end: after everything arrived, at once, or by surprise.
+
+use farhaul_netem::PathSpec;
+use farhaul_proto::{ConnectionLost, Event, Streams, Transport};
+use farhaul_sim::topology::path::{CALLER, LISTENER};
+use farhaul_sim::{Flow, Plan, Verdict};
+use farhaul_units::{Duration, Rng};
+
+use crate::scenario::{LIMIT, at_millis, clean_path, pair, random_loss, small_buffers};
+
+#[test]
+fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
+    let mut run = pair(1, small_buffers).path(clean_path()).caller(Plan::send(1 << 20)).start();
+    assert!(run.run_until_done(LIMIT));
+    run.run_for(Duration::from_secs(1));
+    assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
+    let caller = &run.flows(CALLER)[0];
+    let listener = &run.flows(LISTENER)[0];
+    let complete = listener.received().complete_at.expect("it is complete");
+    assert!(caller.finished_at.expect("it finished") > complete);
+    assert!(listener.received().ended, "the reader saw the end of the stream");
+    assert_eq!(listener.closed.map(|(_, reason)| reason), Some(ConnectionLost::ClosedByPeer));
+}
+
+// A shutdown does not say where the stream ends, so one that follows the last packet that arrived looks like the end of
+// the stream; what must not be cut short says so in-band, as the session frames do.
+#[test]
+fn a_close_while_packets_are_missing_is_an_abort_for_the_peer() {
+    let mut run = pair(2, small_buffers).path(clean_path()).caller(Plan::send(1 << 30)).start();
+    run.run_for(Duration::from_millis(950));
+    let mut hole: Option<[u8; 4]> = None;
+    run.set_tap(Some(Box::new(move |datagram| {
+        let number: [u8; 4] = datagram.bytes[..4].try_into().expect("UDT packets have sixteen bytes");
+        let is_data = number[0] & 0x80 == 0;
+        if is_data && *hole.get_or_insert(number) == number { Verdict::Drop } else { Verdict::Pass }
+    })));
+    run.run_for(Duration::from_millis(50));
+    let id = run.flows(CALLER)[0].id();
+    run.command(CALLER, |now, endpoint, _| endpoint.close(now, id));
+    run.run_for(Duration::from_secs(1));
+    let listener = &run.flows(LISTENER)[0];
+    assert_eq!(listener.closed.map(|(_, reason)| reason), Some(ConnectionLost::Aborted));
+    assert!(!listener.received().ended, "an abort is no end of a stream");
+}
+
+#[test]
+fn every_connection_is_reported_over_once_at_most() {
+    let plan = Plan::exchange(100_000);
+    let mut run = pair(3, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+    run.run_until_done(LIMIT);
+    run.run_for(Duration::from_secs(120));
+    for host in [CALLER, LISTENER] {
+        let log = run.application(host).log();
+        let ends = log.iter().filter(|(_, event)| matches!(event, Event::Closed(..))).count();
+        assert!(ends <= 1, "{log:?}");
+    }
+}
+
+#[test]
+fn nothing_is_sent_once_both_sides_are_over() {
+    let mut run = pair(4, small_buffers).path(clean_path()).caller(Plan::send(100_000)).start();
+    run.run_until_done(LIMIT);
+    run.run_for(Duration::from_secs(120));
+    let hash = run.trace_hash();
+    run.run_for(Duration::from_secs(600));
+    assert_eq!(run.trace_hash(), hash);
+}
+
+#[test]
+fn released_connections_leave_nothing_behind() {
+    for seed in 0..10 {
+        let path = PathSpec { loss: random_loss(0.05), ..clean_path() };
+        let plan = Plan::exchange(300_000);
+        let calls = (0..30).map(|call| at_millis(20 * call));
+        let mut run = pair(seed, small_buffers).path(path).calls(calls).caller(plan).listener(plan).start();
+        let mut rng = Rng::new(seed);
+        // Some are released early, by one side or the other, in whatever state they are.
+        for _ in 0..20 {
+            run.run_for(Duration::from_millis(rng.below(100)));
+            let host = rng.below(2) as usize;
+            let flows = run.flows(host);
+            if !flows.is_empty() {
+                let id = flows[rng.below(flows.len() as u64) as usize].id();
+                run.command(host, |now, endpoint, _| endpoint.release(now, id));
+            }
+        }
+        run.run_for(Duration::from_secs(60));
+        for host in [CALLER, LISTENER] {
+            let ids: Vec<_> = run.flows(host).iter().map(Flow::id).collect();
+            run.command(host, |now, endpoint, _| ids.into_iter().for_each(|id| endpoint.release(now, id)));
+        }
+        run.run_for(Duration::from_secs(60));
+        for host in [CALLER, LISTENER] {
+            let endpoint = run.transport(host);
+            assert_eq!((endpoint.connections(), endpoint.poll_timeout()), (0, None), "seed {seed}, host {host}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! A connection on which nothing is sent stays, at little cost, as long as both sides live.
+
+use farhaul_proto::ConnectionLost;
+use farhaul_sim::topology::path::{CALLER, LISTENER, UP};
+use farhaul_sim::{Plan, Verdict};
+use farhaul_units::Duration;
+
+use crate::scenario::{clean_path, pair, small_buffers};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn an_idle_connection_lives_for_an_hour_on_few_packets() {
+    let plan = Plan::send(10_000).kept_open();
+    let mut run = pair(1, small_buffers).path(clean_path()).caller(plan).start();
+    run.run_for(HOUR);
+    for host in [CALLER, LISTENER] {
+        assert_eq!(run.flows(host)[0].closed, None);
+    }
+    assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
+    // A keep-alive each ten seconds or so from each side, perhaps answered.
+    let packets = run.link_counters(UP).pushed.packets;
+    assert!((300..1_500).contains(&packets), "{packets} packets in an hour");
+}
+
+#[test]
+fn the_silence_of_a_peer_ends_an_idle_connection() {
+    let plan = Plan::send(10_000).kept_open();
+    let mut run = pair(2, small_buffers).path(clean_path()).caller(plan).start();
+    run.run_for(Duration::from_secs(60));
+    run.set_tap(Some(Box::new(|_| Verdict::Drop)));
+    let cut = run.now();
+    run.run_for(Duration::from_secs(60));
+    for host in [CALLER, LISTENER] {
+        let (at, reason) = run.flows(host)[0].closed.expect("it is over");
+        assert!(matches!(reason, ConnectionLost::PeerSilent(_)), "{reason:?}");
+        // The last word of the peer may have come a keep-alive interval before the cut.
+        let silence = at - cut;
+        assert!((17..33).contains(&silence.as_secs()), "closed {silence:?} after the cut");
+    }
+}

@@ -1,0 +1,145 @@
+//! Message mode: boundaries are kept, order is kept where it is asked for, and old messages may be given up.
+
+use farhaul_netem::PathSpec;
+use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
+use farhaul_proto::{ConnectionId, Event, Mode, Streams};
+use farhaul_sim::topology::path::{LISTENER, Pair, address};
+use farhaul_sim::{Application, Content, Simulation};
+use farhaul_units::{Duration, Instant, Rate, Rng};
+
+use crate::scenario::{LIMIT, clean_path, endpoint, random_loss, small_buffers};
+
+const MAX_LEN: u64 = 20_000;
+const LEN_OF_NUMBER: usize = 8;
+
+/// Sends `count` messages, or receives them.
+struct Mailbox {
+    to_send: u64,
+    sent: u64,
+    options: MessageOptions,
+    opens: Option<Instant>,
+    /// Numbers of the messages received, in order of arrival.
+    received: Vec<u64>,
+    ended: bool,
+}
+
+impl Mailbox {
+    fn sender(count: u64, options: MessageOptions) -> Self {
+        Self { to_send: count, options, opens: Some(Instant::ZERO), ..Self::receiver() }
+    }
+
+    fn receiver() -> Self {
+        let options = MessageOptions::default();
+        Self { to_send: 0, sent: 0, options, opens: None, received: Vec::new(), ended: false }
+    }
+
+    fn send(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        while self.sent < self.to_send {
+            match endpoint.send_message(now, id, &message(self.sent), self.options) {
+                Ok(true) => self.sent += 1,
+                Ok(false) | Err(_) => return,
+            }
+        }
+        endpoint.finish(now, id);
+    }
+
+    fn recv(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        let mut out = [0; 2 * MAX_LEN as usize];
+        loop {
+            match endpoint.recv_message(now, id, &mut out) {
+                Ok(Message::Received { len, truncated }) => {
+                    assert!(!truncated && len >= LEN_OF_NUMBER, "{len} bytes");
+                    let number = u64::from_le_bytes(out[..LEN_OF_NUMBER].try_into().expect("it has this length"));
+                    assert_eq!(out[..len], message(number), "message {number} is what was sent");
+                    self.received.push(number);
+                }
+                Ok(Message::Pending) | Err(_) => return,
+                Ok(Message::End) => {
+                    self.ended = true;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Message `number`: its number, then content that follows from it, in a length that does too.
+fn message(number: u64) -> Vec<u8> {
+    let mut rng = Rng::new(number);
+    let longest = if rng.chance(0.7) { 1_400 } else { MAX_LEN };
+    let mut bytes = vec![0; LEN_OF_NUMBER + rng.below(longest) as usize];
+    Content::new(rng.next_u64()).fill(0, &mut bytes);
+    bytes[..LEN_OF_NUMBER].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+impl Application<Endpoint> for Mailbox {
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.opens
+    }
+
+    fn handle_timeout(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        if self.opens.take_if(|at| *at <= now).is_some() {
+            let options = ConnectOptions { mode: Mode::Message, ..ConnectOptions::default() };
+            endpoint.connect_with(now, address(LISTENER), options).expect("the endpoint has room");
+        }
+    }
+
+    fn handle_event(&mut self, now: Instant, endpoint: &mut Endpoint, event: Event) {
+        match event {
+            Event::Connected(id) | Event::Writable(id) => self.send(now, endpoint, id),
+            Event::Accepted(id) | Event::Readable(id) | Event::Closed(id, _) => self.recv(now, endpoint, id),
+            _ => {}
+        }
+    }
+}
+
+fn deliver(seed: u64, count: u64, options: MessageOptions, path: PathSpec) -> Simulation<Endpoint, Mailbox> {
+    let mut listener = endpoint(2 * seed + 1, small_buffers());
+    listener.listen(Mode::Message);
+    let pair = Pair::new(endpoint(2 * seed, small_buffers()), listener).path(path).seed(seed);
+    let mut run = pair.start_with([Mailbox::sender(count, options), Mailbox::receiver()]);
+    run.run_until_true(run.now() + LIMIT, |run| run.application(LISTENER).ended);
+    run
+}
+
+fn lossy(loss: f64) -> PathSpec {
+    PathSpec { loss: random_loss(loss), ..clean_path() }
+}
+
+const IN_ORDER: MessageOptions = MessageOptions { ttl: None, in_order: true };
+const IN_ANY_ORDER: MessageOptions = MessageOptions { ttl: None, in_order: false };
+
+#[test]
+fn ordered_messages_arrive_one_by_one_in_order() {
+    for seed in 0..20 {
+        let run = deliver(seed, 500, IN_ORDER, lossy(0.03));
+        assert!(run.application(LISTENER).received.iter().copied().eq(0..500), "seed {seed}");
+    }
+}
+
+#[test]
+fn unordered_messages_arrive_once_each_and_some_overtake() {
+    let mut overtaking = 0;
+    for seed in 100..120 {
+        let run = deliver(seed, 500, IN_ANY_ORDER, lossy(0.03));
+        let mut received = run.application(LISTENER).received.clone();
+        overtaking += received.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        received.sort_unstable();
+        assert!(received.iter().copied().eq(0..500), "seed {seed}: {} messages", received.len());
+    }
+    assert!(overtaking > 0);
+}
+
+#[test]
+fn messages_that_grew_too_old_are_dropped_and_the_rest_arrives() {
+    for seed in 200..210 {
+        let ttl = Some(Duration::from_millis(300));
+        let slow = PathSpec { rate: Some(Rate::from_megabits_per_second(5)), ..lossy(0.01) };
+        let run = deliver(seed, 500, MessageOptions { ttl, in_order: true }, slow);
+        let mailbox = run.application(LISTENER);
+        assert!(mailbox.ended, "seed {seed}: the end arrives");
+        assert!(mailbox.received.is_sorted(), "seed {seed}: in order");
+        assert!((10..490).contains(&mailbox.received.len()), "seed {seed}: {} arrived", mailbox.received.len());
+    }
+}
