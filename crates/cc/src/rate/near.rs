@@ -56,7 +56,7 @@ impl Near {
         control.send_period = SendPeriod::UNPACED;
         self.limit += f64::from(ack.newly_acked) / cwnd(control).max(1.0);
         let floor = path.min_rtt.unwrap_or(path.rtt);
-        let filled = path.delivery_rate.map_or(0.0, |rate| rate.packets_in(floor + SLACK) * 2.0);
+        let filled = path.delivery_rate.map_or(0.0, |rate| rate.packets_in(floor.saturating_add(SLACK)) * 2.0);
         let most = (MAX_BYTES / f64::from(path.mss.max(1))).max(MIN_WINDOW);
         let target = filled.clamp(MIN_WINDOW, most).min(self.limit);
         set_cwnd(path, control, (cwnd(control) + f64::from(ack.newly_acked)).min(target));

@@ -135,7 +135,7 @@ impl Udt {
     fn on_syn(&mut self, path: &Path, control: &mut Control) {
         let arrives = measured_rate(path).map(PacketRate::packets_per_second);
         // What arrives in the round trips after a congestion had been sent before it.
-        if path.now - self.congested > path.rtt * 2 + SYN_INTERVAL * 10 {
+        if path.now - self.congested > path.rtt.saturating_mul(2).saturating_add(SYN_INTERVAL * 10) {
             self.carried = self.carried.max(arrives.unwrap_or(0.0));
         }
         self.capacity = match (self.capacity, measured_rate(path)) {
@@ -260,7 +260,7 @@ impl QueueWatch {
         let first = self.since.is_none();
         let since = *self.since.get_or_insert(path.now);
         // The receiver's speed is smoothed over some ten acknowledgements.
-        if path.now - since >= path.rtt + SYN_INTERVAL * 10 {
+        if path.now - since >= path.rtt.saturating_add(SYN_INTERVAL * 10) {
             self.since = Some(path.now);
             self.proven = true;
             return Queue::Proven;

@@ -11,11 +11,10 @@ const FILTER: f64 = 7.0 / 8.0;
 const JUMP: f64 = 2.0;
 /// Weight of the old value after a jump.
 const RISE_FILTER: f64 = 0.5;
+/// What a congestion warning makes of the period. Source: libudt 4.11.
+const WARNING: f64 = 1.125;
 /// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;
-
-/// Period after a warning of the peer, over the controller's. Source: libudt 4.11 (UDT4 wire, type 4).
-const WARNED: f64 = 1.125;
 
 /// A controller with its settings and the reports of the peer.
 pub(crate) struct Congestion {
@@ -71,7 +70,7 @@ impl Congestion {
 
     /// The controller's period, or the cap's if that is longer.
     pub(crate) fn send_period(&self) -> SendPeriod {
-        let wanted = if self.warned { self.control.send_period.scaled(WARNED) } else { self.control.send_period };
+        let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
         if wanted < self.min_period { self.min_period } else { wanted }
     }
 

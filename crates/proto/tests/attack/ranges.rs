@@ -57,6 +57,19 @@ fn b5_ranges_are_clipped_to_what_is_in_flight() {
 }
 
 #[test]
+fn b5_a_range_on_the_far_side_of_the_number_space_is_nothing() {
+    let (mut bench, peer) = sending();
+    let before = bench.stats(&peer).memory;
+    for (first, packets) in [(1 << 30, 1 << 29), ((1 << 30) - 5, 1 << 29), (3 << 29, 1 << 28), ((1 << 30) - 1, 1 << 30)]
+    {
+        let first = peer.isn().plus(first);
+        bench.nak(&peer, &[range(first, first.plus(packets - 1))]);
+    }
+    let stats = bench.stats(&peer);
+    assert_eq!((stats.totals.packets_lost_sending, stats.memory), (0, before));
+}
+
+#[test]
 fn b5_thousands_of_overlapping_ranges_cost_no_memory_and_count_once() {
     let (mut bench, peer) = sending();
     let all = range(peer.isn(), peer.isn().plus(15));

@@ -98,7 +98,8 @@ impl Caller {
             // A second copy of an answer that was understood.
             (Request::Induction, State::Conclusion { .. }) => Step::Wait,
             (Request::Refused, _) => Step::Failed(ConnectionLost::Refused),
-            // Also while a new cookie is being asked for: on a long path the answer comes after the second try.
+            // Also while a new cookie is being asked for: on a long path the answer comes after the second try, and
+            // the listener may have accepted long ago, its answers lost.
             (Request::Conclusion, _) if self.conclusions > 0 => self.conclude(packet, now),
             _ => Step::Wait,
         }
