@@ -63,6 +63,12 @@ impl Context {
         self.interrupt.fault().unwrap_or_else(|| fault::of_connection(error, peer))
     }
 
+    /// SIGUSR1 has nothing to print any more. Releases the stream, so that its end is told to the peer before the program
+    /// ends.
+    pub(crate) fn hide_state(&self) {
+        self.interrupt.shows(|| {});
+    }
+
     /// SIGUSR1 prints where `stream` stands.
     pub(crate) fn show_state(&self, output: &Output, stream: &Stream) {
         let (output, stream) = (output.clone(), stream.clone());

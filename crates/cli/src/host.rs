@@ -257,12 +257,16 @@ fn write_pending(stream: &Stream, session: &mut impl Session) -> Result<(), Erro
 
 /// The connecting side closes after all is done; whoever fails says so and closes.
 fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trouble>, wait_for_peer: impl FnOnce()) {
-    if matches!(moved, Err(Trouble::Connection(Error::Cancelled))) {
+    let cancelled = matches!(moved, Err(Trouble::Connection(Error::Cancelled)));
+    if cancelled {
         session.cancel();
     }
     // The peer may be gone; then it needs no telling.
     let told = write_pending(line.stream, session).is_ok();
-    if told && moved.is_ok() && line.role == Role::Accepting && session.error().is_none() {
+    if cancelled {
+        // Nothing waits any more, so the peer is told by the end of the connection.
+        line.stream.close();
+    } else if told && moved.is_ok() && line.role == Role::Accepting && session.error().is_none() {
         wait_for_peer();
     } else if told {
         let _ = line.stream.finish();

@@ -112,7 +112,9 @@ impl Measurement<'_> {
         match connect::connect(self.context, &self.output, &self.args.transport, to, start) {
             Ok(stream) => {
                 self.context.show_state(&self.output, &stream);
-                self.measure(&stream, Bench::connect(spec), &place)
+                let result = self.measure(&stream, Bench::connect(spec), &place);
+                self.context.hide_state();
+                result
             }
             Err(fault) => {
                 let end = self.empty_end(&place);

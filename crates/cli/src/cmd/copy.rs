@@ -107,14 +107,11 @@ impl Copy<'_> {
         outcome::of_sending(end, &job, &measured);
         outcome::result(&job.log, driven, |trouble| {
             let fault = self.context.fault(trouble, &plan.to.server);
-            let name = job.log.current().map(farhaul_session::escape);
-            name.map_or(fault.clone(), |name| {
-                fault.and(&format!(
-                    "the incomplete file lies beside its target on {}, as .{}.*.fhpart",
-                    plan.to.server,
-                    partial::last(&name)
-                ))
-            })
+            if job.log.current().is_none() {
+                return fault;
+            }
+            let server = &plan.to.server;
+            fault.and(&format!("the incomplete file lies beside its target on {server}; its name ends in .fhpart"))
         })
     }
 
@@ -177,6 +174,7 @@ impl Copy<'_> {
         let line = Line { stream, role: Role::Connecting, clock: self.context.clock, early: &[] };
         let (waits, driven) = drive(&line, job);
         watch.stop();
+        self.context.hide_state();
         let stats = stream.stats().unwrap_or_default();
         Ok((
             driven,

@@ -128,6 +128,7 @@ impl Pipe<'_> {
         watch.stop();
         // The peer learns at once that nobody is here any more.
         stream.close();
+        self.context.hide_state();
         let peer = stream.peer_addr();
         let result = received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer));
         let mut end =

@@ -61,7 +61,7 @@ impl Session for BenchJob<'_> {
     }
 
     fn cancel(&mut self) {
-        self.session.cancel(Abort { code: AbortCode::Cancelled, message: "the other side was stopped".into() });
+        self.session.cancel(Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() });
     }
 
     fn is_over(&self) -> bool {

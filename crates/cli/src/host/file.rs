@@ -26,7 +26,7 @@ pub(crate) struct Receiving<S> {
 
 /// What a stopped side tells the other.
 fn stopped() -> Abort {
-    Abort { code: AbortCode::Cancelled, message: "the other side was stopped".into() }
+    Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() }
 }
 
 impl<S: Source> Session for Sending<S> {

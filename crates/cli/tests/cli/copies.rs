@@ -1,8 +1,9 @@
 use std::fs;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::process::{Scratch, Server, farhaul};
+use crate::process::{Scratch, Server, Started, farhaul};
 
 /// The fields of the `end` record that scripts rely on.
 const REQUIRED: &[&str] = &[
@@ -112,4 +113,33 @@ fn a_measuring_station_is_no_file_server() {
     let file = scratch.file("file", 5);
     let server = Server::begin(&["bench"]);
     farhaul(&["copy", "--plain", &file, &format!("udt://{}/", server.address)]).fails(5, &["farhaul serve"]);
+}
+
+#[test]
+fn an_interrupted_copy_says_where_the_incomplete_file_lies_and_the_server_is_told() {
+    let scratch = Scratch::new();
+    let (root, here) = (scratch.dir("root"), scratch.at("here"));
+    scratch.file("root/large", 20_000_000);
+    let mut server = Server::begin(&["serve", "--rate", "20mbit", "--root", &root]);
+    let url = format!("udt://{}/large", server.address);
+    let copy = Started::begin(&["copy", "--plain", "--json", "--interval", "100ms", &url, &here], Stdio::null());
+    let copy = copy.after("interval");
+    copy.signal(Signal::INT);
+    copy.end().fails(130, &["interrupted", "the incomplete file is", ".here.", ".fhpart"]);
+    let end = server.wait_for("end");
+    // The reason, or only the end of the connection: a program that was stopped waits for nothing.
+    assert!(end["error"]["code"] == "FAILED" || end["error"]["code"] == "PEER_LOST", "{end}");
+}
+
+#[test]
+fn the_demo_copies_over_an_emulated_link_and_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    let file = scratch.file("file", 2_000_000);
+    let run = farhaul(&["demo", "--json", "--rate", "200mbit", "--rtt", "10ms", &file]);
+    run.succeeds();
+    let end = run.end();
+    assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(2_000_000), Some(true)));
+    assert!(end["copy"]["rtt_us"]["min"].as_u64().unwrap() >= 10_000, "{end}");
+    assert_eq!(end["relay"]["clients"], 1);
+    assert!(std::path::Path::new(&file).exists());
 }

@@ -22,7 +22,7 @@ fn a_pipe_carries_all_bytes_and_ends_with_the_input() {
 fn two_empty_inputs_end_with_the_idle_time_out() {
     let mut server = Server::begin(&["pipe", "--timeout", "300ms"]);
     server.feed(b"");
-    let run = farhaul(&["pipe", "--plain", "--connect", &server.address, "--timeout", "20s"]);
+    let run = farhaul(&["pipe", "--plain", "--connect", &server.address, "--timeout", "300ms"]);
     // The one gives up, and the other sees it close.
     let (code, _) = server.end();
     assert_eq!(code, 8);

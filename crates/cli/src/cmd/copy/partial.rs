@@ -5,11 +5,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The last name of a path in its printed form.
-pub(super) fn last(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// The newest temporary file for the entry at `path` (as it travels) of a copy to `target`. With `inside`, entries lie in
 /// the target; otherwise the first name of the path was replaced by it.
 pub(super) fn find(target: &Path, inside: bool, path: &[u8]) -> Option<PathBuf> {
@@ -36,6 +31,5 @@ mod tests {
     fn a_renamed_tree_is_looked_for_under_its_new_name() {
         assert_eq!(rest(Path::new("new"), Path::new("old/a/b")), Path::new("new/a/b"));
         assert_eq!(rest(Path::new("new"), Path::new("old")), Path::new("new"));
-        assert_eq!(last("a/b"), "b");
     }
 }
