@@ -15,6 +15,9 @@ const RISE_FILTER: f64 = 0.5;
 const WARNING: f64 = 1.125;
 /// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;
+/// Packets over which libudt takes the arrival speed. Until as many have arrived it reports what it began with, one or two
+/// packets a second, and a rate taken from that would need minutes to recover.
+const ARRIVAL_WINDOW: u64 = 16;
 
 /// A controller with its settings and the reports of the peer.
 pub(crate) struct Congestion {
@@ -25,6 +28,8 @@ pub(crate) struct Congestion {
     arrival_rate: Option<PacketRate>,
     capacity: Option<PacketRate>,
     sent: SentRate,
+    /// Packets acknowledged so far.
+    acked: u64,
     /// The peer asked to slow down, and the controller has not decided anything since.
     warned: bool,
 }
@@ -51,6 +56,7 @@ impl Congestion {
             capacity: None,
             sent: SentRate { interval: (now, 0), most: 0, most_before: 0, period_start: now },
             warned: false,
+            acked: 0,
         }
     }
 
@@ -85,7 +91,8 @@ impl Congestion {
     /// A full acknowledgement brought the peer's measurements.
     pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, round_trip: Duration) {
         let bound = self.sent.at_most(now, round_trip);
-        if let Some(rate) = PacketRate::from_wire(arrival_rate) {
+        let measured = self.acked >= ARRIVAL_WINDOW;
+        if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
             let rate = if rate > bound { bound } else { rate };
             self.arrival_rate = Some(filter(self.arrival_rate, rate));
         }
@@ -100,6 +107,7 @@ impl Congestion {
 
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
         self.warned = false;
+        self.acked += u64::from(ack.newly_acked);
         self.controller.on_ack(path, ack, &mut self.control);
     }
 
@@ -159,4 +167,29 @@ fn filter(old: Option<PacketRate>, new: PacketRate) -> PacketRate {
     let jump = new.packets_per_second() > old.packets_per_second() * JUMP;
     let weight = if jump { RISE_FILTER } else { FILTER };
     PacketRate::new(old.packets_per_second() * weight + new.packets_per_second() * (1.0 - weight))
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_cc::Spec;
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_peer_that_has_received_hardly_anything_has_measured_nothing() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let controller = Spec::default().build(1);
+        let mut congestion = Congestion::new(controller, SendPeriod::UNPACED, Instant::ZERO);
+        let mut ack = AckEvent::default();
+        ack.newly_acked = 15;
+        congestion.on_report(at(20), 2, 1_000, Duration::from_millis(20));
+        congestion.on_ack(&Path::default(), &ack);
+        congestion.on_report(at(40), 2, 1_000, Duration::from_millis(20));
+        assert_eq!(congestion.arrival_rate(), None);
+        congestion.on_ack(&Path::default(), &ack);
+        congestion.on_sent(at(45), 20);
+        congestion.on_report(at(60), 500, 1_000, Duration::from_millis(20));
+        assert_eq!(congestion.arrival_rate(), Some(PacketRate::new(500.0)));
+    }
 }

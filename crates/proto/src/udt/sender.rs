@@ -1,5 +1,7 @@
 //! What to send next: losses first, then new data, within window and pacing.
 
+use std::collections::VecDeque;
+
 use farhaul_cc::{Control, DeliverySample};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
@@ -46,8 +48,9 @@ pub(crate) struct Sender {
     /// The peer has acknowledged something, so it is where its packets say it is.
     proven: bool,
     lifetimes: Lifetimes,
-    /// Drop requests to be sent.
-    drops: Vec<DropRequest>,
+    /// Drop requests to be sent, oldest message first: libudt skips packets that it never heard of only if the request begins
+    /// where what it knows ends.
+    drops: VecDeque<DropRequest>,
     delivery: Delivery,
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
@@ -99,7 +102,7 @@ impl Sender {
             cwnd: UNPROVEN_WINDOW,
             proven: false,
             lifetimes: Lifetimes::default(),
-            drops: Vec::new(),
+            drops: VecDeque::new(),
             delivery: Delivery::default(),
             application_limited_until: None,
             retransmission: Timer::stopped(),
@@ -188,7 +191,7 @@ impl Sender {
 
     /// A drop request to be sent.
     pub(crate) fn poll_drop(&mut self) -> Option<DropRequest> {
-        self.drops.pop()
+        self.drops.pop_front()
     }
 
     fn plan_again(&mut self, now: Instant, stamp: Timestamp, allowance: u32, round_trip: Duration) -> Option<Plan> {
@@ -254,8 +257,8 @@ impl Sender {
         self.messages_dropped += u64::from(news);
         self.lost.forget(request.range);
         self.next = self.next.later(request.range.last.next());
-        if self.drops.last().is_none_or(|newest| newest.message != request.message) {
-            self.drops.push(request);
+        if self.drops.back().is_none_or(|newest| newest.message != request.message) {
+            self.drops.push_back(request);
         }
         true
     }
@@ -413,6 +416,10 @@ impl Sender {
                 at = seq.next();
             }
         }
+        // A request that was lost, or that the receiver did not understand because an earlier one was.
+        for dropped in self.lifetimes.dropped().filter_map(|range| range.clip(SeqRange::new(first, last))) {
+            self.lost.report(dropped);
+        }
         self.lost.report(SeqRange::new(first, first));
         self.lost.report(SeqRange::new(last, last));
     }
@@ -504,3 +511,6 @@ impl Sender {
         self.delivery.restart();
     }
 }
+
+#[cfg(test)]
+mod tests;
