@@ -16,7 +16,7 @@ const char* const USAGE_TEXT =
     "         --seconds S --unchecked --messages --message-size N --count N --ttl MS --in-order 0|1\n"
     "         --sockets N --ipv6 --mss N --fc N --sndbuf BYTES --rcvbuf BYTES --udp-sndbuf BYTES\n"
     "         --udp-rcvbuf BYTES --linger S --maxbw BYTES_PER_S --start-delay MS --close-delay MS\n"
-    "         --timeout S\n";
+    "         --echo-custom --timeout S\n";
 
 namespace {
 
@@ -61,6 +61,7 @@ std::map<std::string, std::function<void()>> switches(Options& o) {
          }},
         {"--unchecked", [&] { o.unchecked = true; }},
         {"--messages", [&] { o.messages = true; }},
+        {"--echo-custom", [&] { o.echo_custom = true; }},
     };
 }
 

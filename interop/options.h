@@ -34,6 +34,8 @@ struct Options {
     int ttl_ms = -1;
     bool in_order = false;
 
+    bool echo_custom = false;  // user-defined control packets go back
+
     // libudt's own settings; unset ones keep its defaults.
     std::optional<int> mss, fc, sndbuf, rcvbuf, udp_sndbuf, udp_rcvbuf;
     std::optional<std::int64_t> maxbw;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "content.h"
+#include "custom.h"
 #include "failure.h"
 #include "half.h"
 
@@ -162,6 +163,9 @@ int run_connection(Connection& connection, const Options& options) {
         add_received(json, options, received, log);
     }
     add_optional(json, "peer_closed_s", ending.peer_closed_s);
+    if (options.echo_custom) {
+        json.number("custom_echoed", custom::echoed());
+    }
     socket.add_figures(json);
     add_process_figures(json);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "custom.h"
 #include "failure.h"
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -79,6 +80,9 @@ UdtSocket::UdtSocket(int family, const Options& options)
     set(UDT_LINGER, "--linger", &patience, sizeof patience);
     const bool rendezvous = options.mode == Mode::Rendezvous;
     set(UDT_RENDEZVOUS, "rendezvous", &rendezvous, sizeof rendezvous);
+    if (options.echo_custom) {
+        custom::echo(id_);
+    }
 }
 
 UdtSocket::~UdtSocket() { close(); }

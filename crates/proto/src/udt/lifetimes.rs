@@ -46,6 +46,11 @@ impl Lifetimes {
         // First to last, exact; libudt's own requests reach one packet too far.
         Some((DropRequest { message: entry.message, range: entry.range }, news))
     }
+
+    /// The packets of the messages that were given up and that the receiver has not confirmed to skip, oldest first.
+    pub(crate) fn dropped(&self) -> impl Iterator<Item = SeqRange> + '_ {
+        self.messages.iter().filter(|entry| entry.dropped).map(|entry| entry.range)
+    }
 }
 
 #[cfg(test)]

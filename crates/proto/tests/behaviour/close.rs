@@ -1,10 +1,9 @@
 //! How connections end: after everything arrived, at once, or by surprise.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{ConnectionLost, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Flow, Plan, Simulation, Verdict};
+use farhaul_sim::{Flow, Plan, Verdict};
 use farhaul_units::{Duration, Rng};
 
 use crate::scenario::{LIMIT, at_millis, clean_path, pair, random_loss, small_buffers};

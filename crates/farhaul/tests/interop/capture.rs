@@ -1,0 +1,141 @@
+//! What an independent dissector makes of our packets: tshark reads captures of transfers without a malformed one.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use farhaul::{Endpoint, SendOptions};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::content::{recv, recv_messages, send, send_messages};
+use crate::here::Here;
+use crate::libudt::Libudt;
+use crate::requirement::{capture_tools, skip};
+use crate::stream::exchange;
+
+/// Packets that the smallest of the transfers makes at least: 2 MB in pieces of 1456 bytes.
+const LEAST: usize = 1_300;
+
+/// A capture of one UDP port, under way.
+struct Capture {
+    tcpdump: Child,
+    file: PathBuf,
+    port: u16,
+}
+
+/// What the dissector found.
+struct Dissection {
+    /// Types of the packets that it took for UDT; empty for data.
+    types: Vec<String>,
+    /// Lines about malformed packets and those that are not UDT.
+    faults: Vec<String>,
+}
+
+impl Capture {
+    /// Captures the port of `address`; `None` after a line that says why not.
+    fn start(name: &str, address: SocketAddr) -> Option<Self> {
+        let port = address.port();
+        let file = std::env::temp_dir().join(format!("farhaul-{name}-{}.pcap", std::process::id()));
+        let mut tcpdump = Command::new("tcpdump")
+            .args(["-i", "lo", "-U", "--immediate-mode", "-B", "32768", "-Z", "root", "-w"])
+            .arg(&file)
+            .args(["udp", "port", &port.to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(tcpdump.stderr.take().unwrap()).lines().map_while(Result::ok);
+        if !said.by_ref().any(|line| line.contains("listening on")) {
+            tcpdump.wait().unwrap();
+            return skip("tcpdump may not capture on lo");
+        }
+        // It would be stopped by a pipe that nobody reads.
+        thread::spawn(move || said.for_each(drop));
+        Some(Self { tcpdump, file, port })
+    }
+
+    fn end(mut self) -> Dissection {
+        kill_process(Pid::from_child(&self.tcpdump), Signal::INT).unwrap();
+        self.tcpdump.wait().unwrap();
+        let types = self.ask("udt", &["udt.iscontrol", "udt.type"]);
+        let faults =
+            self.ask("_ws.malformed || !udt || _ws.expert.severity >= 0x600000", &["frame.number", "_ws.col.info"]);
+        Dissection { types, faults }
+    }
+
+    /// The fields of all packets that `filter` lets through.
+    fn ask(&self, filter: &str, fields: &[&str]) -> Vec<String> {
+        let decode_as = format!("udp.port=={},udt", self.port);
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-r").arg(&self.file).args(["-d", &decode_as, "-Y", filter, "-T", "fields"]);
+        let output = tshark.args(fields.iter().flat_map(|field| ["-e", field])).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // It has ended unless the test failed.
+        let _ = self.tcpdump.kill();
+        let _ = self.tcpdump.wait();
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+impl Dissection {
+    fn assert_sound(&self) {
+        assert!(self.types.len() >= LEAST, "only {} packets", self.types.len());
+        assert_eq!(self.faults, [""; 0], "of {} packets", self.types.len());
+    }
+}
+
+/// Without offload every packet is captured as it is; with it, the loopback device shows whole trains as one datagram.
+fn plain() -> Here {
+    Here::with(Endpoint::builder().offload(false))
+}
+
+#[test]
+fn a_transfer_with_libudt_has_no_malformed_packet() {
+    let Some(libudt) = Libudt::find() else { return };
+    let Some(()) = capture_tools() else { return };
+    let here = plain();
+    let listener = here.listen().unwrap();
+    let Some(capture) = Capture::start("libudt", here.local_addr()) else { return };
+    let peer = libudt.connect(here.local_addr(), "both --bytes 2000000 --expect 2000000");
+    exchange(&Here::accept(&listener), 1, 2_000_000);
+    peer.report();
+    capture.end().assert_sound();
+}
+
+#[test]
+fn a_transfer_between_our_own_has_no_malformed_packet() {
+    let Some(()) = capture_tools() else { return };
+    let (here, there) = (plain(), plain());
+    let listener = here.listen().unwrap();
+    let Some(capture) = Capture::start("own", here.local_addr()) else { return };
+    let caller = there.connect(here.local_addr()).unwrap();
+    let accepted = Here::accept(&listener);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            send(&caller, 2, 2_000_000).unwrap();
+            caller.finish().unwrap();
+        });
+        recv(&accepted, None).unwrap();
+    });
+    drop(listener);
+    let listener = here.listen_for_messages().unwrap();
+    let caller = there.connect_for_messages(here.local_addr()).unwrap();
+    let accepted = Here::accept_messages(&listener);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            send_messages(&caller, 3, 100, 5_000, SendOptions::default().in_order()).unwrap();
+            caller.finish().unwrap();
+        });
+        recv_messages(&accepted, None).unwrap();
+    });
+    capture.end().assert_sound();
+}

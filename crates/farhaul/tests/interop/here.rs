@@ -1,0 +1,56 @@
+//! Our side: an endpoint on loopback whose waits always end.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::{Builder, Endpoint, Listener, MessageSocket, Stream};
+
+/// After this long every wait of a test is cancelled, so that it fails and says where.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// An endpoint, and the alarm that ends its waits.
+pub(crate) struct Here {
+    endpoint: Endpoint,
+    /// Dropped with the test, which stops the alarm.
+    _alarm: Sender<()>,
+}
+
+impl Here {
+    /// With default settings.
+    pub(crate) fn new() -> Self {
+        Self::with(Endpoint::builder())
+    }
+
+    pub(crate) fn with(builder: Builder) -> Self {
+        let endpoint = builder.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let (alarm, stopped) = mpsc::channel();
+        let canceller = endpoint.canceller();
+        thread::spawn(move || {
+            if stopped.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                canceller.cancel();
+            }
+        });
+        Self { endpoint, _alarm: alarm }
+    }
+
+    /// The next stream.
+    pub(crate) fn accept(listener: &Listener) -> Stream {
+        listener.accept().unwrap().0
+    }
+
+    /// The next message socket.
+    pub(crate) fn accept_messages(listener: &Listener<MessageSocket>) -> MessageSocket {
+        listener.accept().unwrap().0
+    }
+}
+
+impl Deref for Here {
+    type Target = Endpoint;
+
+    fn deref(&self) -> &Endpoint {
+        &self.endpoint
+    }
+}

@@ -1,0 +1,47 @@
+use super::*;
+
+const STAMP: Timestamp = Timestamp::ZERO;
+const ROUND_TRIP: Duration = Duration::from_millis(10);
+const PAYLOAD: usize = 100;
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// A sender with three messages of two packets each, all of which live for five milliseconds; the first is under way.
+fn with_short_lived_messages() -> Sender {
+    let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 2, 1 << 20);
+    for _ in 0..3 {
+        assert!(sender.write_message(&[7; 2 * PAYLOAD], false, Some(at(5))));
+    }
+    let plan = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
+    assert_eq!(sender.emit(plan, at(1), STAMP, ROUND_TRIP).unwrap().packets, 2);
+    // Room for the others opens when they are too old.
+    sender.on_confirmed(SeqNo::new(100), 100, 100);
+    sender
+}
+
+/// The first packets of the messages that the receiver is told to skip.
+fn skipped(sender: &mut Sender, now: Instant) -> Vec<u32> {
+    while let Some(plan) = sender.plan(now, STAMP, ROUND_TRIP) {
+        sender.emit(plan, now, STAMP, ROUND_TRIP).unwrap();
+    }
+    std::iter::from_fn(|| sender.poll_drop()).map(|request| request.range.first.value()).collect()
+}
+
+#[test]
+fn messages_are_given_up_oldest_first() {
+    let mut sender = with_short_lived_messages();
+    assert_eq!(skipped(&mut sender, at(20)), [102, 104]);
+}
+
+#[test]
+fn without_progress_all_that_was_given_up_is_asked_for_again() {
+    let mut sender = with_short_lived_messages();
+    skipped(&mut sender, at(20));
+    sender.handle_timeout(at(500), ROUND_TRIP);
+    assert_eq!(skipped(&mut sender, at(500)), [100, 102, 104]);
+    sender.on_ack(SeqNo::new(104), false, at(510), ROUND_TRIP);
+    sender.handle_timeout(at(1_000), ROUND_TRIP);
+    assert_eq!(skipped(&mut sender, at(1_000)), [104]);
+}
