@@ -6,6 +6,7 @@ mod path;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use farhaul::Endpoint;
 use farhaul_cc::Spec;
@@ -21,7 +22,7 @@ pub(crate) use path::PathOptions;
 
 const UNITS: &str = "\
 Units: link rates in bits (10gbit, 950mbit), sizes in bytes (64MiB, 4GB), times with a unit (50ms, 2s).
-Every option can also be set in the environment: FARHAUL_ and its name in capitals, for instance FARHAUL_TIMEOUT=1min.
+Options of connections and of `serve` can be set in the environment too: FARHAUL_TIMEOUT=1min, FARHAUL_PLAIN=1.
 
 Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 network or UDP path dead,
 5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 130/143 signals.";
@@ -54,7 +55,7 @@ pub(crate) enum Verb {
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Transport {
     /// Do not encrypt: needed for now, because encryption is not built yet and nothing falls back silently
-    #[arg(long, env = "FARHAUL_PLAIN")]
+    #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
     pub(crate) plain: bool,
     /// Congestion controller with its options; `farhaul controllers` lists them
     #[arg(long, env = "FARHAUL_CONTROLLER", value_name = "NAME[:K=V,…]", default_value = "udt")]
@@ -79,7 +80,7 @@ pub(crate) struct Transport {
     #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) connect_timeout: Duration,
     /// Print one JSON record per line: start, interval, file, warning, end
-    #[arg(long, env = "FARHAUL_JSON")]
+    #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "FARHAUL_LISTEN", value_name = "ADDR")]
     listen: HostPort,
     /// Let peers copy from here, but not to here
-    #[arg(long, env = "FARHAUL_READ_ONLY")]
+    #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     read_only: bool,
     /// How many copies may run at a time; more are told to come back later
     #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64)]

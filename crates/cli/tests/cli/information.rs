@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::process::farhaul;
+use crate::process::{farhaul, farhaul_where};
 
 #[test]
 fn the_version_is_there_for_programs() {
@@ -53,7 +53,16 @@ fn a_bare_number_is_refused_with_both_readings() {
 }
 
 #[test]
-fn the_environment_gives_defaults() {
-    let run = farhaul(&["copy", "a", "b"]);
-    run.fails(2, &["cp", "udt://"]);
+fn a_copy_from_here_to_here_is_the_work_of_cp() {
+    farhaul(&["copy", "a", "b"]).fails(2, &["cp", "udt://"]);
+}
+
+#[test]
+fn the_environment_gives_defaults_and_flags_win() {
+    let connect = ["bench", "--connect", "127.0.0.1:9", "--connect-timeout", "100ms"];
+    let variables = [("FARHAUL_PLAIN", "1"), ("FARHAUL_CONTROLLER", "nonsense")];
+    farhaul_where(&variables, &[&connect[..], &["--controller", "udt"]].concat()).fails(4, &["127.0.0.1:9"]);
+    let run = farhaul_where(&variables, &connect);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("nonsense"), "{}", run.stderr);
 }

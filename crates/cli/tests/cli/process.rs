@@ -63,6 +63,11 @@ pub(crate) fn farhaul(arguments: &[&str]) -> Run {
     Started(command(arguments).spawn().unwrap()).end()
 }
 
+/// The same with these variables in its environment.
+pub(crate) fn farhaul_where(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
+    Started(command(arguments).envs(variables.iter().copied()).spawn().unwrap()).end()
+}
+
 /// Runs it with `input`.
 pub(crate) fn farhaul_with(input: &[u8], arguments: &[&str]) -> Run {
     let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
