@@ -191,6 +191,10 @@ impl Established {
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
         let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
+        self.congestion.on_progress(progress.packets);
+        if let Ack::Full { arrival_rate, capacity, .. } = *ack {
+            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
+        }
         // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
         if progress.packets > 0 || confirms {
             self.last_progress = now;
@@ -224,9 +228,6 @@ impl Established {
 
     /// The measurements that an acknowledgement makes possible or carries.
     fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
-        if let Ack::Full { arrival_rate, capacity, .. } = *ack {
-            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
-        }
         if let Some(sample) = self.sender.round_trip(ack.seq(), stamp) {
             let sample = self.without_delay(sample, ack.number().is_none())?;
             return self.rtt.sample(sample, now).then_some(sample);
