@@ -51,6 +51,9 @@ const STANDING_LEAD: f64 = 1.02;
 const WINDOW_GAIN: f64 = 4.0;
 /// Packets on top of that. Source: UDT4's W = R·(RTT + SYN) + 16.
 const WINDOW_HEADROOM: f64 = 16.0;
+/// Packets per round trip that no congestion takes away: a path that loses as many at this rate as at any other is not
+/// congested but bad. Source: TCP's smallest window after a loss is two (RFC 5681); delayed acknowledgements double it.
+const MIN_PER_ROUND: f64 = 4.0;
 /// First rate after start-up, as a share of the measured capacity: the queue of start-up drains.
 const DRAIN: f64 = 0.98;
 
@@ -121,7 +124,7 @@ impl Udt {
     fn adopt(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
         self.capacity = Some(capacity);
         self.carried = capacity.packets_per_second();
-        control.send_period = bounded(1e6 / (capacity.packets_per_second() * DRAIN));
+        control.send_period = shorter(bounded(1e6 / (capacity.packets_per_second() * DRAIN)), slowest(path));
         follow_rate(path, control);
     }
 
@@ -154,7 +157,8 @@ impl Udt {
             Queue::New => 0.0,
             Queue::Proven => {
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
-                    control.send_period = longer(control.send_period, bounded(1e6 / arrives));
+                    let fitting = shorter(bounded(1e6 / arrives), slowest(path));
+                    control.send_period = longer(control.send_period, fitting);
                 }
                 0.0
             }
@@ -275,13 +279,16 @@ fn window_rate(path: &Path, cwnd: f64) -> PacketRate {
     PacketRate::new(cwnd / (path.rtt + SYN_INTERVAL).as_secs_f64())
 }
 
-/// The period after a cut, (3).
+/// The period after a cut, (4).
 fn cut(period: SendPeriod, path: &Path) -> SendPeriod {
     let cut = bounded(period.as_micros() * DECREASE);
-    match measured_rate(path) {
-        Some(delivered) => shorter(cut, longer(period, bounded(1e6 / delivered.packets_per_second() * DECREASE))),
-        None => cut,
-    }
+    let draining = measured_rate(path).map_or(cut, |arrives| bounded(1e6 / arrives.packets_per_second() * DECREASE));
+    shorter(cut, longer(period, shorter(draining, slowest(path))))
+}
+
+/// The longest period that anything but an unanswered path leads to.
+fn slowest(path: &Path) -> SendPeriod {
+    bounded(path.rtt.saturating_add(SYN_INTERVAL).as_secs_f64() * 1e6 / MIN_PER_ROUND)
 }
 
 /// Sets the window to what the rate fills, with room to spare.
