@@ -6,4 +6,6 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+mod proto;
+#[cfg(test)]
 mod wire;

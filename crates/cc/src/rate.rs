@@ -7,6 +7,7 @@ mod daimd;
 mod fixed;
 mod flow_control;
 mod loss_cause;
+mod near;
 mod start;
 mod syn;
 mod udt;

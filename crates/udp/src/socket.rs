@@ -64,6 +64,8 @@ impl UdpSocket {
         socket.bind(&local.into())?;
         let socket = StdSocket::from(socket);
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // quinn-udp forbids fragments.
+        sys::allow_fragments(&socket, local.is_ipv6())?;
         if !options.timestamps {
             // On by default in quinn-udp; nobody here looks at them unless asked to.
             sys::set_timestamps(&socket, false)?;

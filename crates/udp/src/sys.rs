@@ -38,6 +38,16 @@ pub(crate) fn set_timestamps(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, on)
 }
 
+/// Lets datagrams that are larger than the path's MTU travel in fragments, as libudt's do. A path that is narrower than the
+/// interface says is then slow; refusing to fragment would stop a transfer for good, because UDT cannot cut a packet anew.
+pub(crate) fn allow_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
+    if ipv6 {
+        set_value(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)
+    } else {
+        set_value(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)
+    }
+}
+
 /// The calling thread runs before all ordinary threads while this value lives, if it is allowed to (as root it is).
 pub(crate) struct RealTime {
     /// Whether there is something to undo.
@@ -73,7 +83,10 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
 }
 
 fn set_flag(socket: impl AsFd, level: libc::c_int, option: libc::c_int, on: bool) -> io::Result<()> {
-    let value = libc::c_int::from(on);
+    set_value(socket, level, option, libc::c_int::from(on))
+}
+
+fn set_value(socket: impl AsFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the option takes a C int, and `value` is one that outlives the call.
     let result = unsafe {
         libc::setsockopt(

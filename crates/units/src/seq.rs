@@ -102,9 +102,14 @@ impl SeqRange {
     }
 
     /// The packets of this range that lie in `first..=last` of `other`; `None` if there are none.
+    ///
+    /// Distances are taken from `other.first` alone: before and after are not transitive, and a range on the far side of
+    /// the number space would seem to begin after the one and to end before the other.
     pub fn clip(self, other: Self) -> Option<Self> {
-        let clipped = Self::new(self.first.later(other.first), self.last.earlier(other.last));
-        (!clipped.is_empty()).then_some(clipped)
+        let start = i64::from(self.first.distance_from(other.first));
+        let end = start + i64::from(self.len());
+        let (from, to) = (start.max(0), end.min(i64::from(other.len())));
+        (from < to).then(|| Self::new(other.first.plus(from as u32), other.first.plus((to - 1) as u32)))
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct LossCause {
 impl LossCause {
     /// `newly_lost` packets were reported; whether that is congestion.
     pub(super) fn is_congestion(&mut self, path: &Path, newly_lost: u32) -> bool {
-        if path.now - self.since > (path.rtt * ROUNDS).max(Duration::from_millis(20)) {
+        if path.now - self.since > path.rtt.saturating_mul(ROUNDS).max(Duration::from_millis(20)) {
             self.previous = self.share(path);
             self.since = path.now;
             self.sent_before = path.packets_sent;
@@ -63,7 +63,8 @@ pub(super) fn is_raised(path: &Path) -> bool {
     let Some(min) = path.min_rtt else { return false };
     // The latest sample has been smoothed by the receiver already; smoothed again, a queue seems to stand for long after
     // it has drained.
-    path.latest_rtt.unwrap_or(path.rtt).min(path.rtt) > min + (min / RAISED_SHARE).clamp(MIN_RAISE, MAX_RAISE)
+    path.latest_rtt.unwrap_or(path.rtt).min(path.rtt)
+        > min.saturating_add((min / RAISED_SHARE).clamp(MIN_RAISE, MAX_RAISE))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! path, it overruns the queue by tens of thousands of packets (departure D20). Here:
 //!
 //! ```text
-//! per ACK:   W ← W + 3·acked                                  (1)
+//! per ACK:   W ← W + 3·acked, as far as W is used               (1)
 //! train:     packets that were sent 1.5 times faster than they were delivered: C = their delivery rate
 //! pacing:    none before C is known, then 1/(2·C)             (2)
 //! ends:      when 4·W ≥ C·RTT, so that the period 1/C is no more than the fourfold growth would have brought;
@@ -48,8 +48,10 @@ impl Start {
         if let Some(sample) = ack.delivery {
             self.learn(&sample);
         }
-        let grown = cwnd(control) + GROWTH * f64::from(ack.newly_acked);
-        set_cwnd(path, control, grown);
+        // A window that is not used says nothing, so it grows no further than fourfold beyond its use.
+        let used = f64::from(path.in_flight + ack.newly_acked) * (1.0 + GROWTH);
+        let grown = (cwnd(control) + GROWTH * f64::from(ack.newly_acked)).min(used);
+        set_cwnd(path, control, grown.max(cwnd(control)));
         let floor = path.min_rtt.unwrap_or(path.rtt);
         match self.capacity() {
             Some(capacity) => {
@@ -60,14 +62,15 @@ impl Start {
                 control.send_period = SendPeriod::UNPACED;
                 let queued = path.rtt.as_secs_f64() > floor.as_secs_f64() * QUEUE_RATIO;
                 let full = cwnd(control) >= f64::from(path.max_window);
-                (queued || full).then(|| path.delivery_rate.or(measured_rate(path))).flatten()
+                let over = (queued || full) && !path.application_limited;
+                over.then(|| best_rate(path)).flatten()
             }
         }
     }
 
     /// The capacity to go on with after a loss; `None` if nothing has been measured.
     pub(super) fn on_loss(&self, path: &Path) -> Option<PacketRate> {
-        self.capacity().or(path.delivery_rate).or(measured_rate(path))
+        self.capacity().or(best_rate(path))
     }
 
     /// What the trains that were under way when start-up ended go on to show: the capacity, if it changed.
@@ -99,6 +102,14 @@ impl Start {
     }
 }
 
+/// The larger of what arrives and what is delivered: both lag behind a rate that grows fourfold per round trip.
+fn best_rate(path: &Path) -> Option<PacketRate> {
+    match (path.delivery_rate, measured_rate(path)) {
+        (Some(delivered), Some(arrived)) if delivered > arrived => Some(delivered),
+        (delivered, arrived) => arrived.or(delivered),
+    }
+}
+
 fn mean(one: PacketRate, other: PacketRate) -> PacketRate {
     PacketRate::new((one.packets_per_second() + other.packets_per_second()) / 2.0)
 }
@@ -112,6 +123,7 @@ mod tests {
     fn path() -> Path {
         Path {
             mss: 1_500,
+            in_flight: 10_000,
             rtt: Duration::from_millis(100),
             min_rtt: Some(Duration::from_millis(100)),
             max_window: 262_144,

@@ -3,74 +3,88 @@
 //!
 //! ```text
 //! start-up         see start.rs
-//! per SYN          while no queue stands, the path is not full, whatever C says: the rate grows by 1/500, up to
-//!                    1.05·D                                                                                 (1)
-//!                  when a queue has stood for a round trip: the rate falls to D if that is less, which then is
-//!                    the bottleneck's                                                                       (2)
-//!                  while one stands: as the native law, with the spare bandwidth C − 1/P
-//!                  where C is the capacity of the trains, or the largest rate delivered since if that is larger
+//! per SYN          while no queue stands, the path is not full: the rate grows by 1/500, up to 1.05·D; below
+//!                    0.9·G it doubles per round trip, up to 2·D                                             (1)
+//!                  when a queue has stood for a round trip, and each round trip after: the rate falls to D
+//!                    if that is less, which then is the bottleneck's                                        (2)
+//!                  while one stands and 1/P < 1.02·D: as the native law, with the spare bandwidth C − 1/P   (3)
 //! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than 8/9·D, at which
-//!                    the queue drains; otherwise nothing                                                    (3)
+//!                    the queue drains; otherwise nothing                                                    (4)
 //! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate
-//! near paths       RTT below a millisecond: the window alone, AIMD with UDT's factor
+//! near paths       see near.rs
 //! ```
 //!
 //! | here | unit |
 //! | --- | --- |
 //! | `P` the period | s |
-//! | `C` the capacity, `D` the arrival speed that the receiver reports | packets/s |
+//! | `C` the capacity of the trains, or the largest D since, `G` the largest D since the last congestion | packets/s |
+//! | `D` the arrival speed that the receiver reports | packets/s |
 //! | `W` the window | packets |
 //!
-//! Departures: D20 to D23.
+//! While the application is the limit, D says nothing about the path: nothing is lowered to it.
+//!
+//! Departures: D20 to D24.
 
-use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
+use farhaul_units::{Instant, PacketRate, SendPeriod};
 
 use super::daimd::{DECREASE, Daimd, Verdict, bounded, increase, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
 use super::loss_cause::{LossCause, is_raised};
+use super::near::Near;
 use super::start::Start;
 use super::syn::{SYN_INTERVAL, SynClock};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
-/// Growth of the rate per SYN interval while no queue stands, (1): a fifth per second, so that an estimate that was a
-/// quarter too low is made up for in two seconds, and a bottleneck is overrun by a few percent before its queue shows.
+/// Growth of the rate per SYN interval while no queue stands, (1): a fifth per second, so that a bottleneck is overrun by
+/// a few percent before its queue shows.
 const UNSEEN_GROWTH: f64 = 0.002;
 /// The rate is raised no further than this above what arrives, (1): where it leads by more, it has met the bottleneck.
 const UNSEEN_LEAD: f64 = 1.05;
+/// Below this share of what the path has carried since the last congestion, the rate returns fast, (1).
+const RETURN_SHARE: f64 = 0.9;
+/// How far it leads what arrives meanwhile.
+const RETURN_LEAD: f64 = 2.0;
+/// A rate this far above what arrives fills a standing queue and is not raised, (3).
+const STANDING_LEAD: f64 = 1.02;
 /// The window over what the rate fills. Acknowledgements are cumulative: a lost packet holds them back for the round trip
 /// of its repair, and if the repair is lost for two more; all that time the rate goes on (departure D22).
 const WINDOW_GAIN: f64 = 4.0;
 /// Packets on top of that. Source: UDT4's W = R·(RTT + SYN) + 16.
 const WINDOW_HEADROOM: f64 = 16.0;
+/// Packets per round trip that no congestion takes away: a path that loses as many at this rate as at any other is not
+/// congested but bad. Source: TCP's smallest window after a loss is two (RFC 5681); delayed acknowledgements double it.
+const MIN_PER_ROUND: f64 = 4.0;
 /// First rate after start-up, as a share of the measured capacity: the queue of start-up drains.
 const DRAIN: f64 = 0.98;
-/// Below this round trip computers cannot space packets as a link does, and the window governs alone (departure D23).
-const NEAR: Duration = Duration::from_millis(1);
-/// Time that the window of a near path stands for: what two computers' schedulers may be late.
-const NEAR_SLACK: Duration = Duration::from_millis(2);
-/// Most bytes in flight on a near path: 100 Gbit/s for two thirds of a millisecond. More would only wait in the receiver's
-/// socket buffer, and overflow it when the receiver is not scheduled for a moment.
-const NEAR_MAX_BYTES: f64 = 8_388_608.0;
-/// Window after a loss on a near path. Source: UDT's decrease, 1/1.125.
-const NEAR_DECREASE: f64 = 8.0 / 9.0;
-/// Smallest window that a near path is cut to.
-const NEAR_MIN_WINDOW: f64 = 64.0;
 
 /// The default controller, `udt`.
 #[derive(Clone, Debug)]
 pub(crate) struct Udt {
     clock: SynClock,
-    start: Option<Start>,
+    phase: Phase,
+    near: Near,
     /// After start-up, its estimator and until when it goes on: the longest trains are still under way.
     refining: Option<(Start, Instant)>,
     daimd: Daimd,
     loss_cause: LossCause,
+    queue: QueueWatch,
     /// The capacity of the path as far as it is known.
     capacity: Option<PacketRate>,
-    queue: QueueWatch,
-    /// Near paths: the largest window that losses allow, and when it was last cut.
-    near_limit: f64,
-    near_cut: Instant,
+    /// What the path has carried since the last congestion.
+    carried: f64,
+    /// When the last congestion was reported.
+    congested: Instant,
+}
+
+/// What governs.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// The window grows and measures.
+    Start(Start),
+    /// The rate follows the law.
+    Steady,
+    /// The path is so short that the window governs alone.
+    Near,
 }
 
 impl Udt {
@@ -78,26 +92,39 @@ impl Udt {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             clock: SynClock::default(),
-            start: Some(Start::default()),
+            phase: Phase::Start(Start::default()),
+            near: Near::default(),
             refining: None,
             daimd: Daimd::new(seed),
             loss_cause: LossCause::default(),
-            capacity: None,
             queue: QueueWatch::default(),
-            near_limit: f64::INFINITY,
-            near_cut: Instant::ZERO,
+            capacity: None,
+            carried: 0.0,
+            congested: Instant::ZERO,
+        }
+    }
+
+    /// Changes between near and far as the path turns out to be.
+    fn place(&mut self, path: &Path) {
+        match (self.near.holds(path), &self.phase) {
+            (true, Phase::Start(_) | Phase::Steady) => self.phase = Phase::Near,
+            (false, Phase::Near) => self.phase = Phase::Start(Start::default()),
+            _ => {}
         }
     }
 
     /// Start-up is over; the path carries `capacity`.
     fn settle(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
-        self.refining = self.start.take().map(|start| (start, path.now + path.rtt));
+        if let Phase::Start(start) = std::mem::replace(&mut self.phase, Phase::Steady) {
+            self.refining = Some((start, path.now + path.rtt));
+        }
         self.adopt(capacity, path, control);
     }
 
     fn adopt(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
         self.capacity = Some(capacity);
-        control.send_period = bounded(1e6 / (capacity.packets_per_second() * DRAIN));
+        self.carried = capacity.packets_per_second();
+        control.send_period = shorter(bounded(1e6 / (capacity.packets_per_second() * DRAIN)), slowest(path));
         follow_rate(path, control);
     }
 
@@ -109,48 +136,40 @@ impl Udt {
 
     /// One SYN interval of steady state.
     fn on_syn(&mut self, path: &Path, control: &mut Control) {
-        let delivered = measured_rate(path);
-        self.capacity = match (self.capacity, delivered) {
-            (Some(known), Some(delivered)) if delivered > known => Some(delivered),
+        let arrives = measured_rate(path).map(PacketRate::packets_per_second);
+        // What arrives in the round trips after a congestion had been sent before it.
+        if path.now - self.congested > path.rtt.saturating_mul(2).saturating_add(SYN_INTERVAL * 10) {
+            self.carried = self.carried.max(arrives.unwrap_or(0.0));
+        }
+        self.capacity = match (self.capacity, measured_rate(path)) {
+            (Some(known), Some(arrives)) if arrives > known => Some(arrives),
             (known, _) => known,
         };
         let rate = 1e6 / control.send_period.as_micros();
-        let increase = match self.queue.on_syn(path) {
-            Queue::None if delivered.is_some_and(|d| rate > d.packets_per_second() * UNSEEN_LEAD) => 0.0,
+        let leads = |by: f64| arrives.is_some_and(|arrives| rate > arrives * by);
+        let growth = match self.queue.on_syn(path) {
+            Queue::None if rate < self.carried * RETURN_SHARE && !leads(RETURN_LEAD) => {
+                let round_trip = path.rtt.max(SYN_INTERVAL).as_secs_f64();
+                rate * SYN_INTERVAL.as_secs_f64() * (SYN_INTERVAL.as_secs_f64() / round_trip)
+            }
+            Queue::None if leads(UNSEEN_LEAD) => 0.0,
             Queue::None => rate * SYN_INTERVAL.as_secs_f64() * UNSEEN_GROWTH,
             Queue::New => 0.0,
             Queue::Proven => {
-                if let Some(delivered) = delivered {
-                    control.send_period = longer(control.send_period, bounded(1e6 / delivered.packets_per_second()));
+                if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
+                    let fitting = shorter(bounded(1e6 / arrives), slowest(path));
+                    control.send_period = longer(control.send_period, fitting);
                 }
                 0.0
             }
+            Queue::Standing if leads(STANDING_LEAD) => 0.0,
             Queue::Standing => {
                 let capacity = self.capacity.or(path.capacity).map_or(0.0, PacketRate::packets_per_second);
                 increase(capacity - rate, path.mss.max(1))
             }
         };
-        control.send_period = self.daimd.grow(control.send_period, path, increase);
+        control.send_period = self.daimd.grow(control.send_period, path, growth);
         follow_rate(path, control);
-    }
-
-    /// A near path: the window holds what was delivered during the slack of two schedulers.
-    fn on_near_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
-        control.send_period = SendPeriod::UNPACED;
-        self.near_limit += f64::from(ack.newly_acked) / cwnd(control).max(1.0);
-        let filled = path.delivery_rate.map_or(0.0, |rate| rate.packets_in(path.rtt + NEAR_SLACK) * 2.0);
-        let most = NEAR_MAX_BYTES / f64::from(path.mss.max(1));
-        let target = filled.clamp(NEAR_MIN_WINDOW, most.max(NEAR_MIN_WINDOW)).min(self.near_limit);
-        let grown = cwnd(control) + f64::from(ack.newly_acked);
-        set_cwnd(path, control, grown.min(target));
-    }
-
-    fn on_near_loss(&mut self, path: &Path, control: &mut Control) {
-        if path.now - self.near_cut > path.rtt.max(NEAR_SLACK) {
-            self.near_cut = path.now;
-            self.near_limit = (cwnd(control) * NEAR_DECREASE).max(NEAR_MIN_WINDOW);
-            set_cwnd(path, control, self.near_limit);
-        }
     }
 }
 
@@ -161,37 +180,37 @@ impl Controller for Udt {
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.daimd.on_progress(ack.seq);
-        if is_near(path) {
-            self.on_near_ack(path, ack, control);
-            return;
-        }
-        if let Some(start) = &mut self.start {
-            if let Some(capacity) = start.on_ack(path, ack, control) {
-                self.settle(capacity, path, control);
+        self.place(path);
+        match &mut self.phase {
+            Phase::Near => self.near.on_ack(path, ack, control),
+            Phase::Start(start) => {
+                if let Some(capacity) = start.on_ack(path, ack, control) {
+                    self.settle(capacity, path, control);
+                }
             }
-        } else if let Some(capacity) = self.refine(path, ack) {
-            self.adopt(capacity, path, control);
-        } else if control.send_period.is_unpaced() {
-            // A near path that has become a far one.
-            self.start = Some(Start::default());
-        } else if !ack.light && self.clock.tick(path.now) {
-            self.on_syn(path, control);
+            Phase::Steady => {
+                if let Some(capacity) = self.refine(path, ack) {
+                    self.adopt(capacity, path, control);
+                } else if !ack.light && self.clock.tick(path.now) {
+                    self.on_syn(path, control);
+                }
+            }
         }
     }
 
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
         let Some(first) = loss.ranges.first().filter(|_| loss.newly_lost > 0) else { return };
-        if is_near(path) {
-            self.on_near_loss(path, control);
+        if let Phase::Near = self.phase {
+            self.near.on_loss(path, control);
             return;
         }
         if !self.loss_cause.is_congestion(path, loss.newly_lost) {
             return;
         }
         // A report may lower the window, never raise it (attack B6).
-        self.refining = None;
         let before = cwnd(control);
-        if let Some(start) = &self.start {
+        self.refining = None;
+        if let Phase::Start(start) = &self.phase {
             let capacity = start.on_loss(path).unwrap_or_else(|| window_rate(path, before));
             self.settle(capacity, path, control);
         } else {
@@ -199,13 +218,18 @@ impl Controller for Udt {
                 Verdict::NewEvent | Verdict::FurtherCut => control.send_period = cut(control.send_period, path),
                 Verdict::Spared => {}
             }
+            self.congested = path.now;
+            self.carried = self.carried.min(1e6 / control.send_period.as_micros());
             follow_rate(path, control);
         }
         set_cwnd(path, control, cwnd(control).min(before));
     }
 
     fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
-        if let Some(capacity) = self.start.as_ref().and_then(|start| start.on_loss(path)) {
+        if let Phase::Start(start) = &self.phase
+            && !path.application_limited
+            && let Some(capacity) = start.on_loss(path)
+        {
             self.settle(capacity, path, control);
         }
     }
@@ -214,6 +238,7 @@ impl Controller for Udt {
 /// How long a queue has stood.
 #[derive(Clone, Copy, Debug, Default)]
 struct QueueWatch {
+    /// When it began to stand, or when that was last proven.
     since: Option<Instant>,
     proven: bool,
 }
@@ -226,7 +251,7 @@ enum Queue {
     New,
     /// A queue, for a round trip now: what is delivered is what the bottleneck can do.
     Proven,
-    /// A queue, for longer.
+    /// A queue, for longer; proven anew every round trip.
     Standing,
 }
 
@@ -236,19 +261,17 @@ impl QueueWatch {
             *self = Self::default();
             return Queue::None;
         }
+        let first = self.since.is_none();
         let since = *self.since.get_or_insert(path.now);
-        if self.proven {
-            return Queue::Standing;
-        }
         // The receiver's speed is smoothed over some ten acknowledgements.
-        self.proven = path.now - since >= path.rtt + SYN_INTERVAL * 10;
-        if self.proven { Queue::Proven } else { Queue::New }
+        if path.now - since >= path.rtt.saturating_add(SYN_INTERVAL * 10) {
+            self.since = Some(path.now);
+            self.proven = true;
+            return Queue::Proven;
+        }
+        self.proven &= !first;
+        if self.proven { Queue::Standing } else { Queue::New }
     }
-}
-
-/// Whether the window governs alone.
-fn is_near(path: &Path) -> bool {
-    path.min_rtt.is_some_and(|rtt| rtt < NEAR)
 }
 
 /// The rate at which a window of `cwnd` packets leaves once per round trip; nothing better has been measured.
@@ -256,13 +279,16 @@ fn window_rate(path: &Path, cwnd: f64) -> PacketRate {
     PacketRate::new(cwnd / (path.rtt + SYN_INTERVAL).as_secs_f64())
 }
 
-/// The period after a cut, (3).
+/// The period after a cut, (4).
 fn cut(period: SendPeriod, path: &Path) -> SendPeriod {
     let cut = bounded(period.as_micros() * DECREASE);
-    match measured_rate(path) {
-        Some(delivered) => shorter(cut, longer(period, bounded(1e6 / delivered.packets_per_second() * DECREASE))),
-        None => cut,
-    }
+    let draining = measured_rate(path).map_or(cut, |arrives| bounded(1e6 / arrives.packets_per_second() * DECREASE));
+    shorter(cut, longer(period, shorter(draining, slowest(path))))
+}
+
+/// The longest period that anything but an unanswered path leads to.
+fn slowest(path: &Path) -> SendPeriod {
+    bounded(path.rtt.saturating_add(SYN_INTERVAL).as_secs_f64() * 1e6 / MIN_PER_ROUND)
 }
 
 /// Sets the window to what the rate fills, with room to spare.

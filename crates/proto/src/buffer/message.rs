@@ -23,6 +23,13 @@ pub(super) struct Found {
     scanned_to: Option<SeqNo>,
 }
 
+impl Found {
+    /// Packets that were seen may have been dropped since.
+    pub(super) fn forget_search(&mut self) {
+        self.scanned_to = None;
+    }
+}
+
 impl RecvBuffer {
     /// The packets of the next message to deliver, if there is one. Discards what can never be delivered.
     pub(crate) fn next_message(&mut self) -> Option<SeqRange> {
@@ -37,10 +44,12 @@ impl RecvBuffer {
             }
         }
         while let Some(&range) = self.messages.unordered.front() {
-            if !range.first.is_before(self.ack_point()) {
+            let dropped = self.skipped.next_present(range.first, range.last.next()).is_some();
+            if !range.first.is_before(self.ack_point()) && !dropped {
                 return Some(range);
             }
-            // The acknowledgement point has passed it: it is found in order, or was delivered.
+            // The acknowledgement point has passed it: it is found in order, or was delivered. Or the sender dropped it
+            // after all of it had arrived.
             self.messages.unordered.pop_front();
         }
         None
@@ -95,7 +104,10 @@ impl RecvBuffer {
     }
 
     fn front_message(&mut self) -> Front {
-        let Some(front) = self.field(self.read_seq) else { return Front::Useless { next: self.read_seq.next() } };
+        let Some(front) = self.field(self.read_seq) else {
+            // One step over all that was dropped side by side, however much a peer claims that to be (attack B7).
+            return Front::Useless { next: self.skipped.next_absent(self.read_seq.next(), self.ack_point()) };
+        };
         if !front.position.is_first() {
             return Front::Useless { next: self.read_seq.next() };
         }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use farhaul_units::{SeqNo, SeqRange};
+use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::MessageField;
 
 use crate::seq_set::SeqSet;
@@ -95,6 +95,11 @@ impl RecvBuffer {
         self.available
     }
 
+    /// First packet that was not read completely.
+    pub(crate) const fn next_to_read(&self) -> SeqNo {
+        self.read_seq
+    }
+
     /// Packets between the reader and the acknowledgement point.
     pub(crate) fn readable_packets(&self) -> u32 {
         SeqRange::new(self.read_seq, self.ack_point.minus(1)).len()
@@ -174,19 +179,28 @@ impl RecvBuffer {
         Insert::New
     }
 
-    /// Message mode: the packets of `range` that have not arrived will not arrive. Says how many there were.
-    pub(crate) fn skip(&mut self, range: SeqRange, same_message: impl Fn(MessageField) -> bool) -> u32 {
+    /// Message mode: the packets of `message`, which lie in `range`, will not arrive if they have not yet. Says how many
+    /// there were.
+    ///
+    /// The packets of a message lie side by side, so the range ends before the first packet of another one, whatever the
+    /// peer claims: libudt's requests reach one packet too far, and forged ones over the whole window (attack B7).
+    pub(crate) fn skip(&mut self, range: SeqRange, message: MsgNo) -> u32 {
         let window = SeqRange::new(self.read_seq, self.read_seq.plus(self.capacity - 1));
         let Some(range) = range.clip(window) else { return 0 };
-        let end = range.last.next();
-        // What did arrive of that message is of no use either; packets of other messages are left alone.
+        let mut end = range.last.next();
+        // What did arrive of that message is of no use either. Each packet is looked at once, however often it is named.
         let mut at = range.first;
         while let Some(seq) = self.present.next_present(at, end) {
-            if self.field(seq).is_some_and(&same_message) {
-                self.skipped.insert(seq);
+            match self.field(seq) {
+                None => at = self.skipped.next_absent(seq.next(), end),
+                Some(field) if field.message == message => {
+                    self.skipped.insert(seq);
+                    at = seq.next();
+                }
+                Some(_) => end = seq,
             }
-            at = seq.next();
         }
+        self.messages.forget_search();
         let absent: Vec<SeqRange> = self.present.absent_runs(range.first, end).collect();
         let mut count = 0;
         for run in absent {
@@ -194,9 +208,7 @@ impl RecvBuffer {
             count += self.present.insert_range(run);
             self.end = self.end.later(run.last.next());
         }
-        if self.present.contains(self.ack_point) {
-            self.advance_ack_point();
-        }
+        self.ack_point = self.present.next_absent(self.ack_point, self.end);
         count
     }
 

@@ -33,8 +33,26 @@ impl Rtt {
         }
     }
 
-    /// Takes in one sample; says whether it was plausible.
+    /// Takes in a sample that this side measured; says whether it was plausible.
     pub(crate) fn sample(&mut self, sample: Duration, now: Instant) -> bool {
+        self.smooth(sample) && {
+            self.note_minimum(sample, now);
+            true
+        }
+    }
+
+    /// Takes in an estimate that the peer reported; says whether it was plausible. It counts for the minimum only as long
+    /// as there is nothing better: a peer that began with a wrong guess may report too little for a while.
+    pub(crate) fn report(&mut self, reported: Duration, now: Instant) -> bool {
+        self.smooth(reported) && {
+            if self.min().is_none() {
+                self.note_minimum(reported, now);
+            }
+            true
+        }
+    }
+
+    fn smooth(&mut self, sample: Duration) -> bool {
         if !PLAUSIBLE.contains(&sample) {
             return false;
         }
@@ -46,12 +64,15 @@ impl Rtt {
             self.smoothed = (self.smoothed * 7 + sample) / 8;
         }
         self.latest = Some(sample);
+        true
+    }
+
+    fn note_minimum(&mut self, sample: Duration, now: Instant) {
         if now >= self.window_end {
             self.previous_min = self.min.take();
             self.window_end = now + MIN_WINDOW;
         }
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
-        true
     }
 
     pub(crate) const fn smoothed(&self) -> Duration {

@@ -1,12 +1,18 @@
 //! Between the connection and its controller: what the controller is told, and within what bounds it is obeyed.
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
-use farhaul_units::{Instant, PacketRate, SendPeriod};
+use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use super::consts::SYN_INTERVAL;
 
 /// Weight of the old value in the filters of reported rates. Source: libudt 4.11, §4 of the algorithms sheet.
 const FILTER: f64 = 7.0 / 8.0;
+/// A rise by this factor is a jump, as start-up makes them.
+const JUMP: f64 = 2.0;
+/// Weight of the old value after a jump.
+const RISE_FILTER: f64 = 0.5;
+/// What a congestion warning makes of the period. Source: libudt 4.11.
+const WARNING: f64 = 1.125;
 /// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;
 /// Packets over which libudt takes the arrival speed. Until as many have arrived it reports what it began with, one or two
@@ -21,11 +27,23 @@ pub(crate) struct Congestion {
     min_period: SendPeriod,
     arrival_rate: Option<PacketRate>,
     capacity: Option<PacketRate>,
+    sent: SentRate,
     /// Packets acknowledged so far.
     acked: u64,
-    /// Packets sent at a recent moment: bounds what the peer can claim to have received since.
-    sent_mark: (Instant, u64),
-    sent_rate: f64,
+    /// The peer asked to slow down, and the controller has not decided anything since.
+    warned: bool,
+}
+
+/// The fastest that this side sent of late: bounds what the peer can claim to have received (attack B9). A pause does not
+/// lower it: what arrives now left half a round trip ago.
+#[derive(Clone, Copy, Debug)]
+struct SentRate {
+    /// The present SYN interval, and the packets that left in it.
+    interval: (Instant, u64),
+    /// Most packets in one interval, in this period and in the one before.
+    most: u64,
+    most_before: u64,
+    period_start: Instant,
 }
 
 impl Congestion {
@@ -36,10 +54,20 @@ impl Congestion {
             min_period,
             arrival_rate: None,
             capacity: None,
+            sent: SentRate { interval: (now, 0), most: 0, most_before: 0, period_start: now },
+            warned: false,
             acked: 0,
-            sent_mark: (now, 0),
-            sent_rate: 0.0,
         }
+    }
+
+    /// Packets left.
+    pub(crate) fn on_sent(&mut self, now: Instant, packets: u32) {
+        let (since, count) = &mut self.sent.interval;
+        if now - *since >= SYN_INTERVAL {
+            (*since, *count) = (now, 0);
+        }
+        *count += u64::from(packets);
+        self.sent.most = self.sent.most.max(*count);
     }
 
     pub(crate) const fn control(&self) -> &Control {
@@ -48,7 +76,8 @@ impl Congestion {
 
     /// The controller's period, or the cap's if that is longer.
     pub(crate) fn send_period(&self) -> SendPeriod {
-        if self.control.send_period < self.min_period { self.min_period } else { self.control.send_period }
+        let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
+        if wanted < self.min_period { self.min_period } else { wanted }
     }
 
     pub(crate) const fn arrival_rate(&self) -> Option<PacketRate> {
@@ -59,16 +88,9 @@ impl Congestion {
         self.capacity
     }
 
-    /// A full acknowledgement brought the peer's measurements; `sent` packets have left so far.
-    pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, sent: u64) {
-        let (since, before) = self.sent_mark;
-        if now - since >= SYN_INTERVAL {
-            let rate = (sent - before) as f64 / (now - since).as_secs_f64();
-            // Packets of the interval before may be among those reported now.
-            self.sent_rate = rate.max(self.sent_rate / 2.0);
-            self.sent_mark = (now, sent);
-        }
-        let bound = PacketRate::new(self.sent_rate * MAX_ARRIVAL_RATIO);
+    /// A full acknowledgement brought the peer's measurements.
+    pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, round_trip: Duration) {
+        let bound = self.sent.at_most(now, round_trip);
         let measured = self.acked >= ARRIVAL_WINDOW;
         if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
             let rate = if rate > bound { bound } else { rate };
@@ -79,16 +101,22 @@ impl Congestion {
         }
     }
 
+    /// Packets were acknowledged.
+    pub(crate) fn on_progress(&mut self, packets: u32) {
+        self.acked += u64::from(packets);
+    }
+
     pub(crate) fn on_connect(&mut self, path: &Path) {
         self.controller.on_connect(path, &mut self.control);
     }
 
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
-        self.acked += u64::from(ack.newly_acked);
+        self.warned = false;
         self.controller.on_ack(path, ack, &mut self.control);
     }
 
     pub(crate) fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>) {
+        self.warned = false;
         self.controller.on_loss(path, loss, &mut self.control);
     }
 
@@ -103,12 +131,26 @@ impl Congestion {
     }
 
     /// The peer asks to slow down (type 4): one ninth less, until the controller decides anew. Source: libudt 4.11.
+    /// The controller does not learn of it, and asking again changes nothing, or a few hundred forged packets would stop
+    /// the flow for good.
     pub(crate) fn on_warning(&mut self) {
-        self.control.send_period = self.control.send_period.scaled(1.125);
+        self.warned = true;
     }
 
     pub(crate) fn on_close(&mut self) {
         self.controller.on_close();
+    }
+}
+
+impl SentRate {
+    /// What can have arrived at most.
+    fn at_most(&mut self, now: Instant, round_trip: Duration) -> PacketRate {
+        if now - self.period_start >= (2 * round_trip).max(SYN_INTERVAL) {
+            self.most_before = std::mem::replace(&mut self.most, self.interval.1);
+            self.period_start = now;
+        }
+        let most = self.most.max(self.most_before);
+        PacketRate::new(most as f64 / SYN_INTERVAL.as_secs_f64() * MAX_ARRIVAL_RATIO)
     }
 }
 
@@ -122,11 +164,13 @@ impl std::fmt::Debug for Congestion {
     }
 }
 
+/// UDT's filter, except that it follows a jump at half weight: during start-up the rate grows fourfold in a round trip, and
+/// a filter that needs dozens of reports leaves it at a fraction of what the path carries (departure D24).
 fn filter(old: Option<PacketRate>, new: PacketRate) -> PacketRate {
-    match old {
-        None => new,
-        Some(old) => PacketRate::new(old.packets_per_second() * FILTER + new.packets_per_second() * (1.0 - FILTER)),
-    }
+    let Some(old) = old else { return new };
+    let jump = new.packets_per_second() > old.packets_per_second() * JUMP;
+    let weight = if jump { RISE_FILTER } else { FILTER };
+    PacketRate::new(old.packets_per_second() * weight + new.packets_per_second() * (1.0 - weight))
 }
 
 #[cfg(test)]
@@ -141,14 +185,13 @@ mod tests {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let controller = Spec::default().build(1);
         let mut congestion = Congestion::new(controller, SendPeriod::UNPACED, Instant::ZERO);
-        let mut ack = AckEvent::default();
-        ack.newly_acked = 15;
-        congestion.on_report(at(20), 2, 1_000, 16);
-        congestion.on_ack(&Path::default(), &ack);
-        congestion.on_report(at(40), 2, 1_000, 32);
+        congestion.on_report(at(20), 2, 1_000, Duration::from_millis(20));
+        congestion.on_progress(15);
+        congestion.on_report(at(40), 2, 1_000, Duration::from_millis(20));
         assert_eq!(congestion.arrival_rate(), None);
-        congestion.on_ack(&Path::default(), &ack);
-        congestion.on_report(at(60), 500, 1_000, 48);
+        congestion.on_progress(15);
+        congestion.on_sent(at(45), 20);
+        congestion.on_report(at(60), 500, 1_000, Duration::from_millis(20));
         assert_eq!(congestion.arrival_rate(), Some(PacketRate::new(500.0)));
     }
 }

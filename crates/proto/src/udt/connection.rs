@@ -1,5 +1,7 @@
 //! One connection from its first handshake packet to its last shutdown: the conductor of the parts.
 
+mod commands;
+
 use std::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rng};
@@ -8,19 +10,19 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_co
 use super::established::{Established, Verdict};
 use super::handshake::{Agreed, Caller, Offer, Rendezvous, Step};
 use super::life::{Cause, Life};
-use super::messages::{Message, MessageOptions};
 use super::sender::Plan;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::stats::Stats;
-use crate::transport::{Read, StreamError, earliest};
+use crate::transport::earliest;
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     id: ConnectionId,
     mode: Mode,
+    role: Role,
     offer: Offer,
     peer: SocketAddr,
     opened: Instant,
@@ -45,6 +47,16 @@ pub(crate) struct Connection {
     events: Vec<Event>,
 }
 
+/// How the connection came about, which decides what a repeated handshake of the peer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// This side called: what comes are answers, and an answer is not answered.
+    Caller,
+    /// The peer called.
+    Listener,
+    Rendezvous,
+}
+
 #[derive(Debug)]
 enum Phase {
     Calling(Box<Caller>),
@@ -65,13 +77,13 @@ impl Connection {
     /// Calls a listener.
     pub(crate) fn call(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
         let caller = Caller::new(offer, now, config.connect_timeout);
-        Self::new(id, offer, Phase::Calling(Box::new(caller)), config, now)
+        Self::new(id, Role::Caller, offer, Phase::Calling(Box::new(caller)), config, now)
     }
 
     /// Meets a peer that calls as well.
     pub(crate) fn meet(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
         let rendezvous = Rendezvous::new(offer, now, config.rendezvous_timeout);
-        Self::new(id, offer, Phase::Meeting(Box::new(rendezvous)), config, now)
+        Self::new(id, Role::Rendezvous, offer, Phase::Meeting(Box::new(rendezvous)), config, now)
     }
 
     /// Accepts a caller that has shown its cookie.
@@ -85,7 +97,8 @@ impl Connection {
         // Both directions begin with the caller's number: callers accept nothing else.
         let agreed = offer.agree(packet, None).map_err(ConnectionLost::PeerIncompatible)?;
         let established = Established::new(&agreed, offer.mode, config, now, rng);
-        let mut connection = Self::new(id, offer, Phase::Established(Box::new(established)), config, now);
+        let mut connection =
+            Self::new(id, Role::Listener, offer, Phase::Established(Box::new(established)), config, now);
         connection.life = Life::Open;
         connection.claimed = false;
         connection.answer = Some(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
@@ -94,10 +107,11 @@ impl Connection {
         Ok(connection)
     }
 
-    fn new(id: ConnectionId, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
+    fn new(id: ConnectionId, role: Role, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
         Self {
             id,
             mode: offer.mode,
+            role,
             offer,
             peer: offer.peer,
             opened: now,
@@ -120,11 +134,11 @@ impl Connection {
 
     /// A datagram from the peer's address, addressed to this socket; false if it made no sense.
     pub(crate) fn on_datagram(&mut self, datagram: &[u8], config: &Config, (now, rng): (Instant, &mut Rng)) -> bool {
+        if self.life == Life::Over {
+            return true;
+        }
         let stamp = self.stamp(now);
         if let Phase::Established(established) = &mut self.phase {
-            if !self.life.is_alive() && self.life != Life::Leaving {
-                return true;
-            }
             if is_handshake(datagram) {
                 return self.on_late_handshake(datagram, now);
             }
@@ -185,21 +199,24 @@ impl Connection {
     /// once a round trip, and only if it is the packet that made this connection (attack A7).
     fn on_late_handshake(&mut self, datagram: &[u8], now: Instant) -> bool {
         let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else { return false };
-        if packet.request != Request::RendezvousFinal {
-            self.repeat_answer(&packet, now);
-        }
+        self.repeat_answer(&packet, now);
         true
     }
 
     /// Repeats the handshake answer to a caller or rendezvous peer that asks again.
     pub(crate) fn repeat_answer(&mut self, packet: &Handshake, now: Instant) {
         let Phase::Established(established) = &self.phase else { return };
-        let same = packet.socket_id == established.peer_id() && packet.mss.min(self.offer.mss) == established.mss();
+        let same = packet.socket_id == established.peer_id()
+            && packet.isn == established.peer_isn()
+            && packet.mss.min(self.offer.mss) == established.mss();
         let rested = self.last_answer.is_none_or(|at| now - at >= established.round_trip());
-        if same && rested && self.answer.is_none() {
-            let rendezvous =
-                packet.request == Request::Rendezvous || (packet.request == Request::Conclusion && packet.cookie == 0);
-            let request = if rendezvous { Request::RendezvousFinal } else { Request::Conclusion };
+        let request = match (self.role, packet.request) {
+            (Role::Listener, Request::Conclusion) => Request::Conclusion,
+            (Role::Rendezvous, Request::Rendezvous | Request::Conclusion) => Request::RendezvousFinal,
+            _ => return,
+        };
+        // A dead connection has nobody who would take the answer away.
+        if same && rested && self.life.is_alive() && self.answer.is_none() {
             let answer = self.offer.packet(request, packet.cookie);
             self.answer = Some(Handshake { mss: established.mss(), ..answer });
         }
@@ -212,6 +229,15 @@ impl Connection {
         }
         self.wake();
         self.check_flushed(now);
+    }
+
+    /// The host came `gap` late to a deadline: this computer slept.
+    pub(crate) fn on_suspended(&mut self, now: Instant, gap: Duration) {
+        match &mut self.phase {
+            Phase::Calling(caller) => caller.on_suspended(gap),
+            Phase::Meeting(rendezvous) => rendezvous.on_suspended(gap),
+            Phase::Established(established) => established.on_suspended(now),
+        }
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -275,6 +301,7 @@ impl Connection {
             self.move_life(Cause::Flushed);
             self.lost = Some(ConnectionLost::ClosedLocally);
             self.events.push(Event::Finished(self.id));
+            self.wake();
         }
     }
 
@@ -285,14 +312,15 @@ impl Connection {
             self.events.push(Event::Readable(self.id));
         }
         let Phase::Established(established) = &self.phase else { return };
-        if self.writer_waits && (established.sender.has_room_again() || self.life == Life::Over) {
+        let over = matches!(self.life, Life::Leaving | Life::Over);
+        if self.writer_waits && (established.sender.has_room_again() || over) {
             self.writer_waits = false;
             self.events.push(Event::Writable(self.id));
         }
     }
 
     fn can_read(&mut self) -> bool {
-        if self.life == Life::Over {
+        if matches!(self.life, Life::Leaving | Life::Over) {
             return true;
         }
         let Phase::Established(established) = &mut self.phase else { return false };
@@ -369,8 +397,10 @@ impl Connection {
 
     /// When this connection wants to be looked at next.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        if self.life == Life::Over {
+            return None;
+        }
         let phase = match &self.phase {
-            _ if self.life == Life::Over => None,
             Phase::Calling(caller) => caller.deadline(),
             Phase::Meeting(rendezvous) => rendezvous.deadline(),
             Phase::Established(established) if self.life == Life::Leaving => established.farewell.deadline(),
@@ -382,154 +412,6 @@ impl Connection {
     /// What happened since the last call.
     pub(crate) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.events.drain(..)
-    }
-
-    // ---- commands ----
-
-    pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
-        let established = self.writable_part(Mode::Stream)?;
-        let taken = established.sender.write(data);
-        established.counts().bytes_written += taken as u64;
-        self.writer_waits = taken < data.len();
-        Ok(taken)
-    }
-
-    pub(crate) fn writable(&self) -> usize {
-        match (&self.phase, self.life) {
-            (Phase::Established(established), Life::Open) => {
-                usize::try_from(established.sender.room()).unwrap_or(usize::MAX)
-            }
-            _ => 0,
-        }
-    }
-
-    pub(crate) fn send_message(
-        &mut self,
-        now: Instant,
-        message: &[u8],
-        options: MessageOptions,
-    ) -> Result<bool, StreamError> {
-        let established = self.writable_part(Mode::Message)?;
-        let expires = options.ttl.map(|ttl| now + ttl);
-        let taken = established.sender.write_message(message, options.in_order, expires);
-        if taken {
-            established.counts().bytes_written += message.len() as u64;
-        }
-        self.writer_waits = !taken;
-        Ok(taken)
-    }
-
-    fn writable_part(&mut self, mode: Mode) -> Result<&mut Established, StreamError> {
-        self.claimed = true;
-        if self.mode != mode {
-            return Err(StreamError::WrongMode);
-        }
-        match (&mut self.phase, self.life) {
-            (_, Life::Connecting) => Err(StreamError::NotConnected),
-            (_, Life::Finishing) => Err(StreamError::Finished),
-            (Phase::Established(established), Life::Open) => Ok(established),
-            _ => Err(StreamError::Lost(self.lost.unwrap_or(ConnectionLost::ClosedLocally))),
-        }
-    }
-
-    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<Read, StreamError> {
-        self.claimed = true;
-        if self.mode != Mode::Stream {
-            return Err(StreamError::WrongMode);
-        }
-        if let Phase::Established(established) = &mut self.phase {
-            let read = established.receiver.buffer.read(out);
-            if read > 0 {
-                established.on_read(read as u64);
-                return Ok(Read::Data(read));
-            }
-        }
-        self.nothing_to_read(out.is_empty())
-    }
-
-    pub(crate) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
-        self.claimed = true;
-        if self.mode != Mode::Message {
-            return Err(StreamError::WrongMode);
-        }
-        if let Phase::Established(established) = &mut self.phase
-            && let Some(len) = established.receiver.buffer.read_message(out)
-        {
-            established.on_read(len as u64);
-            return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
-        }
-        Ok(match self.nothing_to_read(false)? {
-            Read::End => Message::End,
-            _ => Message::Pending,
-        })
-    }
-
-    fn nothing_to_read(&mut self, asked_for_nothing: bool) -> Result<Read, StreamError> {
-        if asked_for_nothing {
-            return Ok(Read::Data(0));
-        }
-        match self.lost {
-            None => {
-                self.reader_waits = true;
-                Ok(Read::Pending)
-            }
-            Some(_) if self.complete => Ok(Read::End),
-            Some(reason) => Err(StreamError::Lost(reason)),
-        }
-    }
-
-    pub(crate) fn readable(&self) -> usize {
-        match &self.phase {
-            Phase::Established(established) => {
-                usize::try_from(established.receiver.buffer.available()).unwrap_or(usize::MAX)
-            }
-            _ => 0,
-        }
-    }
-
-    /// No more will be written.
-    pub(crate) fn finish(&mut self, now: Instant) {
-        self.claimed = true;
-        let linger = self.linger;
-        if self.move_life(Cause::Finish) {
-            if let Phase::Established(established) = &mut self.phase {
-                established.begin_linger(now, linger);
-            }
-            self.check_flushed(now);
-        }
-    }
-
-    /// Ends the connection at once.
-    pub(crate) fn close(&mut self, now: Instant) {
-        self.claimed = true;
-        let connecting = self.life == Life::Connecting;
-        if self.move_life(Cause::Close) {
-            self.lost = Some(ConnectionLost::ClosedLocally);
-            if let Phase::Established(established) = &mut self.phase {
-                established.farewell.begin(now);
-            }
-            if connecting || !self.released {
-                self.events.push(Event::Closed(self.id, ConnectionLost::ClosedLocally));
-            }
-        }
-    }
-
-    /// The application has no further interest.
-    pub(crate) fn release(&mut self, now: Instant) {
-        self.released = true;
-        self.close(now);
-    }
-
-    pub(crate) fn signal_error(&mut self, code: u32) {
-        if let Phase::Established(established) = &mut self.phase {
-            established.signal_error(code);
-        }
-    }
-
-    pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
-        if let Phase::Established(established) = &mut self.phase {
-            established.send_custom(kind, body);
-        }
     }
 
     // ---- facts ----

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 
-use farhaul_units::{Instant, Rng, SeqNo};
-use farhaul_wire::udt4::{Control, Handshake, SocketId, Timestamp, destination, is_control};
+use farhaul_units::{Duration, Instant, Rng, SeqNo};
+use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};
 use siphasher::sip::SipHasher24;
 
 use super::connection::{Connection, Output};
@@ -21,6 +21,11 @@ use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 const MAX_REPLIES: usize = 256;
 /// Accepted connections that have not been heard since at most (attack A6).
 const MAX_HALF_OPEN: usize = 1024;
+/// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
+const SUSPENDED: Duration = Duration::from_secs(2);
+
+/// Bytes by which an IPv6 header is longer than the IPv4 header that UDT's packet size counts.
+const IPV6_EXTRA: u32 = 20;
 
 /// How to open a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +61,10 @@ pub struct Endpoint {
     ready: VecDeque<u32>,
     replies: VecDeque<(SocketAddr, Handshake)>,
     events: VecDeque<Event>,
+    /// Accepted connections that were not heard since; counted, because every caller asks.
+    half_open: usize,
+    /// Accepted connections that the application has not used yet.
+    unclaimed: usize,
     invalid: u64,
 }
 
@@ -69,7 +78,9 @@ struct Slot {
     queued: bool,
     /// The caller's socket id, for accepted connections.
     caller: Option<u32>,
+    /// It is counted as such.
     half_open: bool,
+    unclaimed: bool,
 }
 
 impl Endpoint {
@@ -90,6 +101,8 @@ impl Endpoint {
             ready: VecDeque::new(),
             replies: VecDeque::new(),
             events: VecDeque::new(),
+            half_open: 0,
+            unclaimed: 0,
             invalid: 0,
         }
     }
@@ -187,7 +200,8 @@ impl Endpoint {
             self.invalid += 1;
             return;
         };
-        if let Some(&slot) = self.by_caller.get(&(from, packet.socket_id.value()))
+        if packet.request == Request::Conclusion
+            && let Some(&slot) = self.by_caller.get(&(from, packet.socket_id.value()))
             && let Some(connection) = &mut self.slots[slot as usize].connection
         {
             connection.repeat_answer(&packet, now);
@@ -205,11 +219,9 @@ impl Endpoint {
     }
 
     fn has_room(&self) -> bool {
-        let waiting = |slot: &&Slot| slot.connection.as_ref().is_some_and(Connection::waits_for_application);
-        let half_open = self.slots.iter().filter(|slot| slot.half_open).count();
         self.connections() < self.config.max_connections
-            && half_open < MAX_HALF_OPEN
-            && self.slots.iter().filter(waiting).count() < self.config.backlog
+            && self.half_open < MAX_HALF_OPEN
+            && self.unclaimed < self.config.backlog
     }
 
     fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
@@ -221,6 +233,9 @@ impl Endpoint {
                 let slot = &mut self.slots[id.slot()];
                 slot.caller = Some(packet.socket_id.value());
                 slot.half_open = true;
+                slot.unclaimed = true;
+                self.half_open += 1;
+                self.unclaimed += 1;
                 self.by_caller.insert((from, packet.socket_id.value()), id.slot);
             }
             Err(_) => self.unreserve(id.slot, offer.socket_id),
@@ -260,7 +275,9 @@ impl Endpoint {
         self.by_id.insert(socket_id.value(), slot);
         let id = ConnectionId { slot, generation: self.slots[slot as usize].generation };
         let flow_window = self.config.max_flow_window;
-        Ok((id, Offer { mode, isn, mss: self.config.mss, flow_window, socket_id, peer }))
+        // UDT counts 28 bytes of headers whatever the address family; the real ones must fit the path as well.
+        let mss = if is_ipv6(peer) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
+        Ok((id, Offer { mode, isn, mss, flow_window, socket_id, peer }))
     }
 
     fn unreserve(&mut self, slot: u32, socket_id: SocketId) {
@@ -276,6 +293,7 @@ impl Endpoint {
     }
 
     fn forget(&mut self, slot: u32) {
+        self.recount(slot, false, false);
         let Some(connection) = self.slots[slot as usize].connection.take() else { return };
         if let Some(caller) = self.slots[slot as usize].caller {
             self.by_caller.remove(&(connection.peer(), caller));
@@ -317,7 +335,7 @@ impl Endpoint {
         let entry = &mut self.slots[slot as usize];
         let Some(connection) = &mut entry.connection else { return };
         self.events.extend(connection.take_events());
-        entry.half_open = entry.half_open && connection.is_half_open();
+        let (half_open, unclaimed) = (connection.is_half_open(), connection.waits_for_application());
         if !connection.is_meeting() && self.meetings.get(&connection.peer()) == Some(&slot) {
             self.meetings.remove(&connection.peer());
         }
@@ -325,12 +343,24 @@ impl Endpoint {
             self.forget(slot);
             return;
         }
-        if let Some(deadline) = connection.deadline(now)
+        let deadline = connection.deadline(now);
+        self.recount(slot, half_open, unclaimed);
+        let entry = &mut self.slots[slot as usize];
+        if let Some(deadline) = deadline
             && entry.scheduled.is_none_or(|scheduled| deadline < scheduled)
         {
             entry.scheduled = Some(deadline);
             self.deadlines.push(Reverse((deadline, slot)));
         }
+    }
+
+    /// A connection that was counted may have become neither half-open nor unclaimed; never the reverse.
+    fn recount(&mut self, slot: u32, half_open: bool, unclaimed: bool) {
+        let entry = &mut self.slots[slot as usize];
+        self.half_open -= usize::from(entry.half_open && !half_open);
+        self.unclaimed -= usize::from(entry.unclaimed && !unclaimed);
+        entry.half_open &= half_open;
+        entry.unclaimed &= unclaimed;
     }
 
     fn command<T>(&mut self, id: ConnectionId, command: impl FnOnce(&mut Connection) -> T) -> Result<T, StreamError> {
@@ -364,6 +394,14 @@ impl Endpoint {
             self.settle(slot, now);
         }
         None
+    }
+}
+
+/// Whether packets to `peer` carry an IPv6 header.
+fn is_ipv6(peer: SocketAddr) -> bool {
+    match peer {
+        SocketAddr::V4(_) => false,
+        SocketAddr::V6(peer) => peer.ip().to_ipv4_mapped().is_none(),
     }
 }
 
@@ -414,6 +452,9 @@ impl Transport for Endpoint {
             }
             entry.scheduled = None;
             if let Some(connection) = &mut entry.connection {
+                if now - deadline > SUSPENDED {
+                    connection.on_suspended(now, now - deadline);
+                }
                 connection.handle_timeout(now);
             }
             self.mark_ready(slot);

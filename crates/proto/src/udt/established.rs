@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 
 use farhaul_cc::{AckEvent, LossEvent, Path, TimeoutEvent};
-use farhaul_units::{AckNo, Duration, Instant, Rng, SeqRange};
+use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo, SeqRange};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{
     Ack, Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control,
 };
 
 use super::congestion::Congestion;
-use super::consts::IP_UDP_HEADER;
+use super::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use super::expiry::{Expiry, Outcome};
-use super::farewell::Farewell;
+use super::farewell::{Farewell, silence};
 use super::handshake::Agreed;
 use super::limit::Limit;
 use super::receiver::{Receiver, Sizes};
@@ -27,8 +27,8 @@ use crate::transport::earliest;
 /// Confirmations (ACK2) that wait to be sent at most: a peer that sends more acknowledgements between two of our turns
 /// gets the newest ones confirmed.
 const MAX_CONFIRMATIONS: usize = 16;
-/// Full acknowledgements after which the receiver's round-trip estimate has forgotten its initial value to 1.4 %, (7/8)^32.
-const SETTLED_REPORTS: u64 = 32;
+/// Full acknowledgements whose round-trip time is the receiver's first guess, and not a measurement.
+const GUESSED_REPORTS: u64 = 4;
 /// Custom control messages that wait to be sent at most.
 const MAX_CUSTOM: usize = 64;
 
@@ -36,6 +36,8 @@ const MAX_CUSTOM: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Established {
     peer_id: SocketId,
+    /// Number of the peer's first packet.
+    peer_isn: SeqNo,
     mss: u32,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
@@ -76,6 +78,7 @@ impl Established {
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
         let mut established = Self {
             peer_id: agreed.peer_id,
+            peer_isn: agreed.recv_isn,
             mss: agreed.mss,
             sender: Sender::new(agreed.send_isn, full, agreed.peer_id, agreed.flow_window, config.send_buffer),
             receiver: Receiver::new(
@@ -124,9 +127,7 @@ impl Established {
             let (header, payload) = DataHeader::decode(datagram)?;
             self.expiry.on_heard(now);
             self.receiver.on_data(&header, payload, now, self.rtt.with_margin());
-            if self.farewell.is_pending() {
-                self.farewell.on_sign_of_life(now, self.rtt.with_margin());
-            }
+            self.note_sign_of_life(now);
             return Ok(Verdict::GoOn);
         }
         let (_, _, control) = Control::decode(datagram)?;
@@ -149,9 +150,9 @@ impl Established {
                 }
             }
             Control::Shutdown => {
-                self.farewell.on_shutdown(now, self.rtt.with_margin());
-                // The challenge: a peer that lives on answers, or goes on sending.
-                self.keep_alive = true;
+                // The challenge: a peer that lives on answers, or goes on sending. One for a flood of them.
+                self.keep_alive |= !self.farewell.is_pending();
+                self.farewell.on_shutdown(now, self.silence());
             }
             Control::DropRequest(request) => self.receiver.on_drop_request(request, now),
             Control::CongestionWarning => {
@@ -186,12 +187,14 @@ impl Established {
             self.counts.packets_invalid += u64::from(seq.is_after(self.sender.next()));
             return;
         }
-        if self.farewell.is_pending() {
-            self.farewell.on_sign_of_life(now, self.rtt.with_margin());
-        }
+        self.note_sign_of_life(now);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
         let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
+        self.congestion.on_progress(progress.packets);
+        if let Ack::Full { arrival_rate, capacity, .. } = *ack {
+            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
+        }
         // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
         if progress.packets > 0 || confirms {
             self.last_progress = now;
@@ -207,28 +210,47 @@ impl Established {
             self.apply_control();
         }
         if let Ack::Medium { free_buffer, .. } | Ack::Full { free_buffer, .. } = *ack {
-            self.sender.on_confirmed(seq, free_buffer, self.max_window);
+            self.sender.on_confirmed(seq, free_buffer.min(self.max_window), now);
         }
+    }
+
+    /// Something came that fits what this side sent or expects: a shutdown before it may have been forged (attack B1).
+    fn note_sign_of_life(&mut self, now: Instant) {
+        if self.farewell.is_pending() {
+            self.farewell.on_sign_of_life(now, self.silence());
+        }
+    }
+
+    fn silence(&self) -> Duration {
+        let settled = self.receiver.buffer.is_contiguous() && !self.sender.has_data();
+        silence(self.rtt.with_margin(), settled)
     }
 
     /// The measurements that an acknowledgement makes possible or carries.
     fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
-        if let Ack::Full { arrival_rate, capacity, .. } = *ack {
-            self.congestion.on_report(now, arrival_rate, capacity, self.sender.sent);
+        if let Some(sample) = self.sender.round_trip(ack.seq(), stamp) {
+            let sample = self.without_delay(sample, ack.number().is_none())?;
+            return self.rtt.sample(sample, now).then_some(sample);
         }
-        // Only light ones leave as the packet comes; those sent by timer may be late and can but lower the estimate.
-        let prompt = ack.number().is_none();
-        let own = self.sender.round_trip(ack.seq(), stamp);
-        let own = own.filter(|&sample| prompt || self.rtt.latest().is_none() || sample <= self.rtt.smoothed());
-        let sample = own.or_else(|| self.reported_round_trip(ack))?;
-        self.rtt.sample(sample, now).then_some(sample)
+        let reported = self.reported_round_trip(ack)?;
+        self.rtt.report(reported, now).then_some(reported)
     }
 
-    /// The receiver's own estimate, for times when this side's samples are blurred by repairs. It begins at 100 ms whatever
-    /// the path, and libudt's takes dozens of samples to forget that.
+    /// What a sample says about the path. Light acknowledgements leave as the packet comes; the others by timer, up to a SYN
+    /// later, so that theirs is known within a SYN only: it counts where all of that range tells something.
+    fn without_delay(&self, sample: Duration, prompt: bool) -> Option<Duration> {
+        let known = self.rtt.smoothed();
+        if prompt || self.rtt.latest().is_none() || sample <= known {
+            return Some(sample);
+        }
+        sample.checked_sub(SYN_INTERVAL).filter(|least| *least > known)
+    }
+
+    /// The receiver's own estimate, for times when repairs hold acknowledgements back and blur this side's samples. The
+    /// first ones are a guess of 100 ms whatever the path.
     fn reported_round_trip(&self, ack: &Ack) -> Option<Duration> {
         let (Ack::Medium { rtt, .. } | Ack::Full { rtt, .. }) = *ack else { return None };
-        (self.counts.acks_received >= SETTLED_REPORTS).then_some(rtt)
+        (self.counts.acks_received >= GUESSED_REPORTS).then_some(rtt)
     }
 
     fn on_nak(&mut self, list: &LossList<'_>, now: Instant) {
@@ -236,13 +258,20 @@ impl Established {
         let mut newly_lost = 0;
         let mut report = std::mem::take(&mut self.report);
         report.clear();
+        // Ranges that overlap cost work and mean nothing: an honest list names each packet once, or twice in a hurry.
+        let mut work = 2 * u64::from(self.sender.in_flight());
         for range in list.iter() {
             if let Some((clipped, fresh)) = self.sender.on_loss(range) {
                 report.push(clipped);
                 newly_lost += fresh;
+                work = work.saturating_sub(clipped.len().into());
+                if work == 0 {
+                    break;
+                }
             }
         }
         if !report.is_empty() {
+            self.note_sign_of_life(now);
             self.counts.packets_lost_sending += u64::from(newly_lost);
             let path = self.path(now);
             let event = LossEvent::new(&report, newly_lost, self.sender.next().minus(1));
@@ -260,13 +289,13 @@ impl Established {
         if self.farewell.is_believed(now) {
             return Verdict::PeerLeft;
         }
-        if !self.sender.has_data() {
+        if self.sender.is_flushed() {
             self.last_progress = now;
         }
         if let Some(timeout) = self.stall_timeout.filter(|&timeout| now - self.last_progress >= timeout) {
             return Verdict::Lost(ConnectionLost::NoProgress(timeout));
         }
-        match self.expiry.handle_timeout(now, self.sender.in_flight() > 0, round_trip) {
+        match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
             Outcome::Nothing => {}
             Outcome::KeepAlive => {
                 self.keep_alive = true;
@@ -279,6 +308,13 @@ impl Established {
             Outcome::Silent(time) => return Verdict::Lost(ConnectionLost::PeerSilent(time)),
         }
         Verdict::GoOn
+    }
+
+    /// This computer slept (attack B20): no time is up before the peer was asked once more.
+    pub(crate) fn on_suspended(&mut self, now: Instant) {
+        self.expiry.on_suspended(now);
+        self.last_progress = now;
+        self.keep_alive = true;
     }
 
     fn on_expiration(&mut self, count: u32, now: Instant) {
@@ -341,11 +377,14 @@ impl Established {
             self.expiry.watch(now, self.rtt.with_margin());
         }
         self.expiry.on_sent(now);
-        self.sender.emit(plan, now, stamp, self.rtt.with_margin())
+        let run = self.sender.emit(plan, now, stamp, self.rtt.with_margin())?;
+        self.congestion.on_sent(now, run.packets);
+        Some(run)
     }
 
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let stall = self.stall_timeout.filter(|_| self.sender.has_data()).map(|timeout| self.last_progress + timeout);
+        let stall =
+            self.stall_timeout.filter(|_| !self.sender.is_flushed()).map(|timeout| self.last_progress + timeout);
         [
             self.sender.deadline(),
             self.receiver.acks.deadline(now),
@@ -393,6 +432,10 @@ impl Established {
 
     pub(crate) const fn peer_id(&self) -> SocketId {
         self.peer_id
+    }
+
+    pub(crate) const fn peer_isn(&self) -> SeqNo {
+        self.peer_isn
     }
 
     pub(crate) const fn mss(&self) -> u32 {

@@ -9,8 +9,6 @@ use crate::timer::Timer;
 const MIN_INTERVAL: Duration = Duration::from_millis(300);
 /// Keep-alives and expirations vary by this share, so that connections do not beat in time (attack B15).
 const JITTER: f64 = 0.2;
-/// A timer that fires this late means that this computer slept, not that the peer was silent (attack B20).
-const SUSPENDED: Duration = Duration::from_secs(2);
 /// A caller that passed the cookie check but never said anything more is forgotten after this time (attack A6).
 const UNHEARD_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -95,19 +93,18 @@ impl Expiry {
 
     /// Looks at the clock; `in_flight` says whether data is unacknowledged.
     pub(crate) fn handle_timeout(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> Outcome {
-        let Some(planned) = self.timer.deadline() else { return Outcome::Nothing };
         if !self.timer.fires(now) {
             return Outcome::Nothing;
         }
-        let outcome = if now - planned > SUSPENDED {
-            self.last_heard += now - planned;
-            self.silent_since = now;
-            Outcome::KeepAlive
-        } else {
-            self.judge(now, in_flight, round_trip)
-        };
+        let outcome = self.judge(now, in_flight, round_trip);
         self.schedule(now, in_flight, round_trip);
         outcome
+    }
+
+    /// This computer slept: nobody was silent, and the time begins anew.
+    pub(crate) fn on_suspended(&mut self, now: Instant) {
+        self.last_heard = now;
+        self.silent_since = now;
     }
 
     fn judge(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> Outcome {
@@ -247,7 +244,8 @@ mod tests {
         let mut expiry = expiry();
         expiry.on_heard(Instant::ZERO);
         let awake = Instant::ZERO + Duration::from_secs(600);
-        assert_eq!(expiry.handle_timeout(awake, true, RTT), Outcome::KeepAlive);
+        expiry.on_suspended(awake);
+        assert!(!matches!(expiry.handle_timeout(awake, true, RTT), Outcome::Silent(_)));
         let next = expiry.deadline().unwrap();
         assert!(!matches!(expiry.handle_timeout(next, true, RTT), Outcome::Silent(_)));
     }

@@ -2,6 +2,7 @@
 
 use farhaul_units::{Duration, Instant};
 
+use super::consts::SYN_INTERVAL;
 use crate::timer::Timer;
 use crate::transport::earliest;
 
@@ -11,8 +12,14 @@ const REPEATS: u32 = 3;
 const MIN_SPACING: Duration = Duration::from_millis(20);
 /// Longest time between two shutdowns: nobody waits half a minute to be told good-bye.
 const MAX_SPACING: Duration = Duration::from_secs(1);
-/// A peer that still sends after this many round trips never sent that shutdown (attack B1).
-const DISBELIEF: u32 = 4;
+/// A shutdown stands when nothing came for this many round trips and intervals: in slow start a live peer is silent for
+/// one of each, waiting for an acknowledgement.
+const SILENCE: u32 = 2;
+/// The same while data is outstanding in either direction. Losses and a filling queue make a live peer silent for long,
+/// and only a peer that aborts leaves then.
+const SILENCE_WITH_DATA: Duration = Duration::from_millis(500);
+/// A peer that still sends after this many such silences never sent that shutdown (attack B1).
+const DISBELIEF: u32 = 2;
 
 /// Shutdowns to send and a shutdown that was received.
 #[derive(Debug, Default)]
@@ -47,24 +54,22 @@ impl Farewell {
         self.left_to_send == 0
     }
 
-    /// A shutdown came. Anybody can forge one, so it is believed only after a round trip without data or
-    /// acknowledgements.
-    pub(crate) fn on_shutdown(&mut self, now: Instant, round_trip: Duration) {
+    /// A shutdown came. Anybody can forge one, so it is believed only after a while without data or acknowledgements.
+    pub(crate) fn on_shutdown(&mut self, now: Instant, silence: Duration) {
         if self.heard.is_none() {
             self.heard = Some(now);
-            self.believe.set(now + round_trip.max(MIN_SPACING));
+            self.believe.set(now + silence);
         }
     }
 
     /// Data or an acknowledgement came from the peer: either it overtook the shutdown, or that was forged.
-    pub(crate) fn on_sign_of_life(&mut self, now: Instant, round_trip: Duration) {
+    pub(crate) fn on_sign_of_life(&mut self, now: Instant, silence: Duration) {
         let Some(heard) = self.heard else { return };
-        let round_trip = round_trip.max(MIN_SPACING);
-        if now - heard > round_trip * DISBELIEF {
+        if now - heard > silence * DISBELIEF {
             self.heard = None;
             self.believe.stop();
         } else {
-            self.believe.set(now + round_trip);
+            self.believe.set(now + silence);
         }
     }
 
@@ -82,6 +87,12 @@ impl Farewell {
         let send = if self.left_to_send > 0 { self.send.deadline() } else { None };
         earliest(send, self.believe.deadline())
     }
+}
+
+/// How long nothing must come after a shutdown for it to be believed; `settled` says that all data has arrived.
+pub(crate) fn silence(round_trip: Duration, settled: bool) -> Duration {
+    let short = (round_trip + SYN_INTERVAL).max(MIN_SPACING) * SILENCE;
+    if settled { short } else { short.max(SILENCE_WITH_DATA) }
 }
 
 #[cfg(test)]
@@ -104,20 +115,20 @@ mod tests {
     }
 
     #[test]
-    fn a_shutdown_is_believed_after_a_round_trip_of_silence() {
+    fn a_shutdown_is_believed_after_two_round_trips_of_silence() {
         let mut farewell = Farewell::default();
-        farewell.on_shutdown(at(0), RTT);
-        farewell.on_sign_of_life(at(60), RTT);
-        assert!(!farewell.is_believed(at(100)));
-        assert!(farewell.is_believed(at(160)));
+        farewell.on_shutdown(at(0), silence(RTT, true));
+        farewell.on_sign_of_life(at(60), silence(RTT, true));
+        assert!(!farewell.is_believed(at(279)));
+        assert!(farewell.is_believed(at(280)));
     }
 
     #[test]
     fn a_peer_that_goes_on_sending_never_sent_it() {
         let mut farewell = Farewell::default();
-        farewell.on_shutdown(at(0), RTT);
+        farewell.on_shutdown(at(0), silence(RTT, true));
         for millis in (0..1_000).step_by(10) {
-            farewell.on_sign_of_life(at(millis), RTT);
+            farewell.on_sign_of_life(at(millis), silence(RTT, true));
             assert!(!farewell.is_believed(at(millis)));
         }
         assert!(!farewell.is_pending());

@@ -26,8 +26,8 @@ pub(crate) struct Receiver {
     capacity: Capacity,
     full_size: usize,
     max_window: u32,
-    /// Start of the round trip over which arrivals are counted, and the packets that had come by then.
-    round: (Instant, u64),
+    /// Start of the round trip over which arrivals are counted, the packets that had come by then, and the reader's place.
+    round: (Instant, u64, SeqNo),
     /// Packets of the present batch, and whether one of them was short.
     batch: u32,
     batch_short: bool,
@@ -50,7 +50,7 @@ impl Receiver {
             capacity: Capacity::new(),
             full_size: sizes.full,
             max_window: sizes.max_window,
-            round: (now, 0),
+            round: (now, 0, first),
             batch: 0,
             batch_short: false,
             packets: 0,
@@ -101,22 +101,25 @@ impl Receiver {
     /// The sender gave up a message.
     pub(crate) fn on_drop_request(&mut self, request: &DropRequest, now: Instant) {
         if self.mode == Mode::Message {
-            self.buffer.skip(request.range, |field| field.message == request.message);
+            self.buffer.skip(request.range, request.message);
             self.naks.acknowledge(self.buffer.ack_point());
             self.acks.on_useless(now);
         }
     }
 
-    /// The window follows what arrives in a round trip; a message that does not fit widens it, too.
+    /// The window follows what arrives in a round trip, if the application reads it: one that does not costs no more
+    /// memory, however fast a peer sends (attack B10). A message that does not fit widens it, too.
     fn size_window(&mut self, now: Instant, rtt: &Rtt) {
-        let (since, start) = self.round;
+        let (since, start, reader) = self.round;
         let round = rtt.smoothed().max(SYN_INTERVAL);
         let arrived = u32::try_from(self.packets - start).unwrap_or(u32::MAX);
-        if arrived > self.buffer.capacity() / GROWTH {
+        let read = self.buffer.next_to_read().distance_from(reader).unsigned_abs();
+        let reader_keeps_up = read >= arrived / GROWTH;
+        if arrived > self.buffer.capacity() / GROWTH && reader_keeps_up {
             self.buffer.raise_capacity(arrived.saturating_mul(GROWTH).min(self.max_window));
         }
         if now - since >= round {
-            self.round = (now, self.packets);
+            self.round = (now, self.packets, self.buffer.next_to_read());
         }
         if self.mode == Mode::Message && self.buffer.free() == 0 && self.buffer.next_message().is_none() {
             self.buffer.raise_capacity((self.buffer.capacity() * 2).min(self.max_window));

@@ -26,6 +26,9 @@ const MAX_BACKLOG: u64 = 16 << 20;
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(120);
 /// Longest time between two probes of a window that stays closed (attack B10).
 const MAX_PERSIST: Duration = Duration::from_secs(60);
+/// Shortest time after which a packet is sent again once more. Half of the shortest interval at which losses are reported
+/// again, so that an honest report is never taken for an echo.
+const MIN_ECHO: Duration = Duration::from_millis(5);
 /// Packets of the loss list looked at for one that may leave; those sent again less than a round trip ago wait (B6).
 const MAX_LOOK_AHEAD: u32 = 64;
 
@@ -254,7 +257,7 @@ impl Sender {
         self.messages_dropped += u64::from(news);
         self.lost.forget(request.range);
         self.next = self.next.later(request.range.last.next());
-        if !self.drops.iter().any(|pending| pending.message == request.message) {
+        if self.drops.back().is_none_or(|newest| newest.message != request.message) {
             self.drops.push_back(request);
         }
         true
@@ -266,7 +269,8 @@ impl Sender {
             return None;
         }
         let since = Duration::from_micros(u64::from(stamp.value().wrapping_sub(self.buffer.stamped(seq)?.value())));
-        round_trip.checked_sub(since).filter(|wait| !wait.is_zero())
+        // The round trip is what the peer claims it to be (attack B9).
+        round_trip.max(MIN_ECHO).checked_sub(since).filter(|wait| !wait.is_zero())
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
@@ -329,11 +333,17 @@ impl Sender {
     }
 
     /// A full or medium acknowledgement: everything before `seq` is safe, and the receiver has room for `free` packets.
-    pub(crate) fn on_confirmed(&mut self, seq: SeqNo, free: u32, max_window: u32) {
+    pub(crate) fn on_confirmed(&mut self, seq: SeqNo, free: u32, now: Instant) {
+        let was_refused = self.is_refused();
         self.confirmed = self.confirmed.later(seq);
         // One that was overtaken by a newer one says nothing about the room there is now.
         if seq == self.confirmed {
-            self.window_end = seq.plus(free.min(max_window));
+            self.window_end = seq.plus(free);
+        }
+        if was_refused && !self.is_refused() && self.in_flight() > 0 {
+            // What was sent meanwhile found no room: it is due again.
+            self.stalls = 0;
+            self.retransmission.set(now);
         }
         if self.window_end.is_after(self.next) {
             self.persist.stop();
@@ -347,7 +357,12 @@ impl Sender {
             return None;
         }
         let clipped = range.clip(SeqRange::new(self.buffer.first(), self.next.minus(1)))?;
-        Some((clipped, self.lost.report(clipped)))
+        let fresh = self.lost.report(clipped);
+        if fresh > 0 {
+            // What is news need not wait for what was sent again a moment ago.
+            self.echo.stop();
+        }
+        Some((clipped, fresh))
     }
 
     /// Nothing at all was heard for the expiration time: everything in flight may be gone.
@@ -383,15 +398,23 @@ impl Sender {
         if self.can_send_when_paced() { earliest(timers, self.pacer.deadline()) } else { timers }
     }
 
-    /// No acknowledgement made progress for long: the packets that were sent again may be lost again (libudt does not
-    /// repeat its reports), or the last packets may be, of which the receiver does not know.
+    /// No acknowledgement made progress for long: the repair of the oldest packet may be lost, or the last packets may be, of
+    /// which the receiver does not know. The second time in a row, all repairs are suspect: libudt does not repeat its
+    /// reports.
     fn on_stall(&mut self) {
         self.stalls += 1;
         let (first, last) = (self.buffer.first(), self.next.minus(1));
-        let mut at = first;
-        while let Some(seq) = self.lost.next_resent(at, self.next) {
-            self.lost.report(SeqRange::new(seq, seq));
-            at = seq.next();
+        if self.is_refused() {
+            // One packet asks whether there is room, the rest follows when there is (attack B10).
+            self.lost.report(SeqRange::new(first, first));
+            return;
+        }
+        if self.stalls > 1 {
+            let mut at = first;
+            while let Some(seq) = self.lost.next_resent(at, self.next) {
+                self.lost.report(SeqRange::new(seq, seq));
+                at = seq.next();
+            }
         }
         // A request that was lost, or that the receiver did not understand because an earlier one was.
         for dropped in self.lifetimes.dropped().filter_map(|range| range.clip(SeqRange::new(first, last))) {
@@ -403,12 +426,23 @@ impl Sender {
 
     fn retransmission_timeout(&self, round_trip_with_margin: Duration) -> Duration {
         let base = round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT);
+        if self.is_refused() {
+            return (base * (1 << self.stalls.min(9))).min(MAX_PERSIST);
+        }
         base * (1 << self.stalls.min(5))
+    }
+
+    /// The receiver has no room for even the oldest packet in flight: what is sent now is a question, not data.
+    fn is_refused(&self) -> bool {
+        !self.window_end.is_after(self.buffer.first())
     }
 
     /// Whether only pacing stands between a packet and the wire.
     fn can_send_when_paced(&self) -> bool {
         if !self.lost.is_empty() && !self.echo.is_running() {
+            return true;
+        }
+        if self.persist_probe {
             return true;
         }
         self.next.is_before(self.buffer.end())
@@ -425,6 +459,11 @@ impl Sender {
     /// Packets sent and not acknowledged.
     pub(crate) fn in_flight(&self) -> u32 {
         self.next.distance_from(self.buffer.first()).unsigned_abs()
+    }
+
+    /// Whether silence of the receiver means that something got lost.
+    pub(crate) fn expects_answer(&self) -> bool {
+        self.in_flight() > 0 && !self.is_refused()
     }
 
     /// Everything that was written is acknowledged by a full acknowledgement: only then may the connection be closed,

@@ -116,6 +116,18 @@ fn a_stream_arrives_and_ends() {
 }
 
 #[test]
+fn a_reader_that_waits_is_woken_when_its_own_side_has_finished() {
+    let mut pair = Pair::new();
+    let [caller, _] = pair.connect(Mode::Stream);
+    let now = pair.now;
+    assert_eq!(pair.ends[0].read(now, caller, &mut [0; 10]), Ok(Read::Pending));
+    pair.ends[0].finish(now, caller);
+    pair.run_until(5, |pair| pair.events[0].contains(&Event::Finished(caller)));
+    assert!(pair.events[0].contains(&Event::Readable(caller)), "{:?}", pair.events[0]);
+    assert!(pair.ends[0].read(pair.now, caller, &mut [0; 10]).is_err());
+}
+
+#[test]
 fn a_stream_survives_the_loss_of_every_tenth_datagram() {
     let mut pair = Pair::new();
     let mut count = 0;

@@ -33,6 +33,8 @@ fn clipping_keeps_the_common_part() {
     let report = SeqRange::new(SeqNo::MAX.minus(100), SeqNo::new(2));
     assert_eq!(report.clip(window), Some(SeqRange::new(SeqNo::MAX.minus(9), SeqNo::new(2))));
     assert_eq!(SeqRange::new(SeqNo::new(11), SeqNo::new(20)).clip(window), None);
+    let far = SeqNo::new(1 << 30).minus(5);
+    assert_eq!(SeqRange::new(far, far.plus(1 << 29)).clip(SeqRange::new(SeqNo::new(0), SeqNo::new(11))), None);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn a_dropped_message_lets_the_acknowledgement_pass_and_is_not_delivered() {
     message(&mut buffer, 0, 1, 3, true, Some(1));
     message(&mut buffer, 3, 2, 1, true, None);
     let dropped = MsgNo::new(1);
-    buffer.skip(SeqRange::new(SeqNo::new(0), SeqNo::new(2)), |f| f.message == dropped);
+    buffer.skip(SeqRange::new(SeqNo::new(0), SeqNo::new(2)), dropped);
     assert_eq!(buffer.ack_point(), SeqNo::new(4));
     let mut out = [0; 100];
     assert_eq!((buffer.read_message(&mut out), out[0]), (Some(SIZE), 2));
@@ -104,7 +104,7 @@ fn a_drop_request_that_reaches_one_packet_too_far_loses_nothing() {
     let mut buffer = RecvBuffer::new(SeqNo::new(0), SIZE, 100);
     message(&mut buffer, 0, 1, 2, true, Some(1));
     let dropped = MsgNo::new(1);
-    buffer.skip(SeqRange::new(SeqNo::new(1), SeqNo::new(2)), |f| f.message == dropped);
+    buffer.skip(SeqRange::new(SeqNo::new(1), SeqNo::new(2)), dropped);
     message(&mut buffer, 2, 2, 1, true, None);
     let mut out = [0; 100];
     assert_eq!((buffer.read_message(&mut out), out[0]), (Some(SIZE), 2));

@@ -19,6 +19,9 @@ pub(crate) struct Caller {
     state: State,
     /// Times that the present question was asked.
     asked: u32,
+    /// Times that each question was ever asked: only the answer to one of its kind tells the round-trip time.
+    inductions: u32,
+    conclusions: u32,
     asked_at: Instant,
     retry: Timer,
     give_up: Instant,
@@ -38,6 +41,8 @@ impl Caller {
             offer,
             state: State::Induction,
             asked: 0,
+            inductions: 0,
+            conclusions: 0,
             asked_at: now,
             retry: Timer::at(now),
             give_up: now + timeout,
@@ -58,9 +63,20 @@ impl Caller {
         self.asked_at = now;
         self.retry.set(now + RETRY);
         Some(match self.state {
-            State::Induction => self.offer.packet(Request::Induction, 0),
-            State::Conclusion { cookie } => self.offer.packet(Request::Conclusion, cookie),
+            State::Induction => {
+                self.inductions += 1;
+                self.offer.packet(Request::Induction, 0)
+            }
+            State::Conclusion { cookie } => {
+                self.conclusions += 1;
+                self.offer.packet(Request::Conclusion, cookie)
+            }
         })
+    }
+
+    /// This computer slept for `gap`, which does not count.
+    pub(crate) fn on_suspended(&mut self, gap: Duration) {
+        self.give_up += gap;
     }
 
     /// Whether time is up.
@@ -72,7 +88,7 @@ impl Caller {
     pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
         match (packet.request, self.state) {
             (Request::Induction, State::Induction) => {
-                if self.asked == 1 {
+                if self.inductions == 1 {
                     self.round_trip = Some(now - self.asked_at);
                 }
                 self.enter(State::Conclusion { cookie: packet.cookie });
@@ -82,8 +98,9 @@ impl Caller {
             // A second copy of an answer that was understood.
             (Request::Induction, State::Conclusion { .. }) => Step::Wait,
             (Request::Refused, _) => Step::Failed(ConnectionLost::Refused),
-            // Also while a new cookie is asked for: the listener may have accepted long ago, its answers lost.
-            (Request::Conclusion, _) => self.conclude(packet, now),
+            // Also while a new cookie is being asked for: on a long path the answer comes after the second try, and
+            // the listener may have accepted long ago, its answers lost.
+            (Request::Conclusion, _) if self.conclusions > 0 => self.conclude(packet, now),
             _ => Step::Wait,
         }
     }
@@ -99,7 +116,7 @@ impl Caller {
         if packet.socket_id.is_none() {
             return Step::Wait;
         }
-        let sample = (self.asked == 1).then(|| now - self.asked_at);
+        let sample = (self.conclusions == 1).then(|| now - self.asked_at);
         match self.offer.agree(packet, sample.or(self.round_trip)) {
             Ok(agreed) => Step::Done(agreed),
             Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
@@ -167,6 +184,7 @@ mod tests {
         let mut caller = caller();
         caller.poll(at(0));
         caller.on_handshake(&caller.offer.packet(Request::Induction, 1), at(1));
+        caller.poll(at(1));
         let mut answer = caller.offer.packet(Request::Conclusion, 1);
         answer.isn = SeqNo::new(78);
         assert!(matches!(caller.on_handshake(&answer, at(2)), Step::Failed(ConnectionLost::PeerMisbehaved(_))));

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use farhaul_units::Instant;
-use farhaul_wire::udt4::{Handshake, Request, SocketId};
+use farhaul_wire::udt4::{Handshake, Request};
 
 use super::cookie::CookieJar;
 use crate::config::Mode;
@@ -51,6 +51,10 @@ impl Listener {
         now: Instant,
         has_room: bool,
     ) -> Verdict {
+        if packet.socket_id.is_none() {
+            // The answer would go to whoever listens there, who would answer it in turn, for ever (attack A11).
+            return Verdict::Ignore;
+        }
         match packet.request {
             Request::Induction => {
                 let cookie = self.jar.bake(from, packet.socket_id, now);
@@ -62,7 +66,7 @@ impl Listener {
     }
 
     fn on_conclusion(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, has_room: bool) -> Verdict {
-        if packet.socket_id == SocketId::NONE || !self.has_budget(from.ip(), now) {
+        if !self.has_budget(from.ip(), now) {
             return Verdict::Ignore;
         }
         if !self.jar.is_good(packet.cookie, from, packet.socket_id, now) {
@@ -100,7 +104,7 @@ fn bucket(ip: IpAddr) -> usize {
 #[cfg(test)]
 mod tests {
     use farhaul_units::{Duration, SeqNo};
-    use farhaul_wire::udt4::SocketType;
+    use farhaul_wire::udt4::{SocketId, SocketType};
 
     use super::super::Offer;
     use super::*;

@@ -43,6 +43,11 @@ impl Rendezvous {
         })
     }
 
+    /// This computer slept for `gap`, which does not count.
+    pub(crate) fn on_suspended(&mut self, gap: Duration) {
+        self.give_up += gap;
+    }
+
     /// Whether time is up.
     pub(crate) fn check(&self, now: Instant) -> Step {
         if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }

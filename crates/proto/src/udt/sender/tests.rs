@@ -17,7 +17,7 @@ fn with_short_lived_messages() -> Sender {
     let plan = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
     assert_eq!(sender.emit(plan, at(1), STAMP, ROUND_TRIP).unwrap().packets, 2);
     // Room for the others opens when they are too old.
-    sender.on_confirmed(SeqNo::new(100), 100, 100);
+    sender.on_confirmed(SeqNo::new(100), 100, at(1));
     sender
 }
 

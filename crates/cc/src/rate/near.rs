@@ -1,0 +1,112 @@
+//! Paths so short that computers cannot space packets as a link does: the window governs alone (departure D23).
+//!
+//! ```text
+//! per ACK    W ← min(W + acked, 2·D·(min RTT + 2 ms), 8 MB, L);  L ← L + acked/W      (1)
+//! per loss   W, L ← 8/9·W, once per round trip                                        (2)
+//! ```
+//!
+//! | here | unit |
+//! | --- | --- |
+//! | `W` the window, `L` what losses allow | packets |
+//! | `D` the delivery rate | packets/s |
+
+use farhaul_units::{Duration, Instant, SendPeriod};
+
+use super::flow_control::{cwnd, set_cwnd};
+use crate::{AckEvent, Control, Path};
+
+/// A path is near below this round trip.
+const NEAR: Duration = Duration::from_millis(1);
+/// A near path is far again above this one: its own queue must not make it so.
+const FAR: Duration = Duration::from_millis(2);
+/// Time that the window stands for beside the round trip: what two computers' schedulers may be late.
+const SLACK: Duration = Duration::from_millis(2);
+/// Most bytes in flight: 100 Gbit/s for two thirds of a millisecond. More would only wait in the receiver's socket buffer,
+/// and overflow it when the receiver is not scheduled for a moment.
+const MAX_BYTES: f64 = 8_388_608.0;
+/// Window after a loss, (2). Source: UDT's decrease, 1/1.125.
+const DECREASE: f64 = 8.0 / 9.0;
+/// Smallest window that it is cut to.
+const MIN_WINDOW: f64 = 64.0;
+
+/// The window of a near path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Near {
+    holds: bool,
+    /// The largest window that losses allow.
+    limit: f64,
+    last_cut: Instant,
+}
+
+impl Default for Near {
+    fn default() -> Self {
+        Self { holds: false, limit: f64::INFINITY, last_cut: Instant::ZERO }
+    }
+}
+
+impl Near {
+    /// Whether the path is near.
+    pub(super) fn holds(&mut self, path: &Path) -> bool {
+        let bound = if self.holds { FAR } else { NEAR };
+        self.holds = path.min_rtt.is_some_and(|rtt| rtt < bound);
+        self.holds
+    }
+
+    pub(super) fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
+        control.send_period = SendPeriod::UNPACED;
+        self.limit += f64::from(ack.newly_acked) / cwnd(control).max(1.0);
+        let floor = path.min_rtt.unwrap_or(path.rtt);
+        let filled = path.delivery_rate.map_or(0.0, |rate| rate.packets_in(floor.saturating_add(SLACK)) * 2.0);
+        let most = (MAX_BYTES / f64::from(path.mss.max(1))).max(MIN_WINDOW);
+        let target = filled.clamp(MIN_WINDOW, most).min(self.limit);
+        set_cwnd(path, control, (cwnd(control) + f64::from(ack.newly_acked)).min(target));
+    }
+
+    pub(super) fn on_loss(&mut self, path: &Path, control: &mut Control) {
+        if path.now - self.last_cut > path.rtt.max(SLACK) {
+            self.last_cut = path.now;
+            let cut = (cwnd(control) * DECREASE).max(MIN_WINDOW).min(cwnd(control));
+            self.limit = cut;
+            set_cwnd(path, control, cut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(micros: u64) -> Path {
+        Path {
+            min_rtt: Some(Duration::from_micros(micros)),
+            rtt: Duration::from_micros(micros),
+            max_window: 100_000,
+            mss: 1_500,
+            ..Path::default()
+        }
+    }
+
+    #[test]
+    fn a_near_path_does_not_become_far_by_a_little_queue() {
+        let mut near = Near::default();
+        assert!(near.holds(&path(900)));
+        assert!(near.holds(&path(1_900)));
+        assert!(!near.holds(&path(2_100)));
+        assert!(!near.holds(&path(1_900)));
+    }
+
+    #[test]
+    fn a_loss_cuts_once_per_round_trip_and_the_window_stays_bounded() {
+        let (mut near, mut control) = (Near::default(), Control::initial());
+        let mut fast = path(100);
+        fast.delivery_rate = Some(farhaul_units::PacketRate::new(5e6));
+        fast.now = Instant::ZERO + Duration::from_secs(1);
+        for _ in 0..1_000 {
+            near.on_ack(&fast, &AckEvent { newly_acked: 64, ..AckEvent::default() }, &mut control);
+        }
+        assert!((cwnd(&control) - MAX_BYTES / 1_500.0).abs() < 1.0);
+        near.on_loss(&fast, &mut control);
+        near.on_loss(&fast, &mut control);
+        assert!((cwnd(&control) - MAX_BYTES / 1_500.0 * DECREASE).abs() < 1.0);
+    }
+}

@@ -1,0 +1,179 @@
+//! The command line: verbs, the options that several of them share, and how values are read.
+
+mod address;
+mod path;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use farhaul::Endpoint;
+use farhaul_cc::Spec;
+use farhaul_units::{ByteSize, Rate, parse_duration};
+
+use crate::cmd;
+use crate::exit::Fault;
+use crate::fault;
+use crate::output::json::Start;
+
+pub(crate) use address::{HostPort, Location, Place};
+pub(crate) use path::PathOptions;
+
+const UNITS: &str = "\
+Units: link rates in bits (10gbit, 950mbit), sizes in bytes (64MiB, 4GB), times with a unit (50ms, 2s).
+Options of connections and of `serve` can be set in the environment too: FARHAUL_TIMEOUT=1min, FARHAUL_PLAIN=1.
+
+Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 network or UDP path dead,
+5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 130/143 signals.";
+
+/// Reliable bulk data transfer over UDP for long fat networks.
+#[derive(Parser)]
+#[command(name = "farhaul", version, after_long_help = UNITS, max_term_width = 110, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a run")]
+pub(crate) enum Verb {
+    Copy(cmd::copy::CopyArgs),
+    Serve(cmd::serve::ServeArgs),
+    Pipe(cmd::pipe::PipeArgs),
+    Bench(cmd::bench::BenchArgs),
+    Relay(cmd::relay::RelayArgs),
+    Demo(cmd::demo::DemoArgs),
+    Controllers(cmd::controllers::ControllersArgs),
+    Version(cmd::version::VersionArgs),
+    Completions(cmd::manual::CompletionsArgs),
+    Man(cmd::manual::ManArgs),
+}
+
+/// Options of every verb that opens connections.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Transport {
+    /// Do not encrypt: needed for now, because encryption is not built yet and nothing falls back silently
+    #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
+    pub(crate) plain: bool,
+    /// Congestion controller with its options; `farhaul controllers` lists them
+    #[arg(long, env = "FARHAUL_CONTROLLER", value_name = "NAME[:K=V,…]", default_value = "udt")]
+    pub(crate) controller: Spec,
+    /// Wire protocol
+    #[arg(long, env = "FARHAUL_PROTOCOL", value_enum, default_value = "udt")]
+    pub(crate) protocol: Protocol,
+    /// Cap of the sending rate on the wire, retransmissions included: 950mbit [default: none]
+    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE")]
+    pub(crate) rate: Option<Rate>,
+    /// Largest packet in bytes, IP and UDP headers included; the smaller of both sides holds
+    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500,
+          value_parser = clap::value_parser!(u32).range(76..=65_535))]
+    pub(crate) mtu: u32,
+    /// Largest size of each buffer: 64MiB [default: automatic, as the path needs]
+    #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
+    pub(crate) buffer: Option<ByteSize>,
+    /// Silence of the peer after which the connection is given up
+    #[arg(long, env = "FARHAUL_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
+    /// How long to wait for the first answer
+    #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    pub(crate) connect_timeout: Duration,
+    /// Print one JSON record per line: start, interval, file, warning, end
+    #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    /// UDT4, as libudt speaks it
+    Udt,
+}
+
+impl Protocol {
+    pub(crate) const NAME: &str = "udt";
+}
+
+impl Transport {
+    /// Opens a UDP port with these settings.
+    pub(crate) fn bind(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
+        let mut builder = Endpoint::builder()
+            .mss(self.mtu)
+            .connect_timeout(self.connect_timeout)
+            .peer_timeout(self.timeout)
+            .linger(self.timeout)
+            .controller(self.controller.to_string());
+        if let Some(rate) = self.rate {
+            builder = builder.max_rate(rate);
+        }
+        if let Some(ByteSize(bytes)) = self.buffer {
+            builder = builder.send_buffer(bytes).recv_buffer(bytes);
+        }
+        builder.bind(address).map_err(|error| fault::of_connection(&error, &address))
+    }
+
+    /// Opens any port that reaches `peer`.
+    pub(crate) fn bind_for(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
+        self.bind(match peer {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        })
+    }
+
+    /// Nobody is to believe that data is encrypted when it is not.
+    pub(crate) fn require_plain(&self) -> Result<(), Fault> {
+        if self.plain {
+            return Ok(());
+        }
+        Err(Fault::usage(
+            "connections are not encrypted yet, and Farhaul never leaves that out silently: repeat the command with \
+             --plain if everybody on the path may read and change the data",
+        ))
+    }
+
+    /// The settings as the `start` record shows them.
+    pub(crate) fn start(&self, verb: &'static str) -> Start {
+        Start {
+            verb,
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: Protocol::NAME,
+            security: "none",
+            process_id: std::process::id(),
+            controller: self.controller.to_string(),
+            rate_bps: self.rate.map(Rate::bits_per_second),
+            mtu_bytes: self.mtu,
+            buffer_bytes: self.buffer.map(|ByteSize(bytes)| bytes),
+            timeout_seconds: self.timeout.as_secs_f64(),
+            ..Start::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_and_option_is_explained() {
+        for verb in Cli::command().get_subcommands() {
+            assert!(verb.get_about().is_some(), "{}", verb.get_name());
+            for option in verb.get_arguments() {
+                assert!(option.get_help().is_some(), "{} {}", verb.get_name(), option.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_number_is_refused_with_both_readings() {
+        let parsed = Cli::try_parse_from(["farhaul", "bench", "--connect", "h:1", "--rate", "100"]);
+        let message = parsed.err().unwrap().to_string();
+        assert!(message.contains("100mbit") && message.contains("100MB/s"), "{message}");
+    }
+}

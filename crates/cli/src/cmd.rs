@@ -1,0 +1,118 @@
+//! The verbs, one file each, and what they share.
+
+pub(crate) mod bench;
+mod connect;
+pub(crate) mod controllers;
+pub(crate) mod copy;
+pub(crate) mod demo;
+pub(crate) mod manual;
+pub(crate) mod pipe;
+pub(crate) mod relay;
+pub(crate) mod serve;
+mod server;
+pub(crate) mod version;
+
+use std::fmt::Display;
+
+use farhaul::{Error, Stream};
+use farhaul_udp::Clock;
+
+use crate::cli::{Protocol, Transport, Verb};
+use crate::exit::Fault;
+use crate::fault;
+use crate::host::Trouble;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::output::human::{percent, time};
+use crate::output::json::{Direction, End, ErrorRecord, Limit, Record};
+
+/// What every verb gets: the clock and the signals.
+pub(crate) struct Context {
+    pub(crate) clock: Clock,
+    pub(crate) interrupt: Interrupt,
+}
+
+/// Does what the command line asks for.
+pub(crate) fn run(verb: Verb, context: &Context) -> Result<(), Fault> {
+    match verb {
+        Verb::Copy(args) => copy::run(&args, context),
+        Verb::Serve(args) => serve::run(&args, context),
+        Verb::Pipe(args) => pipe::run(&args, context),
+        Verb::Bench(args) => bench::run(&args, context),
+        Verb::Relay(args) => relay::run(&args, context),
+        Verb::Demo(args) => demo::run(&args, context),
+        Verb::Controllers(args) => controllers::run(&args),
+        Verb::Version(args) => version::run(&args),
+        Verb::Completions(args) => manual::completions(&args),
+        Verb::Man(args) => manual::man(&args),
+    }
+}
+
+impl Context {
+    pub(crate) fn begin() -> Result<Self, Fault> {
+        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install()? })
+    }
+
+    /// Why something with `peer` failed: a signal, or the trouble itself.
+    pub(crate) fn fault(&self, trouble: &Trouble, peer: &dyn Display) -> Fault {
+        self.interrupt.fault().unwrap_or_else(|| fault::of_trouble(trouble, peer))
+    }
+
+    /// The same for a call of the library.
+    pub(crate) fn connection_fault(&self, error: &Error, peer: &dyn Display) -> Fault {
+        self.interrupt.fault().unwrap_or_else(|| fault::of_connection(error, peer))
+    }
+
+    /// SIGUSR1 has nothing to print any more. Releases the stream, so that its end is told to the peer before the program
+    /// ends.
+    pub(crate) fn hide_state(&self) {
+        self.interrupt.shows(|| {});
+    }
+
+    /// SIGUSR1 prints where `stream` stands.
+    pub(crate) fn show_state(&self, output: &Output, stream: &Stream) {
+        let (output, stream) = (output.clone(), stream.clone());
+        self.interrupt.shows(move || {
+            if let Ok(stats) = stream.stats() {
+                output.warn(&format!(
+                    "state after {}: {} packets sent, {} sent again, {} received, RTT {}, {} in flight, window {} packets",
+                    time(stats.elapsed),
+                    stats.totals.packets_sent,
+                    stats.totals.packets_retransmitted,
+                    stats.totals.packets_received,
+                    time(stats.rtt),
+                    stats.in_flight,
+                    stats.cwnd
+                ));
+            }
+        });
+    }
+}
+
+/// The record of a session that has not begun to move yet.
+fn end_record(transport: &Transport, direction: Direction) -> End {
+    End {
+        direction: Some(direction),
+        controller: transport.controller.to_string(),
+        protocol: Protocol::NAME,
+        security: "none",
+        ..End::default()
+    }
+}
+
+/// Prints the last record of a verb.
+fn report_end(output: &Output, mut end: End, result: Result<(), Fault>) -> Result<(), Fault> {
+    output.detach();
+    if let Err(fault) = &result {
+        end.exit_code = fault.code.exit();
+        end.error = Some(ErrorRecord::from(fault));
+        end.verified = false;
+    }
+    output.record(&Record::End(Box::new(end)));
+    result
+}
+
+/// What held a transfer back, in words.
+fn limited_by(limit: Limit, share: f64) -> String {
+    format!("limited by {} ({} of the time)", crate::output::human::limit(limit), percent(share))
+}

@@ -1,0 +1,215 @@
+//! `bench`: memory to memory, both sides' figures.
+
+use std::time::Duration;
+
+use clap::Args;
+use farhaul::Stream;
+use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as Way, Request, Stop};
+use farhaul_units::{ByteSize, Rate, parse_duration};
+
+use super::server::{self, Caller};
+use super::{Context, connect, end_record, limited_by, report_end};
+use crate::cli::{HostPort, Transport};
+use crate::exit::{Code, Fault};
+use crate::host::bench::BenchJob;
+use crate::host::measure::{self, Meter, Sender};
+use crate::host::watch::{View, Watch};
+use crate::host::{Line, Role, drive};
+use crate::output::Output;
+use crate::output::human::{percent, time};
+use crate::output::json::{Direction, End, bits_per_second, share};
+
+/// Measure the path between two hosts, memory to memory
+///
+/// The listener runs until stopped and takes any number of measurements:
+///
+///     farhaul bench --plain --listen :9000
+///     farhaul bench --plain --connect host:9000 --seconds 10
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment, group(clap::ArgGroup::new("role").required(true)))]
+pub(crate) struct BenchArgs {
+    /// Be the far end of measurements, on this UDP port
+    #[arg(long, value_name = "ADDR", group = "role")]
+    listen: Option<HostPort>,
+    /// Measure against the listener at this address
+    #[arg(long, value_name = "ADDR", group = "role")]
+    connect: Option<HostPort>,
+    /// Send for this many seconds [default: 10]
+    #[arg(long, value_name = "S", conflicts_with_all = ["bytes", "listen"], value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// Send this many bytes: 4GB
+    #[arg(long, value_name = "SIZE", conflicts_with = "listen")]
+    bytes: Option<ByteSize>,
+    /// The listener sends, this side receives
+    #[arg(long, conflicts_with = "listen")]
+    reverse: bool,
+    /// Report intervals of this many seconds; 0 for none
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    interval: Duration,
+    #[command(flatten)]
+    transport: Transport,
+}
+
+/// Reads seconds: the option's name has the unit, so a bare number is clear; `500ms` is understood as well.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(number) => Duration::try_from_secs_f64(number).map_err(|_| format!("'{text}' is no number of seconds")),
+        Err(_) => parse_duration(text).map_err(|error| error.to_string()),
+    }
+}
+
+pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
+    args.transport.require_plain()?;
+    let output = Output::from_flag(args.transport.json);
+    let interval = Some(args.interval).filter(|interval| !interval.is_zero());
+    let bench = Measurement { args, context, output, interval };
+    match (&args.listen, &args.connect) {
+        (Some(listen), _) => bench.listen(listen),
+        (None, Some(connect)) => bench.connect(connect),
+        (None, None) => Err(Fault::usage("say --listen or --connect")),
+    }
+}
+
+struct Measurement<'a> {
+    args: &'a BenchArgs,
+    context: &'a Context,
+    output: Output,
+    interval: Option<Duration>,
+}
+
+/// The parts of a session that differ between the two ends.
+struct Place<'a> {
+    session: Option<u64>,
+    address: String,
+    role: Role,
+    sends: bool,
+    early: &'a [u8],
+    meter: Meter,
+}
+
+impl Measurement<'_> {
+    fn spec(&self) -> BenchSpec {
+        let direction = if self.args.reverse { Way::Reverse } else { Way::Forward };
+        let stop = match self.args.bytes {
+            Some(ByteSize(bytes)) => Stop::Bytes(bytes),
+            None => Stop::After(self.args.seconds.unwrap_or(Duration::from_secs(10))),
+        };
+        BenchSpec { direction, stop }
+    }
+
+    fn connect(&self, to: &HostPort) -> Result<(), Fault> {
+        let meter = Meter::start(self.context.clock);
+        let spec = self.spec();
+        let mut start = self.args.transport.start("bench");
+        start.settings.insert("reverse".into(), self.args.reverse.into());
+        match spec.stop {
+            Stop::Bytes(bytes) => start.settings.insert("bytes".into(), bytes.into()),
+            Stop::After(time) => start.settings.insert("seconds".into(), time.as_secs_f64().into()),
+        };
+        let sends = spec.direction == Way::Forward;
+        let address = to.to_string();
+        let place = Place { session: None, address, role: Role::Connecting, sends, early: &[], meter };
+        match connect::connect(self.context, &self.output, &self.args.transport, to, start) {
+            Ok(stream) => {
+                self.context.show_state(&self.output, &stream);
+                let result = self.measure(&stream, Bench::connect(spec), &place);
+                self.context.hide_state();
+                result
+            }
+            Err(fault) => {
+                let end = self.empty_end(&place);
+                report_end(&self.output, end, Err(fault))
+            }
+        }
+    }
+
+    fn listen(&self, at: &HostPort) -> Result<(), Fault> {
+        let endpoint = self.args.transport.bind(at.first()?)?;
+        connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
+        self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
+        server::run(self.context, &self.output, &endpoint, usize::MAX, |caller| self.serve(&caller))
+    }
+
+    fn serve(&self, caller: &Caller) {
+        let Request::Bench(spec) = caller.open.request else {
+            return caller.refuse(AbortCode::Refused, "this is a measuring station; copy to `farhaul serve`");
+        };
+        let place = Place {
+            session: Some(caller.session),
+            address: caller.peer.to_string(),
+            role: Role::Accepting,
+            sends: spec.direction == Way::Reverse,
+            early: &caller.early,
+            meter: Meter::start(self.context.clock),
+        };
+        if let Err(fault) = self.measure(&caller.stream, Bench::accept(spec), &place) {
+            self.output.warn(&fault.message);
+        }
+    }
+
+    fn measure(&self, stream: &Stream, session: Bench, place: &Place<'_>) -> Result<(), Fault> {
+        let output = self.output.clone();
+        let view = View { output, session: place.session, sends: place.sends, interval: self.interval, bar: None };
+        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+        let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter);
+        let line = Line { stream, role: place.role, clock: self.context.clock, early: place.early };
+        let (waits, driven) = drive(&line, &mut job);
+        let outcome = job.outcome.take();
+        watch.stop();
+        let stats = stream.stats().unwrap_or_default();
+        let mut end = self.empty_end(place);
+        end.cpu_seconds = place.meter.cpu();
+        end.seconds = outcome.map_or(place.meter.elapsed(), |(.., done)| place.meter.until(done)).as_secs_f64();
+        measure::fill(&mut end, &stats, watch.rtt());
+        if place.sends {
+            let (rate, buffer) = (self.args.transport.rate, self.args.transport.buffer);
+            measure::fill_limit(&mut end, &stats, &Sender { waits, rate, buffer, ..Sender::default() });
+        }
+        if let Some((sender, receiver, _)) = &outcome {
+            end.bytes = receiver.bytes;
+            end.goodput_bps = bits_per_second(receiver.bytes, receiver.elapsed);
+            end.peer = Some(measure::peer(if place.sends { receiver } else { sender }));
+        }
+        let result = match (driven, outcome) {
+            (Err(trouble), _) => Err(self.context.fault(&trouble, &place.address)),
+            (Ok(()), None) => Err(Fault::new(Code::PeerLost, format!("{} left before it reported", place.address))),
+            (Ok(()), Some(_)) => Ok(()),
+        };
+        if result.is_ok() {
+            self.output.say(&summary(&self.output, &end));
+        }
+        report_end(&self.output, end, result)
+    }
+
+    fn empty_end(&self, place: &Place<'_>) -> End {
+        let direction = if place.sends { Direction::Sent } else { Direction::Received };
+        let address = Some(place.address.clone());
+        End { session: place.session, address, ..end_record(&self.args.transport, direction) }
+    }
+}
+
+/// What was measured, in a few lines.
+fn summary(output: &Output, end: &End) -> String {
+    let style = output.style();
+    let peer = end.peer.clone().unwrap_or_default();
+    let (sent, again) = match end.direction {
+        Some(Direction::Sent) => (end.packets_sent, end.packets_retransmitted),
+        _ => (peer.packets_sent.unwrap_or(0), peer.packets_retransmitted.unwrap_or(0)),
+    };
+    let peer_cpu = peer.cpu_seconds.map_or(String::new(), |cpu| format!(", {:.2} s there", cpu.total()));
+    let limit = end
+        .limited_by
+        .map_or(String::new(), |limit| format!("\n  {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    format!(
+        "{} {} in {}: {} at the receiver\n  {} of the packets sent again; RTT {} at least, {} on average, {} at the 99th percentile\n  processor time {:.2} s here{peer_cpu}{limit}",
+        style.green("measured:"),
+        ByteSize(end.bytes),
+        time(Duration::from_secs_f64(end.seconds)),
+        style.bold(&Rate::from_bits_per_second(end.goodput_bps).to_string()),
+        percent(share(again as f64, sent as f64)),
+        time(Duration::from_micros(end.rtt_us.min)),
+        time(Duration::from_micros(end.rtt_us.mean)),
+        time(Duration::from_micros(end.rtt_us.p99)),
+        end.cpu_seconds.total(),
+    )
+}

@@ -1,0 +1,70 @@
+//! Opening a connection to an address as it was typed.
+
+use std::net::{SocketAddr, UdpSocket};
+
+use farhaul::{Endpoint, Stream};
+
+use super::Context;
+use crate::cli::{HostPort, Transport};
+use crate::exit::{Code, Fault};
+use crate::output::Output;
+use crate::output::json::{Record, Start};
+
+/// Connects to the first address of `to` that answers.
+pub(super) fn connect(
+    context: &Context,
+    output: &Output,
+    transport: &Transport,
+    to: &HostPort,
+    start: Start,
+) -> Result<Stream, Fault> {
+    let mut failed = None;
+    for peer in to.resolve()? {
+        match connect_to(context, output, transport, peer, &start) {
+            Err(fault) if context.interrupt.is_stopping() => return Err(fault),
+            Err(fault) => failed = Some(fault),
+            connected => return connected,
+        }
+    }
+    Err(failed.expect("a name that was resolved has an address, and it failed"))
+}
+
+fn connect_to(
+    context: &Context,
+    output: &Output,
+    transport: &Transport,
+    peer: SocketAddr,
+    start: &Start,
+) -> Result<Stream, Fault> {
+    check_route(peer)?;
+    let endpoint = transport.bind_for(peer)?;
+    announce(context, output, &endpoint, Some(peer), start.clone());
+    endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))
+}
+
+/// Says what holds from now on, warns of what costs speed, and lets signals end waiting calls.
+pub(super) fn announce(
+    context: &Context,
+    output: &Output,
+    endpoint: &Endpoint,
+    peer: Option<SocketAddr>,
+    mut start: Start,
+) {
+    context.interrupt.cancels(endpoint.canceller());
+    start.local = Some(endpoint.local_addr().to_string());
+    start.peer = peer.map(|peer| peer.to_string());
+    output.record(&Record::Start(Box::new(start)));
+    endpoint.warnings().iter().for_each(|warning| output.warn(warning));
+}
+
+/// A machine without a way to the address knows that at once; nobody has to wait for a time-out then.
+fn check_route(peer: SocketAddr) -> Result<(), Fault> {
+    let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let routed = UdpSocket::bind(any).and_then(|socket| socket.connect(peer));
+    routed.map_err(|error| {
+        Fault::new(
+            Code::NoRoute,
+            format!("no way to {peer}: {error}; `ip route get {}` shows what this machine tries", peer.ip()),
+        )
+    })
+}

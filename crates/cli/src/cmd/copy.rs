@@ -1,0 +1,222 @@
+//! `copy`: files and trees to or from a running `serve`, each verified by its digest.
+
+mod partial;
+mod plan;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use farhaul::{DiskSource, DiskStore, Stream};
+use farhaul_session::{FileReceiver, FileSender, Pull, Push, ReceiveLimits};
+use farhaul_units::{ByteSize, Rate, parse_duration};
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use super::{Context, connect, end_record, limited_by, report_end};
+use crate::cli::{Location, Transport};
+use crate::exit::{Code, Fault};
+use crate::host::file::outcome::{self, Measured};
+use crate::host::file::{FileLog, Receiving, Sending, Timed};
+use crate::host::measure::Meter;
+use crate::host::watch::{View, Watch};
+use crate::host::{Line, Role, Session, drive};
+use crate::output::human::{percent, plural, time};
+use crate::output::json::{Direction, End, share};
+use crate::output::{Output, progress};
+use plan::{Plan, PullPlan, PushPlan};
+
+/// Copy files and directories to or from a running `farhaul serve`, verified
+///
+/// One end is udt://host:port/path below the server's root, the other a path on this machine. A file appears under its
+/// name only when it is complete, safe on the disk and its BLAKE3 digest is the sender's; until then it is called
+/// .NAME.RANDOM.fhpart beside it.
+///
+///     farhaul copy --plain big.iso udt://host:9000/            into the server's root
+///     farhaul copy --plain -r data udt://host:9000/backup/     a tree into backup/
+///     farhaul copy --plain udt://host:9000/big.iso .           from the server to here
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct CopyArgs {
+    /// What to copy, then where to
+    #[arg(required = true, num_args = 2.., value_name = "SRC… DST")]
+    places: Vec<Location>,
+    /// Copy directories with everything in them
+    #[arg(short, long)]
+    recursive: bool,
+    /// No progress and no summary
+    #[arg(short, long)]
+    quiet: bool,
+    /// Report intervals of this length: 1s [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    interval: Option<Duration>,
+    #[command(flatten)]
+    transport: Transport,
+}
+
+pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
+    let plan = Plan::of(&args.places)?;
+    args.transport.require_plain()?;
+    let output = Output::from_flag(args.transport.json);
+    let copy = Copy { args, context, output: output.clone(), meter: Meter::start(context.clock) };
+    let (direction, address) = match &plan {
+        Plan::Push(plan) => (Direction::Sent, plan.to.server.to_string()),
+        Plan::Pull(plan) => (Direction::Received, plan.server.to_string()),
+    };
+    let mut end = End {
+        address: Some(address),
+        files: Some(0),
+        directories: Some(0),
+        failed: Some(0),
+        ..end_record(&args.transport, direction)
+    };
+    let result = match &plan {
+        Plan::Push(plan) => copy.push(plan, &mut end),
+        Plan::Pull(plan) => copy.pull(plan, &mut end),
+    };
+    output.detach();
+    if result.is_ok() && !args.quiet {
+        output.say(&summary(&output, &end));
+    }
+    report_end(&output, end, result)
+}
+
+/// One run of the verb.
+struct Copy<'a> {
+    args: &'a CopyArgs,
+    context: &'a Context,
+    output: Output,
+    meter: Meter,
+}
+
+impl Copy<'_> {
+    fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
+        let total = plan.check_sources()?;
+        let source = DiskSource::new(&plan.sources, self.args.recursive)
+            .map_err(|error| Fault::new(Code::FilesFailed, format!("cannot read what is to be copied: {error}")))?;
+        let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
+        let push =
+            Push { target: plan.to.path.clone(), target_is_directory: plan.to.is_directory || plan.sources.len() > 1 };
+        let bar = self.bar(total);
+        let mut job = Sending {
+            session: FileSender::connect(push),
+            source: Timed::new(source, self.context.clock),
+            log: self.log(total.is_none().then(|| bar.clone()).flatten()),
+        };
+        let (driven, measured) = self.drive(&stream, &mut job, bar)?;
+        outcome::of_sending(end, &job, &measured);
+        outcome::result(&job.log, driven, |trouble| {
+            let fault = self.context.fault(trouble, &plan.to.server);
+            if job.log.current().is_none() {
+                return fault;
+            }
+            let server = &plan.to.server;
+            fault.and(&format!("the incomplete file lies beside its target on {server}; its name ends in .fhpart"))
+        })
+    }
+
+    fn pull(&self, plan: &PullPlan, end: &mut End) -> Result<(), Fault> {
+        let is_directory = plan.is_directory();
+        let store = DiskStore::at(&plan.to, is_directory)
+            .map_err(|error| Fault::new(Code::LocalIo, format!("cannot write to {}: {error}", plan.to.display())))?;
+        let places_itself_in_it = plan.to.is_dir();
+        let pull = Pull { paths: plan.paths.clone(), recursive: self.args.recursive };
+        let session = FileReceiver::connect(pull, ReceiveLimits::default())
+            .map_err(|error| Fault::usage(format!("cannot ask {} for that: {error}", plan.server)))?;
+        let stream = self.connect(&plan.server, json!({ "target": plan.to.to_string_lossy() }))?;
+        let bar = self.bar(None);
+        let log = self.log(bar.clone());
+        let mut job = Receiving { session, store: Timed::new(store, self.context.clock), log };
+        let (driven, measured) = self.drive(&stream, &mut job, bar)?;
+        outcome::of_receiving(end, &job, &measured);
+        outcome::result(&job.log, driven, |trouble| {
+            let fault = self.context.fault(trouble, &plan.server);
+            let partial = job.log.current().and_then(|path| partial::find(&plan.to, places_itself_in_it, path));
+            partial.map_or(fault.clone(), |partial: PathBuf| {
+                fault.and(&format!("the incomplete file is {}", partial.display()))
+            })
+        })
+    }
+
+    fn connect(&self, server: &crate::cli::HostPort, target: serde_json::Value) -> Result<Stream, Fault> {
+        let mut start = self.args.transport.start("copy");
+        start.settings.insert("recursive".into(), self.args.recursive.into());
+        if let serde_json::Value::Object(target) = target {
+            start.settings.extend(target);
+        }
+        connect::connect(self.context, &self.output, &self.args.transport, server, start)
+    }
+
+    /// A bar where somebody may look at it.
+    fn bar(&self, total: Option<u64>) -> Option<ProgressBar> {
+        let shown = !self.args.quiet && !self.output.is_json() && crate::output::human::is_terminal();
+        shown.then(|| {
+            let bar = progress::bar(Some(total.unwrap_or(0)));
+            self.output.attach(bar.clone());
+            bar
+        })
+    }
+
+    fn log(&self, grows: Option<ProgressBar>) -> FileLog {
+        FileLog::new(self.output.clone(), None, self.meter, grows)
+    }
+
+    fn drive(
+        &self,
+        stream: &Stream,
+        job: &mut impl Session,
+        bar: Option<ProgressBar>,
+    ) -> Result<(Result<(), crate::host::Trouble>, Measured), Fault> {
+        self.context.show_state(&self.output, stream);
+        let view =
+            View { output: self.output.clone(), session: None, sends: job.sends(), interval: self.args.interval, bar };
+        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+        let line = Line { stream, role: Role::Connecting, clock: self.context.clock, early: &[] };
+        let (waits, driven) = drive(&line, job);
+        watch.stop();
+        self.context.hide_state();
+        let stats = stream.stats().unwrap_or_default();
+        Ok((
+            driven,
+            Measured {
+                stats,
+                rtt: watch.rtt(),
+                meter: self.meter,
+                waits,
+                rate: self.args.transport.rate,
+                buffer: self.args.transport.buffer,
+            },
+        ))
+    }
+}
+
+/// What was done, in two lines.
+fn summary(output: &Output, end: &End) -> String {
+    let mut what = plural(end.files.unwrap_or(0), "file");
+    if let Some(directories) = end.directories.filter(|count| *count > 0) {
+        what.push_str(&format!(" in {}", plural(directories, "directory")));
+    }
+    let sent_again = match end.direction {
+        Some(Direction::Sent) => {
+            format!(
+                ", {} of the packets sent again",
+                percent(share(end.packets_retransmitted as f64, end.packets_sent as f64))
+            )
+        }
+        _ => String::new(),
+    };
+    let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let style = output.style();
+    format!(
+        "{} {what}, {} in {}: {}\n{}",
+        style.green("copied and verified:"),
+        ByteSize(end.bytes),
+        time(Duration::from_secs_f64(end.seconds)),
+        style.bold(&Rate::from_bits_per_second(end.goodput_bps).to_string()),
+        style.dim(&format!(
+            "RTT {}{sent_again}{}; not encrypted",
+            time(Duration::from_micros(end.rtt_us.mean)),
+            limit.unwrap_or_default()
+        )),
+    )
+}

@@ -1,0 +1,117 @@
+//! What a list of places means: which way the data goes.
+
+use std::path::{Path, PathBuf};
+
+use farhaul_session::RelPath;
+
+use crate::cli::{HostPort, Location, Place};
+use crate::exit::{Code, Fault};
+
+/// A copy that can be done.
+#[derive(Debug)]
+pub(super) enum Plan {
+    Push(PushPlan),
+    Pull(PullPlan),
+}
+
+#[derive(Debug)]
+pub(super) struct PushPlan {
+    pub(super) sources: Vec<PathBuf>,
+    pub(super) to: Place,
+}
+
+#[derive(Debug)]
+pub(super) struct PullPlan {
+    pub(super) server: HostPort,
+    pub(super) paths: Vec<RelPath>,
+    pub(super) to: PathBuf,
+}
+
+impl Plan {
+    pub(super) fn of(places: &[Location]) -> Result<Self, Fault> {
+        let (to, from) = places.split_last().expect("the command line takes no less than two places");
+        let local: Vec<PathBuf> = from.iter().filter_map(local).collect();
+        let remote: Vec<&Place> = from.iter().filter_map(remote).collect();
+        match to {
+            Location::Remote(to) if remote.is_empty() => Ok(Self::Push(PushPlan { sources: local, to: to.clone() })),
+            Location::Local(to) if local.is_empty() => {
+                let server = remote[0].server.clone();
+                if remote.iter().any(|place| place.server != server) {
+                    return Err(Fault::usage("one copy brings files from one server; copy from each server by itself"));
+                }
+                let paths = remote.iter().map(|place| place.path.clone()).collect();
+                Ok(Self::Pull(PullPlan { server, paths, to: to.clone() }))
+            }
+            Location::Local(_) if remote.is_empty() => Err(Fault::usage(
+                "both ends are on this machine: use `cp`, or write the far end as udt://host:port/path",
+            )),
+            _ => Err(Fault::usage(
+                "exactly one end is on this machine; copying between two servers, or from here and there at once, is not \
+                 possible",
+            )),
+        }
+    }
+}
+
+impl PushPlan {
+    /// Whether everything is there; its size, if that can be told without walking through directories.
+    pub(super) fn check_sources(&self) -> Result<Option<u64>, Fault> {
+        let mut total = Some(0u64);
+        for path in &self.sources {
+            let metadata = path.metadata().map_err(|error| {
+                Fault::new(Code::FilesFailed, format!("cannot read {}: {error}; nothing was copied", path.display()))
+            })?;
+            let size = metadata.is_file().then_some(metadata.len());
+            total = total.zip(size).map(|(total, size)| total.saturating_add(size));
+        }
+        Ok(total)
+    }
+}
+
+impl PullPlan {
+    /// Whether the target is a directory in any case.
+    pub(super) fn is_directory(&self) -> bool {
+        self.paths.len() > 1 || self.to.as_os_str().as_encoded_bytes().ends_with(b"/") || self.to == Path::new(".")
+    }
+}
+
+fn local(place: &Location) -> Option<PathBuf> {
+    match place {
+        Location::Local(path) => Some(path.clone()),
+        Location::Remote(_) => None,
+    }
+}
+
+const fn remote(place: &Location) -> Option<&Place> {
+    match place {
+        Location::Remote(place) => Some(place),
+        Location::Local(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(places: &[&str]) -> Result<Plan, Fault> {
+        Plan::of(&places.iter().map(|place| place.parse().unwrap()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_remote_end_decides_the_direction() {
+        assert!(matches!(plan(&["a", "b", "udt://h:1/"]), Ok(Plan::Push(push)) if push.sources.len() == 2));
+        assert!(matches!(plan(&["udt://h:1/a", "udt://h:1/b", "."]), Ok(Plan::Pull(pull)) if pull.is_directory()));
+    }
+
+    #[test]
+    fn what_cannot_be_copied_is_a_usage_error() {
+        for places in [
+            &["a", "b"][..],
+            &["udt://h:1/a", "udt://h:1/b"],
+            &["udt://h:1/a", "udt://g:1/b", "."],
+            &["a", "udt://h:1/b", "."],
+        ] {
+            assert_eq!(plan(places).unwrap_err().code, Code::Usage, "{places:?}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A process of this same program whose records are read.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::cmd::Context;
+use crate::exit::{Code, Fault};
+
+/// Longest silence of a child: it reports far more often, and fails by itself long before.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// A child that is stopped when this is dropped.
+pub(super) struct Child {
+    process: std::process::Child,
+    records: Receiver<Value>,
+    complaints: Option<thread::JoinHandle<String>>,
+}
+
+impl Child {
+    pub(super) fn start(context: &Context, arguments: &[&str]) -> Result<Self, Fault> {
+        let program = std::env::current_exe()?;
+        let mut process = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (stdout, stderr) =
+            (process.stdout.take().expect("it is piped"), process.stderr.take().expect("it is piped"));
+        let (sender, records) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if serde_json::from_str(&line).map_or(true, |record| sender.send(record).is_err()) {
+                    return;
+                }
+            }
+        });
+        let complaints = thread::spawn(move || {
+            let mut text = String::new();
+            let _ = BufReader::new(stderr).read_to_string(&mut text);
+            text
+        });
+        let pid = Pid::from_child(&process);
+        context.interrupt.on_stop(move || {
+            let _ = kill_process(pid, Signal::TERM);
+        });
+        Ok(Self { process, records, complaints: Some(complaints) })
+    }
+
+    /// The next record.
+    pub(super) fn next(&mut self) -> Result<Value, Fault> {
+        self.records.recv_timeout(SILENCE).map_err(|why| {
+            if why == RecvTimeoutError::Timeout {
+                let _ = self.process.kill();
+            }
+            let said = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+            let said = said.lines().last().unwrap_or("it ended without a word").to_owned();
+            Fault::new(Code::Failed, format!("a process of the demo failed: {said}"))
+        })
+    }
+
+    /// The next record of this kind.
+    pub(super) fn wait_for(&mut self, event: &str) -> Result<Value, Fault> {
+        loop {
+            let record = self.next()?;
+            if record["event"] == event {
+                return Ok(record);
+            }
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,49 @@
+//! `completions` and `man`: made from the same table of options as the parser.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::exit::Fault;
+use crate::output::print;
+
+/// Print the completion script of a shell
+///
+/// For instance: farhaul completions bash > ~/.local/share/bash-completion/completions/farhaul
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    shell: Shell,
+}
+
+/// Print the manual page, of the program or of one verb
+///
+/// For instance: farhaul man | man -l -
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Whose page
+    verb: Option<String>,
+}
+
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Fault> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "farhaul", &mut script);
+    print(&String::from_utf8_lossy(&script));
+    Ok(())
+}
+
+pub(crate) fn man(args: &ManArgs) -> Result<(), Fault> {
+    let mut command = Cli::command();
+    command.build();
+    let command = match &args.verb {
+        None => command,
+        Some(verb) => command
+            .find_subcommand(verb)
+            .cloned()
+            .ok_or_else(|| Fault::usage(format!("there is no verb '{verb}'; `farhaul help` lists them")))?,
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    print(&String::from_utf8_lossy(&page));
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! `pipe`: one stream between stdin and stdout of two hosts, raw UDT4.
+//!
+//! Plain UDT4 cannot close one direction alone. So the side whose input ends after it sent something waits until all of
+//! it is acknowledged and closes; a side with empty input only receives; `--wait` keeps the connection for the other
+//! direction.
+
+mod input;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::Args;
+use farhaul::{ConnectionLost, Error, Stream};
+use farhaul_units::{ByteSize, Instant, Rate};
+use serde_json::Value;
+
+use super::{Context, connect, end_record, report_end};
+use crate::cli::{HostPort, Transport};
+use crate::exit::{Code, Fault};
+use crate::host::Waits;
+use crate::host::measure::{self, Meter, Sender};
+use crate::host::watch::{View, Watch};
+use crate::output::human::time;
+use crate::output::json::{Direction, End, bits_per_second};
+use crate::output::{JsonTo, Output};
+use input::Input;
+
+/// Bytes that are read or written at a time.
+const BLOCK: usize = 256 << 10;
+
+/// Connect stdin and stdout of two hosts, as netcat does
+///
+/// With --plain this is raw UDT4 and talks to any program that uses libudt. It ends with EOF: the side whose input ends
+/// waits until everything is acknowledged, then closes. Redirect the input of a side that only receives from /dev/null.
+/// Records of --json go to stderr, because stdout is the data.
+///
+///     farhaul pipe --plain --listen :9000 < /dev/null > copy.tar
+///     tar c data | farhaul pipe --plain --connect host:9000
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct PipeArgs {
+    /// Wait for one connection on this UDP port; with --rendezvous, this side's port
+    #[arg(long, value_name = "ADDR", required_unless_present = "connect")]
+    listen: Option<HostPort>,
+    /// Connect to this address
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<HostPort>,
+    /// Both sides connect at the same time, each with --listen LOCAL --connect PEER; gets through most NATs
+    #[arg(long, requires = "listen", requires = "connect")]
+    rendezvous: bool,
+    /// Keep the connection open for the other direction when the input ends
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    transport: Transport,
+}
+
+pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
+    if args.listen.is_some() && args.connect.is_some() && !args.rendezvous {
+        return Err(Fault::usage("--listen and --connect together are for --rendezvous; say one of them"));
+    }
+    args.transport.require_plain()?;
+    let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
+    let pipe = Pipe { args, context, output };
+    let meter = Meter::start(context.clock);
+    match pipe.open() {
+        Ok((stream, meter)) => pipe.transfer(&stream, meter),
+        Err(fault) => {
+            let end = End { seconds: meter.elapsed().as_secs_f64(), ..end_record(&args.transport, Direction::Both) };
+            report_end(&pipe.output, end, Err(fault))
+        }
+    }
+}
+
+struct Pipe<'a> {
+    args: &'a PipeArgs,
+    context: &'a Context,
+    output: Output,
+}
+
+/// What arrived, and when.
+#[derive(Default)]
+struct Arrived {
+    bytes: u64,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Pipe<'_> {
+    /// The connection, and a meter that began with it.
+    fn open(&self) -> Result<(Stream, Meter), Fault> {
+        let transport = &self.args.transport;
+        let mut start = transport.start("pipe");
+        start.settings.insert("rendezvous".into(), Value::from(self.args.rendezvous));
+        start.settings.insert("wait".into(), Value::from(self.args.wait));
+        let Some(listen) = &self.args.listen else {
+            let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("say --listen or --connect"))?;
+            let meter = Meter::start(self.context.clock);
+            return Ok((connect::connect(self.context, &self.output, transport, to, start)?, meter));
+        };
+        let endpoint = transport.bind(listen.first()?)?;
+        if self.args.rendezvous {
+            let peer =
+                self.args.connect.as_ref().ok_or_else(|| Fault::usage("--rendezvous needs --connect PEER"))?.first()?;
+            connect::announce(self.context, &self.output, &endpoint, Some(peer), start);
+            let meter = Meter::start(self.context.clock);
+            let stream = endpoint.rendezvous(peer).map_err(|error| self.context.connection_fault(&error, &peer))?;
+            return Ok((stream, meter));
+        }
+        connect::announce(self.context, &self.output, &endpoint, None, start);
+        let local = endpoint.local_addr();
+        let fault = |error: Error| self.context.connection_fault(&error, &local);
+        let (stream, peer) = endpoint.listen().map_err(fault)?.accept().map_err(fault)?;
+        if crate::output::human::is_terminal() {
+            self.output.say(&self.output.style().dim(&format!("{peer} is connected")));
+        }
+        Ok((stream, Meter::start(self.context.clock)))
+    }
+
+    fn transfer(&self, stream: &Stream, meter: Meter) -> Result<(), Fault> {
+        self.context.show_state(&self.output, stream);
+        let view = View { output: self.output.clone(), session: None, sends: false, interval: None, bar: None };
+        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+        let input = Input::start(stream.clone(), !self.args.wait, self.context.clock)?;
+        let mut arrived = Arrived::default();
+        let received = self.receive(stream, &input, meter, &mut arrived);
+        let stats = stream.stats().unwrap_or_default();
+        watch.stop();
+        // The peer learns at once that nobody is here any more.
+        stream.close();
+        self.context.hide_state();
+        let peer = stream.peer_addr();
+        let result = received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer));
+        let mut end =
+            End { address: Some(peer.to_string()), ..end_record(&self.args.transport, direction(&input, &arrived)) };
+        end.bytes = input.bytes() + arrived.bytes;
+        end.seconds = meter.elapsed().as_secs_f64();
+        end.cpu_seconds = meter.cpu();
+        measure::fill(&mut end, &stats, watch.rtt());
+        end.goodput_bps = match arrived.first.zip(arrived.last) {
+            Some((first, last)) => bits_per_second(arrived.bytes, last - first),
+            None => bits_per_second(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
+        };
+        if input.bytes() > 0 {
+            let waits = Waits { room: input.waited(), ..Waits::default() };
+            let (rate, buffer) = (self.args.transport.rate, self.args.transport.buffer);
+            measure::fill_limit(&mut end, &stats, &Sender { waits, disk: 0.0, fed: true, rate, buffer });
+        }
+        if result.is_ok() && crate::output::human::is_terminal() {
+            self.output.say(&self.output.style().dim(&summary(&end)));
+        }
+        report_end(&self.output, end, result)
+    }
+
+    /// Writes what arrives to stdout until the peer closes, or this side is done.
+    fn receive(&self, stream: &Stream, input: &Input, meter: Meter, arrived: &mut Arrived) -> Result<(), Fault> {
+        let peer = stream.peer_addr();
+        let mut block = vec![0; BLOCK];
+        let mut stdout = io::stdout().lock();
+        stream.set_read_timeout(Some(self.args.transport.timeout));
+        loop {
+            match stream.recv(&mut block) {
+                Ok(0) => return Ok(()),
+                Ok(len) => {
+                    if arrived.bytes == 0 {
+                        stream.set_read_timeout(None);
+                    }
+                    let now = meter.now();
+                    arrived.first.get_or_insert(now);
+                    arrived.last = Some(now);
+                    arrived.bytes += len as u64;
+                    stdout
+                        .write_all(&block[..len])
+                        .and_then(|()| stdout.flush())
+                        .map_err(|error| cannot_write(stream, &error))?;
+                }
+                Err(Error::TimedOut(after)) if input.is_empty() => return Err(idle(after)),
+                Err(Error::TimedOut(_)) => {}
+                // This side was done and closed.
+                Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => return input.outcome(peer),
+                Err(Error::Cancelled) if input.has_closed() && !self.context.interrupt.is_stopping() => {
+                    return input.outcome(peer);
+                }
+                Err(error) => return Err(self.context.connection_fault(&error, &peer)),
+            }
+        }
+    }
+}
+
+fn direction(input: &Input, arrived: &Arrived) -> Direction {
+    match (input.bytes() > 0, arrived.bytes > 0) {
+        (true, false) => Direction::Sent,
+        (false, true) => Direction::Received,
+        _ => Direction::Both,
+    }
+}
+
+/// The peer closed, or we did: everything that was read from stdin must have reached it.
+fn undelivered(read: u64, acknowledged: u64, peer: std::net::SocketAddr) -> Result<(), Fault> {
+    match read.saturating_sub(acknowledged) {
+        0 => Ok(()),
+        missing => {
+            let missing = ByteSize(missing);
+            Err(Fault::new(Code::PeerLost, format!("{peer} closed before {missing} of the input had reached it")))
+        }
+    }
+}
+
+fn idle(after: Duration) -> Fault {
+    let after = time(after);
+    Fault::new(
+        Code::IdleTimeout,
+        format!(
+            "the input is empty and nothing came for {after}: nobody has anything to send (--timeout waits longer)"
+        ),
+    )
+}
+
+/// Whoever reads our output has seen enough, or its disk is full.
+fn cannot_write(stream: &Stream, error: &io::Error) -> Fault {
+    stream.close();
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => std::process::exit(0),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::new(
+            Code::DiskFull,
+            format!("cannot write to stdout: {error}; what was written so far is incomplete"),
+        ),
+        _ => Fault::new(Code::LocalIo, format!("cannot write to stdout: {error}")),
+    }
+}
+
+fn summary(end: &End) -> String {
+    format!(
+        "{} in {}, {}; not verified, not encrypted",
+        ByteSize(end.bytes),
+        time(Duration::from_secs_f64(end.seconds)),
+        Rate::from_bits_per_second(end.goodput_bps)
+    )
+}

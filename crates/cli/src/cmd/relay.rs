@@ -1,0 +1,122 @@
+//! `relay`: a long path in user space, between clients and one server.
+
+use clap::Args;
+use farhaul_udp::{DirectionReport, Relay, RelayReport};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::cli::{HostPort, PathOptions};
+use crate::exit::Fault;
+use crate::fault;
+use crate::output::human::{count, percent, time};
+use crate::output::json::share;
+use crate::output::{Output, print};
+
+/// Pass UDP on to a server as a long, narrow or lossy path would; needs no privileges
+///
+/// Clients connect to the relay instead of to the server. The report at the end says whether the relay kept up with the
+/// path that it describes. Example, 1 Gbit/s with a round trip of 100 ms:
+///
+///     farhaul relay --listen 127.0.0.1:7000 --to 127.0.0.1:9000 --rate 1gbit --delay 50ms --loss 0.01% --queue bdp
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct RelayArgs {
+    /// Where clients send to
+    #[arg(long, value_name = "ADDR")]
+    listen: HostPort,
+    /// The server
+    #[arg(long, value_name = "ADDR")]
+    to: HostPort,
+    /// Print JSON: a start record and an end record
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    path: PathOptions,
+}
+
+pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
+    let output = Output::from_flag(args.json);
+    let (listen, to) = (args.listen.first()?, args.to.first()?);
+    let (up, down) = args.path.specs();
+    let mut relay = Relay::bind(listen, to, up, down).map_err(|error| fault::of_bind(listen, &error))?;
+    relay.warnings().for_each(|warning| output.warn(&warning));
+    if args.json {
+        print(&format!(
+            "{}\n",
+            json!({ "event": "start", "verb": "relay", "process_id": std::process::id(), "local": relay.local_addr().to_string(), "to": to.to_string() })
+        ));
+    }
+    output.say(&format!("relaying {} to {to}; Ctrl-C ends it and prints the report", relay.local_addr()));
+    let report = relay.run(&context.interrupt.stopping())?;
+    if args.json {
+        print(&format!("{}\n", record(&report)));
+    } else {
+        lines(&report).iter().for_each(|line| output.say(line));
+    }
+    context.interrupt.fault().map_or(Ok(()), Err)
+}
+
+/// The report for people.
+fn lines(report: &RelayReport) -> Vec<String> {
+    let way = |name: &str, way: &DirectionReport| {
+        let lost = way.path.dropped_loss.packets + way.path.dropped_queue.packets;
+        format!(
+            "{name}  {} packets in, {} out, {} lost on the link, {} refused by the queue ({})",
+            count(way.path.pushed.packets),
+            count(way.sent),
+            count(way.path.dropped_loss.packets),
+            count(way.path.dropped_queue.packets),
+            percent(share(lost as f64, way.path.pushed.packets as f64)),
+        )
+    };
+    let late = &report.lateness;
+    let mut lines = vec![
+        way("to the server  ", &report.up),
+        way("to the clients ", &report.down),
+        format!(
+            "lateness         half of the packets up to {}, 99 % up to {}, the last {}; processor {}",
+            time(late.p50),
+            time(late.p99),
+            time(late.max),
+            time(report.cpu)
+        ),
+    ];
+    lines.push(verdict(report));
+    lines
+}
+
+/// Whether the path or the relay was the limit.
+pub(super) fn verdict(report: &RelayReport) -> String {
+    if report.valid {
+        return "the relay kept up: what was measured is the path".into();
+    }
+    let flaws: Vec<String> = report.flaws.iter().map(ToString::to_string).collect();
+    format!("the relay did not keep up, so do not trust the figures: {}", flaws.join("; "))
+}
+
+pub(super) fn record(report: &RelayReport) -> Value {
+    let way = |way: &DirectionReport| {
+        json!({
+            "packets_in": way.path.pushed.packets,
+            "packets_out": way.sent,
+            "lost": way.path.dropped_loss.packets,
+            "refused_by_queue": way.path.dropped_queue.packets,
+            "duplicated": way.path.duplicated.packets,
+            "reordered": way.path.reordered.packets,
+            "corrupted": way.path.corrupted.packets,
+            "queue_high_water_packets": way.path.queue.high_water.packets,
+        })
+    };
+    let micros = crate::output::json::micros;
+    json!({
+        "event": "end",
+        "seconds": report.elapsed.as_secs_f64(),
+        "clients": report.clients,
+        "up": way(&report.up),
+        "down": way(&report.down),
+        "lateness_us": { "p50": micros(report.lateness.p50), "p99": micros(report.lateness.p99), "max": micros(report.lateness.max) },
+        "cpu_seconds": report.cpu.as_secs_f64(),
+        "valid": report.valid,
+        "flaws": report.flaws.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}

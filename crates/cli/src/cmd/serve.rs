@@ -1,0 +1,192 @@
+//! `serve`: the far end of `copy`, for one directory.
+
+mod missing;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use farhaul::{Directory, DiskSource, DiskStore};
+use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
+use farhaul_units::{ByteSize, Rate, parse_duration};
+
+use super::server::{self, Caller};
+use super::{Context, connect, end_record, report_end};
+use crate::cli::{HostPort, Transport};
+use crate::exit::{Code, Fault};
+use crate::host::file::outcome::{self, Measured};
+use crate::host::file::{FileLog, Receiving, Sending, Timed};
+use crate::host::measure::Meter;
+use crate::host::watch::{View, Watch};
+use crate::host::{Line, Role, Session, Trouble, drive};
+use crate::output::Output;
+use crate::output::human::{plural, time};
+use crate::output::json::{Direction, End};
+use missing::Missing;
+
+/// Serve a directory to `farhaul copy`
+///
+/// Peers reach nothing outside the directory, through no link. Runs until stopped. Writable unless --read-only is given:
+///
+///     farhaul serve --plain --root /data --listen :9000
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ServeArgs {
+    /// The directory; paths of peers begin here
+    #[arg(long, env = "FARHAUL_ROOT", value_name = "DIR")]
+    root: PathBuf,
+    /// The UDP port: host:port, or :port for every address of this machine
+    #[arg(long, env = "FARHAUL_LISTEN", value_name = "ADDR")]
+    listen: HostPort,
+    /// Let peers copy from here, but not to here
+    #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
+    read_only: bool,
+    /// How many copies may run at a time; more are told to come back later
+    #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64)]
+    max_sessions: usize,
+    /// Report intervals of this length: 1s [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    interval: Option<Duration>,
+    #[command(flatten)]
+    transport: Transport,
+}
+
+pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
+    args.transport.require_plain()?;
+    let output = Output::from_flag(args.transport.json);
+    let root = Directory::open(&args.root).map_err(|error| {
+        Fault::new(Code::LocalIo, format!("cannot serve {}: {error}; --root must be a directory", args.root.display()))
+    })?;
+    let endpoint = args.transport.bind(args.listen.first()?)?;
+    let mut start = args.transport.start("serve");
+    start.settings.insert("root".into(), args.root.to_string_lossy().into());
+    start.settings.insert("read_only".into(), args.read_only.into());
+    start.settings.insert("max_sessions".into(), args.max_sessions.into());
+    connect::announce(context, &output, &endpoint, None, start);
+    let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
+    output.say(&format!(
+        "serving {} on {} ({rights}; not encrypted); Ctrl-C stops",
+        args.root.display(),
+        endpoint.local_addr()
+    ));
+    let server = Server { args, context, output: output.clone(), root };
+    server::run(context, &output, &endpoint, args.max_sessions, |caller| server.serve(&caller))
+}
+
+struct Server<'a> {
+    args: &'a ServeArgs,
+    context: &'a Context,
+    output: Output,
+    root: Directory,
+}
+
+impl Server<'_> {
+    fn serve(&self, caller: &Caller) {
+        match &caller.open.request {
+            Request::Push(_) if self.args.read_only => caller.refuse(AbortCode::Refused, "this server is read-only"),
+            Request::Push(push) => self.receive(caller, push),
+            Request::Pull(pull) => self.send(caller, pull),
+            _ => {
+                caller.refuse(AbortCode::Refused, "this server copies files; measure against `farhaul bench --listen`")
+            }
+        }
+    }
+
+    fn receive(&self, caller: &Caller, push: &Push) {
+        let store = match DiskStore::beneath(&self.root, &push.target, push.target_is_directory) {
+            Ok(store) => store,
+            Err(error) => {
+                return caller.refuse(AbortCode::Refused, &format!("cannot copy to {}: {error}", push.target));
+            }
+        };
+        let (log, meter) = self.log(caller);
+        let session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
+        let mut job = Receiving { session, store: Timed::new(store, self.context.clock), log };
+        let (driven, measured) = self.drive(caller, &mut job, meter);
+        let mut end = self.end(caller, Direction::Received);
+        outcome::of_receiving(&mut end, &job, &measured);
+        let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
+        self.report(end, result);
+    }
+
+    fn send(&self, caller: &Caller, pull: &Pull) {
+        match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
+            Ok(source) => self.send_from(caller, source),
+            Err(error) => self.send_from(caller, Missing::new(&self.root, pull, &error)),
+        }
+    }
+
+    fn send_from(&self, caller: &Caller, source: impl Source) {
+        let (log, meter) = self.log(caller);
+        let session = FileSender::accept(&caller.open);
+        let mut job = Sending { session, source: Timed::new(source, self.context.clock), log };
+        let (driven, measured) = self.drive(caller, &mut job, meter);
+        let mut end = self.end(caller, Direction::Sent);
+        outcome::of_sending(&mut end, &job, &measured);
+        let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
+        self.report(end, result);
+    }
+
+    fn log(&self, caller: &Caller) -> (FileLog, Meter) {
+        let meter = Meter::start(self.context.clock);
+        (FileLog::new(self.output.clone(), Some(caller.session), meter, None), meter)
+    }
+
+    fn drive(&self, caller: &Caller, job: &mut impl Session, meter: Meter) -> (Result<(), Trouble>, Measured) {
+        let interval = self.args.interval;
+        let view = View {
+            output: self.output.clone(),
+            session: Some(caller.session),
+            sends: job.sends(),
+            interval,
+            bar: None,
+        };
+        // Without a thread to look at it, a copy is still a copy.
+        let mut watch = Watch::start(caller.stream.clone(), self.context.clock, view).ok();
+        let line =
+            Line { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
+        let (waits, driven) = drive(&line, job);
+        let rtt = watch.as_mut().map(|watch| {
+            watch.stop();
+            watch.rtt()
+        });
+        let stats = caller.stream.stats().unwrap_or_default();
+        (
+            driven,
+            Measured {
+                stats,
+                rtt: rtt.unwrap_or_default(),
+                meter,
+                waits,
+                rate: self.args.transport.rate,
+                buffer: self.args.transport.buffer,
+            },
+        )
+    }
+
+    fn end(&self, caller: &Caller, direction: Direction) -> End {
+        let address = Some(caller.peer.to_string());
+        End { session: Some(caller.session), address, ..end_record(&self.args.transport, direction) }
+    }
+
+    fn report(&self, end: End, result: Result<(), Fault>) {
+        let line = line(&end);
+        match report_end(&self.output, end, result) {
+            Ok(()) => self.output.say(&line),
+            Err(fault) => self.output.say(&format!("{line}; {}", self.output.style().red(&fault.message))),
+        }
+    }
+}
+
+/// One session in one line.
+fn line(end: &End) -> String {
+    let way = if end.direction == Some(Direction::Sent) { "sent to" } else { "received from" };
+    format!(
+        "{way} {}: {}, {} in {}, {}",
+        end.address.as_deref().unwrap_or("?"),
+        plural(end.files.unwrap_or(0), "file"),
+        ByteSize(end.bytes),
+        time(Duration::from_secs_f64(end.seconds)),
+        Rate::from_bits_per_second(end.goodput_bps)
+    )
+}

@@ -1,0 +1,42 @@
+//! What is sent when something that was asked for is not there: a report for each path, so that the caller learns which.
+
+use std::io;
+
+use farhaul::{Directory, DiskSource};
+use farhaul_session::{Chunk, EntryId, FailCode, Failure, Next, Pull, ShownPath, Source, Stamp};
+
+/// A source without files.
+pub(super) struct Missing {
+    reports: Vec<(ShownPath, Failure)>,
+}
+
+impl Missing {
+    /// Says of each path why it does not come; `error` is why the first one cannot be read.
+    pub(super) fn new(root: &Directory, pull: &Pull, error: &io::Error) -> Self {
+        let reports = pull.paths.iter().rev().map(|path| {
+            let failure = match DiskSource::beneath(root, std::slice::from_ref(path), pull.recursive) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => FailCode::NotFound.into(),
+                Err(error) => Failure::new(FailCode::Io, error.to_string()),
+                Ok(_) => Failure::new(FailCode::GivenUp, format!("another path of the same copy failed: {error}")),
+            };
+            (ShownPath::from(path), failure)
+        });
+        Self { reports: reports.collect() }
+    }
+}
+
+impl Source for Missing {
+    fn next_entry(&mut self, _: EntryId) -> Next {
+        self.reports.pop().map_or(Next::End, |(path, failure)| Next::Skipped(path, failure))
+    }
+
+    fn read(&mut self, _: EntryId, _: u64, _: &mut [u8]) -> Result<Chunk, Failure> {
+        Err(FailCode::NotFound.into())
+    }
+
+    fn recheck(&mut self, _: EntryId) -> Result<Stamp, Failure> {
+        Err(FailCode::NotFound.into())
+    }
+
+    fn close(&mut self, _: EntryId) {}
+}

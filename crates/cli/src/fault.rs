@@ -1,0 +1,139 @@
+//! Errors of connections and sessions as people and scripts get them: exit code, address, reason, what to do next.
+
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+
+use farhaul::{ConnectionLost, Error};
+use farhaul_session::{AbortCode, SessionError};
+
+use crate::exit::{Code, Fault};
+use crate::host::Trouble;
+use crate::output::human::time;
+
+/// Why the transfer with `peer` broke off.
+pub(crate) fn of_trouble(trouble: &Trouble, peer: &dyn Display) -> Fault {
+    match trouble {
+        Trouble::Connection(error) => of_connection(error, peer),
+        Trouble::Session(error) => of_session(error, peer),
+    }
+}
+
+/// A call of the library failed that had to do with `peer`.
+pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
+    match error {
+        Error::Lost(lost) => of_lost(*lost, peer),
+        Error::Bind { address, source } => of_bind(*address, source),
+        Error::Resolve(source) => unresolved(&peer.to_string(), source),
+        Error::InvalidOption { .. } | Error::Controller(_) => Fault::usage(error.to_string()),
+        Error::Connect(_) => Fault::new(Code::Usage, format!("cannot connect to {peer}: {error}")),
+        Error::Finished => Fault::new(Code::PeerLost, format!("{peer} closed the connection")),
+        _ => Fault::new(Code::Failed, format!("{peer}: {error}")),
+    }
+}
+
+fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
+    let (code, message) = match lost {
+        ConnectionLost::ConnectTimeout(after) => (
+            Code::ConnectTimeout,
+            format!(
+                "no answer from {peer} within {}: nothing listens there, or UDP is blocked on the way; check the address, \
+                 and that firewalls let this UDP port through",
+                time(after)
+            ),
+        ),
+        ConnectionLost::Refused => (
+            Code::PeerRefused,
+            format!("{peer} refused the connection: it takes no more, or speaks another version; try again later"),
+        ),
+        ConnectionLost::PeerSilent(after) => (
+            Code::PeerLost,
+            format!(
+                "nothing heard from {peer} for {}: it or the network is down (--timeout waits longer)",
+                time(after)
+            ),
+        ),
+        ConnectionLost::NoProgress(after) => {
+            (Code::PeerLost, format!("{peer} lives but took no data for {}", time(after)))
+        }
+        ConnectionLost::ClosedByPeer | ConnectionLost::Aborted => (
+            Code::PeerLost,
+            format!("{peer} closed the connection before everything was transferred; look there for why"),
+        ),
+        ConnectionLost::PeerError(_) => (Code::PeerLost, format!("{peer}: {lost}")),
+        ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => {
+            (Code::Protocol, format!("{peer}: {lost}"))
+        }
+        _ => (Code::PeerLost, format!("the connection to {peer} is lost: {lost}")),
+    };
+    Fault::new(code, message)
+}
+
+/// A UDP port could not be opened.
+pub(crate) fn of_bind(address: SocketAddr, source: &io::Error) -> Fault {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => Fault::new(
+            Code::AddressInUse,
+            format!(
+                "cannot open UDP port {address}: another program has it; `ss -ulpn 'sport = :{}'` names it, or choose \
+                 another port",
+                address.port()
+            ),
+        ),
+        io::ErrorKind::AddrNotAvailable => Fault::new(
+            Code::AddressUnavailable,
+            format!(
+                "cannot open UDP port {address}: no interface of this machine has that address; `ip addr` lists them"
+            ),
+        ),
+        io::ErrorKind::PermissionDenied => Fault::new(
+            Code::AddressUnavailable,
+            format!("cannot open UDP port {address}: not allowed; ports from 1024 on need no privileges"),
+        ),
+        _ => Fault::new(Code::AddressUnavailable, format!("cannot open UDP port {address}: {source}")),
+    }
+}
+
+/// A name has no address.
+pub(crate) fn unresolved(name: &str, source: &io::Error) -> Fault {
+    Fault::new(
+        Code::NameUnresolved,
+        format!("cannot find the address of {name}: {source}; check the spelling, or give the number"),
+    )
+}
+
+/// A session ended before its work was done.
+fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
+    match error {
+        SessionError::NotFarhaul => Fault::new(
+            Code::Protocol,
+            format!(
+                "{peer} answers, but it is no `farhaul serve` or `farhaul bench`; check the address (plain streams: `farhaul pipe`)"
+            ),
+        ),
+        SessionError::Version { .. } => Fault::new(Code::Protocol, format!("{peer}: {error}; update the older side")),
+        SessionError::PeerMisbehaved(_) => Fault::new(
+            Code::Protocol,
+            format!("{peer}: {error}; check that it is a `farhaul serve` or `farhaul bench` of this version"),
+        ),
+        SessionError::PeerLeft => Fault::new(Code::PeerLost, format!("{peer} left before everything was done")),
+        SessionError::Store(failure) if failure.code.is_out_of_space() => {
+            Fault::new(Code::DiskFull, format!("{failure}; make room and start again"))
+        }
+        SessionError::Store(failure) => Fault::new(Code::LocalIo, format!("cannot store: {failure}")),
+        SessionError::Cancelled(abort) => Fault::new(Code::Failed, abort.message.clone()),
+        SessionError::PeerAborted(abort) => Fault::new(of_abort(abort.code), format!("{peer}: {}", abort.message)),
+        _ => Fault::new(Code::Failed, format!("{peer}: {error}")),
+    }
+}
+
+const fn of_abort(code: AbortCode) -> Code {
+    match code {
+        AbortCode::Version | AbortCode::Protocol => Code::Protocol,
+        AbortCode::Refused => Code::AccessDenied,
+        AbortCode::Busy => Code::Busy,
+        AbortCode::NoSpace => Code::DiskFull,
+        AbortCode::Storage => Code::LocalIo,
+        _ => Code::Failed,
+    }
+}

@@ -1,0 +1,274 @@
+//! Runs a sans-IO session on a stream: who reads, who writes, and how it ends.
+
+pub(crate) mod bench;
+pub(crate) mod file;
+pub(crate) mod limit;
+pub(crate) mod measure;
+pub(crate) mod watch;
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::{Error, Stream};
+use farhaul_session::SessionError;
+use farhaul_udp::Clock;
+
+/// Bytes read from a stream at a time: as many as one turn at it moves.
+const BLOCK: usize = 256 << 10;
+/// Received blocks that may wait for a session that is busy writing. Answers are small and far fewer.
+const WAITING_BLOCKS: usize = 64;
+/// Longest answer that travels in one block.
+const ANSWER_BLOCK: usize = 64 << 10;
+/// How long the accepting side waits for the other to leave after all is said.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// A session with everything that it works on: what the two ends say to each other, as bytes.
+pub(crate) trait Session {
+    /// Whether it mostly writes; then reading happens on a thread of its own.
+    fn sends(&self) -> bool;
+    fn poll_write(&mut self) -> &[u8];
+    fn handle_written(&mut self, count: usize);
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError>;
+    fn handle_end(&mut self) -> Result<(), SessionError>;
+    /// Takes what happened since the last call.
+    fn handle_events(&mut self);
+    fn cancel(&mut self);
+    fn is_over(&self) -> bool;
+    fn error(&self) -> Option<&SessionError>;
+}
+
+/// The connection that a session runs on.
+pub(crate) struct Line<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) role: Role,
+    pub(crate) clock: Clock,
+    /// Bytes that were received before it was known what session it is.
+    pub(crate) early: &'a [u8],
+}
+
+/// Which side opened the connection: that one closes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Connecting,
+    Accepting,
+}
+
+/// Why a session did not end well.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    Connection(Error),
+    Session(SessionError),
+}
+
+/// Where the writing thread spent its time, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waits {
+    /// In writing: the send buffer was full.
+    pub(crate) room: f64,
+    /// With nothing to write: the peer had to answer first.
+    pub(crate) peer: f64,
+    /// Processor time of the thread itself.
+    pub(crate) cpu: f64,
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl From<SessionError> for Trouble {
+    fn from(error: SessionError) -> Self {
+        Self::Session(error)
+    }
+}
+
+/// Runs `session` until it is over and the stream is finished.
+pub(crate) fn drive(line: &Line<'_>, session: &mut impl Session) -> (Waits, Result<(), Trouble>) {
+    let mut waits = Waits::default();
+    let cpu = farhaul_udp::thread_cpu_time();
+    let moved = if session.sends() { send(line, session, &mut waits) } else { receive(line, session) };
+    waits.cpu = farhaul_udp::thread_cpu_time().saturating_sub(cpu).as_secs_f64();
+    session.handle_events();
+    let result = match (moved, session.error()) {
+        // What the session says is more than that the connection then ended.
+        (_, Some(error)) if !matches!(error, SessionError::Cancelled(_)) => Err(error.clone().into()),
+        (Err(_), None) if session.is_over() => Ok(()),
+        (moved, _) => moved,
+    };
+    (waits, result)
+}
+
+/// One thread is enough for a receiver: what it writes is little and never has to wait long.
+fn receive(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
+    let moved = read_and_answer(line, session);
+    conclude(line, session, &moved, || {
+        line.stream.set_read_timeout(Some(FAREWELL));
+        while line.stream.recv(&mut [0; 64]).is_ok_and(|len| len > 0) {}
+    });
+    moved
+}
+
+fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
+    let mut block = vec![0; BLOCK];
+    feed(session, line.early, line.stream)?;
+    loop {
+        session.handle_events();
+        write_pending(line.stream, session)?;
+        if session.is_over() {
+            return Ok(());
+        }
+        match line.stream.recv(&mut block)? {
+            0 => return Ok(session.handle_end()?),
+            len => feed(session, &block[..len], line.stream)?,
+        }
+    }
+}
+
+/// The session writes on this thread while another one reads the answers.
+fn send(line: &Line<'_>, session: &mut impl Session, waits: &mut Waits) -> Result<(), Trouble> {
+    let stream = line.stream;
+    thread::scope(|scope| {
+        let (answers, inbox) = sync_channel(WAITING_BLOCKS);
+        scope.spawn(move || read_answers(stream, &answers));
+        let moved = write_and_listen(line, session, &inbox, waits);
+        conclude(line, session, &moved, || {
+            stream.set_read_timeout(Some(FAREWELL));
+            while inbox.recv().is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
+        });
+        // Ends the reader, wherever it waits: closing alone does not wake who waits for data.
+        drop(inbox);
+        stream.canceller().cancel();
+        stream.close();
+        moved
+    })
+}
+
+/// A block that came, empty at the end of the stream.
+type Answer = Result<Vec<u8>, Error>;
+
+fn read_answers(stream: &Stream, answers: &SyncSender<Answer>) {
+    let mut block = vec![0; ANSWER_BLOCK];
+    loop {
+        let answer = stream.recv(&mut block).map(|len| block[..len].to_vec());
+        let last = answer.as_ref().map_or(true, Vec::is_empty);
+        if answers.send(answer).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn write_and_listen(
+    line: &Line<'_>,
+    session: &mut impl Session,
+    inbox: &Receiver<Answer>,
+    waits: &mut Waits,
+) -> Result<(), Trouble> {
+    let (stream, clock) = (line.stream, line.clock);
+    if !line.early.is_empty() {
+        take(session, Ok(line.early.to_vec()))?;
+    }
+    loop {
+        while let Ok(answer) = inbox.try_recv() {
+            take(session, answer)?;
+        }
+        session.handle_events();
+        let pending = session.poll_write();
+        let began = clock.now();
+        if !pending.is_empty() {
+            match stream.send(pending) {
+                Ok(len) => session.handle_written(len),
+                Err(error) => return Err(last_words(session, inbox, error)),
+            }
+            waits.room += (clock.now() - began).as_secs_f64();
+        } else if session.is_over() {
+            return Ok(());
+        } else if has_questions(session) {
+            // Its host answered; there may be something to write now.
+        } else {
+            let answer = inbox.recv().unwrap_or_else(|_| Ok(Vec::new()));
+            waits.peer += (clock.now() - began).as_secs_f64();
+            take(session, answer)?;
+        }
+    }
+}
+
+/// A session that has nothing to write may have asked its host for something.
+fn has_questions(session: &mut impl Session) -> bool {
+    session.handle_events();
+    !session.poll_write().is_empty()
+}
+
+/// The stream takes no more: the peer may have said why.
+fn last_words(session: &mut impl Session, inbox: &Receiver<Answer>, error: Error) -> Trouble {
+    if matches!(error, Error::Cancelled) {
+        return error.into();
+    }
+    while let Ok(Ok(answer)) = inbox.recv() {
+        if answer.is_empty() {
+            break;
+        }
+        if let Err(said) = take(session, Ok(answer)) {
+            return said;
+        }
+    }
+    error.into()
+}
+
+fn take(session: &mut impl Session, answer: Answer) -> Result<(), Trouble> {
+    let answer = answer?;
+    if answer.is_empty() {
+        return Ok(session.handle_end()?);
+    }
+    let mut rest = answer.as_slice();
+    while !rest.is_empty() {
+        let used = session.handle_received(rest)?;
+        rest = &rest[used..];
+        session.handle_events();
+    }
+    Ok(())
+}
+
+/// Gives a receiver all of `block`, writing its answers in between when it has room for no more.
+fn feed(session: &mut impl Session, block: &[u8], stream: &Stream) -> Result<(), Trouble> {
+    let mut rest = block;
+    loop {
+        let used = session.handle_received(rest)?;
+        rest = &rest[used..];
+        if rest.is_empty() {
+            return Ok(());
+        }
+        session.handle_events();
+        write_pending(stream, session)?;
+    }
+}
+
+fn write_pending(stream: &Stream, session: &mut impl Session) -> Result<(), Error> {
+    loop {
+        let pending = session.poll_write();
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let len = stream.send(pending)?;
+        session.handle_written(len);
+    }
+}
+
+/// The connecting side closes after all is done; whoever fails says so and closes.
+fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trouble>, wait_for_peer: impl FnOnce()) {
+    let cancelled = matches!(moved, Err(Trouble::Connection(Error::Cancelled)));
+    if cancelled {
+        session.cancel();
+    }
+    // The peer may be gone; then it needs no telling.
+    let told = write_pending(line.stream, session).is_ok();
+    if cancelled {
+        // Nothing waits any more, so the peer is told by the end of the connection.
+        line.stream.close();
+    } else if told && moved.is_ok() && line.role == Role::Accepting && session.error().is_none() {
+        wait_for_peer();
+    } else if told {
+        let _ = line.stream.finish();
+    }
+}

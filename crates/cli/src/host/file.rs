@@ -1,0 +1,113 @@
+//! One side of a copy: the session, the disk with a stop-watch on it, and the log of what became of each file.
+
+mod log;
+pub(crate) mod outcome;
+mod timed;
+
+use farhaul_session::{Abort, AbortCode, FileReceiver, FileSender, SessionError, Source, Store};
+
+use super::Session;
+pub(crate) use log::FileLog;
+pub(crate) use timed::Timed;
+
+/// The side that has the files.
+pub(crate) struct Sending<S> {
+    pub(crate) session: FileSender,
+    pub(crate) source: Timed<S>,
+    pub(crate) log: FileLog,
+}
+
+/// The side that gets them.
+pub(crate) struct Receiving<S> {
+    pub(crate) session: FileReceiver,
+    pub(crate) store: Timed<S>,
+    pub(crate) log: FileLog,
+}
+
+/// What a stopped side tells the other.
+fn stopped() -> Abort {
+    Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() }
+}
+
+impl<S: Source> Session for Sending<S> {
+    fn sends(&self) -> bool {
+        true
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        self.session.poll_write(&mut self.source)
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        self.session.handle_written(count);
+        self.log.on_moved(self.session.progress());
+    }
+
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        self.session.handle_received(bytes)
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        self.session.handle_end()
+    }
+
+    fn handle_events(&mut self) {
+        while let Some(event) = self.session.poll_event() {
+            self.log.on_event(&event);
+        }
+    }
+
+    fn cancel(&mut self) {
+        self.session.cancel(stopped());
+    }
+
+    fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        self.session.error()
+    }
+}
+
+impl<S: Store> Session for Receiving<S> {
+    fn sends(&self) -> bool {
+        false
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        self.session.poll_write()
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        self.session.handle_written(count);
+    }
+
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        let used = self.session.handle_received(&mut self.store, bytes);
+        self.log.on_moved(self.session.progress());
+        used
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        self.session.handle_end(&mut self.store)
+    }
+
+    fn handle_events(&mut self) {
+        while let Some(event) = self.session.poll_event() {
+            self.log.on_event(&event);
+        }
+    }
+
+    fn cancel(&mut self) {
+        self.session.cancel(&mut self.store, stopped());
+    }
+
+    fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        self.session.error()
+    }
+}

@@ -1,0 +1,156 @@
+//! What became of each file: lines, records, the progress bar's length, and the totals at the end.
+
+use std::time::Duration;
+
+use farhaul_session::{Entry, FailCode, Failure, FileEvent, Progress, ShownPath, Side, Totals, escape};
+use farhaul_units::Instant;
+use indicatif::ProgressBar;
+
+use crate::exit::{Code, Fault};
+use crate::host::measure::Meter;
+use crate::output::Output;
+use crate::output::human::plural;
+use crate::output::json::{FileRecord, FileStatus, Record};
+
+/// Keeps the log of one copy.
+pub(crate) struct FileLog {
+    output: Output,
+    session: Option<u64>,
+    meter: Meter,
+    /// Whose length grows with every file that begins, if nobody knew it before.
+    grows: Option<ProgressBar>,
+    /// The file under way, as bytes of its path.
+    current: Option<Vec<u8>>,
+    /// When the first and the last byte of content moved, and how many have.
+    first: Option<Instant>,
+    last: Option<Instant>,
+    moved: u64,
+    totals: Option<(Totals, Instant)>,
+    failures: u64,
+    first_failure: Option<(String, Failure, Side)>,
+    corrupted: bool,
+    accepted: bool,
+}
+
+impl FileLog {
+    pub(crate) fn new(output: Output, session: Option<u64>, meter: Meter, grows: Option<ProgressBar>) -> Self {
+        Self {
+            output,
+            session,
+            meter,
+            grows,
+            current: None,
+            first: None,
+            last: None,
+            moved: 0,
+            totals: None,
+            failures: 0,
+            first_failure: None,
+            corrupted: false,
+            accepted: false,
+        }
+    }
+
+    /// Totals once every entry was answered, and the time until then.
+    pub(crate) fn totals(&self) -> Option<(Totals, Duration)> {
+        self.totals.map(|(totals, done)| (totals, self.meter.until(done)))
+    }
+
+    /// From the first to the last byte of content, as far as this side sees it.
+    pub(crate) fn moving(&self) -> Duration {
+        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
+    }
+
+    /// Bytes of content that moved so far.
+    pub(crate) const fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// From the first byte to the confirmation of the last one.
+    pub(crate) fn until_confirmed(&self) -> Duration {
+        self.first.zip(self.totals).map_or(Duration::ZERO, |(first, (_, done))| done - first)
+    }
+
+    /// The path of the file that is under way, once the other side has taken part.
+    pub(crate) fn current(&self) -> Option<&[u8]> {
+        self.current.as_deref().filter(|_| self.accepted)
+    }
+
+    /// The failure of single files, if there were any.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let (path, failure, side) = self.first_failure.as_ref()?;
+        let where_it_was = if *side == Side::Peer { " (on the other side)" } else { "" };
+        let what = match self.failures {
+            1 => format!("{path} was not copied: {failure}{where_it_was}"),
+            many => format!("{} were not copied; the first is {path}: {failure}{where_it_was}", plural(many, "file")),
+        };
+        let what = if failure.code == FailCode::IsDirectory { format!("{what}; -r copies directories") } else { what };
+        Some(match self.corrupted {
+            true => Fault::new(Code::Integrity, what).and("nothing wrong was put in place; start the copy again"),
+            false => Fault::new(Code::FilesFailed, what),
+        })
+    }
+
+    pub(super) fn on_moved(&mut self, progress: Progress) {
+        if progress.bytes > self.moved {
+            self.moved = progress.bytes;
+            let now = self.meter.now();
+            self.first.get_or_insert(now);
+            self.last = Some(now);
+        }
+    }
+
+    pub(super) fn on_event(&mut self, event: &FileEvent) {
+        match event {
+            FileEvent::Accepted => self.accepted = true,
+            FileEvent::Started(entry) => self.on_started(entry),
+            FileEvent::Verified(entry, digest) => {
+                self.finished(&entry.path.to_bytes());
+                let digest = Some(digest.to_string());
+                self.record(&entry.path.to_bytes(), FileStatus::Verified, entry.size, digest, None);
+            }
+            FileEvent::Made(entry) => self.record(&entry.path.to_bytes(), FileStatus::Made, 0, None, None),
+            FileEvent::Failed { path, failure, by } => self.on_failed(path, failure, *by),
+            FileEvent::Done(totals) => self.totals = Some((*totals, self.meter.now())),
+            _ => {}
+        }
+    }
+
+    fn on_started(&mut self, entry: &Entry) {
+        self.current = Some(entry.path.to_bytes());
+        if let Some(bar) = &self.grows {
+            bar.inc_length(entry.size);
+        }
+    }
+
+    fn on_failed(&mut self, path: &ShownPath, failure: &Failure, by: Side) {
+        self.finished(path.as_bytes());
+        self.failures += 1;
+        self.corrupted |= failure.code == FailCode::DigestMismatch;
+        self.output.say(&format!("{} {path}: {failure}", self.output.style().red("not copied:")));
+        self.record(path.as_bytes(), FileStatus::Failed, 0, None, Some(failure.to_string()));
+        self.first_failure.get_or_insert_with(|| (path.to_string(), failure.clone(), by));
+    }
+
+    fn finished(&mut self, path: &[u8]) {
+        if self.current.as_deref() == Some(path) {
+            self.current = None;
+        }
+    }
+
+    fn record(&self, path: &[u8], status: FileStatus, bytes: u64, digest: Option<String>, error: Option<String>) {
+        if !self.output.is_json() {
+            return;
+        }
+        let hex = || path.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.output.record(&Record::File(FileRecord {
+            session: self.session,
+            path: escape(path),
+            path_hex: std::str::from_utf8(path).is_err().then(hex),
+            status,
+            bytes,
+            digest,
+            error,
+        }));
+    }
+}

@@ -1,0 +1,140 @@
+//! What a session cost and gave: time, processor, packets.
+
+use std::time::Duration;
+
+use farhaul::Stats;
+use farhaul_session::Figures;
+use farhaul_udp::Clock;
+use farhaul_units::{ByteSize, Instant, Rate};
+
+use super::Waits;
+use super::limit::{self, Evidence};
+use crate::output::json::{Direction, End, Peer, RttMicros, share};
+use crate::sys::CpuSeconds;
+
+/// A cap counts as reached when this share of it was used.
+const NEARLY: f64 = 0.8;
+
+/// A measurement that runs since it was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meter {
+    clock: Clock,
+    began: Instant,
+    cpu: CpuSeconds,
+}
+
+impl Meter {
+    /// Begins: before connecting, or when a peer was accepted.
+    pub(crate) fn start(clock: Clock) -> Self {
+        Self { clock, began: clock.now(), cpu: CpuSeconds::of_process() }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.now() - self.began
+    }
+
+    /// From the beginning to `instant`.
+    pub(crate) fn until(&self, instant: Instant) -> Duration {
+        instant - self.began
+    }
+
+    /// Processor time of the process since the beginning.
+    pub(crate) fn cpu(&self) -> CpuSeconds {
+        CpuSeconds::of_process() - self.cpu
+    }
+
+    /// This side's figures as the peer of a measurement gets them.
+    pub(crate) fn figures(&self, stats: &Stats, rtt: RttMicros) -> Figures {
+        let cpu = self.cpu();
+        let known = |micros| (micros > 0).then(|| Duration::from_micros(micros));
+        Figures {
+            cpu_user: Some(cpu.user_time()),
+            cpu_system: Some(cpu.system_time()),
+            packets_sent: Some(stats.totals.packets_sent),
+            packets_retransmitted: Some(stats.totals.packets_retransmitted),
+            packets_received: Some(stats.totals.packets_received),
+            packets_lost: Some(stats.totals.packets_lost_receiving),
+            rtt_min: known(rtt.min),
+            rtt_mean: known(rtt.mean),
+            rtt_p99: known(rtt.p99),
+            ..Figures::default()
+        }
+    }
+}
+
+/// Puts what the transport counted into the record of a session's end.
+pub(crate) fn fill(end: &mut End, stats: &Stats, rtt: RttMicros) {
+    let totals = &stats.totals;
+    end.packets_sent = totals.packets_sent;
+    end.packets_retransmitted = totals.packets_retransmitted;
+    end.packets_received = totals.packets_received;
+    end.loss_ratio = match end.direction {
+        Some(Direction::Received) => {
+            let arrived = totals.packets_received.saturating_sub(totals.packets_duplicate);
+            share(totals.packets_lost_receiving as f64, arrived as f64)
+        }
+        _ => share(totals.packets_lost_sending as f64, totals.packets_sent as f64),
+    };
+    end.rtt_us = rtt;
+}
+
+/// What is known of a sender beside the transport's counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sender {
+    pub(crate) waits: Waits,
+    /// Seconds spent on the disk.
+    pub(crate) disk: f64,
+    /// The data comes from another program.
+    pub(crate) fed: bool,
+    /// Caps that were asked for.
+    pub(crate) rate: Option<Rate>,
+    pub(crate) buffer: Option<ByteSize>,
+}
+
+/// Puts what held a sender back into the record.
+pub(crate) fn fill_limit(end: &mut End, stats: &Stats, sender: &Sender) {
+    let (totals, waits) = (&stats.totals, &sender.waits);
+    let seconds = totals.send_duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    let wire_bits = totals.packets_sent as f64 * f64::from(stats.payload_size) * 8.0;
+    let (limit, part) = limit::strongest(&Evidence {
+        elapsed: end.seconds,
+        application: totals.limited_by_application.as_secs_f64(),
+        flow_window: totals.limited_by_flow_window.as_secs_f64(),
+        congestion: totals.limited_by_congestion.as_secs_f64(),
+        capped: sender.rate.is_some_and(|cap| wire_bits / seconds > NEARLY * cap.bits_per_second() as f64),
+        reading: sender.disk,
+        granting: waits.peer,
+        room: waits.room,
+        small_buffer: sender.buffer.is_some(),
+        fed: sender.fed,
+        cpu: waits.cpu.max(end.cpu_seconds.total() - waits.cpu),
+    });
+    end.limited_by = Some(limit);
+    end.limited_by_share = Some(part);
+}
+
+/// The other side's figures as they are printed.
+pub(crate) fn peer(figures: &Figures) -> Peer {
+    let rtt = |time: Option<Duration>| time.map(crate::output::json::micros);
+    Peer {
+        bytes: figures.bytes,
+        seconds: figures.elapsed.as_secs_f64(),
+        packets_sent: figures.packets_sent,
+        packets_retransmitted: figures.packets_retransmitted,
+        packets_received: figures.packets_received,
+        packets_lost: figures.packets_lost,
+        rtt_us: rtt(figures.rtt_mean).map(|mean| RttMicros {
+            min: rtt(figures.rtt_min).unwrap_or(mean),
+            mean,
+            p99: rtt(figures.rtt_p99).unwrap_or(mean),
+        }),
+        cpu_seconds: figures
+            .cpu_user
+            .zip(figures.cpu_system)
+            .map(|(user, system)| CpuSeconds { user: user.as_secs_f64(), system: system.as_secs_f64() }),
+    }
+}

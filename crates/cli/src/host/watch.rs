@@ -1,0 +1,244 @@
+//! Looks at a connection while it works: samples of the round-trip time, intervals, the progress bar.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use farhaul::{Stats, Stream};
+use farhaul_udp::Clock;
+use farhaul_units::{ByteSize, Instant, Rate};
+use indicatif::ProgressBar;
+
+use crate::output::Output;
+use crate::output::human;
+use crate::output::json::{Interval, Record, RttMicros, bits_per_second, micros};
+
+/// How often the connection is looked at: often enough for a 99th percentile of a few seconds, too rarely to be felt.
+const TICK: Duration = Duration::from_millis(20);
+/// Samples that are kept; then every other one is dropped, and taken half as often from there on.
+const MAX_SAMPLES: usize = 4096;
+
+/// What is to be shown.
+pub(crate) struct View {
+    pub(crate) output: Output,
+    /// Numbers the sessions of a listener.
+    pub(crate) session: Option<u64>,
+    /// This side sends: progress is what the peer acknowledged, otherwise what arrived.
+    pub(crate) sends: bool,
+    /// How often an interval is reported.
+    pub(crate) interval: Option<Duration>,
+    pub(crate) bar: Option<ProgressBar>,
+}
+
+/// A thread that looks; ends with [`Watch::stop`].
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    stopped: bool,
+    samples: Samples,
+}
+
+impl Watch {
+    /// Begins to look at `stream`.
+    pub(crate) fn start(stream: Stream, clock: Clock, view: View) -> io::Result<Self> {
+        let shared = Arc::new(Shared { state: Mutex::default(), bell: Condvar::new() });
+        let its = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("watch".into()).spawn(move || its.run(&stream, clock, view))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// The round-trip times so far.
+    pub(crate) fn rtt(&self) -> RttMicros {
+        self.shared.state().samples.summary()
+    }
+
+    /// Reports the last interval and ends.
+    pub(crate) fn stop(&mut self) {
+        self.shared.state().stopped = true;
+        self.shared.bell.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, stream: &Stream, clock: Clock, view: View) {
+        let mut intervals = Intervals::new(view, clock.now());
+        let mut state = self.state();
+        while !state.stopped {
+            state = self.bell.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            let stopped = state.stopped;
+            drop(state);
+            if let Ok(stats) = stream.stats() {
+                intervals.look(clock.now(), &stats, stopped);
+                state = self.state();
+                state.samples.add(&stats);
+            } else {
+                state = self.state();
+            }
+        }
+    }
+}
+
+/// Turns snapshots into intervals and progress.
+struct Intervals {
+    view: View,
+    began: Instant,
+    since: Instant,
+    before: Stats,
+}
+
+impl Intervals {
+    fn new(view: View, now: Instant) -> Self {
+        Self { view, began: now, since: now, before: Stats::default() }
+    }
+
+    fn look(&mut self, now: Instant, stats: &Stats, last: bool) {
+        if let Some(bar) = &self.view.bar {
+            bar.set_position(self.bytes(stats).min(bar.length().unwrap_or(u64::MAX)));
+            bar.set_prefix(format!("RTT {}", human::time(stats.rtt)));
+        }
+        let Some(every) = self.view.interval else { return };
+        // A rest shorter than a tenth says nothing but noise.
+        if now - self.since >= every || (last && now - self.since >= every / 10) {
+            self.report(now, stats);
+            self.since = now;
+            self.before = *stats;
+        }
+    }
+
+    const fn bytes(&self, stats: &Stats) -> u64 {
+        if self.view.sends { stats.totals.bytes_acked } else { stats.totals.bytes_read }
+    }
+
+    fn report(&self, now: Instant, stats: &Stats) {
+        let (totals, before) = (&stats.totals, &self.before.totals);
+        let bytes = self.bytes(stats).saturating_sub(self.bytes(&self.before));
+        let interval = Interval {
+            session: self.view.session,
+            start_seconds: (self.since - self.began).as_secs_f64(),
+            end_seconds: (now - self.began).as_secs_f64(),
+            bytes,
+            bytes_total: self.bytes(stats),
+            goodput_bps: bits_per_second(bytes, now - self.since),
+            packets_sent: totals.packets_sent.saturating_sub(before.packets_sent),
+            packets_retransmitted: totals.packets_retransmitted.saturating_sub(before.packets_retransmitted),
+            packets_received: totals.packets_received.saturating_sub(before.packets_received),
+            rtt_us: micros(stats.rtt),
+            cwnd_packets: stats.cwnd,
+            in_flight_packets: stats.in_flight,
+        };
+        self.view.output.say(&line(&interval, self.view.sends));
+        self.view.output.record(&Record::Interval(interval));
+    }
+}
+
+fn line(interval: &Interval, sends: bool) -> String {
+    let mut line = format!(
+        "{:>5.1} to {:>5.1} s   {:>8}   {:>11}   RTT {}",
+        interval.start_seconds,
+        interval.end_seconds,
+        ByteSize(interval.bytes).to_string(),
+        Rate::from_bits_per_second(interval.goodput_bps).to_string(),
+        human::time(Duration::from_micros(interval.rtt_us)),
+    );
+    if sends {
+        line.push_str(&format!("   {} sent again", human::plural(interval.packets_retransmitted, "packet")));
+    }
+    line
+}
+
+/// Round-trip times in microseconds, thinned out as they become many.
+#[derive(Default)]
+struct Samples {
+    kept: Vec<u32>,
+    /// Samples that are passed over after each one that is kept.
+    stride: usize,
+    skipped: usize,
+    min: Option<u64>,
+}
+
+impl Samples {
+    fn add(&mut self, stats: &Stats) {
+        // Before anything was measured there is a default of no meaning.
+        if stats.totals.acks_received + stats.totals.acks_sent == 0 {
+            return;
+        }
+        let min = micros(stats.min_rtt);
+        self.min = Some(self.min.map_or(min, |least| least.min(min)));
+        self.skipped += 1;
+        if self.skipped <= self.stride {
+            return;
+        }
+        self.skipped = 0;
+        self.kept.push(u32::try_from(micros(stats.rtt)).unwrap_or(u32::MAX));
+        if self.kept.len() == MAX_SAMPLES {
+            let mut index = 0;
+            self.kept.retain(|_| {
+                index += 1;
+                index % 2 == 0
+            });
+            self.stride = self.stride * 2 + 1;
+        }
+    }
+
+    fn summary(&self) -> RttMicros {
+        let Some(last) = self.kept.len().checked_sub(1) else { return RttMicros::default() };
+        let mut sorted = self.kept.clone();
+        sorted.sort_unstable();
+        let mean = sorted.iter().map(|&rtt| u64::from(rtt)).sum::<u64>() / sorted.len() as u64;
+        let p99 = u64::from(sorted[last * 99 / 100]);
+        RttMicros { min: self.min.unwrap_or(0).min(mean), mean, p99 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(millis: u64) -> Stats {
+        let mut stats = Stats::default();
+        stats.totals.acks_received = 1;
+        stats.rtt = Duration::from_millis(millis);
+        stats.min_rtt = Duration::from_millis(1);
+        stats
+    }
+
+    #[test]
+    fn a_long_transfer_keeps_few_samples_and_the_right_summary() {
+        let mut samples = Samples::default();
+        (0..100_000u64).for_each(|sample| samples.add(&stats(if sample % 50 == 0 { 200 } else { 100 })));
+        assert!(samples.kept.len() < MAX_SAMPLES);
+        let rtt = samples.summary();
+        assert_eq!(rtt.min, 1_000);
+        assert!((99_000..105_000).contains(&rtt.mean), "{rtt:?}");
+    }
+
+    #[test]
+    fn nothing_measured_is_zero() {
+        let mut samples = Samples::default();
+        samples.add(&Stats::default());
+        assert_eq!(samples.summary(), RttMicros::default());
+    }
+}

@@ -1,0 +1,97 @@
+//! Signals: the first SIGINT or SIGTERM stops cleanly, the second at once; SIGUSR1 asks for the state.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use farhaul::Canceller;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+
+use crate::exit::{Code, Fault};
+
+/// What is to happen on a signal. Clones share everything.
+#[derive(Clone, Default)]
+pub(crate) struct Interrupt {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// The signal that asked to stop; zero for none.
+    signal: AtomicI32,
+    /// True once somebody asked to stop, for loops that look at a flag.
+    stopping: Arc<AtomicBool>,
+    on_stop: Mutex<Vec<Box<dyn Fn() + Send>>>,
+    state: Mutex<Option<Box<dyn Fn() + Send>>>,
+}
+
+impl Interrupt {
+    /// Begins to listen for signals, on a thread of its own.
+    pub(crate) fn install() -> io::Result<Self> {
+        let interrupt = Self::default();
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+        let its = interrupt.clone();
+        thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || signals.forever().for_each(|s| its.on_signal(s)))?;
+        Ok(interrupt)
+    }
+
+    /// Ends the calls behind `canceller` when a signal asks to stop, or at once if one did.
+    pub(crate) fn cancels(&self, canceller: Canceller) {
+        self.on_stop(move || canceller.cancel());
+    }
+
+    /// Does `what` when a signal asks to stop, or at once if one did.
+    pub(crate) fn on_stop(&self, what: impl Fn() + Send + 'static) {
+        let mut all = locked(&self.shared.on_stop);
+        if self.is_stopping() {
+            what();
+        }
+        all.push(Box::new(what));
+    }
+
+    /// What SIGUSR1 does from now on.
+    pub(crate) fn shows(&self, state: impl Fn() + Send + 'static) {
+        *locked(&self.shared.state) = Some(Box::new(state));
+    }
+
+    /// True once a signal asked to stop.
+    pub(crate) fn stopping(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.stopping)
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.shared.stopping.load(Ordering::Acquire)
+    }
+
+    /// How the program ends if a signal stopped it.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        match self.shared.signal.load(Ordering::Acquire) {
+            0 => None,
+            SIGTERM => Some(Fault::new(Code::Terminated, "stopped by SIGTERM")),
+            _ => Some(Fault::new(Code::Interrupted, "interrupted")),
+        }
+    }
+
+    fn on_signal(&self, signal: i32) {
+        if signal == SIGUSR1 {
+            if let Some(state) = &*locked(&self.shared.state) {
+                state();
+            }
+            return;
+        }
+        if self.shared.signal.swap(signal, Ordering::AcqRel) != 0 {
+            std::process::exit(128 + signal);
+        }
+        self.shared.stopping.store(true, Ordering::Release);
+        locked(&self.shared.on_stop).iter().for_each(|what| what());
+    }
+}
+
+/// The content, whoever panicked with it: it is a list or an optional closure, always whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

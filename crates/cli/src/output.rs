@@ -1,0 +1,123 @@
+//! Everything that is printed: data and JSON to stdout, all else to stderr.
+
+pub(crate) mod human;
+pub(crate) mod json;
+pub(crate) mod progress;
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::ProgressBar;
+
+use crate::exit::Fault;
+use human::Style;
+use json::Record;
+
+/// Where a verb's words go. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Output {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    json: JsonTo,
+    style: Style,
+    /// The bar that lines must be printed above.
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JsonTo {
+    Nowhere,
+    Stdout,
+    /// For verbs whose stdout is data.
+    Stderr,
+}
+
+impl Output {
+    pub(crate) fn new(json: JsonTo) -> Self {
+        Self { shared: Arc::new(Shared { json, style: Style::of_stderr(), bar: Mutex::new(None) }) }
+    }
+
+    /// JSON records on stdout, or words for people.
+    pub(crate) fn from_flag(json: bool) -> Self {
+        Self::new(if json { JsonTo::Stdout } else { JsonTo::Nowhere })
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.shared.json != JsonTo::Nowhere
+    }
+
+    pub(crate) fn style(&self) -> Style {
+        self.shared.style
+    }
+
+    /// Writes one JSON record, if JSON is wanted.
+    pub(crate) fn record(&self, record: &Record) {
+        let mut line = serde_json::to_string(record).expect("records have string keys and finite numbers only");
+        line.push('\n');
+        let written = match self.shared.json {
+            JsonTo::Nowhere => return,
+            JsonTo::Stdout => io::stdout().lock().write_all(line.as_bytes()),
+            JsonTo::Stderr => io::stderr().lock().write_all(line.as_bytes()),
+        };
+        end_quietly_if_nobody_reads(&written);
+    }
+
+    /// Prints a line for people to stderr, unless JSON is wanted.
+    pub(crate) fn say(&self, line: &str) {
+        if !self.is_json() {
+            self.line(line);
+        }
+    }
+
+    /// A warning: a line for people, and a record.
+    pub(crate) fn warn(&self, message: &str) {
+        self.record(&Record::Warning { message: message.to_owned() });
+        self.line(&format!("{} {message}", self.style().yellow("warning:")));
+    }
+
+    /// Why the program fails.
+    pub(crate) fn error(&self, fault: &Fault) {
+        self.line(&format!("{} {fault}", self.style().red("farhaul:")));
+    }
+
+    /// Lines are printed above `bar` from now on.
+    pub(crate) fn attach(&self, bar: ProgressBar) {
+        *self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
+    }
+
+    /// Takes the bar from the screen.
+    pub(crate) fn detach(&self) {
+        if let Some(bar) = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn line(&self, line: &str) {
+        let bar = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*bar {
+            Some(bar) => bar.suspend(|| to_stderr(line)),
+            None => to_stderr(line),
+        }
+    }
+}
+
+/// Nobody can be told when stderr is gone.
+fn to_stderr(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Prints to stdout what a verb was asked for; ends the program quietly if nobody reads it.
+pub(crate) fn print(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    end_quietly_if_nobody_reads(&written);
+}
+
+/// A closed pipe is no error: whoever reads has seen enough.
+fn end_quietly_if_nobody_reads(written: &io::Result<()>) {
+    if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
+}

@@ -1,0 +1,154 @@
+//! Words and figures for people: colours, times, counts, names of limits.
+
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+
+use crate::output::json::Limit;
+
+/// Colours, where they are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    coloured: bool,
+}
+
+impl Style {
+    /// Colours on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one.
+    pub(crate) fn of_stderr() -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { coloured: is_terminal() && !refused }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Whether stderr is a terminal that can redraw a line.
+pub(crate) fn is_terminal() -> bool {
+    stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// A time with a unit and three digits or so: `12.3 s`, `250 ms`, `80 µs`.
+pub(crate) fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        ..1e-3 => format!("{:.0} µs", seconds * 1e6),
+        ..1.0 => format!("{} ms", digits(seconds * 1e3)),
+        ..120.0 => format!("{} s", digits(seconds)),
+        ..7200.0 => format!("{} min {} s", time.as_secs() / 60, time.as_secs() % 60),
+        _ => format!("{} h {} min", time.as_secs() / 3600, time.as_secs() / 60 % 60),
+    }
+}
+
+/// Three significant digits of a number below a thousand.
+pub(crate) fn digits(value: f64) -> String {
+    let decimals = match value {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A share as percent: `93 %`, `0.012 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        0.0 => "0 %".into(),
+        ..0.1 => format!("{percent:.3} %"),
+        ..10.0 => format!("{percent:.2} %"),
+        ..99.9 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// A count with thin groups: `1 234 567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn plural(number: u64, noun: &str) -> String {
+    let one = number == 1;
+    let ending = if one {
+        ""
+    } else if noun.ends_with('y') {
+        "ies"
+    } else {
+        "s"
+    };
+    let stem = if one { noun } else { noun.strip_suffix('y').unwrap_or(noun) };
+    format!("{} {stem}{ending}", count(number))
+}
+
+/// What a limit means.
+pub(crate) const fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Application => "the sending program, which gave data too slowly",
+        Limit::DiskRead => "the sender's disk",
+        Limit::Cpu => "this machine's processor",
+        Limit::SendBuffer => "the send buffer (--buffer)",
+        Limit::Congestion => "congestion control",
+        Limit::RateCap => "the cap that was asked for (--rate)",
+        Limit::ReceiveBuffer => "the receiver's buffer",
+        Limit::DiskWrite => "the receiver's disk",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit_and_few_digits() {
+        for (nanos, text) in [
+            (80_000, "80 µs"),
+            (250_000_000, "250 ms"),
+            (9_500_000, "9.50 ms"),
+            (12_340_000_000, "12.3 s"),
+            (125_000_000_000, "2 min 5 s"),
+            (7_260_000_000_000, "2 h 1 min"),
+        ] {
+            assert_eq!(time(Duration::from_nanos(nanos)), text);
+        }
+    }
+
+    #[test]
+    fn shares_and_counts_are_easy_to_read() {
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.00012), "0.012 %");
+        assert_eq!(percent(0.934), "93.4 %");
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(count(1_234_567), "1 234 567");
+        assert_eq!(count(999), "999");
+        assert_eq!((plural(1, "file"), plural(2, "directory")), ("1 file".into(), "2 directories".into()));
+    }
+}

@@ -1,0 +1,207 @@
+//! The NDJSON records that scripts read: `start`, `interval`, `file`, `warning`, `end`.
+//!
+//! Every number has its unit in its name. Nothing can be NaN or infinite: rates are whole bits per second, and shares
+//! come from [`share`].
+
+use std::time::Duration;
+
+use farhaul_units::Rate;
+use serde::Serialize;
+
+use crate::exit::Fault;
+use crate::sys::CpuSeconds;
+
+/// One line of `--json`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Record {
+    Start(Box<Start>),
+    Interval(Interval),
+    File(FileRecord),
+    Warning { message: String },
+    End(Box<End>),
+}
+
+/// All settings that hold, before anything happens.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Start {
+    pub(crate) verb: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) protocol: &'static str,
+    /// Always `none` until there is encryption.
+    pub(crate) security: &'static str,
+    pub(crate) process_id: u32,
+    /// The address of this side's UDP port, once it is open.
+    pub(crate) local: Option<String>,
+    pub(crate) peer: Option<String>,
+    pub(crate) controller: String,
+    /// Cap of the sending rate; null for none.
+    pub(crate) rate_bps: Option<u64>,
+    pub(crate) mtu_bytes: u32,
+    /// Cap of each buffer; null for automatic.
+    pub(crate) buffer_bytes: Option<u64>,
+    pub(crate) timeout_seconds: f64,
+    /// What only this verb has.
+    pub(crate) settings: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What happened since the last interval.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Interval {
+    /// Numbers the sessions of a listener.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<u64>,
+    pub(crate) start_seconds: f64,
+    pub(crate) end_seconds: f64,
+    /// Payload bytes that the peer acknowledged, or that arrived here.
+    pub(crate) bytes: u64,
+    pub(crate) bytes_total: u64,
+    pub(crate) goodput_bps: u64,
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_retransmitted: u64,
+    pub(crate) packets_received: u64,
+    pub(crate) rtt_us: u64,
+    pub(crate) cwnd_packets: u32,
+    pub(crate) in_flight_packets: u32,
+}
+
+/// One file that is done, or failed.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FileRecord {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<u64>,
+    /// Escaped, so that it can be printed.
+    pub(crate) path: String,
+    /// The bytes of the path in hexadecimal digits, where they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path_hex: Option<String>,
+    pub(crate) status: FileStatus,
+    pub(crate) bytes: u64,
+    /// BLAKE3, as `b3sum` prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FileStatus {
+    Verified,
+    Made,
+    Failed,
+}
+
+/// How a session ended. Every field is always there.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct End {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<u64>,
+    /// The address of the other side.
+    pub(crate) address: Option<String>,
+    /// Which way the data went, seen from this side.
+    pub(crate) direction: Option<Direction>,
+    pub(crate) bytes: u64,
+    /// Files, directories and failures; null where no files are copied.
+    pub(crate) files: Option<u64>,
+    pub(crate) directories: Option<u64>,
+    pub(crate) failed: Option<u64>,
+    /// From connect() to confirmation.
+    pub(crate) seconds: f64,
+    /// The receiver's payload bits from its first to its last byte.
+    pub(crate) goodput_bps: u64,
+    /// Data packets, retransmissions included.
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_retransmitted: u64,
+    pub(crate) packets_received: u64,
+    /// Packets reported lost, as a share of those sent.
+    pub(crate) loss_ratio: f64,
+    pub(crate) rtt_us: RttMicros,
+    pub(crate) cpu_seconds: CpuSeconds,
+    /// What the other side says; null where it cannot.
+    pub(crate) peer: Option<Peer>,
+    pub(crate) controller: String,
+    pub(crate) protocol: &'static str,
+    /// Null where this side cannot tell: a receiver does not see what holds its sender.
+    pub(crate) limited_by: Option<Limit>,
+    /// The share of the time for which that held the transfer.
+    pub(crate) limited_by_share: Option<f64>,
+    /// Whether both sides compared digests.
+    pub(crate) verified: bool,
+    pub(crate) security: &'static str,
+    pub(crate) exit_code: u8,
+    pub(crate) error: Option<ErrorRecord>,
+}
+
+/// The other side's figures.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Peer {
+    pub(crate) bytes: u64,
+    pub(crate) seconds: f64,
+    pub(crate) packets_sent: Option<u64>,
+    pub(crate) packets_retransmitted: Option<u64>,
+    pub(crate) packets_received: Option<u64>,
+    pub(crate) packets_lost: Option<u64>,
+    pub(crate) rtt_us: Option<RttMicros>,
+    pub(crate) cpu_seconds: Option<CpuSeconds>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct RttMicros {
+    pub(crate) min: u64,
+    pub(crate) mean: u64,
+    pub(crate) p99: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Direction {
+    Sent,
+    Received,
+    Both,
+}
+
+/// What held a transfer back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Limit {
+    Application,
+    DiskRead,
+    Cpu,
+    SendBuffer,
+    Congestion,
+    RateCap,
+    ReceiveBuffer,
+    DiskWrite,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ErrorRecord {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl From<&Fault> for ErrorRecord {
+    fn from(fault: &Fault) -> Self {
+        Self { code: fault.code.symbol(), message: fault.message.clone() }
+    }
+}
+
+/// `part` of `whole`, in 0..=1; zero of nothing.
+pub(crate) fn share(part: f64, whole: f64) -> f64 {
+    let ratio = part / whole;
+    if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// Bits per second; zero if no time passed.
+pub(crate) fn bits_per_second(bytes: u64, time: Duration) -> u64 {
+    Rate::from_bytes_in(bytes, time).map_or(0, Rate::bits_per_second)
+}
+
+/// Whole microseconds.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

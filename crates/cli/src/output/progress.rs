@@ -1,0 +1,54 @@
+//! The progress bar: bytes that the other side has, never bytes that merely left the program.
+
+use std::time::Duration;
+
+use farhaul_units::{ByteSize, Rate};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::output::human::is_terminal;
+
+/// How often the bar may be drawn: smooth, and next to nothing for a slow terminal.
+const DRAWS_PER_SECOND: u8 = 10;
+/// How often the time on an idle bar moves on.
+const TICK: Duration = Duration::from_millis(200);
+
+const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
+const WITHOUT_TOTAL: &str = "{spinner} {done}  {speed}  {prefix}  {elapsed}";
+
+/// A bar for `total` bytes, or for an unknown number. Invisible unless stderr is a terminal.
+pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
+    let target = match is_terminal() {
+        true => ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(total, target);
+    bar.set_style(style(if total.is_some() { WITH_TOTAL } else { WITHOUT_TOTAL }));
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .expect("the templates above are well formed")
+        .progress_chars("━╸─")
+        .with_key("done", |state: &ProgressState, w: &mut dyn std::fmt::Write| {
+            let _ = write!(w, "{}", ByteSize(state.pos()));
+        })
+        .with_key("all", |state: &ProgressState, w: &mut dyn std::fmt::Write| {
+            let _ = write!(w, "{}", ByteSize(state.len().unwrap_or(0)));
+        })
+        .with_key("speed", |state: &ProgressState, w: &mut dyn std::fmt::Write| {
+            let _ = write!(w, "{}", speed(state.per_sec()));
+        })
+        .with_key("left", |state: &ProgressState, w: &mut dyn std::fmt::Write| {
+            let _ = match state.eta().as_secs() {
+                0 => write!(w, "nearly done"),
+                seconds => write!(w, "{}:{:02} left", seconds / 60, seconds % 60),
+            };
+        })
+}
+
+/// Bits per second of a smoothed number of bytes per second.
+fn speed(bytes_per_second: f64) -> Rate {
+    Rate::from_bits_per_second((bytes_per_second * 8.0).clamp(0.0, 1e15) as u64)
+}

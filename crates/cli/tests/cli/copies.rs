@@ -1,0 +1,145 @@
+use std::fs;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::process::{Scratch, Server, Started, farhaul};
+
+/// The fields of the `end` record that scripts rely on.
+const REQUIRED: &[&str] = &[
+    "bytes",
+    "seconds",
+    "goodput_bps",
+    "packets_sent",
+    "packets_retransmitted",
+    "packets_received",
+    "loss_ratio",
+    "rtt_us",
+    "cpu_seconds",
+    "peer",
+    "controller",
+    "protocol",
+    "limited_by",
+];
+
+#[test]
+fn a_file_is_pushed_and_pulled_and_verified() {
+    let scratch = Scratch::new();
+    let (file, root, back) = (scratch.file("file", 3_000_001), scratch.dir("root"), scratch.at("back"));
+    let mut server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}/copy", server.address);
+
+    let push = farhaul(&["copy", "--plain", "--json", &file, &url]);
+    push.succeeds();
+    let end = push.end();
+    assert!(REQUIRED.iter().all(|field| end.get(field).is_some()), "{end}");
+    assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(3_000_001), Some(true)));
+    assert_eq!(push.records()[1]["status"], "verified");
+    let served = server.wait_for("end");
+    assert_eq!((served["bytes"].as_u64(), served["direction"].as_str()), (Some(3_000_001), Some("received")));
+
+    farhaul(&["copy", "--plain", &url, &back]).succeeds();
+    assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap());
+    server.signal(Signal::TERM);
+    assert_eq!(server.end().0, 143);
+}
+
+#[test]
+fn a_tree_arrives_under_its_name_and_only_with_r() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.dir("tree/deep");
+    scratch.file("tree/deep/a", 10);
+    scratch.file("tree/empty", 0);
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let tree = scratch.at("tree");
+    farhaul(&["copy", "--plain", &tree, &url]).fails(3, &["tree", "directory", "-r"]);
+    farhaul(&["copy", "--plain", "-r", &tree, &url]).succeeds();
+    assert_eq!(fs::read(scratch.at("root/tree/deep/a")).unwrap().len(), 10);
+    let back = scratch.dir("back");
+    farhaul(&["copy", "--plain", "-r", &format!("{url}tree"), &back]).succeeds();
+    assert!(fs::metadata(scratch.at("back/tree/empty")).unwrap().is_file());
+}
+
+#[test]
+fn one_missing_file_on_the_server_is_named() {
+    let scratch = Scratch::new();
+    let server = Server::begin(&["serve", "--root", &scratch.dir("root")]);
+    let back = scratch.dir("back");
+    let run = farhaul(&["copy", "--plain", &format!("udt://{}/nothing", server.address), &back]);
+    run.fails(3, &["nothing", "not found"]);
+}
+
+#[test]
+fn a_missing_source_is_named_before_anything_is_sent() {
+    farhaul(&["copy", "--plain", "/nonexistent/file", "udt://127.0.0.1:9/"])
+        .fails(3, &["/nonexistent/file", "No such file"]);
+}
+
+#[test]
+fn a_read_only_server_refuses_and_says_why() {
+    let scratch = Scratch::new();
+    let (file, root) = (scratch.file("file", 2_000_000), scratch.dir("root"));
+    let server = Server::begin(&["serve", "--read-only", "--root", &root]);
+    let run = farhaul(&["copy", "--plain", "--json", &file, &format!("udt://{}/", server.address)]);
+    run.fails(5, &["read-only", &server.address]);
+    assert_eq!(run.end()["error"]["code"], "ACCESS_DENIED");
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_in_the_way_fails_alone() {
+    let scratch = Scratch::new();
+    let (one, two, root) = (scratch.file("one", 5), scratch.file("two", 5), scratch.dir("root"));
+    scratch.dir("root/one");
+    let server = Server::begin(&["serve", "--root", &root]);
+    let run = farhaul(&["copy", "--plain", &one, &two, &format!("udt://{}/", server.address)]);
+    run.fails(3, &["one", "in the way", "other side"]);
+    assert_eq!(fs::read(scratch.at("root/two")).unwrap().len(), 5);
+}
+
+#[test]
+fn sessions_beyond_the_maximum_are_told_to_come_back() {
+    let scratch = Scratch::new();
+    let (file, root) = (scratch.file("file", 5), scratch.dir("root"));
+    let server = Server::begin(&["serve", "--max-sessions", "0", "--root", &root]);
+    farhaul(&["copy", "--plain", &file, &format!("udt://{}/", server.address)]).fails(1, &["try again later"]);
+}
+
+#[test]
+fn a_measuring_station_is_no_file_server() {
+    let scratch = Scratch::new();
+    let file = scratch.file("file", 5);
+    let server = Server::begin(&["bench"]);
+    farhaul(&["copy", "--plain", &file, &format!("udt://{}/", server.address)]).fails(5, &["farhaul serve"]);
+}
+
+#[test]
+fn an_interrupted_copy_says_where_the_incomplete_file_lies_and_the_server_is_told() {
+    let scratch = Scratch::new();
+    let (root, here) = (scratch.dir("root"), scratch.at("here"));
+    scratch.file("root/large", 20_000_000);
+    let mut server = Server::begin(&["serve", "--rate", "20mbit", "--root", &root]);
+    let url = format!("udt://{}/large", server.address);
+    let copy = Started::begin(&["copy", "--plain", "--json", "--interval", "100ms", &url, &here], Stdio::null());
+    let copy = copy.after("interval");
+    copy.signal(Signal::INT);
+    copy.end().fails(130, &["interrupted", "the incomplete file is", ".here.", ".fhpart"]);
+    let end = server.wait_for("end");
+    // The reason, or only the end of the connection: a program that was stopped waits for nothing.
+    assert!(end["error"]["code"] == "FAILED" || end["error"]["code"] == "PEER_LOST", "{end}");
+}
+
+#[test]
+fn the_demo_copies_over_an_emulated_link_and_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    let file = scratch.file("file", 2_000_000);
+    let run = farhaul(&["demo", "--json", "--rate", "200mbit", "--rtt", "10ms", &file]);
+    run.succeeds();
+    let end = run.end();
+    assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(2_000_000), Some(true)));
+    assert!(end["copy"]["rtt_us"]["min"].as_u64().unwrap() >= 10_000, "{end}");
+    assert_eq!(end["relay"]["clients"], 1);
+    assert!(std::path::Path::new(&file).exists());
+}

@@ -1,0 +1,68 @@
+use serde_json::Value;
+
+use crate::process::{farhaul, farhaul_where};
+
+#[test]
+fn the_version_is_there_for_programs() {
+    let run = farhaul(&["version", "--json"]);
+    run.succeeds();
+    let version: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(version["name"], "farhaul");
+    assert_eq!(version["protocols"][0], "udt");
+}
+
+#[test]
+fn controllers_are_listed_with_their_options() {
+    let run = farhaul(&["controllers", "--json"]);
+    run.succeeds();
+    let all: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(all[0]["name"], "udt");
+    assert!(all[0]["options"].as_array().unwrap().iter().any(|option| option["name"] == "native"));
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let run = farhaul(&["completions", shell]);
+        run.succeeds();
+        assert!(String::from_utf8(run.stdout).unwrap().contains("farhaul"), "{shell}");
+    }
+    let run = farhaul(&["man", "copy"]);
+    run.succeeds();
+    assert!(String::from_utf8(run.stdout).unwrap().contains(".TH"));
+}
+
+#[test]
+fn encryption_is_never_left_out_silently() {
+    for arguments in [
+        &["bench", "--connect", "127.0.0.1:9"][..],
+        &["pipe", "--connect", "127.0.0.1:9"],
+        &["copy", "x", "udt://127.0.0.1:9/"],
+        &["serve", "--root", "/", "--listen", "127.0.0.1:0"],
+        &["bench", "--listen", "127.0.0.1:0"],
+    ] {
+        farhaul(arguments).fails(2, &["not encrypted yet", "--plain"]);
+    }
+}
+
+#[test]
+fn a_bare_number_is_refused_with_both_readings() {
+    let run = farhaul(&["relay", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--rate", "100"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("100mbit") && run.stderr.contains("100MB/s"), "{}", run.stderr);
+}
+
+#[test]
+fn a_copy_from_here_to_here_is_the_work_of_cp() {
+    farhaul(&["copy", "a", "b"]).fails(2, &["cp", "udt://"]);
+}
+
+#[test]
+fn the_environment_gives_defaults_and_flags_win() {
+    let connect = ["bench", "--connect", "127.0.0.1:9", "--connect-timeout", "100ms"];
+    let variables = [("FARHAUL_PLAIN", "1"), ("FARHAUL_CONTROLLER", "nonsense")];
+    farhaul_where(&variables, &[&connect[..], &["--controller", "udt"]].concat()).fails(4, &["127.0.0.1:9"]);
+    let run = farhaul_where(&variables, &connect);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("nonsense"), "{}", run.stderr);
+}

@@ -1,0 +1,243 @@
+//! Running the program: to its end, or as a server that is stopped at the end of the test.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Far longer than anything here takes; a run that hangs is ended by `timeout` and fails.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// The records on stdout.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        records(&String::from_utf8_lossy(&self.stdout))
+    }
+
+    /// The last record.
+    pub(crate) fn end(&self) -> Value {
+        let end = self.records().pop().unwrap();
+        assert_eq!(end["event"], "end", "{end}");
+        end
+    }
+
+    /// The run failed with this code, and its last line says all of these words.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        let line = self.stderr.lines().last().unwrap_or_default();
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeds(&self) {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+    }
+}
+
+pub(crate) fn records(text: &str) -> Vec<Value> {
+    text.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    // --foreground: a signal to the group reaches the program once.
+    command.args(["--foreground", &LIMIT.as_secs().to_string(), env!("CARGO_BIN_EXE_farhaul")]).args(arguments);
+    command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the program to its end without input.
+pub(crate) fn farhaul(arguments: &[&str]) -> Run {
+    Started(command(arguments).spawn().unwrap()).end()
+}
+
+/// The same with these variables in its environment.
+pub(crate) fn farhaul_where(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
+    Started(command(arguments).envs(variables.iter().copied()).spawn().unwrap()).end()
+}
+
+/// Runs it with `input`.
+pub(crate) fn farhaul_with(input: &[u8], arguments: &[&str]) -> Run {
+    let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // Whoever does not read to the end is no failure of this side.
+        scope.spawn(move || drop(stdin.write_all(input)));
+        Started(child).end()
+    })
+}
+
+/// A run that goes on.
+pub(crate) struct Started(Child);
+
+impl Started {
+    pub(crate) fn begin(arguments: &[&str], input: Stdio) -> Self {
+        Self(command(arguments).stdin(input).spawn().unwrap())
+    }
+
+    /// With its stdout somewhere else.
+    pub(crate) fn begin_to(arguments: &[&str], input: Stdio, stdout: Stdio) -> Self {
+        Self(command(arguments).stdin(input).stdout(stdout).spawn().unwrap())
+    }
+
+    pub(crate) fn end(self) -> Run {
+        let output = self.0.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Run { code: output.status.code().unwrap_or(-1), stdout: output.stdout, stderr }
+    }
+
+    /// Waits until the run has printed a record of this kind.
+    pub(crate) fn after(mut self, event: &str) -> Reporting {
+        let mut lines = BufReader::new(self.0.stdout.take().unwrap());
+        let mut process = 0;
+        loop {
+            let mut line = String::new();
+            assert_ne!(lines.read_line(&mut line).unwrap(), 0, "it ended without {event}");
+            let record: Value = serde_json::from_str(&line).unwrap();
+            process = record["process_id"].as_i64().map_or(process, |id| i32::try_from(id).unwrap());
+            if record["event"] == event {
+                return Reporting { started: self, lines, process, record };
+            }
+        }
+    }
+}
+
+/// A run that has begun to report.
+pub(crate) struct Reporting {
+    started: Started,
+    lines: BufReader<ChildStdout>,
+    process: i32,
+    /// The record that was waited for.
+    pub(crate) record: Value,
+}
+
+impl Reporting {
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
+    }
+
+    pub(crate) fn end(mut self) -> Run {
+        let mut stdout = Vec::new();
+        self.lines.read_to_end(&mut stdout).unwrap();
+        Run { stdout, ..self.started.end() }
+    }
+}
+
+/// A listening run whose address is known.
+pub(crate) struct Server {
+    child: Child,
+    lines: BufReader<Box<dyn Read>>,
+    pub(crate) address: String,
+    process: i32,
+}
+
+impl Server {
+    /// Begins; `--json`, `--plain` and a port of its own are added.
+    pub(crate) fn begin(arguments: &[&str]) -> Self {
+        let all = [arguments, &["--plain", "--json", "--listen", "127.0.0.1:0"]].concat();
+        let mut child = command(&all).stdin(Stdio::piped()).spawn().unwrap();
+        // A pipe's records are on stderr, because its stdout is data.
+        let from: Box<dyn Read> = match arguments[0] {
+            "pipe" => Box::new(child.stderr.take().unwrap()),
+            _ => Box::new(child.stdout.take().unwrap()),
+        };
+        let mut lines = BufReader::new(from);
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let start: Value = serde_json::from_str(&line).unwrap();
+        let address = start["local"].as_str().unwrap().to_owned();
+        let process = i32::try_from(start["process_id"].as_u64().unwrap()).unwrap();
+        Self { child, lines, address, process }
+    }
+
+    /// Gives it input, and ends that.
+    pub(crate) fn feed(&mut self, input: &[u8]) {
+        self.child.stdin.take().unwrap().write_all(input).unwrap();
+    }
+
+    /// The next record of this kind.
+    pub(crate) fn wait_for(&mut self, event: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "it ended without {event}");
+            match serde_json::from_str::<Value>(&line) {
+                Ok(record) if record["event"] == event => return record,
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for its end; its exit code and stdout, as far as that was not read.
+    pub(crate) fn end(mut self) -> (i32, Vec<u8>) {
+        drop(self.child.stdin.take());
+        let mut stdout = Vec::new();
+        if let Some(mut rest) = self.child.stdout.take() {
+            rest.read_to_end(&mut stdout).unwrap();
+        }
+        (self.child.wait().unwrap().code().unwrap_or(-1), stdout)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let running = self.child.try_wait().is_ok_and(|status| status.is_none());
+        if running {
+            // It may end by itself at this moment.
+            let _ = kill_process(Pid::from_raw(self.process).unwrap(), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A directory of the test's own.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A path below it, as text.
+    pub(crate) fn at(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Makes a directory.
+    pub(crate) fn dir(&self, name: &str) -> String {
+        fs::create_dir_all(self.0.join(name)).unwrap();
+        self.at(name)
+    }
+
+    /// Makes a file of `len` patterned bytes.
+    pub(crate) fn file(&self, name: &str, len: usize) -> String {
+        let content: Vec<u8> = (0..len).map(|index| (index * 31 + index / 251) as u8).collect();
+        fs::write(self.0.join(name), content).unwrap();
+        self.at(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

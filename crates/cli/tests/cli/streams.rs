@@ -1,0 +1,75 @@
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::process::{Server, Started, farhaul, farhaul_with, records};
+
+#[test]
+fn a_pipe_carries_all_bytes_and_ends_with_the_input() {
+    let mut input = vec![0u8; 5_000_003];
+    input.iter_mut().enumerate().for_each(|(index, byte)| *byte = (index / 7) as u8);
+    let server = Server::begin(&["pipe"]);
+    let run = farhaul_with(&input, &["pipe", "--plain", "--json", "--connect", &server.address]);
+    run.succeeds();
+    let end = records(&run.stderr).pop().unwrap();
+    assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(5_000_003), Some(false)));
+    let (code, received) = server.end();
+    assert_eq!(code, 0);
+    assert!(received == input, "{} bytes arrived", received.len());
+}
+
+#[test]
+fn two_empty_inputs_end_with_the_idle_time_out() {
+    let mut server = Server::begin(&["pipe", "--timeout", "300ms"]);
+    server.feed(b"");
+    let run = farhaul(&["pipe", "--plain", "--connect", &server.address, "--timeout", "300ms"]);
+    // The one gives up, and the other sees it close.
+    let (code, _) = server.end();
+    assert_eq!(code, 8);
+    assert!(run.code == 0 || run.code == 8, "{}", run.stderr);
+}
+
+#[test]
+fn a_rendezvous_needs_no_listener() {
+    // Two free ports: nobody takes them between these lines but by bad luck.
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (left, right) = (free(), free());
+    let receiver =
+        Started::begin(&["pipe", "--plain", "--rendezvous", "--listen", &left, "--connect", &right], Stdio::null());
+    farhaul_with(b"met", &["pipe", "--plain", "--rendezvous", "--listen", &right, "--connect", &left]).succeeds();
+    let run = receiver.end();
+    run.succeeds();
+    assert_eq!(run.stdout, b"met");
+}
+
+#[test]
+fn a_measurement_tells_both_sides_figures() {
+    let mut server = Server::begin(&["bench", "--interval", "0"]);
+    for reverse in [&[][..], &["--reverse"]] {
+        let arguments = ["bench", "--plain", "--json", "--connect", &server.address, "--bytes", "20MB"];
+        let run = farhaul(&[&arguments, reverse].concat());
+        run.succeeds();
+        let end = run.end();
+        assert_eq!(end["bytes"], 20_000_000);
+        assert!(end["goodput_bps"].as_u64().unwrap() > 0 && end["peer"]["cpu_seconds"]["user"].is_number(), "{end}");
+        let there = server.wait_for("end");
+        assert_eq!(there["bytes"], 20_000_000);
+    }
+    server.signal(Signal::INT);
+    assert_eq!(server.end().0, 130);
+}
+
+#[test]
+fn a_relay_passes_on_and_reports() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let relay = Started::begin(
+        &["relay", "--json", "--listen", "127.0.0.1:0", "--to", &server.address, "--delay", "1ms", "--rate", "100mbit"],
+        Stdio::null(),
+    );
+    let relay = relay.after("start");
+    let address = relay.record["local"].as_str().unwrap().to_owned();
+    farhaul(&["bench", "--plain", "--connect", &address, "--bytes", "1MB"]).succeeds();
+    relay.signal(Signal::TERM);
+    let report = relay.end().end();
+    assert!(report["up"]["packets_in"].as_u64().unwrap() > 600, "{report}");
+}

@@ -1,0 +1,223 @@
+//! Forged datagrams while a transfer goes on: somebody who knows addresses, ports and socket ids, but not the path.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use farhaul_netem::PathSpec;
+use farhaul_proto::udt::Endpoint;
+use farhaul_proto::{Config, Entropy, Mode, Stats, Streams};
+use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
+use farhaul_sim::{Departing, Plan, Simulation, Verdict};
+use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SeqNo, SeqRange};
+use farhaul_wire::udt4::{
+    Ack, Control, DataHeader, DropRequest, LossList, SocketId, Timestamp, destination, encode_losses, is_control,
+};
+
+use crate::bench::{data, encode, only};
+
+const BYTES: u64 = 20_000_000;
+
+fn pair() -> Pair<Endpoint> {
+    let end = |seed: u8| {
+        let mut end = Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
+        end.listen(Mode::Stream);
+        end
+    };
+    let path = PathSpec {
+        rate: Some(Rate::from_megabits_per_second(100)),
+        delay: Duration::from_millis(10),
+        ..PathSpec::default()
+    };
+    Pair::new(end(1), end(2)).path(path).caller(Plan::send(BYTES)).listener(Plan::receive())
+}
+
+/// What an attacker on the path has overheard.
+#[derive(Clone, Copy, Default)]
+struct Overheard {
+    /// Socket ids of both hosts, once data flows.
+    ids: [SocketId; 2],
+    /// The newest packet of the caller.
+    seq: SeqNo,
+    datagrams: u64,
+}
+
+/// Forges: what to send to which host, given what was overheard. Called for each datagram that departs.
+type Forger = Box<dyn FnMut(Instant, &Overheard) -> Vec<(usize, Vec<u8>)>>;
+
+fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc<RefCell<Overheard>> {
+    let shared = Rc::new(RefCell::new(Overheard::default()));
+    let overheard = Rc::clone(&shared);
+    run.set_tap(Some(Box::new(move |datagram: &mut Departing<'_>| {
+        let mut overheard = overheard.borrow_mut();
+        overheard.datagrams += 1;
+        if let Some(id) = destination(datagram.bytes).filter(|id| !id.is_none()) {
+            overheard.ids[usize::from(datagram.to == address(LISTENER))] = id;
+        }
+        if !is_control(datagram.bytes)
+            && let Ok((header, _)) = DataHeader::decode(datagram.bytes)
+        {
+            overheard.seq = header.seq;
+        }
+        if overheard.ids.iter().all(|id| !id.is_none()) && overheard.seq != SeqNo::new(0) {
+            // Forged datagrams travel with the one that departs, so they can only go the same way.
+            for (to, bytes) in forge(datagram.now, &overheard) {
+                if datagram.to == address(to) {
+                    datagram.forged.push((datagram.from, datagram.to, bytes));
+                }
+            }
+        }
+        Verdict::Pass
+    })));
+    shared
+}
+
+/// Runs the transfer with forgeries; says how long it took and the counters of the sender at the end.
+fn attacked(forge: Forger) -> (Duration, Stats) {
+    let mut run = pair().start();
+    eavesdrop(&mut run, forge);
+    let complete = |run: &Simulation<Endpoint>| {
+        run.flows(LISTENER).first().is_some_and(|flow| flow.received().complete_at.is_some())
+    };
+    assert!(run.run_until_true(Instant::ZERO + Duration::from_secs(300), complete), "it does not arrive");
+    assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
+    let id = run.flows(CALLER)[0].id();
+    (run.now() - Instant::ZERO, run.transport(CALLER).stats(run.now(), id).expect("it was not released"))
+}
+
+fn undisturbed() -> (Duration, Stats) {
+    attacked(Box::new(|_, _| Vec::new()))
+}
+
+/// The same control packet to both hosts, again and again.
+fn both(control: Control<'static>) -> Forger {
+    Box::new(move |_, overheard| {
+        let forged = |to: usize| (to, encode(overheard.ids[to], &control));
+        vec![forged(CALLER), forged(LISTENER)]
+    })
+}
+
+#[test]
+fn b1_forged_shutdowns_in_mid_transfer_end_nothing() {
+    let (time, _) = undisturbed();
+    let (attacked, _) = attacked(both(Control::Shutdown));
+    assert!(attacked < time * 2, "{attacked:?} instead of {time:?}");
+}
+
+#[test]
+fn b1_a_shutdown_that_nothing_follows_is_believed_after_two_round_trips_and_not_before() {
+    let mut bench = crate::bench::Bench::listening();
+    let peer = bench.accept_default();
+    bench.full(&peer, peer.isn());
+    bench.run_millis(50);
+    bench.take_sent();
+    bench.control(&peer, &Control::Shutdown);
+    assert!(!bench.take_sent().is_empty(), "the peer is challenged");
+    bench.run_millis(190);
+    assert_eq!(bench.closed(&peer), None);
+    bench.run_millis(2_000);
+    assert!(bench.closed(&peer).is_some());
+}
+
+#[test]
+fn b1_a_shutdown_with_data_missing_is_never_a_good_end() {
+    let mut bench = crate::bench::Bench::listening();
+    let peer = bench.accept_default();
+    bench.full(&peer, peer.isn().plus(1));
+    bench.control(&peer, &Control::Shutdown);
+    bench.run_millis(2_000);
+    assert_eq!(bench.closed(&peer), Some(farhaul_proto::ConnectionLost::Aborted));
+    assert!(bench.end.read(bench.now, peer.id, &mut [0; 10]).is_err());
+}
+
+#[test]
+fn b2_b3_forged_acks_beyond_what_was_sent_end_nothing_and_lose_nothing() {
+    let (time, _) = undisturbed();
+    let (attacked, stats) = attacked(Box::new(|_, overheard| {
+        let seq = overheard.seq.plus(50_000);
+        let rtt = Duration::from_millis(20);
+        let number = AckNo::new(77);
+        let full = Ack::Full { number, seq, rtt, rtt_var: rtt, free_buffer: 0, arrival_rate: 1, capacity: 1 };
+        [Ack::Light { seq }, full].map(|ack| (CALLER, encode(overheard.ids[CALLER], &Control::Ack(ack)))).into()
+    }));
+    assert!(attacked < time * 2, "{attacked:?} instead of {time:?}");
+    assert!(stats.totals.packets_invalid > 0);
+}
+
+#[test]
+fn b5_b6_a_flood_of_forged_loss_reports_costs_one_retransmission_a_round_trip_at_most() {
+    // As long as it lasts it also looks like congestion, so it may slow the transfer down, but not stop it.
+    let (_, stats) = attacked(Box::new(|now, overheard| {
+        if now > Instant::ZERO + Duration::from_secs(2) {
+            return Vec::new();
+        }
+        let all = SeqRange::new(overheard.seq.minus(20_000), overheard.seq.plus(20_000));
+        let mut body = Vec::new();
+        encode_losses([all; 100].into_iter(), 364, &mut body);
+        let list = LossList::from_body(&body).expect("the ranges are in order");
+        vec![(CALLER, encode(overheard.ids[CALLER], &Control::Nak(list)))]
+    }));
+    // Everything in flight may be sent twice, and once more for each further round trip that it waits.
+    let totals = stats.totals;
+    assert!(totals.packets_retransmitted < 2 * totals.packets_sent / 3, "{totals:?}");
+}
+
+#[test]
+fn b7_forged_drop_requests_in_a_stream_change_nothing() {
+    let (time, _) = undisturbed();
+    let (attacked, stats) = attacked(Box::new(|_, overheard| {
+        let range = SeqRange::new(overheard.seq.minus(100_000), overheard.seq.plus(100_000));
+        let request = DropRequest { message: MsgNo::new(3), range };
+        vec![(LISTENER, encode(overheard.ids[LISTENER], &Control::DropRequest(request)))]
+    }));
+    assert!(attacked < time * 2 && stats.totals.packets_retransmitted < 1_000);
+}
+
+#[test]
+fn b10_b14_warnings_and_custom_packets_in_floods_do_not_stop_a_transfer() {
+    attacked(both(Control::CongestionWarning));
+    let (time, _) = undisturbed();
+    let (attacked, _) = attacked(both(Control::Custom { kind: 3, body: b"four" }));
+    assert!(attacked < time * 2);
+}
+
+#[test]
+fn b11_data_from_elsewhere_and_far_ahead_is_not_mixed_in() {
+    let mut run = pair().start();
+    let overheard = eavesdrop(&mut run, Box::new(|_, _| Vec::new()));
+    let stranger: SocketAddr = "192.0.2.9:9000".parse().expect("an address");
+    for _ in 0..1_500 {
+        run.run_for(Duration::from_millis(1));
+        let Overheard { ids, seq, .. } = *overheard.borrow();
+        if ids[LISTENER].is_none() {
+            continue;
+        }
+        for ahead in 0..5 {
+            run.inject(LISTENER, stranger, &data(ids[LISTENER], seq.plus(ahead), only(1), &[0xEE; 1456]));
+        }
+        let far = data(ids[LISTENER], seq.plus(1 << 29), only(1), &[0xEE; 1456]);
+        run.inject(LISTENER, address(CALLER), &far);
+        let mut shutdown = Vec::new();
+        Control::Shutdown.encode(Timestamp::ZERO, ids[LISTENER], &mut shutdown);
+        run.inject(LISTENER, stranger, &shutdown);
+    }
+    assert!(run.run_until_done(Duration::from_secs(60)));
+    assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
+}
+
+#[test]
+fn b15_pulses_of_outage_leave_most_of_the_rate_between_them() {
+    let mut run = pair().start();
+    // A tenth of each second is lost altogether: about the beat of the expiration timer.
+    run.set_tap(Some(Box::new(|datagram| {
+        let in_pulse = datagram.now.as_micros() % 1_000_000 < 100_000;
+        if in_pulse { Verdict::Drop } else { Verdict::Pass }
+    })));
+    let complete = |run: &Simulation<Endpoint>| {
+        run.flows(LISTENER).first().is_some_and(|flow| flow.received().complete_at.is_some())
+    };
+    assert!(run.run_until_true(Instant::ZERO + Duration::from_secs(60), complete), "it does not arrive");
+    let time = run.now() - Instant::ZERO;
+    let (best, _) = undisturbed();
+    assert!(time < best * 6, "{time:?} instead of {best:?}");
+}

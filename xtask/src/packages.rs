@@ -1,0 +1,88 @@
+//! The system's packages that tests need: installed where that is possible, named where it is not.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::sections::{Outcome, succeed};
+
+/// A package of Debian, how to see that it is there, and what is skipped without it.
+struct Package {
+    name: &'static str,
+    /// Any of these: a program by name, or a file by its absolute path.
+    signs: &'static [&'static str],
+    without: &'static str,
+}
+
+/// What the tests use beside Rust.
+const PACKAGES: &[Package] = &[
+    Package { name: "g++", signs: &["g++"], without: "everything against the reference library" },
+    Package {
+        name: "libudt-dev",
+        signs: &["/usr/include/udt/udt.h", "/usr/include/udt.h", "/usr/local/include/udt.h"],
+        without: "everything against the reference library",
+    },
+    Package { name: "tshark", signs: &["tshark"], without: "a second opinion on our packets" },
+    Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
+];
+
+/// Installs what is missing, as root on Debian; elsewhere says what will be skipped.
+pub(crate) fn provide() -> Result<Outcome> {
+    let missing = missing();
+    if missing.is_empty() {
+        println!("all there: {}", names(PACKAGES.iter()));
+        return Ok(Outcome::Passed);
+    }
+    if is_root() && is_present("apt-get") {
+        let installed = install(&missing);
+        let missing = self::missing();
+        if missing.is_empty() {
+            return Ok(Outcome::Passed);
+        }
+        return Ok(Outcome::Skipped(match installed {
+            Ok(_) => explain(&missing),
+            Err(error) => format!("{} ({error:#})", explain(&missing)),
+        }));
+    }
+    Ok(Outcome::Skipped(format!("{}; as root: apt-get install {}", explain(&missing), names(missing.iter().copied()))))
+}
+
+fn install(missing: &[&'static Package]) -> Result<Outcome> {
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");
+        command
+    };
+    succeed(apt().arg("update"))?;
+    succeed(
+        apt().args(["install", "--yes", "--no-install-recommends"]).args(missing.iter().map(|package| package.name)),
+    )
+}
+
+fn missing() -> Vec<&'static Package> {
+    PACKAGES.iter().filter(|package| !package.signs.iter().any(|sign| is_present(sign))).collect()
+}
+
+fn is_present(sign: &str) -> bool {
+    if sign.starts_with('/') {
+        return Path::new(sign).exists();
+    }
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(sign).is_file()))
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn names<'a>(packages: impl Iterator<Item = &'a Package>) -> String {
+    packages.map(|package| package.name).collect::<Vec<_>>().join(" ")
+}
+
+fn explain(missing: &[&Package]) -> String {
+    missing
+        .iter()
+        .map(|package| format!("no {}: {} is left out", package.name, package.without))
+        .collect::<Vec<_>>()
+        .join("; ")
+}

@@ -1,0 +1,82 @@
+//! A run of checks, one section each, and the summary at its end.
+
+use std::io::Write as _;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::clock::Stopwatch;
+
+/// How a section ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Passed,
+    /// It could not be done here, and why.
+    Skipped(String),
+}
+
+/// The sections of a run so far.
+#[derive(Debug, Default)]
+pub(crate) struct Sections {
+    done: Vec<(String, Result<Outcome>, Duration)>,
+}
+
+impl Sections {
+    /// Runs one section under a heading. A failure does not keep the later ones from running.
+    pub(crate) fn section(&mut self, title: &str, check: impl FnOnce() -> Result<Outcome>) {
+        println!("\n━━ {title} {}", "━".repeat(76_usize.saturating_sub(title.chars().count())));
+        let stopwatch = Stopwatch::start();
+        let outcome = check();
+        match &outcome {
+            Ok(Outcome::Passed) => {}
+            Ok(Outcome::Skipped(why)) => println!("skipped: {why}"),
+            Err(error) => println!("FAILED: {error:#}"),
+        }
+        self.done.push((title.to_owned(), outcome, stopwatch.elapsed()));
+        // The next section's children write to the same terminal.
+        let _ = std::io::stdout().flush();
+    }
+
+    /// Prints the summary.
+    ///
+    /// # Errors
+    /// A section failed.
+    pub(crate) fn finish(self) -> Result<()> {
+        println!("\n━━ summary {}", "━".repeat(69));
+        let mut failed = 0;
+        for (title, outcome, elapsed) in &self.done {
+            let (mark, why) = match outcome {
+                Ok(Outcome::Passed) => ("ok", String::new()),
+                Ok(Outcome::Skipped(why)) => ("skipped", format!("  {why}")),
+                Err(error) => {
+                    failed += 1;
+                    ("FAILED", format!("  {error:#}"))
+                }
+            };
+            println!("{mark:<8} {:>4} s  {title}{why}", elapsed.as_secs());
+        }
+        if failed > 0 {
+            bail!("{failed} of {} sections failed", self.done.len());
+        }
+        Ok(())
+    }
+}
+
+/// Runs a command whose output the reader sees.
+///
+/// # Errors
+/// It cannot be started, or ends with another status than zero.
+pub(crate) fn succeed(command: &mut Command) -> Result<Outcome> {
+    let shown = shown(command);
+    println!("$ {shown}");
+    let status = command.status().with_context(|| shown.clone())?;
+    ensure!(status.success(), "`{shown}` ended with {status}");
+    Ok(Outcome::Passed)
+}
+
+fn shown(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(command.get_program()).to_string_lossy();
+    command.get_args().fold(program.into_owned(), |line, argument| line + " " + &argument.to_string_lossy())
+}

@@ -1,0 +1,31 @@
+//! What no compiler checks: the crate graph, names, left-overs, links in documents; and, as a mirror, what is longest.
+
+mod graph;
+mod leftovers;
+mod length;
+mod links;
+
+use anyhow::{Result, ensure};
+
+use crate::sections::Outcome;
+use crate::workspace::Workspace;
+
+/// The verb.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    ensure!(arguments.is_empty(), "`tidy` takes no arguments");
+    check(workspace).map(drop)
+}
+
+/// Prints the graph and what is longest.
+///
+/// # Errors
+/// Something is out of place.
+pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
+    let mut faults = graph::faults(workspace)?;
+    faults.extend(leftovers::faults(workspace)?);
+    faults.extend(links::faults(workspace)?);
+    length::show(workspace)?;
+    faults.iter().for_each(|fault| println!("fault: {fault}"));
+    ensure!(faults.is_empty(), "{} things are out of place", faults.len());
+    Ok(Outcome::Passed)
+}

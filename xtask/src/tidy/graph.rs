@@ -1,0 +1,108 @@
+//! Who uses whom, against the file of allowed edges: widening the graph is a visible decision.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+
+use crate::workspace::{Edge, Workspace};
+
+const ALLOWED: &str = "docs/architecture/edges.txt";
+/// Crates in which nothing but bytes, time and randomness may enter.
+const PURE: &[&str] = &["units", "wire", "cc", "netem", "proto", "session", "sim"];
+/// What a pure crate says in its first file.
+const FORBIDS_UNSAFE: &str = "#![forbid(unsafe_code)]";
+/// What a pure crate never mentions. Split, so that nobody finds them here.
+const WORLD: &[&str] = &[
+    concat!("std::", "fs"),
+    concat!("std::", "thread"),
+    concat!("std::", "env"),
+    concat!("std::", "process"),
+    concat!("std::time::", "Instant"),
+    concat!("System", "Time"),
+    concat!("Udp", "Socket"),
+    concat!("Tcp", "Stream"),
+];
+
+/// Prints the graph; what is not allowed is a fault.
+pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
+    let allowed = parse(&workspace.text(ALLOWED)?).with_context(|| ALLOWED.to_owned())?;
+    println!("who uses whom (* in tests only):");
+    let mut used = BTreeSet::new();
+    for package in &workspace.packages {
+        let names: Vec<_> =
+            package.uses.iter().map(|edge| format!("{}{}", edge.to, if edge.dev { "*" } else { "" })).collect();
+        println!("  {:<8} → {}", package.short, names.join(" "));
+        used.extend(package.uses.iter().cloned());
+    }
+    for edge in allowed.difference(&used).filter(|edge| !used.contains(&Edge { dev: false, ..(*edge).clone() })) {
+        println!("  allowed and not used: {}", shown(edge));
+    }
+    // What the shipped code may use, tests may use as well.
+    let mut faults: Vec<_> = used
+        .iter()
+        .filter(|edge| !allowed.contains(edge) && !allowed.contains(&Edge { dev: false, ..(*edge).clone() }))
+        .map(|edge| format!("{} is not in {ALLOWED}", shown(edge)))
+        .collect();
+    faults.extend(impurities(workspace)?);
+    Ok(faults)
+}
+
+/// One edge a line, `from -> to` with `(tests)` behind it where it may not ship; `#` begins a remark.
+fn parse(text: &str) -> Result<BTreeSet<Edge>> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let (from, to) = line.split_once("->").with_context(|| format!("'{line}' is no edge"))?;
+            let (to, dev) = match to.trim().strip_suffix("(tests)") {
+                Some(to) => (to, true),
+                None => (to, false),
+            };
+            Ok(Edge { from: from.trim().to_owned(), to: to.trim().to_owned(), dev })
+        })
+        .collect()
+}
+
+fn shown(edge: &Edge) -> String {
+    format!("{} -> {}{}", edge.from, edge.to, if edge.dev { " (tests)" } else { "" })
+}
+
+fn impurities(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for path in workspace.files(&["rs"])? {
+        let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+        let ["crates", name, "src", rest @ ..] = &parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>()[..] else {
+            continue;
+        };
+        if !PURE.contains(name) {
+            continue;
+        }
+        let text = workspace.text(&path)?;
+        if *rest == ["lib.rs"] && !text.contains(FORBIDS_UNSAFE) {
+            faults.push(format!("{} is of the pure zone and lacks {FORBIDS_UNSAFE}", path.display()));
+        }
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            faults.extend(WORLD.iter().filter(|word| line.contains(**word)).map(|word| {
+                format!("{}:{} mentions {word}, which the pure zone does not know", path.display(), index + 1)
+            }));
+        }
+    }
+    Ok(faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_an_edge_with_its_kind() {
+        let edges = parse("# remark\nwire -> units\n\nproto -> sim (tests)  # why\n").unwrap();
+        let shown: Vec<_> = edges.iter().map(shown).collect();
+        assert_eq!(shown, ["proto -> sim (tests)", "wire -> units"]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_edge_is_named() {
+        assert_eq!(parse("wire units").unwrap_err().to_string(), "'wire units' is no edge");
+    }
+}

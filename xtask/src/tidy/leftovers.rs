@@ -1,0 +1,33 @@
+//! Names that say nothing, and notes to oneself that were meant to go.
+
+use anyhow::Result;
+
+use crate::workspace::Workspace;
+
+/// Names that say where something lies instead of what it is.
+const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc"];
+/// Words that were meant to go before the commit. Split, so that nobody finds them here.
+const NOTES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("db", "g!(")];
+
+/// Every such name and note is a fault.
+pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for path in workspace.files(&["rs", "cpp", "h", "sh", "toml"])? {
+        let shown = path.display();
+        if path.file_name().is_some_and(|name| name == "mod.rs") {
+            faults.push(format!("{shown}: modules are foo.rs beside foo/"));
+        }
+        let stem = path.with_extension("");
+        for part in stem.iter().map(|part| part.to_string_lossy()) {
+            if EMPTY_NAMES.contains(&part.as_ref()) {
+                faults.push(format!("{shown}: '{part}' names nothing"));
+            }
+        }
+        for (index, line) in workspace.text(&path)?.lines().enumerate() {
+            faults.extend(
+                NOTES.iter().filter(|note| line.contains(**note)).map(|note| format!("{shown}:{}: {note}", index + 1)),
+            );
+        }
+    }
+    Ok(faults)
+}
