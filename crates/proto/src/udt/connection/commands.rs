@@ -12,8 +12,9 @@ use crate::udt::life::{Cause, Life};
 use crate::udt::messages::{Message, MessageOptions};
 
 impl Connection {
-    pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+    pub(crate) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
         let established = self.writable_part(Mode::Stream)?;
+        established.begin_work(now);
         let taken = established.sender.write(data);
         established.counts().bytes_written += taken as u64;
         self.writer_waits = taken < data.len();
@@ -36,6 +37,7 @@ impl Connection {
         options: MessageOptions,
     ) -> Result<bool, StreamError> {
         let established = self.writable_part(Mode::Message)?;
+        established.begin_work(now);
         let expires = options.ttl.map(|ttl| now + ttl);
         let taken = established.sender.write_message(message, options.in_order, expires);
         if taken {
