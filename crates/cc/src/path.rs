@@ -18,6 +18,8 @@ pub struct Path {
     pub min_rtt: Option<Duration>,
     /// Latest round-trip time sample; `None` before the first.
     pub latest_rtt: Option<Duration>,
+    /// Largest round-trip time sample of the last one to two round trips; zero without one.
+    pub recent_max_rtt: Duration,
     /// Arrival speed as the receiver reports it, smoothed and clamped to twice what was sent (attack B9).
     pub arrival_rate: Option<PacketRate>,
     /// Link capacity as the receiver reports it from probe pairs, smoothed.

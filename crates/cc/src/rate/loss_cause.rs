@@ -42,7 +42,7 @@ impl LossCause {
             self.lost = 0;
         }
         self.lost += u64::from(newly_lost);
-        is_raised(path) || self.is_heavy(path)
+        is_raised(path) || was_raised(path) || self.is_heavy(path)
     }
 
     /// More than the tolerated share, over enough packets for a share to mean anything.
@@ -63,8 +63,18 @@ pub(super) fn is_raised(path: &Path) -> bool {
     let Some(min) = path.min_rtt else { return false };
     // The latest sample has been smoothed by the receiver already; smoothed again, a queue seems to stand for long after
     // it has drained.
-    path.latest_rtt.unwrap_or(path.rtt).min(path.rtt)
-        > min.saturating_add((min / RAISED_SHARE).clamp(MIN_RAISE, MAX_RAISE))
+    path.latest_rtt.unwrap_or(path.rtt).min(path.rtt) > min.saturating_add(raise(min))
+}
+
+/// Whether a queue stood a moment ago, if only for a burst of somebody else: a single sample is less certain than the
+/// smoothed ones, and has to stand out twice as far.
+fn was_raised(path: &Path) -> bool {
+    path.min_rtt.is_some_and(|min| path.recent_max_rtt > min.saturating_add(raise(min) * 2))
+}
+
+/// By how much a round trip must exceed its minimum.
+fn raise(min: Duration) -> Duration {
+    (min / RAISED_SHARE).clamp(MIN_RAISE, MAX_RAISE)
 }
 
 #[cfg(test)]

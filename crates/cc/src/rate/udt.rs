@@ -137,15 +137,15 @@ impl Udt {
     /// One SYN interval of steady state.
     fn on_syn(&mut self, path: &Path, control: &mut Control) {
         let arrives = measured_rate(path).map(PacketRate::packets_per_second);
+        let rate = 1e6 / control.send_period.as_micros();
         // What arrives in the round trips after a congestion had been sent before it.
         if path.now - self.congested > path.rtt.saturating_mul(2).saturating_add(SYN_INTERVAL * 10) {
-            self.carried = self.carried.max(arrives.unwrap_or(0.0));
+            self.carried = self.carried.max(arrives.unwrap_or(0.0).min(rate));
         }
         self.capacity = match (self.capacity, measured_rate(path)) {
             (Some(known), Some(arrives)) if arrives > known => Some(arrives),
             (known, _) => known,
         };
-        let rate = 1e6 / control.send_period.as_micros();
         let leads = |by: f64| arrives.is_some_and(|arrives| rate > arrives * by);
         let growth = match self.queue.on_syn(path) {
             Queue::None if rate < self.carried * RETURN_SHARE && !leads(RETURN_LEAD) => {
@@ -282,8 +282,17 @@ fn window_rate(path: &Path, cwnd: f64) -> PacketRate {
 /// The period after a cut, (4).
 fn cut(period: SendPeriod, path: &Path) -> SendPeriod {
     let cut = bounded(period.as_micros() * DECREASE);
-    let draining = measured_rate(path).map_or(cut, |arrives| bounded(1e6 / arrives.packets_per_second() * DECREASE));
+    let draining = share(path).map_or(cut, |share| bounded(1e6 / share.packets_per_second() * DECREASE));
     shorter(cut, longer(period, shorter(draining, slowest(path))))
+}
+
+/// What gets through of this flow: the smaller of what the receiver sees arrive and what acknowledgements show. libudt
+/// takes the median gap between packets, which in bursts is the link's and not the flow's.
+fn share(path: &Path) -> Option<PacketRate> {
+    match (measured_rate(path), path.delivery_rate) {
+        (Some(arrives), Some(delivered)) if delivered < arrives && delivered > PacketRate::default() => Some(delivered),
+        (arrives, delivered) => arrives.or(delivered),
+    }
 }
 
 /// The longest period that anything but an unanswered path leads to.

@@ -2,6 +2,8 @@
 
 use farhaul_units::{Duration, Instant};
 
+use crate::udt::consts::SYN_INTERVAL;
+
 /// Round-trip time before any sample. Source: libudt 4.11, §1 of the algorithms sheet.
 const INITIAL: Duration = Duration::from_millis(100);
 /// Samples outside this range are lies or accidents (attack B9).
@@ -19,6 +21,16 @@ pub(crate) struct Rtt {
     min: Option<Duration>,
     previous_min: Option<Duration>,
     window_end: Instant,
+    /// Largest sample of the present and of the previous short window.
+    recent: Recent,
+}
+
+/// The largest sample of late: a queue that overflows shows here, however short it stood.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    max: Duration,
+    previous: Duration,
+    end: Instant,
 }
 
 impl Rtt {
@@ -30,6 +42,7 @@ impl Rtt {
             min: None,
             previous_min: None,
             window_end: Instant::ZERO,
+            recent: Recent { max: Duration::ZERO, previous: Duration::ZERO, end: Instant::ZERO },
         }
     }
 
@@ -50,6 +63,20 @@ impl Rtt {
             }
             true
         }
+    }
+
+    /// A round trip took at least this long, whatever else is known of it.
+    pub(crate) fn note_at_least(&mut self, sample: Duration, now: Instant) {
+        if now >= self.recent.end {
+            self.recent.previous = std::mem::take(&mut self.recent.max);
+            self.recent.end = now + self.smoothed + SYN_INTERVAL;
+        }
+        self.recent.max = self.recent.max.max(sample);
+    }
+
+    /// Largest sample of the last one to two round trips; zero without one.
+    pub(crate) fn recent_max(&self) -> Duration {
+        self.recent.max.max(self.recent.previous)
     }
 
     fn smooth(&mut self, sample: Duration) -> bool {

@@ -229,7 +229,10 @@ impl Established {
     /// The measurements that an acknowledgement makes possible or carries.
     fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
         if let Some(sample) = self.sender.round_trip(ack.seq(), stamp) {
-            let sample = self.without_delay(sample, ack.number().is_none())?;
+            let prompt = ack.number().is_none();
+            let delay = if prompt { Duration::ZERO } else { SYN_INTERVAL };
+            self.rtt.note_at_least(sample.saturating_sub(delay), now);
+            let sample = self.without_delay(sample, prompt)?;
             return self.rtt.sample(sample, now).then_some(sample);
         }
         let reported = self.reported_round_trip(ack)?;
@@ -473,6 +476,7 @@ impl Established {
         path.rtt_var = self.rtt.variation();
         path.min_rtt = self.rtt.min();
         path.latest_rtt = self.rtt.latest();
+        path.recent_max_rtt = self.rtt.recent_max();
         path.arrival_rate = self.congestion.arrival_rate();
         path.capacity = self.congestion.capacity();
         path.delivery_rate = self.sender.delivery_rate();

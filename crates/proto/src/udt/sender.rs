@@ -47,6 +47,8 @@ pub(crate) struct Sender {
     cwnd: u32,
     /// The peer has acknowledged something, so it is where its packets say it is.
     proven: bool,
+    /// The peer reports again what stays missing.
+    peer_repeats: bool,
     lifetimes: Lifetimes,
     /// Drop requests to be sent, oldest message first: libudt skips packets that it never heard of only if the request begins
     /// where what it knows ends.
@@ -103,6 +105,7 @@ impl Sender {
             window_end: first.plus(window),
             cwnd: UNPROVEN_WINDOW,
             proven: false,
+            peer_repeats: false,
             lifetimes: Lifetimes::default(),
             drops: VecDeque::new(),
             delivery: Delivery::default(),
@@ -412,8 +415,8 @@ impl Sender {
     }
 
     /// No acknowledgement made progress for long: the repair of the oldest packet may be lost, or the last packets may be, of
-    /// which the receiver does not know. The second time in a row, all repairs are suspect: libudt does not repeat its
-    /// reports.
+    /// which the receiver does not know. All repairs are suspect where the receiver does not repeat its reports (libudt does
+    /// not), and everywhere the second time in a row.
     fn on_stall(&mut self) {
         self.stalls += 1;
         let (first, last) = (self.buffer.first(), self.next.minus(1));
@@ -422,7 +425,7 @@ impl Sender {
             self.lost.report(SeqRange::new(first, first));
             return;
         }
-        if self.stalls > 1 {
+        if self.stalls > 1 || !self.peer_repeats {
             let mut at = first;
             while let Some(seq) = self.lost.next_resent(at, self.next) {
                 self.lost.report(SeqRange::new(seq, seq));
