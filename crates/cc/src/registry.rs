@@ -71,7 +71,7 @@ impl OptionForm {
 static CONTROLLERS: &[Entry] = &[
     Entry {
         name: "udt",
-        summary: "UDT's rate control: grows with the spare bandwidth, loses a ninth per loss event",
+        summary: "UDT's rate control with a measured start, which tells the link's losses from the queue's",
         source: "udt-2007, udt-draft",
         options: &[OptionDoc {
             name: "native",

@@ -8,8 +8,8 @@
 //!                  when a queue has stood for a round trip, and each round trip after: the rate falls to D
 //!                    if that is less, which then is the bottleneck's                                        (2)
 //!                  while one stands and 1/P < 1.02·D: as the native law, with the spare bandwidth C − 1/P   (3)
-//! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than 8/9·D, at which
-//!                    the queue drains; otherwise nothing                                                    (4)
+//! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than 8/9 of what gets
+//!                    through, at which the queue drains, nor than 4 packets per round trip; otherwise nothing (4)
 //! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate
 //! near paths       see near.rs
 //! ```

@@ -14,9 +14,9 @@ pub(super) const ROW: Row = Row {
     how: "farhaul bench, libudt with 64 MB buffers, and the raw example of crates/udp (GSO, no protocol), 2 s each",
     measure,
     must: &[
-        require(Quantity::Goodput, Bound::LeastTimes(4.0, "libudt")),
-        require(Quantity::Goodput, Bound::LeastTimes(0.25, "raw")),
-        require(Quantity::CpuPerGb, Bound::MostTimes(0.33, "libudt")),
+        require(Quantity::Goodput, Bound::LeastTimes(6.0, "libudt")),
+        require(Quantity::Goodput, Bound::LeastTimes(0.30, "raw")),
+        require(Quantity::CpuPerGb, Bound::MostTimes(0.25, "libudt")),
         require(Quantity::CpuPerGb, Bound::MostTimes(4.0, "raw")),
     ],
 };

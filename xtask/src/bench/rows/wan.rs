@@ -19,6 +19,8 @@ pub(super) const COMPLETION: Row = Row {
     must: &[
         // Two round trips and the size over the rate are 0.21 s and 8.4 s.
         require("1 MB, loss 0", Quantity::Completion, Bound::MostTimes(0.75, "libudt")),
+        require("1 MB, loss 0", Quantity::Completion, Bound::Most(0.8)),
+        require("1 GB, loss 0", Quantity::Completion, Bound::Most(9.4)),
         require("1 MB, loss 1e-4", Quantity::Completion, Bound::MostTimes(1.0, "libudt")),
         require("1 MB, loss 1e-3", Quantity::Completion, Bound::MostTimes(1.0, "libudt")),
         require("1 GB, loss 0", Quantity::Completion, Bound::MostTimes(1.0, "libudt")),
@@ -36,8 +38,8 @@ pub(super) const GOODPUT: Row = Row {
         require("10 s, loss 0", Quantity::Goodput, Bound::LeastTimes(1.0, "libudt")),
         require("10 s, loss 1e-4", Quantity::Goodput, Bound::LeastTimes(1.0, "libudt")),
         require("10 s, loss 1e-3", Quantity::Goodput, Bound::LeastTimes(1.0, "libudt")),
-        require("10 s, loss 0", Quantity::Goodput, Bound::Least(800e6)),
-        require("10 s, loss 0", Quantity::Retransmitted, Bound::Most(0.02)),
+        require("10 s, loss 0", Quantity::Goodput, Bound::Least(890e6)),
+        require("10 s, loss 0", Quantity::Retransmitted, Bound::Most(0.001)),
     ],
 };
 
