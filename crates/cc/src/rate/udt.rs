@@ -54,6 +54,10 @@ const WINDOW_HEADROOM: f64 = 16.0;
 /// Packets per round trip that no congestion takes away: a path that loses as many at this rate as at any other is not
 /// congested but bad. Source: TCP's smallest window after a loss is two (RFC 5681); delayed acknowledgements double it.
 const MIN_PER_ROUND: f64 = 4.0;
+/// Packets that may be lost before any measurement without ending start-up: they say nothing about the path's rate.
+const FIRST_FLIGHT: f64 = 64.0;
+/// SYN intervals that one acknowledgement may make up for, where acknowledgements are rarer than that.
+const MAX_INTERVALS: f64 = 10.0;
 /// First rate after start-up, as a share of the measured capacity: the queue of start-up drains.
 const DRAIN: f64 = 0.98;
 
@@ -61,6 +65,8 @@ const DRAIN: f64 = 0.98;
 #[derive(Clone, Debug)]
 pub(crate) struct Udt {
     clock: SynClock,
+    /// When the last SYN interval was taken in.
+    last_syn: Instant,
     phase: Phase,
     near: Near,
     /// After start-up, its estimator and until when it goes on: the longest trains are still under way.
@@ -74,6 +80,8 @@ pub(crate) struct Udt {
     carried: f64,
     /// When the last congestion was reported.
     congested: Instant,
+    /// Packets lost before anything was measured.
+    forgiven: f64,
 }
 
 /// What governs.
@@ -92,6 +100,7 @@ impl Udt {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             clock: SynClock::default(),
+            last_syn: Instant::ZERO,
             phase: Phase::Start(Start::default()),
             near: Near::default(),
             refining: None,
@@ -101,6 +110,7 @@ impl Udt {
             capacity: None,
             carried: 0.0,
             congested: Instant::ZERO,
+            forgiven: 0.0,
         }
     }
 
@@ -146,14 +156,17 @@ impl Udt {
             (Some(known), Some(arrives)) if arrives > known => Some(arrives),
             (known, _) => known,
         };
+        let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
+        let intervals = intervals.clamp(1.0, MAX_INTERVALS);
+        self.last_syn = path.now;
         let leads = |by: f64| arrives.is_some_and(|arrives| rate > arrives * by);
         let growth = match self.queue.on_syn(path) {
             Queue::None if rate < self.carried * RETURN_SHARE && !leads(RETURN_LEAD) => {
                 let round_trip = path.rtt.max(SYN_INTERVAL).as_secs_f64();
-                rate * SYN_INTERVAL.as_secs_f64() * (SYN_INTERVAL.as_secs_f64() / round_trip)
+                rate * SYN_INTERVAL.as_secs_f64() * (SYN_INTERVAL.as_secs_f64() / round_trip) * intervals
             }
             Queue::None if leads(UNSEEN_LEAD) => 0.0,
-            Queue::None => rate * SYN_INTERVAL.as_secs_f64() * UNSEEN_GROWTH,
+            Queue::None => rate * SYN_INTERVAL.as_secs_f64() * UNSEEN_GROWTH * intervals,
             Queue::New => 0.0,
             Queue::Proven => {
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
@@ -211,8 +224,12 @@ impl Controller for Udt {
         let before = cwnd(control);
         self.refining = None;
         if let Phase::Start(start) = &self.phase {
-            let capacity = start.on_loss(path).unwrap_or_else(|| window_rate(path, before));
-            self.settle(capacity, path, control);
+            match start.on_loss(path) {
+                Some(capacity) => self.settle(capacity, path, control),
+                // Nothing has been measured yet: libudt loses the first packets after its own connect.
+                None if self.forgiven < FIRST_FLIGHT => self.forgiven += f64::from(loss.newly_lost),
+                None => self.settle(window_rate(path, before), path, control),
+            }
         } else {
             match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
                 Verdict::NewEvent | Verdict::FurtherCut => control.send_period = cut(control.send_period, path),

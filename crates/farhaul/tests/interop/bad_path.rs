@@ -51,10 +51,10 @@ fn a_stream_to_a_libudt_that_called() {
     let here = Here::new();
     let listener = here.listen().unwrap();
     let path = LongPath::bad(here.local_addr());
-    // Less than the other way: libudt drops what comes while it is about to connect, and a start with such a loss is slow.
-    let peer = libudt.connect(path.address(), &format!("recv --expect 2000000 {CLOSE}"));
+    // libudt drops what comes while it is about to connect, which is what every transfer to it begins with.
+    let peer = libudt.connect(path.address(), &format!("recv --expect 5000000 {CLOSE}"));
     let accepted = Here::accept(&listener);
-    let digest = send(&accepted, 2, 2_000_000).unwrap();
+    let digest = send(&accepted, 2, 5_000_000).unwrap();
     accepted.finish().unwrap();
     assert_eq!(peer.report().digest("received_digest"), digest);
     assert_bad(&path.end());
