@@ -10,6 +10,7 @@ mod idle;
 mod loss;
 mod messages;
 mod mux;
+mod native_law;
 mod rendezvous;
 mod reorder;
 mod scenario;
