@@ -1,7 +1,7 @@
 //! The constant interval at which UDT's laws run.
 //!
 //! Departures (docs/papers/departures.md): D12 an acknowledgement that comes a little early still counts for its interval,
-//! D25 one that was held back counts for the intervals that it was.
+//! D26 one that was held back counts for the intervals that it was.
 
 use farhaul_units::{Duration, Instant};
 

@@ -22,7 +22,7 @@
 //! D5 the period stays in 1 ns..1 s · D6 a loss event ends when it is acknowledged · D7 the spread is drawn from the
 //! connection's seed · D8 slow start counts packets exactly · D9 application-limited samples never lower ·
 //! D10 the window stays in 2..max · D11 repeated reports are not news ·
-//! D12 jitter of the acknowledgements costs no interval · D25 nor do acknowledgements that a lost packet holds back.
+//! D12 jitter of the acknowledgements costs no interval · D26 nor do acknowledgements that a lost packet holds back.
 //! Kept on purpose: the whole microseconds of a cut, and no decrease on EXP.
 
 use farhaul_units::Duration;
@@ -33,7 +33,7 @@ use super::syn::SynClock;
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// Round trips for which a lost packet holds the cumulative acknowledgements back at most, and for which the law therefore
-/// catches up (departure D25): one for its repair, and one more if that is lost too.
+/// catches up (departure D26): one for its repair, and one more if that is lost too.
 const LONGEST_HOLD: u32 = 2;
 
 /// UDT4's own law, `udt:native`.
