@@ -19,8 +19,8 @@ use crate::stream::Stream;
 /// A UDP port on which connections are opened and accepted, any number of them, in both directions.
 ///
 /// A clone is a second handle of the same port. The port stays open while any handle of it lives: endpoint, listener,
-/// stream or message socket. Dropping the last one closes it, and takes up to a quarter of a second if peers still have to
-/// be told good-bye.
+/// stream or message socket. Dropping the last one returns at once; the port's thread closes it when the peers have been told
+/// good-bye, after a quarter of a second at most: see [`wait_for_farewells`](crate::wait_for_farewells).
 #[derive(Clone)]
 pub struct Endpoint {
     host: Arc<Host>,

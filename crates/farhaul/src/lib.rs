@@ -27,7 +27,8 @@
 //! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads.
 //!
 //! **Ends.** [`finish`](Connection::finish) is the proof of delivery; dropping a stream without it aborts the connection. No call
-//! waits for ever on a dead peer, and a [`Canceller`] ends any that waits.
+//! waits for ever on a dead peer, and a [`Canceller`] ends any that waits. Dropping never waits: see [`wait_for_farewells`]
+//! for the end of a program.
 
 mod builder;
 mod canceller;
@@ -46,6 +47,7 @@ pub use connection::Connection;
 pub use driver::disk::{Directory, DiskSource, DiskStore};
 #[cfg(feature = "tokio")]
 pub use driver::tokio::AsyncStream;
+pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use farhaul_cc as cc;

@@ -1,8 +1,8 @@
 //! The driver with a toy transport: one connection, no reliability, a datagram per write.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -28,11 +28,20 @@ struct Toy {
     events: Vec<Event>,
     /// Writes go nowhere and say that there is no room.
     full: bool,
+    /// Released, it stays until the next datagram.
+    lingers: bool,
+    released: bool,
+    /// Whoever holds the other end learns when the toy is gone.
+    _alive: Option<mpsc::Sender<()>>,
 }
 
 impl Transport for Toy {
     fn handle_datagrams(&mut self, _: Instant, from: SocketAddr, bytes: &mut [u8], _: usize) {
         assert_ne!(bytes, POISON, "the toy breaks");
+        if self.released {
+            self.peer = None;
+            return;
+        }
         if self.peer.replace(from).is_none() {
             self.events.push(Event::Accepted(ID));
         }
@@ -94,7 +103,10 @@ impl Streams for Toy {
     fn close(&mut self, _: Instant, _: ConnectionId) {}
 
     fn release(&mut self, _: Instant, _: ConnectionId) {
-        self.peer = None;
+        self.released = self.lingers;
+        if !self.lingers {
+            self.peer = None;
+        }
     }
 
     fn peer(&self, _: ConnectionId) -> Option<SocketAddr> {
@@ -192,6 +204,27 @@ fn a_canceller_ends_a_blocked_call() {
 }
 
 #[test]
+fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
+    let (alive, is_alive) = mpsc::channel();
+    let toy = Toy { lingers: true, _alive: Some(alive), ..Toy::default() };
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    // A drop that waits for the farewell waits for ever, because the peer answers only afterwards.
+    let driver = Driver::start_with(toy, any, Options::default(), Duration::from_secs(3_600)).unwrap();
+    let (peer, address) = (UdpSocket::bind(any).unwrap(), driver.local_addr());
+    {
+        let mut turn = driver.turn().unwrap();
+        let now = turn.now();
+        let id = turn.transport.connect(now, peer.local_addr().unwrap()).unwrap();
+        turn.open(id);
+        turn.release(now, id);
+    }
+    drop(driver);
+    assert_eq!(is_alive.try_recv(), Err(mpsc::TryRecvError::Empty), "the transport lives on without a handle");
+    peer.send_to(b"good-bye", address).unwrap();
+    assert!(is_alive.recv().is_err(), "the thread ends once the peer knows");
+}
+
+#[test]
 fn a_defect_in_the_driver_thread_becomes_an_error_and_never_a_hang() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
     connect(&a, &b);
@@ -224,7 +257,7 @@ fn a_task_is_woken_by_what_it_waits_for() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
     connect(&a, &b);
     b.turn().unwrap().open(ID);
-    let (sender, woken) = std::sync::mpsc::channel();
+    let (sender, woken) = mpsc::channel();
     let waker = Waker::from(Arc::new(Notify(sender)));
     let poll = |cx: &Context<'_>| {
         b.poll_for(Place::Read(ID), [&NEVER, &NEVER], cx, |core, _| Ok((core.transport.readable(ID) > 0).then_some(())))
@@ -235,7 +268,7 @@ fn a_task_is_woken_by_what_it_waits_for() {
     assert!(matches!(poll(&Context::from_waker(&waker)), Poll::Ready(Ok(()))));
 }
 
-struct Notify(std::sync::mpsc::Sender<()>);
+struct Notify(mpsc::Sender<()>);
 
 impl std::task::Wake for Notify {
     fn wake(self: Arc<Self>) {
