@@ -3,7 +3,6 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
@@ -11,6 +10,7 @@ use farhaul_proto::{Config, Entropy, udt};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
+use crate::canceller::CancelFlag;
 use crate::connection::Host;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
@@ -209,7 +209,7 @@ impl Builder {
         let (backlog, longest_message) = (config.backlog, config.send_buffer);
         let transport = udt::Endpoint::new(config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
-        let cancelled = Arc::new(AtomicBool::new(false));
+        let cancelled = Arc::new(CancelFlag::new());
         Ok(Endpoint::from_host(Host { driver, cancelled, backlog, longest_message }))
     }
 }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Stats, Streams, udt};
 use farhaul_units::Instant;
 
-use crate::canceller::Canceller;
+use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{CancelFlags, Core, Driver, Place};
 use crate::error::Error;
 
@@ -18,7 +18,7 @@ use crate::error::Error;
 pub(crate) struct Host {
     pub(crate) driver: Driver<udt::Endpoint>,
     /// Raised by the endpoint's canceller: ends every wait on this port.
-    pub(crate) cancelled: Arc<AtomicBool>,
+    pub(crate) cancelled: Arc<CancelFlag>,
     /// Connections that may wait to be accepted.
     pub(crate) backlog: usize,
     /// Longest message that can ever be sent.
@@ -33,7 +33,7 @@ pub struct Connection {
     host: Arc<Host>,
     id: ConnectionId,
     peer: SocketAddr,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Arc<CancelFlag>,
     read_timeout: TimeLimit,
     write_timeout: TimeLimit,
 }
@@ -112,7 +112,8 @@ impl Connection {
         self.write_timeout.set(timeout);
     }
 
-    /// Ends blocked calls of this connection from elsewhere.
+    /// Ends blocked calls of this connection from elsewhere, and later ones that would have to wait until
+    /// [`reset`](Canceller::reset): of all its clones, in both directions, [`finish`](Connection::finish) included.
     pub fn canceller(&self) -> Canceller {
         Canceller::new(&self.cancelled, self.host.driver.cancellation())
     }

@@ -102,7 +102,8 @@ impl Endpoint {
         Listener::open(&self.host)
     }
 
-    /// Ends every blocked call on this port from elsewhere: of this endpoint, its listener and its connections.
+    /// Ends every blocked call on this port from elsewhere, and later ones until [`reset`](Canceller::reset): of this
+    /// endpoint, its listener and its connections.
     pub fn canceller(&self) -> Canceller {
         self.host.canceller()
     }

@@ -80,7 +80,8 @@ pub enum Error {
     /// The call's own time-out passed; the connection lives on.
     #[error("no result within {0:?}")]
     TimedOut(Duration),
-    /// A [`Canceller`](crate::Canceller) ended the call; the connection lives on.
+    /// A [`Canceller`](crate::Canceller) ended the call; the connection lives on. Later calls that would have to wait end in
+    /// the same way until [`Canceller::reset`](crate::Canceller::reset).
     #[error("cancelled")]
     Cancelled,
     /// There is a listener on this endpoint already.

@@ -84,6 +84,24 @@ fn a_writer_that_waits_for_room_can_be_cancelled() {
 }
 
 #[test]
+fn a_cancelled_stream_waits_for_nothing_until_it_is_reset() {
+    let (sender, receiver) = pair();
+    let canceller = receiver.canceller();
+    canceller.cancel();
+    assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "also a call that begins afterwards");
+    assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "and every further one");
+    assert_eq!(receiver.send(b"there is room").unwrap(), 13, "what need not wait works");
+    assert_eq!(sender.recv(&mut [0; 20]).unwrap(), 13, "the connection lives");
+    canceller.reset();
+    assert!(!canceller.is_cancelled());
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| receiver.recv(&mut [0; 10]));
+        sender.send_all(b"again").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), 5, "and waiting works again");
+    });
+}
+
+#[test]
 fn an_endpoints_canceller_ends_everything_that_waits_on_it() {
     let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,7 +1,6 @@
 //! The driver with a toy transport: one connection, no reliability, a datagram per write.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -11,11 +10,11 @@ use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
 
 use super::*;
-use crate::canceller::Canceller;
+use crate::canceller::{CancelFlag, Canceller};
 use crate::error::Error;
 
 const ID: ConnectionId = ConnectionId::from_parts(0, 0);
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: CancelFlag = CancelFlag::new();
 /// A datagram on which the toy breaks.
 const POISON: &[u8] = b"poison";
 
@@ -190,7 +189,7 @@ fn a_wait_ends_at_its_time_out() {
 fn a_canceller_ends_a_blocked_call() {
     let a = driver(Toy { full: true, ..Toy::default() });
     a.turn().unwrap().open(ID);
-    let flag = Arc::new(AtomicBool::new(false));
+    let flag = Arc::new(CancelFlag::new());
     let canceller = Canceller::new(&flag, a.cancellation());
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
