@@ -143,10 +143,13 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
         if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
             turn.transport.handle_timeout(now);
         }
-        if turn.departure.is_some() && (turn.all_left() || *end.get_or_insert(now + farewell) <= now) {
+        if turn.departure.is_some() && *end.get_or_insert(now + farewell) <= now {
             return;
         }
         let rest = turn.end_and_sleep();
+        if rest.over {
+            return;
+        }
         if is_broken(&received) {
             pause(BROKEN_SOCKET_PAUSE);
         }

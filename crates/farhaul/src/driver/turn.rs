@@ -55,6 +55,8 @@ pub(super) struct Rest {
     pub(super) time: Option<Duration>,
     /// The socket took no more: rest until it does.
     pub(super) blocked: bool,
+    /// The last handle is gone, and every peer knows: there will be no next turn.
+    pub(super) over: bool,
 }
 
 impl<T: Streams> Shared<T> {
@@ -202,8 +204,9 @@ impl<'a, T: Streams> Turn<'a, T> {
         // A turn takes its time; what is left until the deadline counts from its end.
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
+        let over = self.departure.is_some() && self.all_left();
         self.end();
-        Rest { time: next.map(|next| next.saturating_since(end)), blocked: outcome == Outcome::Blocked }
+        Rest { time: next.map(|next| next.saturating_since(end)), blocked: outcome == Outcome::Blocked, over }
     }
 
     /// Unlocks, then wakes whoever has to look.
