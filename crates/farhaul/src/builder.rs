@@ -231,10 +231,11 @@ impl Builder {
             config.controller = Box::new(move |seed| spec.build(seed));
         }
         let (backlog, longest_message) = (config.backlog, config.send_buffer);
+        let connect_timeouts = [config.connect_timeout, config.rendezvous_timeout];
         let transport = udt::Endpoint::new(config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
         let cancelled = Arc::new(CancelFlag::new());
-        Ok(Endpoint::from_host(Host { driver, cancelled, backlog, longest_message }))
+        Ok(Endpoint::from_host(Host { driver, cancelled, backlog, connect_timeouts, longest_message }))
     }
 }
 

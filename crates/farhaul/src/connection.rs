@@ -13,6 +13,7 @@ use farhaul_units::Instant;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{CancelFlags, Core, Driver, Place};
 use crate::error::Error;
+use crate::reach::Probe;
 
 /// A UDP port with a UDT endpoint on it, shared by all handles.
 pub(crate) struct Host {
@@ -21,6 +22,8 @@ pub(crate) struct Host {
     pub(crate) cancelled: Arc<CancelFlag>,
     /// Connections that may wait to be accepted.
     pub(crate) backlog: usize,
+    /// How long a connection attempt may take, and one by rendezvous.
+    pub(crate) connect_timeouts: [Duration; 2],
     /// Longest message that can ever be sent.
     pub(crate) longest_message: u64,
 }
@@ -136,9 +139,22 @@ impl Connection {
         self.host.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
 
-    /// Waits until the connection is established.
-    pub(crate) fn wait_until_connected(&self) -> Result<(), Error> {
-        self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_connected())
+    /// Waits until the connection is established, which may take `longest`. If nobody answers for half of that, the network is
+    /// asked why.
+    pub(crate) fn wait_until_connected(&self, longest: Duration) -> Result<(), Error> {
+        let wait = |time| self.host.driver.wait_for(Place::Settle(self.id), self.flags(), time, self.is_connected());
+        match wait(Some(longest / 2)) {
+            Err(Error::TimedOut(_)) => {}
+            settled => return settled,
+        }
+        let probe = Probe::send(self.peer);
+        wait(None).map_err(|error| match (&error, self.peer) {
+            (Error::Lost(ConnectionLost::ConnectTimeout(time)), peer) => {
+                let time = *time;
+                probe.verdict().map_or(error, |source| Error::Unreachable { peer, time, source })
+            }
+            _ => error,
+        })
     }
 
     /// Tells the peer that what it sends cannot be stored.

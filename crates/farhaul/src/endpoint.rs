@@ -63,7 +63,8 @@ impl Endpoint {
     /// Connects to `peer`, which must be listening for streams.
     ///
     /// # Errors
-    /// The name cannot be resolved, nobody answers within the connect time-out, the peer refuses, or somebody cancelled.
+    /// The name cannot be resolved, nobody answers within the connect time-out ([`Error::Unreachable`] if the network says
+    /// why), the peer refuses, or somebody cancelled.
     pub fn connect(&self, peer: impl ToSocketAddrs) -> Result<Stream, Error> {
         self.established(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false }).map(Stream::from_connection)
     }
@@ -121,7 +122,7 @@ impl Endpoint {
     fn established(&self, peer: impl ToSocketAddrs, options: ConnectOptions) -> Result<Connection, Error> {
         first_that_works(peer, |peer| {
             let connection = self.begin(peer, options)?;
-            connection.wait_until_connected()?;
+            connection.wait_until_connected(self.host.connect_timeouts[usize::from(options.rendezvous)])?;
             Ok(connection)
         })
     }

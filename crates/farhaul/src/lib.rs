@@ -58,6 +58,7 @@ mod endpoint;
 mod error;
 mod listener;
 mod message;
+mod reach;
 mod stream;
 
 pub use builder::Builder;
