@@ -130,8 +130,11 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
     let mut naps = Naps::new(recv_buffer(&shared.socket));
     let mut watched = Interest::Readable;
     let mut end = None;
+    let mut is_readable = true;
     loop {
-        let received = shared.socket.recv(&mut batch);
+        batch.clear();
+        // A timer or another thread that called is no reason to ask the system for datagrams.
+        let received = if std::mem::replace(&mut is_readable, true) { shared.socket.recv(&mut batch) } else { Ok(0) };
         let Ok(mut turn) = shared.turn() else { return };
         turn.begin_as_driver();
         let now = turn.now();
@@ -167,8 +170,9 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
         }
         let longest = end.map(|end: Instant| end.saturating_since(now));
         let time = rest.time.into_iter().chain(longest).min();
-        if waiter.wait(time).is_err() {
-            return;
+        match waiter.wait(time) {
+            Ok(ready) => is_readable = ready.iter().any(|source| source.readable),
+            Err(_) => return,
         }
     }
 }
