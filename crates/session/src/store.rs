@@ -129,7 +129,7 @@ pub trait Store {
         0
     }
 
-    /// Everything came; the session ends when the commits under way are done. An implementation may wait for them here, or
+    /// Everything came, or nothing more will; the session ends when the commits under way are done. An implementation may wait for them here, or
     /// return at once if its host calls [`FileReceiver::handle_store`](crate::FileReceiver::handle_store) after progress.
     fn settle(&mut self) {}
 

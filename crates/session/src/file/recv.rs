@@ -170,7 +170,6 @@ impl FileReceiver {
     /// # Errors
     /// It ended before every entry was answered; partial files are kept as the store keeps them.
     pub fn handle_end<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
-        // Commits under way answer to nobody, but they are still this side's business.
         if self.is_over() { Ok(()) } else { Err(self.state.fail(store, SessionError::PeerLeft)) }
     }
 

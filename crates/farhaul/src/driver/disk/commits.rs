@@ -21,6 +21,10 @@ const THREADS: usize = 4;
 /// Far below the 4096 unanswered files that a sender of this project allows: nobody waits for an answer that is held back.
 const UNDER_WAY: usize = 32;
 
+/// Files that get their names before their directories are synchronised, while there are more to come: one wait for eight
+/// costs little, and the answers are not held back for long.
+const TOGETHER: usize = 8;
+
 /// What became of an entry.
 type Outcome = (EntryId, Result<(), Failure>);
 
@@ -187,7 +191,8 @@ impl Shared {
 impl State {
     /// Directories are synchronised by one thread at a time, for all that waits for that.
     fn next_task(&mut self) -> Option<Task> {
-        if !self.is_syncing && !self.named.is_empty() {
+        let is_worth_it = self.named.len() >= TOGETHER || self.files.is_empty() && !self.named.is_empty();
+        if !self.is_syncing && is_worth_it {
             self.is_syncing = true;
             return Some(Task::Sync(std::mem::take(&mut self.named)));
         }
