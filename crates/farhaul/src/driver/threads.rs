@@ -15,7 +15,7 @@ use farhaul_units::Instant;
 use super::core::DriverThread;
 use super::departure::Departure;
 use super::nap::Naps;
-use super::turn::Shared;
+use super::turn::{Shared, Turn};
 use crate::error::Error;
 
 /// Trains per receive call and per turn at the lock: half a megabyte, which stays in the processor's cache.
@@ -138,14 +138,7 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
         let Ok(mut turn) = shared.turn() else { return };
         turn.begin_as_driver();
         let now = turn.now();
-        let mut bytes = 0;
-        for train in batch.trains() {
-            bytes += train.bytes.len();
-            turn.transport.handle_datagrams(now, train.from, train.bytes, train.stride);
-        }
-        if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
-            turn.transport.handle_timeout(now);
-        }
+        let bytes = hand_in(&mut turn, &mut batch);
         if turn.departure.is_some() && *end.get_or_insert(now + farewell) <= now {
             return;
         }
@@ -175,6 +168,20 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
             Err(_) => return,
         }
     }
+}
+
+/// Gives the transport what arrived and, if it is time, its time-out; how many bytes arrived.
+fn hand_in<T: Streams>(turn: &mut Turn<'_, T>, batch: &mut RecvBatch) -> usize {
+    let now = turn.now();
+    let mut bytes = 0;
+    for train in batch.trains() {
+        bytes += train.bytes.len();
+        turn.transport.handle_datagrams(now, train.from, train.bytes, train.stride);
+    }
+    if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
+        turn.transport.handle_timeout(now);
+    }
+    bytes
 }
 
 fn is_broken(received: &io::Result<usize>) -> bool {
