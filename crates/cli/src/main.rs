@@ -29,7 +29,9 @@ use output::{JsonTo, Output};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match Context::begin().and_then(|context| cmd::run(cli.verb, &context)) {
+    let result = Context::begin().and_then(|context| cmd::run(cli.verb, &context));
+    farhaul::wait_for_farewells();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             Output::new(JsonTo::Nowhere).error(&fault);

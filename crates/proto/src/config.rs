@@ -7,7 +7,8 @@ use farhaul_units::{Duration, Rate, SeqNo};
 ///
 /// UDT's option names stand in brackets for those who come from libudt.
 pub struct Config {
-    /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500; 76..=65 535.
+    /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500; from
+    /// [`MIN_MSS`](crate::udt::MIN_MSS), 576, to 65 535.
     pub mss: u32,
     /// Largest flow window in packets that a peer may fill (`UDT_FC`). Default 262 144: 3 Gbit/s at one second.
     /// Memory is taken as data arrives, never for the claim.

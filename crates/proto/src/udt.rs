@@ -31,6 +31,7 @@ mod receiver;
 mod sender;
 
 pub use endpoint::{ConnectOptions, Endpoint};
+pub use handshake::MIN_MSS;
 pub use messages::{Message, MessageOptions};
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ use crate::error::{ConnectionLost, PeerIncompatible};
 
 /// Time between two tries of the same step. Source: UDT4 wire, §5.1.
 const RETRY: Duration = Duration::from_millis(250);
-/// Smallest packet size worth talking at: every IPv4 host takes 576 bytes (RFC 791), and the header shares below that are
-/// an attack on the processor (A5). Below 76 not even UDT's own header and one word of payload fit.
-pub(crate) const MIN_MSS: u32 = 576;
+/// Smallest packet size in bytes worth talking at, headers included: every IPv4 host takes 576 bytes (RFC 791), and the header
+/// shares below that are an attack on the processor (A5). A handshake that offers less is refused.
+pub const MIN_MSS: u32 = 576;
 /// Smallest flow window: libudt never advertises less than two packets.
 const MIN_WINDOW: u32 = 2;
 

@@ -132,6 +132,8 @@ pub struct MemoryStore {
     pub uncommittable: Vec<RelPath>,
     /// Commits take effect only when [`MemoryStore::settle`] is called, and writes count as backlog until then.
     pub deferred: bool,
+    /// At the end of a session it does everything that was deferred without being told.
+    pub settles_itself: bool,
     pub(crate) used: u64,
     pub(crate) backlog: u64,
     pub(crate) open: BTreeMap<EntryId, (RelPath, Vec<u8>)>,
@@ -222,6 +224,12 @@ impl Store for MemoryStore {
         let (path, content) = self.open.remove(&id).expect("sessions abort only open files");
         if leftover == Leftover::Keep {
             self.partial.insert(path, content);
+        }
+    }
+
+    fn settle(&mut self) {
+        if self.settles_itself {
+            Self::settle(self);
         }
     }
 
