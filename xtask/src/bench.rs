@@ -78,7 +78,11 @@ fn measure(tools: &mut Tools, options: &Options, measurement: &Measurement) -> (
 /// Sets the limits that `buffers` means until they are dropped; where that is not allowed, everything stays as found.
 fn enter(buffers: Buffers) -> (Buffers, Option<Limits>) {
     let Some(bytes) = buffers.limit() else { return (buffers, None) };
-    match Limits::set(bytes) {
+    let set = || {
+        ensure!(!buffers.drops_rights() || buffers::can_drop_rights(), "there is no setpriv here (of util-linux)");
+        Limits::set(bytes)
+    };
+    match set() {
         Ok(limits) => (buffers, Some(limits)),
         Err(error) => {
             eprintln!("socket buffers as found, instead of {}: {error:#}", buffers.label());

@@ -72,6 +72,11 @@ pub(super) fn without_rights(program: &Path) -> Command {
     command
 }
 
+/// Whether that works here.
+pub(super) fn can_drop_rights() -> bool {
+    without_rights(Path::new("true")).status().is_ok_and(|status| status.success())
+}
+
 /// Limits that hold until this is dropped, or until this program ends in whichever way: a small shell holds the former
 /// ones and waits for the end of a pipe.
 #[derive(Debug)]

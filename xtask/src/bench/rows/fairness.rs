@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::{Measurement, Row, Run};
 use crate::bench::quantity::Quantity;
 use crate::bench::requirement::{Bound, Requirement};
@@ -29,7 +27,8 @@ static MEASUREMENT: Measurement = Measurement {
     name: "fairness",
     how: "both senders through one farhaul relay to one port, with a receiving process of libudt or of ours; Jain's index of \
           what both had received in the first 30 s in which both were there; every other run libudt is there first; libudt \
-          beside itself for comparison, in one run of two; libudt with its default buffers",
+          beside itself for comparison, in one run of two, with either receiver in turn; goodput of both is their sum; libudt \
+          with its default buffers",
     runs: 6,
     seconds: 64,
     in_settings: false,
@@ -50,22 +49,24 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
                 for (side, rate) in order.iter().zip(rates) {
                     samples.add(case, side.name(), Ok(Measured::of([(Quantity::Goodput, rate)])));
                 }
-                samples.add(case, BOTH, index(Ok(rates)));
+                samples.add(case, BOTH, Ok(measured(&rates)));
             }
             Err(error) => samples.add(case, BOTH, Err(error)),
         }
     };
     beside(THEIRS, Side::Libudt);
-    // Two runs of each, so that both orders come up.
+    // Two runs of each, so that both orders and both receivers come up.
     if run.quick || (run.index / 2).is_multiple_of(2) {
         beside(OURS, Side::Farhaul);
     }
     if run.quick || !(run.index / 2).is_multiple_of(2) {
-        let shares = tools.shares(Side::Libudt, [Side::Libudt; 2], seconds, &PATH);
-        samples.add(THEIRS, AMONG_THEMSELVES, index(shares));
+        let (case, receivers) = run.in_turn(&[(THEIRS, Side::Libudt), (OURS, Side::Farhaul)])[0];
+        let shares = tools.shares(receivers, [Side::Libudt; 2], seconds, &PATH);
+        samples.add(case, AMONG_THEMSELVES, shares.map(|rates| measured(&rates)));
     }
 }
 
-fn index(rates: Result<[f64; 2]>) -> Result<Measured> {
-    Ok(Measured::of([(Quantity::Jain, jain(&rates?))]))
+/// Jain's index of the two, and what they got together.
+fn measured(rates: &[f64; 2]) -> Measured {
+    Measured::of([(Quantity::Jain, jain(rates)), (Quantity::Goodput, rates.iter().sum())])
 }
