@@ -208,7 +208,7 @@ impl Connection {
         let Phase::Established(established) = &self.phase else { return };
         let same = packet.socket_id == established.peer_id()
             && packet.isn == established.peer_isn()
-            && packet.mss.min(self.offer.mss) == established.mss();
+            && packet.mss == established.peer_mss();
         let rested = self.last_answer.is_none_or(|at| now - at >= established.round_trip());
         let request = match (self.role, packet.request) {
             (Role::Listener, Request::Conclusion) => Request::Conclusion,
@@ -441,6 +441,14 @@ impl Connection {
     /// Accepted, and not used by the application yet.
     pub(crate) const fn waits_for_application(&self) -> bool {
         !self.claimed
+    }
+
+    /// The peer said something after the handshake.
+    pub(crate) const fn was_heard(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => established.was_heard(),
+            _ => false,
+        }
     }
 
     /// Accepted, and not heard since.

@@ -1,5 +1,6 @@
 //! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
 
+mod admission;
 mod schedule;
 mod table;
 
@@ -10,6 +11,7 @@ use farhaul_units::{Duration, Instant, Rng, SeqNo};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};
 use siphasher::sip::SipHasher24;
 
+use self::admission::Admission;
 use self::schedule::Schedule;
 use self::table::Table;
 use super::connection::{Connection, Output};
@@ -23,8 +25,6 @@ use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 
 /// Stateless handshake answers that wait to be sent at most: more callers at once have to call again.
 const MAX_REPLIES: usize = 256;
-/// Accepted connections that have not been heard since at most (attack A6).
-const MAX_HALF_OPEN: usize = 1024;
 /// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
 const SUSPENDED: Duration = Duration::from_secs(2);
 
@@ -54,6 +54,7 @@ pub struct Endpoint {
     key: [u8; 16],
     ids_made: u64,
     listener: Option<Listener>,
+    admission: Admission,
     table: Table,
     schedule: Schedule,
     replies: VecDeque<(SocketAddr, Handshake)>,
@@ -70,6 +71,7 @@ impl Endpoint {
             key: entropy.cookie_key,
             ids_made: 0,
             listener: None,
+            admission: Admission::new(entropy.cookie_key),
             table: Table::default(),
             schedule: Schedule::default(),
             replies: VecDeque::new(),
@@ -178,7 +180,7 @@ impl Endpoint {
             self.schedule.mark_ready(slot);
             return;
         }
-        let room = self.has_room();
+        let room = self.admission.room(from.ip(), now, &self.table, &self.config);
         let Some(listener) = &mut self.listener else { return };
         match listener.on_handshake(&packet, from, now, room) {
             Verdict::Ignore => {}
@@ -188,17 +190,12 @@ impl Endpoint {
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.connections() < self.config.max_connections
-            && self.table.half_open() < MAX_HALF_OPEN
-            && self.table.unclaimed() < self.config.backlog
-    }
-
     fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
         let Some(mode) = self.listener.as_ref().map(Listener::mode) else { return };
         let Ok((id, offer)) = self.reserve(from, mode, packet.isn) else { return };
         match Connection::accept(id, offer, packet, &self.config, (now, &mut self.rng)) {
             Ok(connection) => {
+                self.admission.on_accepted(from.ip(), now);
                 self.table.install_accepted(id, connection, packet.socket_id);
                 self.schedule.mark_ready(id.slot);
             }
@@ -264,7 +261,9 @@ impl Endpoint {
             return;
         }
         let deadline = connection.deadline(now);
-        self.table.update(slot);
+        if let Some(caller) = self.table.update(slot) {
+            self.admission.on_heard(caller.ip());
+        }
         if let Some(deadline) = deadline {
             self.schedule.wake_at(slot, deadline);
         }

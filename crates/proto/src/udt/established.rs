@@ -39,6 +39,8 @@ pub(crate) struct Established {
     /// Number of the peer's first packet.
     peer_isn: SeqNo,
     mss: u32,
+    /// The packet size that the peer asked for.
+    peer_mss: u32,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) farewell: Farewell,
@@ -80,6 +82,7 @@ impl Established {
             peer_id: agreed.peer_id,
             peer_isn: agreed.recv_isn,
             mss: agreed.mss,
+            peer_mss: agreed.peer_mss,
             sender: Sender::new(agreed.send_isn, full, agreed.peer_id, agreed.flow_window, config.send_buffer),
             receiver: Receiver::new(
                 agreed.recv_isn,
@@ -450,6 +453,10 @@ impl Established {
 
     pub(crate) const fn mss(&self) -> u32 {
         self.mss
+    }
+
+    pub(crate) const fn peer_mss(&self) -> u32 {
+        self.peer_mss
     }
 
     pub(crate) const fn round_trip(&self) -> Duration {

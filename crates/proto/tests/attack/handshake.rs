@@ -1,8 +1,11 @@
 //! Callers that lie, flood, guess, or come at a bad moment.
 
+use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, ConnectionLost, Entropy, Event, Mode, Streams, Transport};
-use farhaul_units::Duration;
+use farhaul_sim::Plan;
+use farhaul_sim::topology::path::{LISTENER, Pair};
+use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Control, Handshake, Packet, Request, SocketId};
 
 use crate::bench::{Bench, Peer, Sent, address, call, data_packets, encode, handshake, raw};
@@ -40,19 +43,55 @@ fn a1_a_cookie_depends_on_a_secret_and_is_good_for_nobody_else() {
     assert_eq!((bench.end.connections(), bench.take_sent().len()), (0, 0));
 }
 
-#[test]
-fn a1_guessing_cookies_stops_after_a_hundred_per_second_and_network() {
-    let mut bench = Bench::listening();
+/// Uses up what the network of `address(1)` may guess in a second.
+fn guess(bench: &mut Bench) {
     let cookie = bench.cookie(address(1), &call(5, 1));
     for guess in 1..=100 {
         bench.deliver(address(1), &conclusion(&call(5, 1), cookie.wrapping_add(guess)));
     }
+    bench.take_sent();
+}
+
+#[test]
+fn a1_after_a_hundred_guesses_per_second_and_network_a_lucky_one_connects_nobody() {
+    let mut bench = Bench::listening();
+    let cookie = bench.cookie(address(1), &call(5, 1));
+    guess(&mut bench);
     bench.deliver(address(1), &conclusion(&call(5, 1), cookie));
-    assert_eq!(bench.end.connections(), 0, "not even the right one is looked at");
+    assert_eq!(bench.end.connections(), 0, "who guesses does not see the second cookie");
+    let sent = bench.take_sent();
+    assert_eq!(requests(&sent), [Request::Induction]);
+    let Some(Control::Handshake(answer)) = sent[0].control() else { panic!("no handshake") };
+    // That one is for nobody else either.
+    bench.deliver(address(2), &conclusion(&call(5, 1), answer.cookie));
+    bench.deliver(address(1), &conclusion(&call(6, 1), answer.cookie));
+    assert_eq!((bench.end.connections(), bench.take_sent().len()), (0, 0));
     bench.accept(address(600), &call(5, 1));
     bench.run_millis(1_000);
     bench.deliver(address(1), &conclusion(&call(5, 1), cookie));
     assert_eq!(bench.end.connections(), 2, "another network was never held up, this one not for long");
+}
+
+#[test]
+fn a1_a_right_cookie_is_not_refused_for_the_guesses_of_others() {
+    let mut listener = Bench::listening();
+    let mut caller = Bench::listening();
+    let id = caller.end.connect(caller.now, address(600)).expect("there is room");
+    let mut asked = Vec::new();
+    for _ in 0..5 {
+        // Somebody sends guesses in the name of the caller's network all the time.
+        guess(&mut listener);
+        let said = caller.take_sent();
+        asked.extend(requests(&said));
+        for sent in said {
+            listener.deliver(address(2), &sent.bytes);
+        }
+        for sent in listener.take_sent() {
+            caller.deliver(address(600), &sent.bytes);
+        }
+    }
+    assert!(caller.events.contains(&Event::Connected(id)));
+    assert_eq!(asked, [Request::Induction, Request::Conclusion, Request::Conclusion], "a round trip more");
 }
 
 #[test]
@@ -261,6 +300,62 @@ fn a6_connections_that_spoke_are_not_half_open() {
     assert_eq!(bench.end.connections(), 1_100);
 }
 
+/// `count` callers of the network of `address(first)` that prove where they are and then say nothing. Their socket ids
+/// are from `ids` on.
+fn silent_callers(bench: &mut Bench, first: u16, ids: u32, count: u32) {
+    for n in 0..count {
+        let (from, call) = (address(first + n as u16 % 256), call(ids + n, 1));
+        let cookie = bench.cookie(from, &call);
+        bench.deliver(from, &conclusion(&call, cookie));
+    }
+}
+
+#[test]
+fn a6_silent_callers_of_one_network_leave_half_of_the_places_to_others() {
+    let mut bench = Bench::new(Config { backlog: usize::MAX, ..Config::default() }, Mode::Stream);
+    silent_callers(&mut bench, 0, 1, 2_000);
+    assert_eq!(bench.end.connections(), 256);
+    assert_eq!(requests(&bench.take_sent()), [], "the rest is not refused but left to call again");
+    // They keep at it as long as the first ones are held.
+    for second in 1..10 {
+        bench.run_millis(1_000);
+        silent_callers(&mut bench, 0, second * 10_000, 300);
+    }
+    let held = bench.end.connections();
+    assert!((480..=512).contains(&held), "{held}");
+    silent_callers(&mut bench, 256, 1, 256);
+    assert_eq!(bench.end.connections(), held + 256, "another network is not held up");
+}
+
+#[test]
+fn a6_callers_of_one_network_that_speak_are_not_counted_against_it() {
+    let mut bench = Bench::new(Config { backlog: usize::MAX, ..Config::default() }, Mode::Stream);
+    for n in 0..1_000u16 {
+        let peer = bench.accept(address(n % 256), &call(u32::from(n) + 1, 1));
+        bench.control(&peer, &Control::KeepAlive);
+    }
+    silent_callers(&mut bench, 0, 10_000, 2_000);
+    assert_eq!(bench.end.connections(), 1_000 + 256, "and none is counted twice");
+}
+
+#[test]
+fn a6_a_thousand_calls_from_one_host_at_once_all_connect_in_time() {
+    for delay in [1, 100] {
+        let end = |seed: u8| {
+            let mut end = Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
+            end.listen(Mode::Stream);
+            end
+        };
+        let path = PathSpec { delay: Duration::from_millis(delay), ..PathSpec::default() };
+        let calls = [Instant::ZERO; 1_000];
+        let mut run = Pair::new(end(1), end(2)).path(path).calls(calls).caller(Plan::send(1_000)).start();
+        // Sooner than libudt gives up, which tries again at the same pace as this side's callers do.
+        run.run_for(Duration::from_secs(3));
+        let complete = run.flows(LISTENER).iter().filter(|flow| flow.received().complete_at.is_some()).count();
+        assert_eq!(complete, 1_000, "{delay} ms");
+    }
+}
+
 // ---- A7 ----
 
 fn repeat(bench: &mut Bench, peer: &Peer, packet: &Handshake) -> usize {
@@ -299,6 +394,19 @@ fn a7_a_handshake_that_differs_or_comes_from_elsewhere_is_not_answered() {
     }
     let elsewhere = Peer { address: address(2), ..peer };
     assert_eq!(repeat(&mut bench, &elsewhere, &elsewhere.call), 0);
+}
+
+#[test]
+fn a7_the_packet_size_that_was_asked_for_counts_not_the_one_that_was_granted() {
+    for (asked, others) in [(1500, [1501, 9000, u32::MAX]), (9000, [1500, 1501, 8999])] {
+        let mut bench = Bench::listening();
+        let peer = bench.accept(address(1), &Handshake { mss: asked, ..call(5, 1000) });
+        bench.run_millis(500);
+        for mss in others {
+            assert_eq!(repeat(&mut bench, &peer, &Handshake { mss, ..peer.call }), 0, "{mss} instead of {asked}");
+        }
+        assert!(repeat(&mut bench, &peer, &peer.call) > 0, "the very same is answered");
+    }
 }
 
 #[test]

@@ -126,14 +126,18 @@ impl Table {
         self.install(id, connection);
     }
 
-    /// Notes what has become of a connection: nothing that was counted comes back, so this only ever counts down.
-    pub(super) fn update(&mut self, slot: u32) {
-        let Some(connection) = &self.slots[slot as usize].connection else { return };
+    /// Notes what has become of a connection: nothing that was counted comes back, so this only ever counts down. Gives
+    /// the address of a caller that was heard for the first time.
+    pub(super) fn update(&mut self, slot: u32) -> Option<SocketAddr> {
+        let entry = &self.slots[slot as usize];
+        let connection = entry.connection.as_ref()?;
+        let spoke = (entry.half_open && connection.was_heard()).then(|| connection.peer());
         let (half_open, unclaimed) = (connection.is_half_open(), connection.waits_for_application());
         if !connection.is_meeting() && self.meetings.get(&connection.peer()) == Some(&slot) {
             self.meetings.remove(&connection.peer());
         }
         self.recount(slot, half_open, unclaimed);
+        spoke
     }
 
     /// Takes a connection out and gives its place back.
