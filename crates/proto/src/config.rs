@@ -37,6 +37,9 @@ pub struct Config {
     /// Ends a connection whose peer is alive but takes no data for this long (attack B10). Default never: a paused reader
     /// is legitimate; daemons set it.
     pub stall_timeout: Option<Duration>,
+    /// Ends a connection whose peer takes data, but hardly any (attack B10). Default never; daemons set
+    /// [`MinProgress::DAEMON`].
+    pub min_progress: Option<MinProgress>,
     /// Fixes the number of the first packet of connections opened by this side. Default random; for tests.
     pub initial_seq: Option<SeqNo>,
     /// Makes the congestion controller of each new connection. Default: the registry's `udt`.
@@ -60,10 +63,27 @@ impl Default for Config {
             max_connections: 65_536,
             backlog: 1024,
             stall_timeout: None,
+            min_progress: None,
             initial_seq: None,
             controller: controller_factory(Spec::default()),
         }
     }
+}
+
+/// The least that a peer must take while data waits for it: a peer that reads a byte now and then holds a connection, its
+/// buffers and a place in the table for ever otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinProgress {
+    /// Bytes acknowledged in each period.
+    pub bytes: u64,
+    /// Length of a period. It begins when data is written to an idle connection, and anew when it is over; time without
+    /// data outstanding does not count.
+    pub time: Duration,
+}
+
+impl MinProgress {
+    /// 1 KiB a minute, over ten minutes: slower than any line in use, and longer than outages that people wait for.
+    pub const DAEMON: Self = Self { bytes: 10 << 10, time: Duration::from_secs(600) };
 }
 
 /// Makes a controller from a seed for its randomness.

@@ -73,6 +73,8 @@ pub struct Totals {
     pub naks_sent: u64,
     /// Loss reports received.
     pub naks_received: u64,
+    /// Error signals received (type 8).
+    pub error_signals_received: u64,
     /// Expirations: times when nothing was heard while data was unacknowledged.
     pub timeouts: u64,
     /// Payload bytes taken from the application.

@@ -18,7 +18,7 @@ pub(crate) struct Acks {
     timer: Timer,
     /// A full or medium acknowledgement is to be sent without waiting for the timer.
     due: bool,
-    /// The sender shows that it does not know what this side has.
+    /// One is to be sent although it says nothing new.
     asked: bool,
     number: AckNo,
     /// What the last full or medium acknowledgement said.
@@ -96,6 +96,12 @@ impl Acks {
     pub(crate) fn on_useless(&mut self, now: Instant) {
         self.asked = true;
         self.timer.start(now, self.period);
+    }
+
+    /// The peer is to show that it lives, by confirming what it knows already.
+    pub(crate) fn demand_confirmation(&mut self) {
+        self.asked = true;
+        self.due = true;
     }
 
     /// The application read: if much of a small window came back, the sender is told.

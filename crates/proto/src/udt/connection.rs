@@ -268,6 +268,7 @@ impl Connection {
             Verdict::GoOn => {}
             Verdict::Lost(reason) => self.end(reason),
             Verdict::PeerLeft => self.on_peer_left(now),
+            Verdict::Complained(code) => self.events.push(Event::PeerComplained(self.id, code)),
         }
     }
 
@@ -289,6 +290,10 @@ impl Connection {
         if was == Life::Leaving {
             return;
         }
+        let reason = match &self.phase {
+            Phase::Established(established) => established.explain(reason),
+            _ => reason,
+        };
         self.lost = Some(reason);
         self.events.push(Event::Closed(self.id, reason));
         self.wake();

@@ -10,11 +10,13 @@ use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo, SeqRange};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control};
 
+use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::consts::IP_UDP_HEADER;
 use super::expiry::{Expiry, Outcome};
-use super::farewell::{Farewell, silence};
+use super::farewell::Farewell;
 use super::handshake::Agreed;
+use super::progress::Progress;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Plan, Sender};
 use crate::buffer::Run;
@@ -39,13 +41,12 @@ pub(crate) struct Established {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) farewell: Farewell,
+    challenge: Challenge,
+    progress: Progress,
     rtt: Rtt,
     congestion: Congestion,
     expiry: Expiry,
     max_window: u32,
-    stall_timeout: Option<Duration>,
-    /// When data last made progress, or there was none to make progress with.
-    last_progress: Instant,
     confirmations: VecDeque<AckNo>,
     keep_alive: bool,
     error_signal: Option<u32>,
@@ -61,6 +62,8 @@ pub(crate) enum Verdict {
     GoOn,
     /// The peer left.
     PeerLeft,
+    /// The peer, or somebody in its name, reports an error of its own.
+    Complained(u32),
     Lost(ConnectionLost),
 }
 
@@ -87,12 +90,12 @@ impl Established {
                 now,
             ),
             farewell: Farewell::default(),
+            challenge: Challenge::default(),
+            progress: Progress::new(now, config.stall_timeout, config.min_progress),
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
             expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork()),
             max_window: agreed.flow_window,
-            stall_timeout: config.stall_timeout,
-            last_progress: now,
             confirmations: VecDeque::new(),
             // The first word after the handshake tells a listener, and a rendezvous peer, that the connection stands.
             keep_alive: true,
@@ -145,19 +148,25 @@ impl Established {
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {
                     self.rtt.sample(sample, now);
+                    self.challenge.on_answer(now.saturating_sub(sample));
                 }
             }
+            // Who leaves need not know whether the peer does.
+            Control::Shutdown if self.farewell.has_begun() => {}
             Control::Shutdown => {
-                // The challenge: a peer that lives on answers, or goes on sending. One for a flood of them.
-                self.keep_alive |= !self.farewell.is_pending();
-                self.farewell.on_shutdown(now, self.silence());
+                self.challenge.on_shutdown(now, self.silence());
             }
             Control::DropRequest(request) => self.receiver.on_drop_request(request, now),
             Control::CongestionWarning => {
                 self.congestion.on_warning();
                 self.apply_control();
             }
-            Control::ErrorSignal(code) => return Verdict::Lost(ConnectionLost::PeerError(*code)),
+            Control::ErrorSignal(code) => {
+                self.counts.error_signals_received += 1;
+                if self.progress.on_complaint(now, *code) {
+                    return Verdict::Complained(*code);
+                }
+            }
             Control::Custom { kind, body } => {
                 let path = self.path(now);
                 self.congestion.on_custom_message(&path, *kind, body);
@@ -171,8 +180,8 @@ impl Established {
 
     /// Something came that fits what this side sent or expects: a shutdown before it may have been forged (attack B1).
     fn note_sign_of_life(&mut self, now: Instant) {
-        if self.farewell.is_pending() {
-            self.farewell.on_sign_of_life(now, self.silence());
+        if self.challenge.is_on() {
+            self.challenge.on_sign_of_life(now, self.silence());
         }
     }
 
@@ -186,14 +195,13 @@ impl Established {
         let round_trip = self.rtt.with_margin();
         self.sender.handle_timeout(now, round_trip);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, round_trip);
-        if self.farewell.is_believed(now) {
+        if self.challenge.is_lost(now) {
             return Verdict::PeerLeft;
         }
         if self.sender.is_flushed() {
-            self.last_progress = now;
-        }
-        if let Some(timeout) = self.stall_timeout.filter(|&timeout| now - self.last_progress >= timeout) {
-            return Verdict::Lost(ConnectionLost::NoProgress(timeout));
+            self.progress.restart(now);
+        } else if let Some(reason) = self.progress.check(now) {
+            return Verdict::Lost(reason);
         }
         match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
             Outcome::Nothing => {}
@@ -213,7 +221,7 @@ impl Established {
     /// This computer slept (attack B20): no time is up before the peer was asked once more.
     pub(crate) fn on_suspended(&mut self, now: Instant) {
         self.expiry.on_suspended(now);
-        self.last_progress = now;
+        self.progress.restart(now);
         self.keep_alive = true;
     }
 
@@ -233,6 +241,9 @@ impl Established {
     /// Writes one control packet that is due into `out`; false if none is.
     pub(crate) fn poll_control(&mut self, now: Instant, open: bool, out: &mut Vec<u8>) -> bool {
         let (peer, stamp) = (self.peer_id, Timestamp::ZERO);
+        if self.challenge.poll_question(now) {
+            self.receiver.acks.demand_confirmation();
+        }
         if let Some(number) = self.confirmations.pop_front() {
             Control::Ack2(number).encode(stamp, peer, out);
         } else if let Some(ack) = self.receiver.poll_ack(now, &self.rtt) {
@@ -283,15 +294,14 @@ impl Established {
     }
 
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let stall =
-            self.stall_timeout.filter(|_| !self.sender.is_flushed()).map(|timeout| self.last_progress + timeout);
+        let progress = self.progress.deadline().filter(|_| !self.sender.is_flushed());
         [
             self.sender.deadline(),
             self.receiver.acks.deadline(now),
             self.receiver.naks.deadline(),
-            self.farewell.deadline(),
+            self.challenge.deadline(),
             self.expiry.deadline(),
-            stall,
+            progress,
         ]
         .into_iter()
         .fold(None, earliest)
@@ -325,14 +335,13 @@ impl Established {
     /// The application hands in data: if nothing was outstanding, the time without progress begins now.
     pub(crate) fn begin_work(&mut self, now: Instant) {
         if self.sender.is_flushed() {
-            self.last_progress = now;
+            self.progress.restart(now);
         }
     }
 
     /// From now on, data that makes no progress for `linger` ends the connection.
     pub(crate) fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.last_progress = now;
-        self.stall_timeout = Some(linger);
+        self.progress.set_patience(now, linger);
     }
 
     // ---- facts ----
@@ -355,6 +364,11 @@ impl Established {
 
     pub(crate) const fn round_trip(&self) -> Duration {
         self.rtt.smoothed()
+    }
+
+    /// Why the connection is over, in the light of what the peer reported.
+    pub(crate) fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
+        self.progress.explain(reason)
     }
 
     /// Whether the peer has said anything since the handshake.

@@ -1,7 +1,7 @@
 //! What the peer says of this side's data: acknowledgements with what they measure, and losses.
 
 use farhaul_cc::{AckEvent, LossEvent};
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{AckNo, Duration, Instant};
 use farhaul_wire::udt4::{Ack, LossList, Timestamp};
 
 use super::Established;
@@ -18,10 +18,7 @@ impl Established {
         let seq = ack.seq();
         if let Some(number) = ack.number() {
             self.counts.acks_received += 1;
-            if self.confirmations.len() == MAX_CONFIRMATIONS {
-                self.confirmations.pop_front();
-            }
-            self.confirmations.push_back(number);
+            self.confirm(number);
         } else {
             self.counts.light_acks_received += 1;
         }
@@ -40,7 +37,7 @@ impl Established {
         }
         // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
         if progress.packets > 0 || confirms {
-            self.last_progress = now;
+            self.progress.on_acknowledged(now, progress.bytes);
             self.counts.bytes_acked += progress.bytes;
             let mut event = AckEvent::default();
             event.seq = seq;
@@ -55,6 +52,18 @@ impl Established {
         if let Ack::Medium { free_buffer, .. } | Ack::Full { free_buffer, .. } = *ack {
             self.sender.on_confirmed(seq, free_buffer.min(self.max_window), now);
         }
+    }
+
+    /// Lets the peer know that its acknowledgement came, unless this side has closed: to one that asks whether it has,
+    /// silence is the answer.
+    fn confirm(&mut self, number: AckNo) {
+        if self.farewell.has_begun() {
+            return;
+        }
+        if self.confirmations.len() == MAX_CONFIRMATIONS {
+            self.confirmations.pop_front();
+        }
+        self.confirmations.push_back(number);
     }
 
     /// The measurements that an acknowledgement makes possible or carries.
