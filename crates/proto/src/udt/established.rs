@@ -71,11 +71,19 @@ impl Established {
         let max_window = config.max_flow_window.min(window_of(config.recv_buffer)).max(2);
         let controller = (config.controller)(rng.next_u64());
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
+        let expiry = Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork());
         let mut established = Self {
             peer_id: agreed.peer_id,
             peer_isn: agreed.recv_isn,
             mss: agreed.mss,
-            sender: Sender::new(agreed.send_isn, full, agreed.peer_id, agreed.flow_window, config.send_buffer),
+            sender: Sender::new(
+                agreed.send_isn,
+                full,
+                agreed.peer_id,
+                agreed.flow_window,
+                config.send_buffer,
+                rng.fork(),
+            ),
             receiver: Receiver::new(
                 agreed.recv_isn,
                 mode,
@@ -86,7 +94,7 @@ impl Established {
             farewell: Farewell::default(),
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
-            expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork()),
+            expiry,
             max_window: agreed.flow_window,
             stall_timeout: config.stall_timeout,
             last_progress: now,

@@ -3,7 +3,6 @@
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::udt4::Timestamp;
 
-use super::persist::MAX_PERSIST;
 use crate::buffer::SendBuffer;
 use crate::loss::SendList;
 use crate::timer::Timer;
@@ -12,6 +11,8 @@ use crate::transport::earliest;
 /// Shortest time without progress before the oldest packet is sent again. Above the 100 ms at which an idle libudt looks at
 /// its acknowledgement timer.
 pub(super) const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(120);
+/// That time doubles with each time in a row, this often at most.
+const MAX_DOUBLINGS: u32 = 5;
 /// Shortest time after which a packet is sent again once more. Half of the shortest interval at which losses are reported
 /// again, so that an honest report is never taken for an echo.
 const MIN_ECHO: Duration = Duration::from_millis(5);
@@ -128,24 +129,27 @@ impl Repairs {
     /// No acknowledgement made progress for long: the repair of the oldest packet may be lost, or the last packets may be, of
     /// which the receiver does not know. All repairs are suspect, since libudt never repeats a report.
     ///
-    /// Where the receiver has no room (`refused`), one packet asks whether there is some, and the rest follows when there is
-    /// (attack B10). `given_up` are packets that the receiver was told to skip: the request was lost, or the receiver did
-    /// not understand it because an earlier one was.
-    pub(super) fn on_stall(&mut self, in_flight: SeqRange, refused: bool, given_up: impl Iterator<Item = SeqRange>) {
+    /// `given_up` are packets that the receiver was told to skip: the request was lost, or the receiver did not understand
+    /// it because an earlier one was.
+    pub(super) fn on_stall(&mut self, in_flight: SeqRange, given_up: impl Iterator<Item = SeqRange>) {
         self.stalls += 1;
         let SeqRange { first, last } = in_flight;
-        if !refused {
-            let mut at = first;
-            while let Some(seq) = self.lost.next_resent(at, last.next()) {
-                self.lost.report(SeqRange::new(seq, seq));
-                at = seq.next();
-            }
-            for dropped in given_up.filter_map(|range| range.clip(in_flight)) {
-                self.lost.report(dropped);
-            }
-            self.lost.report(SeqRange::new(last, last));
+        let mut at = first;
+        while let Some(seq) = self.lost.next_resent(at, last.next()) {
+            self.lost.report(SeqRange::new(seq, seq));
+            at = seq.next();
         }
+        for dropped in given_up.filter_map(|range| range.clip(in_flight)) {
+            self.lost.report(dropped);
+        }
+        self.lost.report(SeqRange::new(last, last));
         self.lost.report(SeqRange::new(first, first));
+    }
+
+    /// The receiver had no room for `oldest` and what follows: that one packet asks whether there is some, and the rest
+    /// follows when there is (attack B10).
+    pub(super) fn ask(&mut self, oldest: SeqNo) {
+        self.lost.report(SeqRange::new(oldest, oldest));
     }
 
     /// Takes packets off the list without sending them.
@@ -191,12 +195,8 @@ impl Repairs {
     }
 
     /// Time without progress after which the oldest packet is sent again.
-    pub(super) fn timeout(&self, round_trip_with_margin: Duration, refused: bool) -> Duration {
-        let base = round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT);
-        if refused {
-            return (base * (1 << self.stalls.min(9))).min(MAX_PERSIST);
-        }
-        base * (1 << self.stalls.min(5))
+    pub(super) fn timeout(&self, round_trip_with_margin: Duration) -> Duration {
+        round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT) * (1 << self.stalls.min(MAX_DOUBLINGS))
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -289,24 +289,29 @@ mod tests {
         let (mut repairs, mut buffer) = flight();
         repairs.report(range(7, 8));
         leave(&mut repairs, &mut buffer, 20);
-        repairs.on_stall(range(0, 99), false, [range(90, 200)].into_iter());
+        repairs.on_stall(range(0, 99), [range(90, 200)].into_iter());
         let mut expected = vec![0, 7, 8];
         expected.extend(90..100);
         assert_eq!(leave(&mut repairs, &mut buffer, 200), expected);
     }
 
     #[test]
-    fn a_receiver_without_room_is_asked_with_one_packet() {
-        let (mut repairs, mut buffer) = flight();
-        repairs.on_stall(range(0, 99), true, std::iter::empty());
-        assert_eq!(leave(&mut repairs, &mut buffer, 200), [0]);
-        let times: Vec<u128> = (0..12)
+    fn the_time_to_the_next_stall_doubles_five_times() {
+        let (mut repairs, _) = flight();
+        let times: Vec<u128> = (0..8)
             .map(|_| {
-                let time = repairs.timeout(ROUND_TRIP, true).as_micros() / 1_000;
-                repairs.on_stall(range(0, 99), true, std::iter::empty());
+                let time = repairs.timeout(ROUND_TRIP).as_micros() / 1_000;
+                repairs.on_stall(range(0, 99), std::iter::empty());
                 time
             })
             .collect();
-        assert_eq!(times, [240, 480, 960, 1_920, 3_840, 7_680, 15_360, 30_720, 60_000, 60_000, 60_000, 60_000]);
+        assert_eq!(times, [120, 240, 480, 960, 1_920, 3_840, 3_840, 3_840]);
+    }
+
+    #[test]
+    fn a_receiver_without_room_is_asked_with_one_packet() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.ask(SeqNo::new(0));
+        assert_eq!(leave(&mut repairs, &mut buffer, 200), [0]);
     }
 }
