@@ -2,14 +2,16 @@
 
 mod facts;
 mod feedback;
+mod losses;
 
 use std::collections::VecDeque;
 
 use farhaul_cc::TimeoutEvent;
-use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo, SeqRange};
+use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control};
 
+use self::losses::Losses;
 use super::congestion::Congestion;
 use super::consts::IP_UDP_HEADER;
 use super::expiry::{Expiry, Outcome};
@@ -48,8 +50,7 @@ pub(crate) struct Established {
     keep_alive: bool,
     error_signal: Option<u32>,
     custom: VecDeque<(u16, Vec<u8>)>,
-    /// Ranges of the loss report being applied; kept for its memory.
-    report: Vec<SeqRange>,
+    losses: Losses,
     counts: Totals,
 }
 
@@ -103,7 +104,7 @@ impl Established {
             keep_alive: true,
             error_signal: None,
             custom: VecDeque::new(),
-            report: Vec::new(),
+            losses: Losses::new(now),
             counts: Totals::default(),
         };
         if let Some(sample) = agreed.round_trip {
@@ -146,7 +147,7 @@ impl Established {
     fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Verdict {
         match control {
             Control::Ack(ack) => self.on_ack(ack, stamp, now),
-            Control::Nak(list) => self.on_nak(list, now),
+            Control::Nak(list) => self.on_nak(list, stamp, now),
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {
                     self.rtt.sample(sample, now);
@@ -190,6 +191,7 @@ impl Established {
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Verdict {
         let round_trip = self.rtt.with_margin();
         self.sender.handle_timeout(now, round_trip);
+        self.tell_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, round_trip);
         if self.farewell.is_believed(now) {
             return Verdict::PeerLeft;
@@ -292,6 +294,7 @@ impl Established {
             self.stall_timeout.filter(|_| !self.sender.is_flushed()).map(|timeout| self.last_progress + timeout);
         [
             self.sender.deadline(),
+            self.losses.deadline(),
             self.receiver.acks.deadline(now),
             self.receiver.naks.deadline(),
             self.farewell.deadline(),

@@ -318,19 +318,15 @@ impl Sender {
         }
     }
 
-    /// The peer lost packets; says how many are news. What is not in flight is clipped away (attack B5).
-    pub(crate) fn on_loss(&mut self, range: SeqRange) -> Option<(SeqRange, u32)> {
-        if self.in_flight() == 0 {
-            return None;
-        }
-        let clipped = range.clip(self.flight())?;
-        Some((clipped, self.repairs.report(clipped)))
+    /// The peer lost packets in flight; says how many are news.
+    pub(crate) fn on_loss(&mut self, range: SeqRange, stamp: Timestamp, round_trip: Duration) -> u32 {
+        self.repairs.report(range, &self.buffer, stamp, round_trip)
     }
 
     /// Nothing at all was heard for the expiration time: everything in flight may be gone.
     pub(crate) fn on_expiration(&mut self) {
-        if self.in_flight() > 0 {
-            self.repairs.on_expiration(self.flight());
+        if let Some(flight) = self.flight() {
+            self.repairs.on_expiration(flight);
         }
     }
 
@@ -343,12 +339,14 @@ impl Sender {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) {
-        if self.repairs.stalls(now) && self.in_flight() > 0 {
+        if self.repairs.stalls(now)
+            && let Some(flight) = self.flight()
+        {
             if self.is_refused() {
                 self.repairs.ask(self.buffer.first());
                 self.persist.widen();
             } else {
-                self.repairs.on_stall(self.flight(), self.lifetimes.dropped());
+                self.repairs.on_stall(flight, self.lifetimes.dropped());
             }
             let time = self.time_to_next_look(round_trip);
             self.repairs.watch_anew(now, time);
@@ -392,9 +390,9 @@ impl Sender {
 
     // ---- facts ----
 
-    /// The packets sent and not acknowledged.
-    fn flight(&self) -> SeqRange {
-        SeqRange::new(self.buffer.first(), self.next.minus(1))
+    /// The packets sent and not acknowledged, if there are any.
+    pub(crate) fn flight(&self) -> Option<SeqRange> {
+        (self.in_flight() > 0).then(|| SeqRange::new(self.buffer.first(), self.next.minus(1)))
     }
 
     /// How many those are.

@@ -109,14 +109,34 @@ impl Repairs {
 
     // ---- what is found to be lost ----
 
-    /// The peer reports packets in flight; says how many were not listed.
-    pub(super) fn report(&mut self, range: SeqRange) -> u32 {
-        let fresh = self.lost.report(range);
-        if fresh > 0 {
+    /// The peer reports packets in flight; says how many of them are news. One that was sent again less than a round trip
+    /// ago is none: when the report was made, its repair had not arrived yet. A later report means that the repair is lost,
+    /// too, and counts.
+    pub(super) fn report(
+        &mut self,
+        range: SeqRange,
+        buffer: &SendBuffer,
+        stamp: Timestamp,
+        round_trip: Duration,
+    ) -> u32 {
+        let echoes = self.echoes(range, buffer, stamp, round_trip);
+        let listed = self.lost.report(range);
+        if listed > 0 {
             // What is news need not wait for what was sent again a moment ago.
             self.echo.stop();
         }
-        fresh
+        listed - echoes
+    }
+
+    /// How many packets of a range are not listed and were sent again less than a round trip ago.
+    fn echoes(&self, range: SeqRange, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) -> u32 {
+        let (mut at, end, mut echoes) = (range.first, range.last.next(), 0);
+        while let Some(seq) = self.lost.next_resent(at, end) {
+            let is_echo = !self.lost.contains(seq) && self.echo_wait(seq, buffer, stamp, round_trip).is_some();
+            echoes += u32::from(is_echo);
+            at = seq.next();
+        }
+        echoes
     }
 
     /// Nothing at all was heard for the expiration time: everything `in_flight` may be gone.
@@ -273,9 +293,9 @@ mod tests {
     #[test]
     fn an_echo_waits_for_a_round_trip_and_holds_nothing_else_back() {
         let (mut repairs, mut buffer) = flight();
-        repairs.report(range(3, 4));
+        assert_eq!(repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP), 2);
         assert_eq!(leave(&mut repairs, &mut buffer, 20), [3, 4]);
-        repairs.report(range(3, 5));
+        assert_eq!(repairs.report(range(3, 5), &buffer, stamp(24), ROUND_TRIP), 1, "two are echoes");
         assert_eq!(leave(&mut repairs, &mut buffer, 24), [5]);
         assert!(!repairs.can_leave());
         assert_eq!(repairs.deadline(), Some(at(30)));
@@ -285,9 +305,19 @@ mod tests {
     }
 
     #[test]
+    fn a_report_made_after_the_repair_had_time_to_arrive_is_news() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        assert_eq!(repairs.report(range(3, 3), &buffer, stamp(29), ROUND_TRIP), 0);
+        assert_eq!(repairs.report(range(3, 4), &buffer, stamp(30), ROUND_TRIP), 1, "the other is listed already");
+        assert_eq!(leave(&mut repairs, &mut buffer, 30), [3, 4]);
+    }
+
+    #[test]
     fn a_stall_suspects_the_oldest_the_last_and_all_repairs() {
         let (mut repairs, mut buffer) = flight();
-        repairs.report(range(7, 8));
+        repairs.report(range(7, 8), &buffer, stamp(20), ROUND_TRIP);
         leave(&mut repairs, &mut buffer, 20);
         repairs.on_stall(range(0, 99), [range(90, 200)].into_iter());
         let mut expected = vec![0, 7, 8];
