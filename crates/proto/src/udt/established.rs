@@ -2,14 +2,16 @@
 
 mod facts;
 mod feedback;
+mod losses;
 
 use std::collections::VecDeque;
 
 use farhaul_cc::TimeoutEvent;
-use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo, SeqRange};
+use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control};
 
+use self::losses::Losses;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::consts::IP_UDP_HEADER;
@@ -51,8 +53,7 @@ pub(crate) struct Established {
     keep_alive: bool,
     error_signal: Option<u32>,
     custom: VecDeque<(u16, Vec<u8>)>,
-    /// Ranges of the loss report being applied; kept for its memory.
-    report: Vec<SeqRange>,
+    losses: Losses,
     counts: Totals,
 }
 
@@ -76,12 +77,20 @@ impl Established {
         let max_window = config.max_flow_window.min(window_of(config.recv_buffer)).max(2);
         let controller = (config.controller)(rng.next_u64());
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
+        let expiry = Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork());
         let mut established = Self {
             peer_id: agreed.peer_id,
             peer_isn: agreed.recv_isn,
             mss: agreed.mss,
             peer_mss: agreed.peer_mss,
-            sender: Sender::new(agreed.send_isn, full, agreed.peer_id, agreed.flow_window, config.send_buffer),
+            sender: Sender::new(
+                agreed.send_isn,
+                full,
+                agreed.peer_id,
+                agreed.flow_window,
+                config.send_buffer,
+                rng.fork(),
+            ),
             receiver: Receiver::new(
                 agreed.recv_isn,
                 mode,
@@ -94,14 +103,14 @@ impl Established {
             progress: Progress::new(now, config.stall_timeout, config.min_progress),
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
-            expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork()),
+            expiry,
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
             // The first word after the handshake tells a listener, and a rendezvous peer, that the connection stands.
             keep_alive: true,
             error_signal: None,
             custom: VecDeque::new(),
-            report: Vec::new(),
+            losses: Losses::new(now),
             counts: Totals::default(),
         };
         if let Some(sample) = agreed.round_trip {
@@ -144,7 +153,7 @@ impl Established {
     fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Verdict {
         match control {
             Control::Ack(ack) => self.on_ack(ack, stamp, now),
-            Control::Nak(list) => self.on_nak(list, now),
+            Control::Nak(list) => self.on_nak(list, stamp, now),
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {
                     self.rtt.sample(sample, now);
@@ -194,6 +203,7 @@ impl Established {
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Verdict {
         let round_trip = self.rtt.with_margin();
         self.sender.handle_timeout(now, round_trip);
+        self.tell_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, round_trip);
         if self.challenge.is_lost(now) {
             return Verdict::PeerLeft;
@@ -297,6 +307,7 @@ impl Established {
         let progress = self.progress.deadline().filter(|_| !self.sender.is_flushed());
         [
             self.sender.deadline(),
+            self.losses.deadline(),
             self.receiver.acks.deadline(now),
             self.receiver.naks.deadline(),
             self.challenge.deadline(),

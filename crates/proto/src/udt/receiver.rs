@@ -28,7 +28,7 @@ pub(crate) struct Receiver {
     max_window: u32,
     /// Start of the round trip over which arrivals are counted, the packets that had come by then, and the reader's place.
     round: (Instant, u64, SeqNo),
-    /// Packets of the present batch, and whether one of them was short.
+    /// Packets of the present batch, and whether one of the new ones was short.
     batch: u32,
     batch_short: bool,
     pub(crate) packets: u64,
@@ -63,11 +63,12 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, round_trip: Duration) {
         self.batch += 1;
-        self.batch_short |= payload.len() != self.full_size;
         self.capacity.on_arrival(header.seq, now);
         let end = self.buffer.end();
         match self.buffer.insert(header.seq, header.field, payload) {
             Insert::New => {
+                // What is of no use is answered by timer: a flood of it does not make a flood of answers.
+                self.batch_short |= payload.len() != self.full_size;
                 self.bytes += payload.len() as u64;
                 if header.seq.is_after(end) {
                     self.naks.on_gap(SeqRange::new(end, header.seq.minus(1)), now, round_trip);

@@ -6,7 +6,7 @@ mod repair;
 use std::collections::VecDeque;
 
 use farhaul_cc::{Control, DeliverySample};
-use farhaul_units::{Duration, Instant, PacketRate, SendPeriod, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
 use self::persist::Persist;
@@ -75,11 +75,18 @@ pub(crate) struct Progress {
 
 impl Sender {
     /// For a connection whose first packet is `first` and whose peer takes `window` packets.
-    pub(crate) fn new(first: SeqNo, payload_size: usize, destination: SocketId, window: u32, cap: u64) -> Self {
+    pub(crate) fn new(
+        first: SeqNo,
+        payload_size: usize,
+        destination: SocketId,
+        window: u32,
+        cap: u64,
+        rng: Rng,
+    ) -> Self {
         Self {
             buffer: SendBuffer::new(first, payload_size, destination),
             repairs: Repairs::new(first),
-            persist: Persist::default(),
+            persist: Persist::new(rng),
             pacer: Pacer::new(),
             next: first,
             confirmed: first,
@@ -150,13 +157,14 @@ impl Sender {
         if let Some(plan) = self.plan_again(now, stamp, allowance, round_trip) {
             return Some(plan);
         }
-        self.plan_new(now, allowance)
+        self.plan_new(now, allowance, round_trip)
     }
 
     /// The packets of a plan as datagrams; they count as sent.
     pub(crate) fn emit(&mut self, plan: Plan, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Run<'_>> {
         let Plan { seq, packets, again } = plan;
-        self.repairs.watch(now, self.repairs.timeout(round_trip, self.is_refused()));
+        let time = self.time_to_next_look(round_trip);
+        self.repairs.watch(now, time);
         let run = self.buffer.run(seq, packets, stamp)?;
         if again {
             self.repairs.served(seq, run.packets);
@@ -187,7 +195,7 @@ impl Sender {
         None
     }
 
-    fn plan_new(&mut self, now: Instant, allowance: u32) -> Option<Plan> {
+    fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Plan> {
         while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
         let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
         if waiting == 0 {
@@ -198,7 +206,7 @@ impl Sender {
         let by_cwnd = self.congestion_window().saturating_sub(self.in_flight());
         if by_flow == 0 && !self.persist.wants_probe() {
             if self.in_flight() == 0 {
-                self.persist.start(now);
+                self.persist.start(now, round_trip);
             }
             self.limits.set(Limit::FlowWindow, now);
             return None;
@@ -281,12 +289,14 @@ impl Sender {
         let delivery = mark.and_then(|mark| self.delivery.on_ack(mark, clean, round_trip));
         let bytes = self.buffer.release(seq);
         self.repairs.acknowledge(seq);
+        self.persist.stop();
         self.lifetimes.acknowledge(seq);
         if self.application_limited_until.is_some_and(|until| !seq.is_before(until)) {
             self.application_limited_until = None;
         }
         if self.in_flight() > 0 {
-            self.repairs.watch_anew(now, self.repairs.timeout(round_trip, self.is_refused()));
+            let time = self.time_to_next_look(round_trip);
+            self.repairs.watch_anew(now, time);
         }
         Progress { packets, bytes, delivery }
     }
@@ -303,24 +313,20 @@ impl Sender {
             // What was sent meanwhile found no room: it is due again.
             self.repairs.look_at_once(now);
         }
-        if self.window_end.is_after(self.next) {
+        if !self.is_refused() {
             self.persist.stop();
         }
     }
 
-    /// The peer lost packets; says how many are news. What is not in flight is clipped away (attack B5).
-    pub(crate) fn on_loss(&mut self, range: SeqRange) -> Option<(SeqRange, u32)> {
-        if self.in_flight() == 0 {
-            return None;
-        }
-        let clipped = range.clip(self.flight())?;
-        Some((clipped, self.repairs.report(clipped)))
+    /// The peer lost packets in flight; says how many are news.
+    pub(crate) fn on_loss(&mut self, range: SeqRange, stamp: Timestamp, round_trip: Duration) -> u32 {
+        self.repairs.report(range, &self.buffer, stamp, round_trip)
     }
 
     /// Nothing at all was heard for the expiration time: everything in flight may be gone.
     pub(crate) fn on_expiration(&mut self) {
-        if self.in_flight() > 0 {
-            self.repairs.on_expiration(self.flight());
+        if let Some(flight) = self.flight() {
+            self.repairs.on_expiration(flight);
         }
     }
 
@@ -333,9 +339,17 @@ impl Sender {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) {
-        if self.repairs.stalls(now) && self.in_flight() > 0 {
-            self.repairs.on_stall(self.flight(), self.is_refused(), self.lifetimes.dropped());
-            self.repairs.watch_anew(now, self.repairs.timeout(round_trip, self.is_refused()));
+        if self.repairs.stalls(now)
+            && let Some(flight) = self.flight()
+        {
+            if self.is_refused() {
+                self.repairs.ask(self.buffer.first());
+                self.persist.widen();
+            } else {
+                self.repairs.on_stall(flight, self.lifetimes.dropped());
+            }
+            let time = self.time_to_next_look(round_trip);
+            self.repairs.watch_anew(now, time);
         }
         self.persist.handle_timeout(now);
         self.repairs.handle_timeout(now);
@@ -344,6 +358,15 @@ impl Sender {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let timers = earliest(self.repairs.deadline(), self.persist.deadline());
         if self.can_send_when_paced() { earliest(timers, self.pacer.deadline()) } else { timers }
+    }
+
+    /// When to look again at packets in flight that no acknowledgement moves past.
+    fn time_to_next_look(&mut self, round_trip_with_margin: Duration) -> Duration {
+        if self.is_refused() {
+            self.persist.interval(round_trip_with_margin)
+        } else {
+            self.repairs.timeout(round_trip_with_margin)
+        }
     }
 
     /// The receiver has no room for even the oldest packet in flight: what is sent now is a question, not data.
@@ -367,9 +390,9 @@ impl Sender {
 
     // ---- facts ----
 
-    /// The packets sent and not acknowledged.
-    fn flight(&self) -> SeqRange {
-        SeqRange::new(self.buffer.first(), self.next.minus(1))
+    /// The packets sent and not acknowledged, if there are any.
+    pub(crate) fn flight(&self) -> Option<SeqRange> {
+        (self.in_flight() > 0).then(|| SeqRange::new(self.buffer.first(), self.next.minus(1)))
     }
 
     /// How many those are.

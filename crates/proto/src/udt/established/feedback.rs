@@ -96,31 +96,35 @@ impl Established {
         (self.counts.acks_received >= GUESSED_REPORTS).then_some(rtt)
     }
 
-    pub(super) fn on_nak(&mut self, list: &LossList<'_>, now: Instant) {
+    /// The peer reports losses. All of them stand in the sender's list at once; the controller hears of those that come
+    /// within two milliseconds together (attack B5).
+    pub(super) fn on_nak(&mut self, list: &LossList<'_>, stamp: Timestamp, now: Instant) {
         self.counts.naks_received += 1;
-        let mut newly_lost = 0;
-        let mut report = std::mem::take(&mut self.report);
-        report.clear();
-        // Ranges that overlap cost work and mean nothing: an honest list names each packet once, or twice in a hurry.
-        let mut work = 2 * u64::from(self.sender.in_flight());
-        for range in list.iter() {
-            if let Some((clipped, fresh)) = self.sender.on_loss(range) {
-                report.push(clipped);
-                newly_lost += fresh;
-                work = work.saturating_sub(clipped.len().into());
-                if work == 0 {
-                    break;
-                }
+        let Some(flight) = self.sender.flight() else { return };
+        let mut named_any = false;
+        for range in list.iter().filter_map(|range| range.clip(flight)) {
+            named_any = true;
+            if !self.losses.may_read(range.len(), flight.len(), now, self.rtt.smoothed()) {
+                break;
             }
-        }
-        if !report.is_empty() {
-            self.note_sign_of_life(now);
+            let newly_lost = self.sender.on_loss(range, stamp, self.rtt.smoothed());
             self.counts.packets_lost_sending += u64::from(newly_lost);
+            self.losses.add(range, newly_lost);
+        }
+        if named_any {
+            self.note_sign_of_life(now);
+            self.tell_losses(now);
+        }
+    }
+
+    /// Tells the controller of losses that it is time to tell of.
+    pub(super) fn tell_losses(&mut self, now: Instant) {
+        if let Some(told) = self.losses.take(self.sender.flight(), now) {
             let path = self.path(now);
-            let event = LossEvent::new(&report, newly_lost, self.sender.next().minus(1));
+            let event = LossEvent::new(&told.ranges, told.newly_lost, self.sender.next().minus(1));
             self.congestion.on_loss(&path, &event);
             self.apply_control();
+            self.losses.give_back(told);
         }
-        self.report = report;
     }
 }

@@ -3,7 +3,6 @@
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::udt4::Timestamp;
 
-use super::persist::MAX_PERSIST;
 use crate::buffer::SendBuffer;
 use crate::loss::SendList;
 use crate::timer::Timer;
@@ -12,6 +11,8 @@ use crate::transport::earliest;
 /// Shortest time without progress before the oldest packet is sent again. Above the 100 ms at which an idle libudt looks at
 /// its acknowledgement timer.
 pub(super) const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(120);
+/// That time doubles with each time in a row, this often at most.
+const MAX_DOUBLINGS: u32 = 5;
 /// Shortest time after which a packet is sent again once more. Half of the shortest interval at which losses are reported
 /// again, so that an honest report is never taken for an echo.
 const MIN_ECHO: Duration = Duration::from_millis(5);
@@ -108,14 +109,34 @@ impl Repairs {
 
     // ---- what is found to be lost ----
 
-    /// The peer reports packets in flight; says how many were not listed.
-    pub(super) fn report(&mut self, range: SeqRange) -> u32 {
-        let fresh = self.lost.report(range);
-        if fresh > 0 {
+    /// The peer reports packets in flight; says how many of them are news. One that was sent again less than a round trip
+    /// ago is none: when the report was made, its repair had not arrived yet. A later report means that the repair is lost,
+    /// too, and counts.
+    pub(super) fn report(
+        &mut self,
+        range: SeqRange,
+        buffer: &SendBuffer,
+        stamp: Timestamp,
+        round_trip: Duration,
+    ) -> u32 {
+        let echoes = self.echoes(range, buffer, stamp, round_trip);
+        let listed = self.lost.report(range);
+        if listed > 0 {
             // What is news need not wait for what was sent again a moment ago.
             self.echo.stop();
         }
-        fresh
+        listed - echoes
+    }
+
+    /// How many packets of a range are not listed and were sent again less than a round trip ago.
+    fn echoes(&self, range: SeqRange, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) -> u32 {
+        let (mut at, end, mut echoes) = (range.first, range.last.next(), 0);
+        while let Some(seq) = self.lost.next_resent(at, end) {
+            let is_echo = !self.lost.contains(seq) && self.echo_wait(seq, buffer, stamp, round_trip).is_some();
+            echoes += u32::from(is_echo);
+            at = seq.next();
+        }
+        echoes
     }
 
     /// Nothing at all was heard for the expiration time: everything `in_flight` may be gone.
@@ -128,24 +149,27 @@ impl Repairs {
     /// No acknowledgement made progress for long: the repair of the oldest packet may be lost, or the last packets may be, of
     /// which the receiver does not know. All repairs are suspect, since libudt never repeats a report.
     ///
-    /// Where the receiver has no room (`refused`), one packet asks whether there is some, and the rest follows when there is
-    /// (attack B10). `given_up` are packets that the receiver was told to skip: the request was lost, or the receiver did
-    /// not understand it because an earlier one was.
-    pub(super) fn on_stall(&mut self, in_flight: SeqRange, refused: bool, given_up: impl Iterator<Item = SeqRange>) {
+    /// `given_up` are packets that the receiver was told to skip: the request was lost, or the receiver did not understand
+    /// it because an earlier one was.
+    pub(super) fn on_stall(&mut self, in_flight: SeqRange, given_up: impl Iterator<Item = SeqRange>) {
         self.stalls += 1;
         let SeqRange { first, last } = in_flight;
-        if !refused {
-            let mut at = first;
-            while let Some(seq) = self.lost.next_resent(at, last.next()) {
-                self.lost.report(SeqRange::new(seq, seq));
-                at = seq.next();
-            }
-            for dropped in given_up.filter_map(|range| range.clip(in_flight)) {
-                self.lost.report(dropped);
-            }
-            self.lost.report(SeqRange::new(last, last));
+        let mut at = first;
+        while let Some(seq) = self.lost.next_resent(at, last.next()) {
+            self.lost.report(SeqRange::new(seq, seq));
+            at = seq.next();
         }
+        for dropped in given_up.filter_map(|range| range.clip(in_flight)) {
+            self.lost.report(dropped);
+        }
+        self.lost.report(SeqRange::new(last, last));
         self.lost.report(SeqRange::new(first, first));
+    }
+
+    /// The receiver had no room for `oldest` and what follows: that one packet asks whether there is some, and the rest
+    /// follows when there is (attack B10).
+    pub(super) fn ask(&mut self, oldest: SeqNo) {
+        self.lost.report(SeqRange::new(oldest, oldest));
     }
 
     /// Takes packets off the list without sending them.
@@ -191,12 +215,8 @@ impl Repairs {
     }
 
     /// Time without progress after which the oldest packet is sent again.
-    pub(super) fn timeout(&self, round_trip_with_margin: Duration, refused: bool) -> Duration {
-        let base = round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT);
-        if refused {
-            return (base * (1 << self.stalls.min(9))).min(MAX_PERSIST);
-        }
-        base * (1 << self.stalls.min(5))
+    pub(super) fn timeout(&self, round_trip_with_margin: Duration) -> Duration {
+        round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT) * (1 << self.stalls.min(MAX_DOUBLINGS))
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -273,9 +293,9 @@ mod tests {
     #[test]
     fn an_echo_waits_for_a_round_trip_and_holds_nothing_else_back() {
         let (mut repairs, mut buffer) = flight();
-        repairs.report(range(3, 4));
+        assert_eq!(repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP), 2);
         assert_eq!(leave(&mut repairs, &mut buffer, 20), [3, 4]);
-        repairs.report(range(3, 5));
+        assert_eq!(repairs.report(range(3, 5), &buffer, stamp(24), ROUND_TRIP), 1, "two are echoes");
         assert_eq!(leave(&mut repairs, &mut buffer, 24), [5]);
         assert!(!repairs.can_leave());
         assert_eq!(repairs.deadline(), Some(at(30)));
@@ -285,28 +305,43 @@ mod tests {
     }
 
     #[test]
+    fn a_report_made_after_the_repair_had_time_to_arrive_is_news() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        assert_eq!(repairs.report(range(3, 3), &buffer, stamp(29), ROUND_TRIP), 0);
+        assert_eq!(repairs.report(range(3, 4), &buffer, stamp(30), ROUND_TRIP), 1, "the other is listed already");
+        assert_eq!(leave(&mut repairs, &mut buffer, 30), [3, 4]);
+    }
+
+    #[test]
     fn a_stall_suspects_the_oldest_the_last_and_all_repairs() {
         let (mut repairs, mut buffer) = flight();
-        repairs.report(range(7, 8));
+        repairs.report(range(7, 8), &buffer, stamp(20), ROUND_TRIP);
         leave(&mut repairs, &mut buffer, 20);
-        repairs.on_stall(range(0, 99), false, [range(90, 200)].into_iter());
+        repairs.on_stall(range(0, 99), [range(90, 200)].into_iter());
         let mut expected = vec![0, 7, 8];
         expected.extend(90..100);
         assert_eq!(leave(&mut repairs, &mut buffer, 200), expected);
     }
 
     #[test]
-    fn a_receiver_without_room_is_asked_with_one_packet() {
-        let (mut repairs, mut buffer) = flight();
-        repairs.on_stall(range(0, 99), true, std::iter::empty());
-        assert_eq!(leave(&mut repairs, &mut buffer, 200), [0]);
-        let times: Vec<u128> = (0..12)
+    fn the_time_to_the_next_stall_doubles_five_times() {
+        let (mut repairs, _) = flight();
+        let times: Vec<u128> = (0..8)
             .map(|_| {
-                let time = repairs.timeout(ROUND_TRIP, true).as_micros() / 1_000;
-                repairs.on_stall(range(0, 99), true, std::iter::empty());
+                let time = repairs.timeout(ROUND_TRIP).as_micros() / 1_000;
+                repairs.on_stall(range(0, 99), std::iter::empty());
                 time
             })
             .collect();
-        assert_eq!(times, [240, 480, 960, 1_920, 3_840, 7_680, 15_360, 30_720, 60_000, 60_000, 60_000, 60_000]);
+        assert_eq!(times, [120, 240, 480, 960, 1_920, 3_840, 3_840, 3_840]);
+    }
+
+    #[test]
+    fn a_receiver_without_room_is_asked_with_one_packet() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.ask(SeqNo::new(0));
+        assert_eq!(leave(&mut repairs, &mut buffer, 200), [0]);
     }
 }
