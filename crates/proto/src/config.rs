@@ -1,7 +1,7 @@
 //! Settings of an endpoint, each with its default, unit, range and the reason for it.
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_units::{Duration, Rate, SeqNo};
+use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
 
 /// How an endpoint's connections behave. Every field has a default that needs no tuning: buffers size themselves.
 ///
@@ -42,6 +42,10 @@ pub struct Config {
     pub min_progress: Option<MinProgress>,
     /// Fixes the number of the first packet of connections opened by this side. Default random; for tests.
     pub initial_seq: Option<SeqNo>,
+    /// Number of the first acknowledgement that a connection sends. Default 1, as libudt's; for tests.
+    pub initial_ack: AckNo,
+    /// Number of the first message that a connection sends. Default 1, as libudt's; for tests.
+    pub initial_message: MsgNo,
     /// Makes the congestion controller of each new connection. Default: the registry's `udt`.
     pub controller: ControllerFactory,
 }
@@ -65,6 +69,8 @@ impl Default for Config {
             stall_timeout: None,
             min_progress: None,
             initial_seq: None,
+            initial_ack: AckNo::FIRST,
+            initial_message: MsgNo::FIRST,
             controller: controller_factory(Spec::default()),
         }
     }

@@ -97,6 +97,11 @@ impl Acks {
         }
     }
 
+    /// The next acknowledgement has this number; before the first only.
+    pub(crate) fn number_from(&mut self, number: AckNo) {
+        self.number = number;
+    }
+
     /// Data packets arrived. One that is not full ends what the sender has to say for now, so the answer does not wait.
     pub(crate) fn on_arrival(&mut self, now: Instant, packets: u32, short: bool) {
         self.packets += packets;

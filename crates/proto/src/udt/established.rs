@@ -113,6 +113,8 @@ impl Established {
             losses: Losses::new(now),
             counts: Totals::default(),
         };
+        established.receiver.acks.number_from(config.initial_ack);
+        established.sender.number_messages_from(config.initial_message);
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
         }

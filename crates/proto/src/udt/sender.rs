@@ -6,7 +6,7 @@ mod repair;
 use std::collections::VecDeque;
 
 use farhaul_cc::{Control, DeliverySample};
-use farhaul_units::{Duration, Instant, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
 use self::persist::Persist;
@@ -126,6 +126,11 @@ impl Sender {
         let taken = data.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
         self.buffer.write_stream(&data[..taken], self.next);
         taken
+    }
+
+    /// The next message has this number; before the first only.
+    pub(crate) fn number_messages_from(&mut self, number: MsgNo) {
+        self.buffer.number_messages_from(number);
     }
 
     /// Takes a whole message if there is room for it, or if the buffer is empty: a message larger than the backlog has
