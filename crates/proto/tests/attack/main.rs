@@ -5,6 +5,7 @@
 //! | A1–A7, A11: before there is a connection | `handshake.rs` |
 //! | B1–B4, B9, B10, B13: what a peer acknowledges and claims | `acks.rs`, `claims.rs` |
 //! | B5–B7, B11: loss reports, drop requests, gaps | `ranges.rs` |
+//! | B10: peers that take next to nothing | `progress.rs` |
 //! | B12: everything that wraps | `wraps.rs` |
 //! | B1, B6, B15, B20: while a transfer goes on | `transfer.rs`, `clocks.rs` |
 //!
@@ -16,6 +17,7 @@ mod bench;
 mod claims;
 mod clocks;
 mod handshake;
+mod progress;
 mod ranges;
 mod transfer;
 mod wraps;
