@@ -8,6 +8,7 @@
 //!      ◀────────── req −1 ─────────  (or req 1 with another cookie, while somebody guesses cookies)
 //! ```
 
+mod answer;
 mod caller;
 mod cookie;
 mod listener;
@@ -19,6 +20,7 @@ use std::net::SocketAddr;
 use farhaul_units::{Duration, SeqNo};
 use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
 
+pub(crate) use answer::Answer;
 pub(crate) use caller::Caller;
 pub(crate) use listener::{Listener, Room, Verdict};
 pub(crate) use prefix::PrefixBudget;
