@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, udt};
+use farhaul_proto::{Config, Entropy, MinProgress, udt};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -179,6 +179,13 @@ impl Builder {
     /// Connections that may wait to be accepted while listening; at least 1. Default 1024.
     pub fn backlog(mut self, count: usize) -> Self {
         self.config.backlog = count;
+        self
+    }
+
+    /// The least that peers must take while data waits for them, or their connection ends; for daemons, whose peers may
+    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Default: nothing is asked for.
+    pub fn min_progress(mut self, floor: MinProgress) -> Self {
+        self.config.min_progress = Some(floor);
         self
     }
 

@@ -49,7 +49,7 @@ pub use driver::tokio::AsyncStream;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use farhaul_cc as cc;
-pub use farhaul_proto::{ConnectError, ConnectionLost, Stats, Totals};
+pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, Stats, Totals};
 pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
