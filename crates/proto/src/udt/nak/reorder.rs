@@ -8,12 +8,13 @@
 //!
 //! ```text
 //! L      lateness of an original: from the first packet that overtook it to its arrival
-//! wait = min(5/4 · max L over the last 16 to 32 round trips, RTT)
+//! wait = 0 while no original was late in the last 16 to 32 round trips, otherwise
+//!        5/4 · max L in that time, at least RTT/4 and at most RTT
 //! ```
 //!
-//! The shape is that of RACK's reordering window (RFC 8985, §6.2): nothing until reordering was seen, adapted to its extent,
-//! at most a round trip, given up after 16 of them without any. RACK counts 16 recoveries and widens by steps, because a
-//! sender learns only that a repair was needless, and not how late the original was.
+//! The shape is that of RACK's reordering window (RFC 8985, §6.2): nothing until reordering was seen, then a quarter of a
+//! round trip, adapted to its extent, at most a round trip, given up after 16 of them without any. RACK counts 16 recoveries
+//! and widens by steps, because a sender learns only that a repair was needless, and not how late the original was.
 
 use std::collections::VecDeque;
 
@@ -24,6 +25,9 @@ use farhaul_wire::udt4::Timestamp;
 const RESOLUTION: u32 = 64;
 /// Times remembered: two round trips of them, twice the longest wait.
 const MAX_MARKS: usize = 2 * RESOLUTION as usize;
+/// The first packets that come late are hardly the latest ones: the wait is at least this part of a round trip.
+/// Source: RFC 8985, §6.2.
+const FIRST_SHARE: u32 = 4;
 /// Reordering is forgotten after one to two times this many round trips. Source: RFC 8985, §6.2.
 const MEMORY: u32 = 16;
 
@@ -121,7 +125,10 @@ impl Reordering {
 
     fn wait(&self, round_trip: Duration) -> Duration {
         let worst = self.worst[0].max(self.worst[1]);
-        (worst + worst / 4).min(round_trip)
+        if worst.is_zero() {
+            return Duration::ZERO;
+        }
+        (worst + worst / 4).max(round_trip / FIRST_SHARE).min(round_trip)
     }
 
     fn forget_old(&mut self, now: Instant, round_trip: Duration) {
@@ -181,8 +188,9 @@ mod tests {
 
     #[test]
     fn after_an_original_came_late_gaps_wait_that_much_and_a_quarter() {
-        assert_eq!(wait(&mut after_lateness(108, 49), 200), 10);
-        assert_eq!(wait(&mut after_lateness(108, 50), 200), 10, "they left together");
+        assert_eq!(wait(&mut after_lateness(120, 49), 200), 25);
+        assert_eq!(wait(&mut after_lateness(120, 50), 200), 25, "they left together");
+        assert_eq!(wait(&mut after_lateness(101, 49), 200), 16, "a quarter of a round trip at least");
     }
 
     #[test]
@@ -197,22 +205,22 @@ mod tests {
 
     #[test]
     fn reordering_is_forgotten_after_sixteen_to_thirty_two_round_trips() {
-        let mut reordering = after_lateness(108, 49);
-        assert_eq!(wait(&mut reordering, 1_000), 10);
-        assert_eq!(wait(&mut reordering, 1_200), 10);
+        let mut reordering = after_lateness(120, 49);
+        assert_eq!(wait(&mut reordering, 1_000), 25);
+        assert_eq!(wait(&mut reordering, 1_200), 25);
         assert_eq!(wait(&mut reordering, 2_300), 0);
-        assert_eq!(wait(&mut after_lateness(108, 49), 9_000), 0, "nothing happened meanwhile");
+        assert_eq!(wait(&mut after_lateness(120, 49), 9_000), 0, "nothing happened meanwhile");
     }
 
     #[test]
     fn each_gap_waits_from_the_time_it_was_found() {
-        let mut reordering = after_lateness(108, 49);
+        let mut reordering = after_lateness(120, 49);
         reordering.on_overtaking(seq(20), left(200), at(200), RTT);
         reordering.on_overtaking(seq(30), left(204), at(204), RTT);
-        assert_eq!(reordering.lost_before(seq(30), at(209), TIMES), None);
-        assert_eq!(reordering.lost_before(seq(30), at(210), TIMES), Some(seq(20)));
-        assert_eq!(reordering.deadline(seq(20), TIMES), Some(at(214)));
-        assert_eq!(reordering.lost_before(seq(30), at(214), TIMES), Some(seq(30)));
+        assert_eq!(reordering.lost_before(seq(30), at(224), TIMES), None);
+        assert_eq!(reordering.lost_before(seq(30), at(225), TIMES), Some(seq(20)));
+        assert_eq!(reordering.deadline(seq(20), TIMES), Some(at(229)));
+        assert_eq!(reordering.lost_before(seq(30), at(229), TIMES), Some(seq(30)));
         assert_eq!(reordering.deadline(seq(30), TIMES), None);
     }
 
