@@ -164,7 +164,8 @@ impl Builder {
         self
     }
 
-    /// Packets that must arrive beyond a gap before it counts as loss; 0 reports at once.
+    /// Packets that must arrive beyond a gap before it counts as loss. Default 0: a gap is reported at once, and only where
+    /// packets were seen to overtake others as much later as that made them.
     pub fn reorder_tolerance(mut self, packets: u32) -> Self {
         self.config.reorder_tolerance = packets;
         self

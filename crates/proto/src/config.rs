@@ -28,7 +28,8 @@ pub struct Config {
     pub linger: Duration,
     /// Mean time between keep-alives of an idle connection, varied by ±20 %. Default 10 s: libudt gives up after 53 s.
     pub keep_alive: Duration,
-    /// Packets that must arrive beyond a gap before it is reported as loss; 0 reports at once (2004 paper §4.6).
+    /// Packets that must arrive beyond a gap before it is reported as loss (2004 paper §4.6), for one round trip at most.
+    /// Default 0: at once, and only where packets were seen to overtake others as much later as that made them.
     pub reorder_tolerance: u32,
     /// Connections that this endpoint may hold. Default 65 536.
     pub max_connections: usize,

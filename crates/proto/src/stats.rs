@@ -23,7 +23,7 @@ pub struct Stats {
     pub rtt: Duration,
     /// Mean deviation of the round-trip time.
     pub rtt_var: Duration,
-    /// Smallest round-trip time seen.
+    /// Smallest round-trip time of the last ten to twenty seconds in which any was measured; zero before that.
     pub min_rtt: Duration,
     /// Link capacity from probe pairs of the peer's data and of ours (`mbpsBandwidth`), unknown is zero.
     pub capacity: PacketRate,

@@ -138,7 +138,7 @@ impl Established {
         if !is_control(datagram) {
             let (header, payload) = DataHeader::decode(datagram)?;
             self.expiry.on_heard(now);
-            self.receiver.on_data(&header, payload, now, self.rtt.with_margin());
+            self.receiver.on_data(&header, payload, now, &self.rtt);
             self.note_sign_of_life(now);
             return Ok(Verdict::GoOn);
         }
@@ -206,7 +206,7 @@ impl Established {
         let round_trip = self.rtt.with_margin();
         self.sender.handle_timeout(now, round_trip);
         self.tell_losses(now);
-        self.receiver.naks.handle_timeout(now, &self.receiver.buffer, round_trip);
+        self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
         if self.challenge.is_lost(now) {
             return Verdict::PeerLeft;
         }
@@ -311,7 +311,7 @@ impl Established {
             self.sender.deadline(),
             self.losses.deadline(),
             self.receiver.acks.deadline(now),
-            self.receiver.naks.deadline(),
+            self.receiver.naks.deadline(&self.rtt),
             self.challenge.deadline(),
             self.expiry.deadline(),
             progress,

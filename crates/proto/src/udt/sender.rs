@@ -46,6 +46,8 @@ pub(crate) struct Sender {
     /// where what it knows ends.
     drops: VecDeque<DropRequest>,
     delivery: Delivery,
+    /// Packets that fill the path, as far as deliveries show it.
+    filled: u32,
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
@@ -96,6 +98,7 @@ impl Sender {
             lifetimes: Lifetimes::default(),
             drops: VecDeque::new(),
             delivery: Delivery::default(),
+            filled: 0,
             application_limited_until: None,
             limits: LimitClock::default(),
             cap,
@@ -113,7 +116,9 @@ impl Sender {
         // Packets count in full: a message of one byte takes the place of any other.
         let place = self.buffer.payload_size() as u64;
         let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
-        let backlog = in_flight.clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(held - in_flight);
+        // Beyond two fillings of the path, packets only wait for repairs of others: no reason to hold more behind them.
+        let useful = (2 * u64::from(self.filled) * place + MAX_BACKLOG).saturating_sub(in_flight);
+        let backlog = in_flight.min(useful).clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(held - in_flight);
         backlog.min(self.cap.saturating_sub(held))
     }
 
@@ -341,6 +346,7 @@ impl Sender {
     pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
         self.pacer.set_period(send_period, round_trip);
+        self.filled = self.delivery.rate().map_or(0, |rate| rate.packets_in(round_trip) as u32);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) {

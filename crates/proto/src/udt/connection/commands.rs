@@ -106,9 +106,10 @@ impl Connection {
         }
     }
 
+    /// Bytes that a stream has to give.
     pub(crate) fn readable(&self) -> usize {
         match &self.phase {
-            Phase::Established(established) => {
+            Phase::Established(established) if self.mode == Mode::Stream => {
                 usize::try_from(established.receiver.buffer.available()).unwrap_or(usize::MAX)
             }
             _ => 0,
