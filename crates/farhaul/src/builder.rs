@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, udt};
+use farhaul_proto::{Config, Entropy, MinProgress, udt};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -185,8 +185,8 @@ impl Builder {
         self
     }
 
-    /// Packets that must arrive beyond a gap before it counts as loss; 0..=65 536. Default 0: at once. For paths that
-    /// reorder packets.
+    /// Packets that must arrive beyond a gap before it counts as loss; 0..=65 536. Default 0: a gap is reported at once,
+    /// and only where packets were seen to overtake others as much later as that made them.
     pub fn reorder_tolerance(mut self, packets: u32) -> Self {
         self.config.reorder_tolerance = packets;
         self
@@ -201,6 +201,13 @@ impl Builder {
     /// Connections that may wait to be accepted while listening; at least 1. Default 1024. Further ones are refused.
     pub fn backlog(mut self, count: usize) -> Self {
         self.config.backlog = count;
+        self
+    }
+
+    /// The least that peers must take while data waits for them, or their connection ends; for daemons, whose peers may
+    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Default: nothing is asked for.
+    pub fn min_progress(mut self, floor: MinProgress) -> Self {
+        self.config.min_progress = Some(floor);
         self
     }
 

@@ -137,9 +137,10 @@ fn lost_kind(lost: ConnectionLost) -> io::ErrorKind {
         ConnectionLost::ClosedLocally => io::ErrorKind::NotConnected,
         ConnectionLost::ClosedByPeer => io::ErrorKind::BrokenPipe,
         ConnectionLost::Aborted | ConnectionLost::PeerError(_) => io::ErrorKind::ConnectionReset,
-        ConnectionLost::ConnectTimeout(_) | ConnectionLost::PeerSilent(_) | ConnectionLost::NoProgress(_) => {
-            io::ErrorKind::TimedOut
-        }
+        ConnectionLost::ConnectTimeout(_)
+        | ConnectionLost::PeerSilent(_)
+        | ConnectionLost::NoProgress(_)
+        | ConnectionLost::TooSlow { .. } => io::ErrorKind::TimedOut,
         ConnectionLost::Refused => io::ErrorKind::ConnectionRefused,
         ConnectionLost::PeerIncompatible(_) => io::ErrorKind::Unsupported,
         ConnectionLost::PeerMisbehaved(_) => io::ErrorKind::InvalidData,

@@ -71,7 +71,7 @@ pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use farhaul_cc as cc;
-pub use farhaul_proto::{ConnectError, ConnectionLost, Stats, Totals};
+pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, Stats, Totals};
 pub use farhaul_units as units;
 pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};

@@ -17,7 +17,7 @@ pub(crate) struct Rtt {
     smoothed: Duration,
     variation: Duration,
     latest: Option<Duration>,
-    /// Smallest sample of the current window and of the one before.
+    /// Smallest sample of the present window and of the one before. A window begins with its first sample.
     min: Option<Duration>,
     previous_min: Option<Duration>,
     window_end: Instant,
@@ -114,7 +114,9 @@ impl Rtt {
         self.latest
     }
 
-    /// Smallest sample of the last ten to twenty seconds.
+    /// Smallest sample of the present window and of the one before: of the last ten to twenty seconds while there are
+    /// samples. A pause ends no window, so after one the smallest sample from before it goes on to count for up to ten
+    /// seconds.
     pub(crate) fn min(&self) -> Option<Duration> {
         match (self.min, self.previous_min) {
             (Some(a), Some(b)) => Some(a.min(b)),

@@ -8,6 +8,7 @@ mod duplicate;
 mod forgery;
 mod idle;
 mod loss;
+mod memory;
 mod messages;
 mod mux;
 mod native_law;
