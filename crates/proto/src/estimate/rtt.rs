@@ -21,6 +21,8 @@ pub(crate) struct Rtt {
     min: Option<Duration>,
     previous_min: Option<Duration>,
     window_end: Instant,
+    /// Smallest sample of all; zero without one.
+    least: Duration,
     /// Largest sample of the present and of the previous short window.
     recent: Recent,
 }
@@ -42,6 +44,7 @@ impl Rtt {
             min: None,
             previous_min: None,
             window_end: Instant::ZERO,
+            least: Duration::ZERO,
             recent: Recent { max: Duration::ZERO, previous: Duration::ZERO, end: Instant::ZERO },
         }
     }
@@ -95,6 +98,7 @@ impl Rtt {
     }
 
     fn note_minimum(&mut self, sample: Duration, now: Instant) {
+        self.least = if self.min().is_none() { sample } else { self.least.min(sample) };
         if now >= self.window_end {
             self.previous_min = self.min.take();
             self.window_end = now + MIN_WINDOW;
@@ -122,6 +126,11 @@ impl Rtt {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// Smallest sample of all: what no answer was ever faster than, even if a queue has stood since long. Zero without one.
+    pub(crate) const fn least(&self) -> Duration {
+        self.least
     }
 
     /// Smoothed value and four deviations: how long an answer may take.
@@ -160,5 +169,6 @@ mod tests {
             rtt.sample(Duration::from_millis(50), Instant::ZERO + Duration::from_secs(second));
         }
         assert_eq!(rtt.min(), Some(Duration::from_millis(50)));
+        assert_eq!(rtt.least(), Duration::from_millis(10));
     }
 }

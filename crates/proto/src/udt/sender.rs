@@ -10,6 +10,7 @@ use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rng, SendPeriod, SeqNo
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
 use self::persist::Persist;
+pub(crate) use self::repair::Cause;
 use self::repair::{MIN_RETRANSMISSION_TIMEOUT, Repairs};
 use super::lifetimes::Lifetimes;
 use super::limit::{Limit, LimitClock};
@@ -73,6 +74,8 @@ pub(crate) struct Progress {
     /// Their payload bytes.
     pub(crate) bytes: u64,
     pub(crate) delivery: Option<DeliverySample>,
+    /// Everything that was reported lost has arrived, and why it had been missing.
+    pub(crate) recovered: Option<Cause>,
 }
 
 impl Sender {
@@ -286,6 +289,14 @@ impl Sender {
         seq.is_after(self.confirmed)
     }
 
+    /// Everything before `seq` is about to be acknowledged, on a path whose round trip takes this long at least.
+    pub(crate) fn judge(&mut self, seq: SeqNo, stamp: Timestamp, least_round_trip: Duration) {
+        let acked = SeqRange::new(self.buffer.first(), seq.minus(1));
+        if seq.is_after(self.buffer.first()) {
+            self.repairs.judge(acked, &self.buffer, stamp, least_round_trip);
+        }
+    }
+
     /// Everything before `seq` has arrived; the caller has checked that this is plausible.
     pub(crate) fn on_ack(&mut self, seq: SeqNo, light: bool, now: Instant, round_trip: Duration) -> Progress {
         let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
@@ -298,7 +309,7 @@ impl Sender {
         let mark = left.map(|left| Mark { seq, at: now, left, light });
         let delivery = mark.and_then(|mark| self.delivery.on_ack(mark, clean, round_trip));
         let bytes = self.buffer.release(seq);
-        self.repairs.acknowledge(seq);
+        let recovered = self.repairs.acknowledge(seq);
         self.persist.stop();
         self.lifetimes.acknowledge(seq);
         if self.application_limited_until.is_some_and(|until| !seq.is_before(until)) {
@@ -308,7 +319,7 @@ impl Sender {
             let time = self.time_to_next_look(round_trip);
             self.repairs.watch_anew(now, time);
         }
-        Progress { packets, bytes, delivery }
+        Progress { packets, bytes, delivery, recovered }
     }
 
     /// A full or medium acknowledgement: everything before `seq` is safe, and the receiver has room for `free` packets.

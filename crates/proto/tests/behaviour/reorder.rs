@@ -69,6 +69,15 @@ fn few_packets_are_sent_twice_because_others_overtook_them() {
 }
 
 #[test]
+fn a_start_that_overtaking_ended_goes_on_once_the_late_packets_have_come() {
+    for seed in 1..4 {
+        let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(20) });
+        let (rate, _) = ten_seconds(seed, &PathSpec { reorder, ..long_path() });
+        assert!(rate > Rate::from_megabits_per_second(80), "seed {seed}: {rate} of 100 Mbit/s");
+    }
+}
+
+#[test]
 fn a_few_packets_of_tolerance_save_retransmissions() {
     let retransmitted = |tolerance: fn() -> Config| {
         let reorder = Some(ReorderSpec { probability: 0.02, extra_delay: Duration::from_micros(300) });

@@ -6,6 +6,7 @@ use farhaul_wire::udt4::{Ack, LossList, Timestamp};
 
 use super::Established;
 use crate::udt::consts::SYN_INTERVAL;
+use crate::udt::sender::Cause;
 
 /// Confirmations (ACK2) that wait to be sent at most: a peer that sends more acknowledgements between two of our turns
 /// gets the newest ones confirmed.
@@ -30,10 +31,16 @@ impl Established {
         self.note_sign_of_life(now);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
+        // Known within a SYN only, since acknowledgements by timer come up to that late.
+        self.sender.judge(seq, stamp, self.rtt.least().saturating_sub(SYN_INTERVAL));
         let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
         self.congestion.on_progress(progress.packets);
         if let Ack::Full { arrival_rate, capacity, .. } = *ack {
             self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
+        }
+        if let Some(cause) = progress.recovered {
+            let path = self.path(now);
+            self.congestion.on_recovered(&path, cause == Cause::Late);
         }
         // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
         if progress.packets > 0 || confirms {

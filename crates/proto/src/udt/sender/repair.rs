@@ -31,6 +31,17 @@ pub(super) struct Repairs {
     echo: Timer,
     /// All that is reported lost waits for that.
     only_echoes: bool,
+    /// Since when something is missing that the peer reported: what is known of whether it was lost.
+    reported: Option<Cause>,
+}
+
+/// Why packets of which the peer reported that they are missing were missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// All of them arrived before their repairs can have: they were late, and the report was spurious (RFC 4015).
+    Late,
+    /// At least one may have arrived as a repair only.
+    Lost,
 }
 
 /// A walk over what is reported lost, in search of something that may leave.
@@ -49,6 +60,7 @@ impl Repairs {
             stalls: 0,
             echo: Timer::stopped(),
             only_echoes: false,
+            reported: None,
         }
     }
 
@@ -94,6 +106,10 @@ impl Repairs {
 
     /// `packets` packets from `first` on were sent again.
     pub(super) fn served(&mut self, first: SeqNo, packets: u32) {
+        if self.lost.next_resent(first, first.plus(packets)).is_some() {
+            // Which of the repairs is acknowledged cannot be told any more.
+            self.reported = self.reported.map(|_| Cause::Lost);
+        }
         self.lost.served(first, packets);
     }
 
@@ -124,6 +140,9 @@ impl Repairs {
         if listed > 0 {
             // What is news need not wait for what was sent again a moment ago.
             self.echo.stop();
+        }
+        if listed > echoes {
+            self.reported.get_or_insert(Cause::Late);
         }
         listed - echoes
     }
@@ -174,14 +193,33 @@ impl Repairs {
 
     /// Takes packets off the list without sending them.
     pub(super) fn forget(&mut self, range: SeqRange) {
+        self.reported = self.reported.map(|_| Cause::Lost);
         self.lost.forget(range);
     }
 
-    /// Everything before `seq` has arrived.
-    pub(super) fn acknowledge(&mut self, seq: SeqNo) {
+    /// Looks at what is acknowledged by `seq` before it is forgotten: a packet that left again no less than the smallest
+    /// `round_trip` ago may have arrived only then.
+    pub(super) fn judge(&mut self, acked: SeqRange, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) {
+        if self.reported != Some(Cause::Late) {
+            return;
+        }
+        let (mut at, end) = (acked.first, acked.last.next());
+        while let Some(seq) = self.lost.next_resent(at, end) {
+            let left = buffer.stamped(seq).unwrap_or(stamp);
+            if Duration::from_micros(u64::from(stamp.value().wrapping_sub(left.value()))) >= round_trip {
+                self.reported = Some(Cause::Lost);
+                return;
+            }
+            at = seq.next();
+        }
+    }
+
+    /// Everything before `seq` has arrived. If nothing that the peer reported is missing any more, says why it was.
+    pub(super) fn acknowledge(&mut self, seq: SeqNo) -> Option<Cause> {
         self.lost.acknowledge(seq);
         self.stalls = 0;
         self.retransmission.stop();
+        if self.lost.is_clean() { self.reported.take() } else { None }
     }
 
     // ---- timers ----
@@ -323,6 +361,36 @@ mod tests {
         let mut expected = vec![0, 7, 8];
         expected.extend(90..100);
         assert_eq!(leave(&mut repairs, &mut buffer, 200), expected);
+    }
+
+    /// Packets 3 and 4 are reported at 20 ms, sent again, and acknowledged with all before 6 at `millis`.
+    fn acknowledged_at(millis: u32) -> Option<Cause> {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        repairs.judge(range(0, 3), &buffer, stamp(22), ROUND_TRIP);
+        assert_eq!(repairs.acknowledge(SeqNo::new(4)), None, "one is missing still");
+        repairs.judge(range(4, 5), &buffer, stamp(millis), ROUND_TRIP);
+        let cause = repairs.acknowledge(SeqNo::new(6));
+        assert_eq!(repairs.acknowledge(SeqNo::new(7)), None, "said once");
+        cause
+    }
+
+    #[test]
+    fn a_loss_was_none_if_all_arrived_before_their_repairs_can_have() {
+        assert_eq!(acknowledged_at(29), Some(Cause::Late));
+        assert_eq!(acknowledged_at(30), Some(Cause::Lost));
+    }
+
+    #[test]
+    fn a_packet_that_left_again_twice_may_have_been_lost() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(3, 3), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        repairs.report(range(3, 3), &buffer, stamp(21), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 30);
+        repairs.judge(range(0, 3), &buffer, stamp(31), ROUND_TRIP);
+        assert_eq!(repairs.acknowledge(SeqNo::new(4)), Some(Cause::Lost));
     }
 
     #[test]
