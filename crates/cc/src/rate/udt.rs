@@ -23,7 +23,7 @@
 //!
 //! While the application is the limit, D says nothing about the path: nothing is lowered to it.
 //!
-//! What losses did that turn out to be none is taken back (D25).
+//! What was done about losses that turn out to be none is undone (D25).
 //!
 //! Departures: D20 to D25.
 
