@@ -86,7 +86,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             config: Config::default(),
-            options: Options { recv_buffer: UDP_RECV_BUFFER, ..Options::default() },
+            options: Options { recv_buffer: UDP_RECV_BUFFER, timestamps: true, ..Options::default() },
             controller: Choice::Default,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub(crate) use farhaul_udp::Clock;
+pub(crate) use farhaul_udp::{Clock, Wall};
 use farhaul_units::Instant;
 
 /// A time-keeper that was late by more than this did not run: the process was stopped or the machine starved.
@@ -40,6 +40,11 @@ impl Timeline {
         self.last = self.last.max(now);
         self.last
     }
+
+    /// The transport's time of something that happened when the clock said `clock`, and is known by now.
+    pub(crate) fn of(&self, clock: Instant) -> Instant {
+        clock.saturating_sub(self.cut_out).min(self.last)
+    }
 }
 
 #[cfg(test)]
@@ -56,6 +61,15 @@ mod tests {
         assert_eq!(timeline.at(second(1), None), second(1));
         assert_eq!(timeline.at(second(602), Some(second(2))), second(2));
         assert_eq!(timeline.at(second(603), Some(second(3))), second(3));
+    }
+
+    #[test]
+    fn what_happened_before_lies_on_the_same_timeline_and_never_in_its_future() {
+        let mut timeline = Timeline::new();
+        timeline.at(second(602), Some(second(2)));
+        timeline.at(second(605), None);
+        assert_eq!(timeline.of(second(604)), second(4));
+        assert_eq!(timeline.of(second(606)), second(5));
     }
 
     #[test]

@@ -21,7 +21,10 @@ pub trait Transport {
     /// `bytes` holds them back to back, each `stride` bytes long except perhaps the last (what the kernel's receive
     /// offload gives); a single datagram has `stride >= bytes.len()`. The buffer is mutable so that layers that decrypt
     /// can do so in place.
-    fn handle_datagrams(&mut self, now: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize);
+    ///
+    /// `arrived` is when the first of them reached this computer, as its kernel says: what measures the path by the
+    /// distance of packets goes by it. Never later than `now`, and `now` itself where it is not known.
+    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize);
 
     /// Time has passed; due timers fire.
     fn handle_timeout(&mut self, now: Instant);

@@ -46,7 +46,7 @@ impl<T: Streams, A: Application<T>> Host<T, A> {
     /// A datagram arrived; what the host then sends goes to `send`.
     pub fn receive(&mut self, now: Instant, from: SocketAddr, bytes: &mut [u8], send: impl FnMut(Transmit<'_>)) {
         let stride = bytes.len();
-        self.transport.handle_datagrams(now, from, bytes, stride);
+        self.transport.handle_datagrams(now, now, from, bytes, stride);
         self.settle(now, send);
     }
 

@@ -43,7 +43,7 @@ impl Clock {
     }
 
     /// Relates the wall clock, in which the kernel stamps packets, to this clock, for a short while.
-    pub(crate) fn wall(&self) -> Wall {
+    pub fn wall(&self) -> Wall {
         #[expect(clippy::disallowed_methods, reason = "kernel timestamps are wall-clock times")]
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Wall { now: self.now(), wall }
@@ -52,14 +52,14 @@ impl Clock {
 
 /// One reading of both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wall {
+pub struct Wall {
     pub(crate) now: Instant,
     wall: Duration,
 }
 
 impl Wall {
     /// The instant of a kernel timestamp. A stamp from the future, or one that is implausibly old, counts as now.
-    pub(crate) fn instant_of(&self, stamp: Duration) -> Instant {
+    pub fn instant_of(&self, stamp: Duration) -> Instant {
         match self.wall.checked_sub(stamp) {
             Some(age) if age <= OLDEST_TIMESTAMP => self.now.saturating_sub(age),
             _ => self.now,

@@ -26,7 +26,7 @@ mod wait;
 
 pub use batch::{RecvBatch, Train};
 pub use buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER};
-pub use clock::{Clock, thread_cpu_time};
+pub use clock::{Clock, Wall, thread_cpu_time};
 pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus, Sent};
 pub use relay::{DirectionReport, Flaw, LatenessReport, MAX_LATENESS, MAX_STALL, NAP, Relay, RelayReport};
 pub use socket::{Options, UdpSocket};

@@ -308,7 +308,7 @@ impl Pair {
     fn inject(&mut self, to: usize, mut bytes: Vec<u8>) {
         if self.forging {
             let stride = bytes.len();
-            self.ends[to].handle_datagrams(self.now, address(1 - to), &mut bytes, stride);
+            self.ends[to].handle_datagrams(self.now, self.now, address(1 - to), &mut bytes, stride);
             self.drain(to);
         }
     }
@@ -348,7 +348,7 @@ impl Pair {
         let at = self.flying.iter().position(|flying| flying.order == order).expect("it is flying");
         let Flying { to, mut bytes, .. } = self.flying.swap_remove(at);
         let stride = bytes.len();
-        self.ends[to].handle_datagrams(self.now, address(1 - to), &mut bytes, stride);
+        self.ends[to].handle_datagrams(self.now, self.now, address(1 - to), &mut bytes, stride);
         self.drain(to);
     }
 

@@ -96,7 +96,7 @@ impl Target {
             let mut bytes = Vec::new();
             Control::Handshake(call).encode(Timestamp::ZERO, SocketId::NONE, &mut bytes);
             let stride = bytes.len();
-            self.end.handle_datagrams(self.now, address(host), &mut bytes, stride);
+            self.end.handle_datagrams(self.now, self.now, address(host), &mut bytes, stride);
             for answer in self.drain() {
                 if let Ok((_, _, Control::Handshake(answer))) = Control::decode(&answer) {
                     call.cookie = answer.cookie;
@@ -112,7 +112,7 @@ impl Target {
         *self.received.entry(from).or_default() += datagram.len();
         let (before, stride) = (self.sent.get(&from).copied().unwrap_or(0), datagram.len());
         let to_nobody = destination(datagram).is_none_or(SocketId::is_none);
-        self.end.handle_datagrams(self.now, from, datagram, stride);
+        self.end.handle_datagrams(self.now, self.now, from, datagram, stride);
         self.drain();
         if to_nobody && self.connections.iter().all(|&id| self.end.peer(id) != Some(from)) {
             let after = self.sent.get(&from).copied().unwrap_or(0);

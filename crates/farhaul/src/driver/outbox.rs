@@ -117,7 +117,7 @@ mod tests {
     struct Trains(u8);
 
     impl Transport for Trains {
-        fn handle_datagrams(&mut self, _: Instant, _: SocketAddr, _: &mut [u8], _: usize) {}
+        fn handle_datagrams(&mut self, _: Instant, _: Instant, _: SocketAddr, _: &mut [u8], _: usize) {}
         fn handle_timeout(&mut self, _: Instant) {}
         fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
             let number = self.0.checked_sub(1)?;

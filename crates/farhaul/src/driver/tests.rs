@@ -35,7 +35,7 @@ struct Toy {
 }
 
 impl Transport for Toy {
-    fn handle_datagrams(&mut self, _: Instant, from: SocketAddr, bytes: &mut [u8], _: usize) {
+    fn handle_datagrams(&mut self, _: Instant, _: Instant, from: SocketAddr, bytes: &mut [u8], _: usize) {
         assert_ne!(bytes, POISON, "the toy breaks");
         if self.released {
             self.peer = None;
@@ -244,7 +244,7 @@ fn a_defect_in_an_application_thread_reaches_those_who_wait() {
         let reader = scope.spawn(|| read(&a, None));
         let culprit = scope.spawn(|| {
             let mut turn = a.turn().unwrap();
-            turn.transport.handle_datagrams(Instant::ZERO, a.local_addr(), &mut POISON.to_vec(), 6);
+            turn.transport.handle_datagrams(Instant::ZERO, Instant::ZERO, a.local_addr(), &mut POISON.to_vec(), 6);
         });
         assert!(culprit.join().is_err());
         assert!(matches!(reader.join().unwrap(), Err(Error::DriverStopped)));

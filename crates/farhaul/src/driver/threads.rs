@@ -173,10 +173,12 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
 /// Gives the transport what arrived and, if it is time, its time-out; how many bytes arrived.
 fn hand_in<T: Streams>(turn: &mut Turn<'_, T>, batch: &mut RecvBatch) -> usize {
     let now = turn.now();
+    let wall = turn.wall();
     let mut bytes = 0;
     for train in batch.trains() {
         bytes += train.bytes.len();
-        turn.transport.handle_datagrams(now, train.from, train.bytes, train.stride);
+        let arrived = train.arrived.map_or(now, |stamp| turn.timeline.of(wall.instant_of(stamp)));
+        turn.transport.handle_datagrams(now, arrived, train.from, train.bytes, train.stride);
     }
     if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
         turn.transport.handle_timeout(now);

@@ -13,7 +13,7 @@ use farhaul_units::Instant;
 use super::core::{Core, DriverThread, Place};
 use super::outbox::Outcome;
 use crate::canceller::CancelFlag;
-use crate::clock::Clock;
+use crate::clock::{Clock, Wall};
 use crate::error::Error;
 
 /// How often a blocked socket and the transport's own idea of "now" are looked at together, so that a full send buffer
@@ -185,6 +185,11 @@ impl<'a, T: Streams> Turn<'a, T> {
     /// The transport's time during this turn.
     pub(crate) fn now(&self) -> Instant {
         self.now
+    }
+
+    /// Both clocks as they stand, for what the kernel stamped.
+    pub(super) fn wall(&self) -> Wall {
+        self.shared.clock.wall()
     }
 
     /// Begins the driver thread's turn.

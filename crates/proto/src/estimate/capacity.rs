@@ -1,7 +1,7 @@
 //! Link capacity from probe pairs: two packets that left back to back arrive as far apart as the bottleneck serves them.
 //!
-//! Every 16th packet and the one after it are such a pair. A pair counts only if the two arrived in different receive
-//! calls: inside one call the kernel has already merged them, and their distance is unknown.
+//! Every 16th packet and the one after it are such a pair. A pair counts only if the kernel told the two apart: what it
+//! has merged into one train has no distance.
 
 use farhaul_units::{Instant, PacketRate, SeqNo};
 
@@ -30,7 +30,7 @@ impl Capacity {
         Self { pending: None, intervals: Vec::new(), next: 0 }
     }
 
-    /// A packet arrived; `now` is the time of its receive call.
+    /// A packet arrived; `now` is when its train did.
     #[inline]
     pub(crate) fn on_arrival(&mut self, seq: SeqNo, now: Instant) {
         match seq.value() % PROBE_INTERVAL {

@@ -211,6 +211,13 @@ impl Connection {
         }
     }
 
+    /// The next datagrams reached this computer at `arrived`.
+    pub(crate) fn begin_batch(&mut self, arrived: Instant) {
+        if let Phase::Established(established) = &mut self.phase {
+            established.begin_batch(arrived);
+        }
+    }
+
     /// All datagrams of one receive call are through.
     pub(crate) fn finish_batch(&mut self, now: Instant) {
         if let Phase::Established(established) = &mut self.phase {

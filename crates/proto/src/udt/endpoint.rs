@@ -301,7 +301,7 @@ fn is_ipv6(peer: SocketAddr) -> bool {
 }
 
 impl Transport for Endpoint {
-    fn handle_datagrams(&mut self, now: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
         // The datagrams of one call mostly belong to one connection: it is looked up once.
         let mut current: Option<(u32, u32)> = None;
         for datagram in bytes.chunks(stride.max(1)) {
@@ -324,6 +324,9 @@ impl Transport for Endpoint {
                     };
                     if let Some((_, before)) = current.replace((to.value(), slot)) {
                         self.finish_batch(before, now);
+                    }
+                    if let Some(connection) = self.table.at(slot) {
+                        connection.begin_batch(arrived);
                     }
                     slot
                 }

@@ -147,6 +147,11 @@ impl Established {
         Ok(self.on_control(&control, stamp, now))
     }
 
+    /// The next datagrams reached this computer at `arrived`.
+    pub(crate) fn begin_batch(&mut self, arrived: Instant) {
+        self.receiver.begin_batch(arrived);
+    }
+
     /// The datagrams of one receive call are through.
     pub(crate) fn finish_batch(&mut self, now: Instant) {
         self.receiver.finish_batch(now, &self.rtt);

@@ -30,6 +30,8 @@ pub(crate) struct Receiver {
     max_window: u32,
     /// Start of the round trip over which arrivals are counted, the packets that had come by then, and the reader's place.
     round: (Instant, u64, SeqNo),
+    /// When the present batch reached this computer.
+    arrived: Instant,
     /// Packets of the present batch, and whether one of the new ones was short.
     batch: u32,
     batch_short: bool,
@@ -54,6 +56,7 @@ impl Receiver {
             full_size: sizes.full,
             max_window: sizes.max_window,
             round: (now, 0, first),
+            arrived: now,
             batch: 0,
             batch_short: false,
             packets: 0,
@@ -62,11 +65,16 @@ impl Receiver {
         }
     }
 
+    /// The next packets reached this computer at `arrived`.
+    pub(crate) fn begin_batch(&mut self, arrived: Instant) {
+        self.arrived = arrived;
+    }
+
     /// One data packet arrived.
     #[inline]
     pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, rtt: &Rtt) {
         self.batch += 1;
-        self.capacity.on_arrival(header.seq, now);
+        self.capacity.on_arrival(header.seq, self.arrived);
         let end = self.buffer.end();
         match self.buffer.insert(header.seq, header.field, payload) {
             Insert::New => {
@@ -97,7 +105,7 @@ impl Receiver {
             return;
         }
         self.packets += u64::from(packets);
-        self.arrival.on_arrival(now, u64::from(packets));
+        self.arrival.on_arrival(self.arrived, u64::from(packets));
         self.acks.on_arrival(now, packets, std::mem::take(&mut self.batch_short));
         self.naks.on_arrival(&self.buffer, self.front_left, now, rtt);
         self.naks.acknowledge(self.buffer.ack_point());

@@ -62,7 +62,7 @@ impl Pair {
         while self.wire.front().is_some_and(|(at, ..)| *at <= self.now) {
             let (_, to, mut datagram) = self.wire.pop_front().unwrap();
             let len = datagram.len();
-            self.ends[to].handle_datagrams(self.now, address(1 - to), &mut datagram, len);
+            self.ends[to].handle_datagrams(self.now, self.now, address(1 - to), &mut datagram, len);
         }
         true
     }

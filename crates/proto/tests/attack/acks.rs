@@ -207,7 +207,7 @@ fn b9_each_ack_is_confirmed_once_and_floods_of_them_boundedly() {
         let ack = peer.ack(peer.isn());
         train.extend(encode(peer.victim, &ack));
     }
-    farhaul_proto::Transport::handle_datagrams(&mut bench.end, bench.now, peer.address, &mut train, 40);
+    farhaul_proto::Transport::handle_datagrams(&mut bench.end, bench.now, bench.now, peer.address, &mut train, 40);
     let confirmations =
         bench.take_sent().iter().filter(|sent| matches!(sent.control(), Some(Control::Ack2(_)))).count();
     assert_eq!(confirmations, 16, "one turn confirms the newest ones");

@@ -28,7 +28,7 @@ fn a6_replies_that_wait_are_bounded() {
     for n in 0..20_000 {
         train.extend(handshake(SocketId::NONE, &call(n + 1, 1)));
     }
-    bench.end.handle_datagrams(bench.now, address(1), &mut train, 64);
+    bench.end.handle_datagrams(bench.now, bench.now, address(1), &mut train, 64);
     assert!(bench.take_sent().len() <= 256);
 }
 

@@ -72,7 +72,7 @@ impl Bench {
     pub(crate) fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) {
         let mut bytes = datagram.to_vec();
         let stride = bytes.len();
-        self.end.handle_datagrams(self.now, from, &mut bytes, stride);
+        self.end.handle_datagrams(self.now, self.now, from, &mut bytes, stride);
         self.drain();
     }
 

@@ -79,7 +79,7 @@ impl Toy {
 }
 
 impl Transport for Toy {
-    fn handle_datagrams(&mut self, now: Instant, from: SocketAddr, bytes: &mut [u8], _stride: usize) {
+    fn handle_datagrams(&mut self, now: Instant, _: Instant, from: SocketAddr, bytes: &mut [u8], _stride: usize) {
         let Some((header, payload)) = bytes.split_first_chunk::<9>() else { return };
         let number = header[1..].iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         match header[0] {
