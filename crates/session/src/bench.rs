@@ -3,7 +3,6 @@
 //! DATA\*, END(sender's figures) → REPORT(receiver's figures), in the direction that the connecting side chose. The
 //! content is not looked at; DATA is the longest that frames allow, and is sent again and again from the same memory.
 
-mod figures;
 #[cfg(test)]
 mod tests;
 
@@ -11,11 +10,10 @@ use farhaul_units::{Duration, Instant, Rng};
 
 use crate::error::{Abort, Malformed, SessionError, Violation};
 use crate::field::Fields;
+use crate::figures::Figures;
 use crate::framing::{Decoder, FrameKind, HEADER_LEN, MAX_DATA, Piece, header};
 use crate::opening::{Accept, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
-
-pub use figures::Figures;
 
 /// Body of a full DATA frame: with its header exactly as long as the longest body, so that it fills whole pages.
 const BODY: usize = MAX_DATA - HEADER_LEN;
