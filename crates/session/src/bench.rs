@@ -9,7 +9,7 @@ mod tests;
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::error::{Abort, Malformed, SessionError, Violation};
-use crate::field::Fields;
+use crate::field::{Fields, decode_whole};
 use crate::figures::Figures;
 use crate::framing::{Decoder, FrameKind, HEADER_LEN, MAX_DATA, Piece, header};
 use crate::opening::{Accept, Open, Request, put_abort, received_abort};
@@ -234,7 +234,7 @@ impl State {
             }
             _ if self.awaits_accept => return Err(SessionError::NotFarhaul),
             (FrameKind::End, Phase::Receiving) => {
-                let figures = Figures::decode(body).map_err(|reason| reason.in_frame(kind))?;
+                let figures = decode_whole(kind, body, Figures::decode)?;
                 // What is reported must be what was sent: the stream lost or invented nothing.
                 if figures.bytes != self.bytes {
                     return Err(Violation::Counts.into());
@@ -243,7 +243,7 @@ impl State {
                 self.want_figures();
             }
             (FrameKind::Report, Phase::AwaitsReport) => {
-                let receiver = Figures::decode(body).map_err(|reason| reason.in_frame(kind))?;
+                let receiver = decode_whole(kind, body, Figures::decode)?;
                 if receiver.bytes != self.bytes {
                     return Err(Violation::Counts.into());
                 }

@@ -10,8 +10,8 @@
 //!                                     ←    MADE       mode and times are set, after its last entry
 //! FAILED                              ↔    FAILED     this entry only; the others go on
 //! SKIPPED                             →               never became an entry
-//! END                                 →
-//!                                     ←    DONE       every entry is answered
+//! END                                 →              with the sender's figures
+//!                                     ←    DONE       every entry is answered; the receiver's figures
 //! ABORT                               ↔    ABORT      the session is over
 //! ```
 
@@ -111,16 +111,4 @@ fn decode_failed(body: &[u8]) -> Result<(EntryId, Failure), Violation> {
     let mut fields = Fields::new(body);
     (|| Ok((entry_id(&mut fields)?, Failure::decode(&mut fields)?)))()
         .map_err(|reason: Malformed| reason.in_frame(FrameKind::Failed))
-}
-
-/// The body of a frame, read to its end.
-fn decode_whole<T>(
-    kind: FrameKind,
-    body: &[u8],
-    read: impl FnOnce(&mut Fields<'_>) -> Result<T, Malformed>,
-) -> Result<T, Violation> {
-    let mut fields = Fields::new(body);
-    let value = read(&mut fields).map_err(|reason| reason.in_frame(kind))?;
-    fields.end().map_err(|reason| reason.in_frame(kind))?;
-    Ok(value)
 }

@@ -18,6 +18,7 @@
 mod memory;
 
 use crate::failure::Failure;
+use crate::figures::Figures;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, ShownPath, Stamp};
 
@@ -53,6 +54,12 @@ pub trait Source {
 
     /// The file `id` is not needed any more.
     fn close(&mut self, id: EntryId);
+
+    /// What the peer is told about this side once everything is sent; the session fills in `bytes`. A host that
+    /// measures wraps its source and answers here.
+    fn figures(&mut self) -> Figures {
+        Figures::default()
+    }
 }
 
 /// What [`Source::next_entry`] gave.
@@ -132,6 +139,12 @@ pub trait Store {
     /// background the host calls [`FileReceiver::handle_store`](crate::FileReceiver::handle_store), which asks here.
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
         None
+    }
+
+    /// What the peer is told about this side once every entry is answered; the session fills in `bytes`. A host that
+    /// measures wraps its store and answers here.
+    fn figures(&mut self) -> Figures {
+        Figures::default()
     }
 }
 

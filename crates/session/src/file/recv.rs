@@ -6,10 +6,11 @@ mod wanted;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{FileEvent, MAX_EVENTS, Progress, Side, Totals, decode_failed, decode_whole};
+use super::{FileEvent, MAX_EVENTS, Progress, Side, Totals, decode_failed};
 use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
-use crate::field::Fields;
+use crate::field::{Fields, decode_whole};
+use crate::figures::Figures;
 use crate::framing::{Decoder, FrameKind, Piece};
 use crate::integrity::{Digest, Hasher};
 use crate::manifest::{Entry, EntryId, EntryKind, OpenDirectories, ShownPath};
@@ -77,6 +78,8 @@ struct State {
     granted: u64,
     stored: u64,
     totals: Totals,
+    /// What the sender reported about itself.
+    peer: Option<Figures>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +223,11 @@ impl FileReceiver {
     pub const fn totals(&self) -> Totals {
         self.state.totals
     }
+
+    /// What the sender reported about itself; known once all of it has come.
+    pub const fn peer_figures(&self) -> Option<&Figures> {
+        self.state.peer.as_ref()
+    }
 }
 
 /// Frames of the sender.
@@ -242,6 +250,7 @@ impl State {
             granted: limits.window.max(INITIAL_CREDIT),
             stored: 0,
             totals: Totals::default(),
+            peer: None,
         }
     }
 
@@ -431,13 +440,17 @@ impl State {
     }
 
     fn on_end<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
-        let counts = decode_whole(FrameKind::End, body, |fields| Ok((fields.u64()?, fields.u64()?)))?;
-        if counts != (self.entries, self.skipped) {
+        let (counts, figures) = decode_whole(FrameKind::End, body, |fields| {
+            Ok(((fields.u64()?, fields.u64()?), Figures::decode(fields)?))
+        })?;
+        // The stream lost and invented nothing.
+        if counts != (self.entries, self.skipped) || figures.bytes != self.received {
             return Err(Violation::Counts.into());
         }
         self.finish_directories(store, 0)?;
+        self.peer = Some(figures);
         self.phase = Phase::Ended;
-        self.finish_if_settled();
+        self.finish_if_settled(store);
         Ok(())
     }
 }

@@ -5,9 +5,11 @@ mod buffer;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{FileEvent, MAX_EVENTS, Progress, Side, Totals, decode_failed, decode_whole, entry_id, put_failed};
+use super::{FileEvent, MAX_EVENTS, Progress, Side, Totals, decode_failed, entry_id, put_failed};
 use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
+use crate::field::decode_whole;
+use crate::figures::Figures;
 use crate::framing::{Decoder, FrameKind, HEADER_LEN, Piece, header, put_frame};
 use crate::integrity::{Digest, Hasher};
 use crate::manifest::{Entry, EntryId, EntryKind, OpenDirectories, ShownPath};
@@ -55,6 +57,8 @@ struct State {
     granted: u64,
     stored: u64,
     totals: Totals,
+    /// What the receiver reported about itself.
+    peer: Option<Figures>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,6 +186,11 @@ impl FileSender {
         self.state.totals
     }
 
+    /// What the receiver reported about itself; known once the session is done.
+    pub const fn peer_figures(&self) -> Option<&Figures> {
+        self.state.peer.as_ref()
+    }
+
     /// Whether a file waits for the receiver's grant: its disk is what limits.
     pub const fn waits_for_grant(&self) -> bool {
         self.state.current.is_some() && self.state.sent >= self.state.granted
@@ -206,6 +215,7 @@ impl State {
             granted: INITIAL_CREDIT,
             stored: 0,
             totals: Totals::default(),
+            peer: None,
         }
     }
 
@@ -251,10 +261,12 @@ impl State {
             },
             Next::End => {
                 let (entries, skipped) = (self.entries, self.skipped);
+                let figures = Figures { bytes: self.sent, ..source.figures() };
                 self.out.put(|out| {
                     put_frame(out, FrameKind::End, |out| {
                         out.extend_from_slice(&entries.to_be_bytes());
                         out.extend_from_slice(&skipped.to_be_bytes());
+                        figures.encode(out);
                     });
                 });
                 self.phase = Phase::Ended;
@@ -446,10 +458,12 @@ impl State {
         if self.phase != Phase::Ended {
             return Err(Violation::OutOfPlace(FrameKind::Done));
         }
-        let files = decode_whole(FrameKind::Done, body, |fields| fields.u64())?;
-        if !self.unconfirmed.is_empty() || files != self.totals.files {
+        let (files, figures) =
+            decode_whole(FrameKind::Done, body, |fields| Ok((fields.u64()?, Figures::decode(fields)?)))?;
+        if !self.unconfirmed.is_empty() || files != self.totals.files || figures.bytes != self.sent {
             return Err(Violation::Counts);
         }
+        self.peer = Some(figures);
         self.phase = Phase::Done;
         self.stored = self.sent;
         self.events.push_back(FileEvent::Done(self.totals));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Chunk, Commit, Leftover, Next, Source, Store};
 use crate::failure::{FailCode, Failure};
+use crate::figures::Figures;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, ShownPath, Stamp};
 use crate::path_rules::RelPath;
@@ -46,6 +47,8 @@ pub struct MemorySource {
     pub truncated: BTreeMap<RelPath, usize>,
     /// Files that cannot be read beyond an offset.
     pub unreadable: BTreeMap<RelPath, u64>,
+    /// What the peer is told about this side.
+    pub figures: Figures,
     pub(crate) last: Option<RelPath>,
     pub(crate) open: Option<(EntryId, RelPath)>,
 }
@@ -111,6 +114,10 @@ impl Source for MemorySource {
         Ok(stamp)
     }
 
+    fn figures(&mut self) -> Figures {
+        self.figures
+    }
+
     fn close(&mut self, id: EntryId) {
         self.opened(id);
         self.open = None;
@@ -132,6 +139,8 @@ pub struct MemoryStore {
     pub uncommittable: Vec<RelPath>,
     /// Commits take effect only when [`MemoryStore::settle`] is called, and writes count as backlog until then.
     pub deferred: bool,
+    /// What the peer is told about this side.
+    pub figures: Figures,
     pub(crate) used: u64,
     pub(crate) backlog: u64,
     pub(crate) open: BTreeMap<EntryId, (RelPath, Vec<u8>)>,
@@ -223,6 +232,10 @@ impl Store for MemoryStore {
         if leftover == Leftover::Keep {
             self.partial.insert(path, content);
         }
+    }
+
+    fn figures(&mut self) -> Figures {
+        self.figures
     }
 
     fn backlog(&self) -> u64 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Committing, Directory, GRANT_PART, Phase, State};
 use crate::error::SessionError;
 use crate::failure::Failure;
+use crate::figures::Figures;
 use crate::file::{FileEvent, Side, put_failed};
 use crate::framing::FrameKind;
 use crate::manifest::{Entry, EntryId, ShownPath};
@@ -37,7 +38,7 @@ impl State {
             }
         }
         self.grant(store);
-        self.finish_if_settled();
+        self.finish_if_settled(store);
         Ok(())
     }
 
@@ -72,10 +73,14 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn finish_if_settled(&mut self) {
+    pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) {
         if self.phase == Phase::Ended && self.committing.is_empty() {
             let files = self.totals.files;
-            self.out.put(FrameKind::Done, |out| out.extend_from_slice(&files.to_be_bytes()));
+            let figures = Figures { bytes: self.received, ..store.figures() };
+            self.out.put(FrameKind::Done, |out| {
+                out.extend_from_slice(&files.to_be_bytes());
+                figures.encode(out);
+            });
             self.phase = Phase::Done;
             self.stored = self.received;
             self.events.push_back(FileEvent::Done(self.totals));
