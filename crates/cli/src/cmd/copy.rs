@@ -100,7 +100,7 @@ impl Copy<'_> {
         let bar = self.bar(total);
         let mut job = Sending {
             session: FileSender::connect(push),
-            source: Timed::new(source, self.context.clock),
+            source: Timed::new(source, stream.clone(), self.meter),
             log: self.log(total.is_none().then(|| bar.clone()).flatten()),
         };
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
@@ -126,7 +126,7 @@ impl Copy<'_> {
         let stream = self.connect(&plan.server, json!({ "target": plan.to.to_string_lossy() }))?;
         let bar = self.bar(None);
         let log = self.log(bar.clone());
-        let mut job = Receiving { session, store: Timed::new(store, self.context.clock), log };
+        let mut job = Receiving { session, store: Timed::new(store, stream.clone(), self.meter), log };
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
         outcome::result(&job.log, driven, |trouble| {

@@ -142,9 +142,9 @@ impl Pipe<'_> {
             None => bits_per_second(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
         };
         if input.bytes() > 0 {
-            let waits = Waits { room: input.waited(), ..Waits::default() };
+            let waits = Waits { room: input.waited(), busy: input.busy(), ..Waits::default() };
             let (rate, buffer) = (self.args.transport.rate, self.args.transport.buffer);
-            measure::fill_limit(&mut end, &stats, &Sender { waits, disk: 0.0, fed: true, rate, buffer });
+            measure::fill_limit(&mut end, &stats, &Sender { waits, fed: true, rate, buffer, ..Sender::default() });
         }
         if result.is_ok() && crate::output::human::is_terminal() {
             self.output.say(&self.output.style().dim(&summary(&end)));

@@ -101,7 +101,7 @@ impl Server<'_> {
         };
         let (log, meter) = self.log(caller);
         let session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
-        let mut job = Receiving { session, store: Timed::new(store, self.context.clock), log };
+        let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Received);
         outcome::of_receiving(&mut end, &job, &measured);
@@ -119,7 +119,7 @@ impl Server<'_> {
     fn send_from(&self, caller: &Caller, source: impl Source) {
         let (log, meter) = self.log(caller);
         let session = FileSender::accept(&caller.open);
-        let mut job = Sending { session, source: Timed::new(source, self.context.clock), log };
+        let mut job = Sending { session, source: Timed::new(source, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);

@@ -144,6 +144,8 @@ pub(crate) struct Peer {
     pub(crate) packets_lost: Option<u64>,
     pub(crate) rtt_us: Option<RttMicros>,
     pub(crate) cpu_seconds: Option<CpuSeconds>,
+    /// Time spent waiting for its disk.
+    pub(crate) disk_seconds: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -4,5 +4,7 @@
 mod copies;
 mod failures;
 mod information;
+mod limits;
 mod process;
+mod requirement;
 mod streams;

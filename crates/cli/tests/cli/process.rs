@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -51,9 +51,15 @@ pub(crate) fn records(text: &str) -> Vec<Value> {
 }
 
 fn command(arguments: &[&str]) -> Command {
+    command_under(&[], arguments)
+}
+
+/// The program, run by another one that does something to it.
+fn command_under(wrapper: &[&str], arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     // --foreground: a signal to the group reaches the program once.
-    command.args(["--foreground", &LIMIT.as_secs().to_string(), env!("CARGO_BIN_EXE_farhaul")]).args(arguments);
+    command.args(["--foreground", &LIMIT.as_secs().to_string()]).args(wrapper);
+    command.arg(env!("CARGO_BIN_EXE_farhaul")).args(arguments);
     command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -61,6 +67,11 @@ fn command(arguments: &[&str]) -> Command {
 /// Runs the program to its end without input.
 pub(crate) fn farhaul(arguments: &[&str]) -> Run {
     Started(command(arguments).spawn().unwrap()).end()
+}
+
+/// The same, run by another program.
+pub(crate) fn farhaul_under(wrapper: &[&str], arguments: &[&str]) -> Run {
+    Started(command_under(wrapper, arguments).spawn().unwrap()).end()
 }
 
 /// The same with these variables in its environment.
@@ -90,6 +101,11 @@ impl Started {
     /// With its stdout somewhere else.
     pub(crate) fn begin_to(arguments: &[&str], input: Stdio, stdout: Stdio) -> Self {
         Self(command(arguments).stdin(input).stdout(stdout).spawn().unwrap())
+    }
+
+    /// Its input, to be written piece by piece.
+    pub(crate) fn input(&mut self) -> ChildStdin {
+        self.0.stdin.take().unwrap()
     }
 
     pub(crate) fn end(self) -> Run {
@@ -135,6 +151,9 @@ impl Reporting {
     }
 }
 
+/// What every listening run gets: a port of its own, and records.
+const LISTENING: [&str; 4] = ["--plain", "--json", "--listen", "127.0.0.1:0"];
+
 /// A listening run whose address is known.
 pub(crate) struct Server {
     child: Child,
@@ -146,10 +165,25 @@ pub(crate) struct Server {
 impl Server {
     /// Begins; `--json`, `--plain` and a port of its own are added.
     pub(crate) fn begin(arguments: &[&str]) -> Self {
-        let all = [arguments, &["--plain", "--json", "--listen", "127.0.0.1:0"]].concat();
-        let mut child = command(&all).stdin(Stdio::piped()).spawn().unwrap();
+        Self::begin_under(&[], arguments)
+    }
+
+    /// The same, run by another program.
+    pub(crate) fn begin_under(wrapper: &[&str], arguments: &[&str]) -> Self {
+        let all = [arguments, &LISTENING].concat();
+        Self::started(&mut command_under(wrapper, &all), arguments[0])
+    }
+
+    /// Begins with its stdout somewhere else.
+    pub(crate) fn begin_to(arguments: &[&str], stdout: Stdio) -> Self {
+        let all = [arguments, &LISTENING].concat();
+        Self::started(command(&all).stdout(stdout), arguments[0])
+    }
+
+    fn started(command: &mut Command, verb: &str) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         // A pipe's records are on stderr, because its stdout is data.
-        let from: Box<dyn Read> = match arguments[0] {
+        let from: Box<dyn Read> = match verb {
             "pipe" => Box::new(child.stderr.take().unwrap()),
             _ => Box::new(child.stdout.take().unwrap()),
         };
@@ -160,6 +194,11 @@ impl Server {
         let address = start["local"].as_str().unwrap().to_owned();
         let process = i32::try_from(start["process_id"].as_u64().unwrap()).unwrap();
         Self { child, lines, address, process }
+    }
+
+    /// What it writes, to be read by somebody else.
+    pub(crate) fn output(&mut self) -> ChildStdout {
+        self.child.stdout.take().unwrap()
     }
 
     /// Gives it input, and ends that.

@@ -21,9 +21,8 @@ pub(crate) struct FileLog {
     grows: Option<ProgressBar>,
     /// The file under way, as bytes of its path.
     current: Option<Vec<u8>>,
-    /// When the first and the last byte of content moved, and how many have.
+    /// When the first byte of content moved, and how many have.
     first: Option<Instant>,
-    last: Option<Instant>,
     moved: u64,
     totals: Option<(Totals, Instant)>,
     failures: u64,
@@ -41,7 +40,6 @@ impl FileLog {
             grows,
             current: None,
             first: None,
-            last: None,
             moved: 0,
             totals: None,
             failures: 0,
@@ -54,11 +52,6 @@ impl FileLog {
     /// Totals once every entry was answered, and the time until then.
     pub(crate) fn totals(&self) -> Option<(Totals, Duration)> {
         self.totals.map(|(totals, done)| (totals, self.meter.until(done)))
-    }
-
-    /// From the first to the last byte of content, as far as this side sees it.
-    pub(crate) fn moving(&self) -> Duration {
-        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
     }
 
     /// Bytes of content that moved so far.
@@ -94,9 +87,7 @@ impl FileLog {
     pub(super) fn on_moved(&mut self, progress: Progress) {
         if progress.bytes > self.moved {
             self.moved = progress.bytes;
-            let now = self.meter.now();
-            self.first.get_or_insert(now);
-            self.last = Some(now);
+            self.first.get_or_insert_with(|| self.meter.now());
         }
     }
 
