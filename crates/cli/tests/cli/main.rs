@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 mod copies;
+mod disks;
 mod failures;
 mod information;
+mod integrity;
 mod limits;
+mod partings;
 mod process;
 mod requirement;
 mod streams;

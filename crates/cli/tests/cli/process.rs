@@ -261,6 +261,14 @@ impl Scratch {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
+    /// The names in one of its directories, in order.
+    pub(crate) fn names(&self, directory: &str) -> Vec<String> {
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let mut names: Vec<_> = fs::read_dir(self.0.join(directory)).unwrap().map(name).collect();
+        names.sort();
+        names
+    }
+
     /// Makes a directory.
     pub(crate) fn dir(&self, name: &str) -> String {
         fs::create_dir_all(self.0.join(name)).unwrap();
