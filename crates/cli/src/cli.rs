@@ -67,8 +67,7 @@ pub(crate) struct Transport {
     #[arg(long, env = "FARHAUL_RATE", value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
     /// Largest packet in bytes, IP and UDP headers included; the smaller of both sides holds
-    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500,
-          value_parser = clap::value_parser!(u32).range(76..=65_535))]
+    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500, value_parser = packet_size)]
     pub(crate) mtu: u32,
     /// Largest size of each buffer: 64MiB [default: automatic, as the path needs]
     #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
@@ -82,6 +81,23 @@ pub(crate) struct Transport {
     /// Print one JSON record per line: start, interval, file, warning, end
     #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+}
+
+/// Smallest packet that two sides agree on: what every IPv4 host takes (RFC 791, section 3.1).
+const LEAST_PACKET: u32 = 576;
+/// Longest packet that the length field of an IP header can tell.
+const LONGEST_PACKET: u32 = 65_535;
+
+/// Reads the size of a packet, in bytes.
+fn packet_size(text: &str) -> Result<u32, String> {
+    let bytes = text.parse().map_err(|_| format!("'{text}' is no whole number of bytes"))?;
+    match bytes {
+        ..LEAST_PACKET => Err(format!(
+            "no peer agrees to less than {LEAST_PACKET} bytes, which every IPv4 host takes (RFC 791): the headers' share grows"
+        )),
+        LEAST_PACKET..=LONGEST_PACKET => Ok(bytes),
+        _ => Err(format!("no IP packet is longer than {LONGEST_PACKET} bytes")),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -168,6 +184,16 @@ mod tests {
                 assert!(option.get_help().is_some(), "{} {}", verb.get_name(), option.get_id());
             }
         }
+    }
+
+    #[test]
+    fn packets_that_no_peer_agrees_to_are_refused_with_the_reason() {
+        for (size, words) in [("575", "576"), ("65536", "65535"), ("1.5kB", "whole number")] {
+            let parsed = Cli::try_parse_from(["farhaul", "bench", "--connect", "h:1", "--mtu", size]);
+            let message = parsed.err().unwrap().to_string();
+            assert!(message.contains(words), "{message}");
+        }
+        assert_eq!((packet_size("576"), packet_size("65535")), (Ok(576), Ok(65_535)));
     }
 
     #[test]

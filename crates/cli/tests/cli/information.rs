@@ -53,6 +53,13 @@ fn a_bare_number_is_refused_with_both_readings() {
 }
 
 #[test]
+fn a_packet_size_that_no_peer_agrees_to_is_refused_at_once() {
+    let run = farhaul(&["bench", "--plain", "--connect", "127.0.0.1:9", "--mtu", "575"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("576") && run.stderr.contains("RFC 791"), "{}", run.stderr);
+}
+
+#[test]
 fn a_copy_from_here_to_here_is_the_work_of_cp() {
     farhaul(&["copy", "a", "b"]).fails(2, &["cp", "udt://"]);
 }
