@@ -69,11 +69,11 @@ impl Context {
         self.interrupt.shows(|| {});
     }
 
-    /// SIGUSR1 prints where `stream` stands.
-    pub(crate) fn show_state(&self, output: &Output, stream: &Stream) {
-        let (output, stream) = (output.clone(), stream.clone());
+    /// SIGUSR1 prints where each of `streams` stands.
+    pub(crate) fn show_state(&self, output: &Output, streams: &[Stream]) {
+        let (output, streams) = (output.clone(), streams.to_vec());
         self.interrupt.shows(move || {
-            if let Ok(stats) = stream.stats() {
+            for stats in streams.iter().filter_map(|stream| stream.stats().ok()) {
                 output.warn(&format!(
                     "state after {}: {} packets sent, {} sent again, {} received, RTT {}, {} in flight, window {} packets",
                     time(stats.elapsed),

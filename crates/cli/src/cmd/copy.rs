@@ -167,10 +167,16 @@ impl Copy<'_> {
         job: &mut impl Session,
         bar: Option<ProgressBar>,
     ) -> Result<(Result<(), crate::host::Trouble>, Measured), Fault> {
-        self.context.show_state(&self.output, stream);
-        let view =
-            View { output: self.output.clone(), session: None, sends: job.sends(), interval: self.args.interval, bar };
-        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+        self.context.show_state(&self.output, std::slice::from_ref(stream));
+        let view = View {
+            output: self.output.clone(),
+            session: None,
+            flow: None,
+            sends: job.sends(),
+            interval: self.args.interval,
+            bar,
+        };
+        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let line = Line { stream, role: Role::Connecting, clock: self.context.clock, early: &[] };
         let (waits, driven) = drive(&line, job);
         watch.stop();

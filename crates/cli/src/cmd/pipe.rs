@@ -118,9 +118,10 @@ impl Pipe<'_> {
     }
 
     fn transfer(&self, stream: &Stream, meter: Meter) -> Result<(), Fault> {
-        self.context.show_state(&self.output, stream);
-        let view = View { output: self.output.clone(), session: None, sends: false, interval: None, bar: None };
-        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+        self.context.show_state(&self.output, std::slice::from_ref(stream));
+        let view =
+            View { output: self.output.clone(), session: None, flow: None, sends: false, interval: None, bar: None };
+        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let input = Input::start(stream.clone(), !self.args.wait, self.context.clock)?;
         let mut arrived = Arrived::default();
         let received = self.receive(stream, &input, meter, &mut arrived);

@@ -137,12 +137,13 @@ impl Server<'_> {
         let view = View {
             output: self.output.clone(),
             session: Some(caller.session),
+            flow: None,
             sends: job.sends(),
             interval,
             bar: None,
         };
         // Without a thread to look at it, a copy is still a copy.
-        let mut watch = Watch::start(caller.stream.clone(), self.context.clock, view).ok();
+        let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();
         let line =
             Line { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
         let (waits, driven) = drive(&line, job);

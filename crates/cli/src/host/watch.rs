@@ -24,6 +24,8 @@ pub(crate) struct View {
     pub(crate) output: Output,
     /// Numbers the sessions of a listener.
     pub(crate) session: Option<u64>,
+    /// Numbers the flows of a measurement; the intervals of single flows are for programs only.
+    pub(crate) flow: Option<u64>,
     /// This side sends: progress is what the peer acknowledged, otherwise what arrived.
     pub(crate) sends: bool,
     /// How often an interval is reported.
@@ -49,11 +51,11 @@ struct State {
 }
 
 impl Watch {
-    /// Begins to look at `stream`.
-    pub(crate) fn start(stream: Stream, clock: Clock, view: View) -> io::Result<Self> {
+    /// Begins to look at `streams`, as if they were one.
+    pub(crate) fn start(streams: Vec<Stream>, clock: Clock, view: View) -> io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), bell: Condvar::new() });
         let its = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("watch".into()).spawn(move || its.run(&stream, clock, view))?;
+        let thread = thread::Builder::new().name("watch".into()).spawn(move || its.run(&streams, clock, view))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -83,22 +85,42 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, stream: &Stream, clock: Clock, view: View) {
+    fn run(&self, streams: &[Stream], clock: Clock, view: View) {
         let mut intervals = Intervals::new(view, clock.now());
+        let mut seen = vec![Stats::default(); streams.len()];
         let mut state = self.state();
         while !state.stopped {
             state = self.bell.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
             let stopped = state.stopped;
             drop(state);
-            if let Ok(stats) = stream.stats() {
-                intervals.look(clock.now(), &stats, stopped);
-                state = self.state();
-                state.samples.add(&stats);
-            } else {
-                state = self.state();
+            // What is over keeps its last figures.
+            for (seen, stream) in seen.iter_mut().zip(streams) {
+                *seen = stream.stats().unwrap_or(*seen);
             }
+            intervals.look(clock.now(), &sum(&seen), stopped);
+            state = self.state();
+            seen.iter().for_each(|stats| state.samples.add(stats));
         }
     }
+}
+
+/// What several connections did together, as far as intervals show it.
+fn sum(all: &[Stats]) -> Stats {
+    let Some((first, others)) = all.split_first() else { return Stats::default() };
+    let mut sum = *first;
+    for stats in others {
+        let (into, from) = (&mut sum.totals, &stats.totals);
+        into.bytes_acked += from.bytes_acked;
+        into.bytes_read += from.bytes_read;
+        into.packets_sent += from.packets_sent;
+        into.packets_retransmitted += from.packets_retransmitted;
+        into.packets_received += from.packets_received;
+        sum.cwnd = sum.cwnd.saturating_add(stats.cwnd);
+        sum.in_flight = sum.in_flight.saturating_add(stats.in_flight);
+        sum.rtt += stats.rtt;
+    }
+    sum.rtt /= u32::try_from(all.len()).unwrap_or(u32::MAX);
+    sum
 }
 
 /// Turns snapshots into intervals and progress.
@@ -137,6 +159,7 @@ impl Intervals {
         let bytes = self.bytes(stats).saturating_sub(self.bytes(&self.before));
         let interval = Interval {
             session: self.view.session,
+            flow: self.view.flow,
             start_seconds: (self.since - self.began).as_secs_f64(),
             end_seconds: (now - self.began).as_secs_f64(),
             bytes,
@@ -149,7 +172,9 @@ impl Intervals {
             cwnd_packets: stats.cwnd,
             in_flight_packets: stats.in_flight,
         };
-        self.view.output.say(&line(&interval, self.view.sends));
+        if self.view.flow.is_none() {
+            self.view.output.say(&line(&interval, self.view.sends));
+        }
         self.view.output.record(&Record::Interval(interval));
     }
 }
