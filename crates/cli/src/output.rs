@@ -77,6 +77,11 @@ impl Output {
         self.line(&format!("{} {message}", self.style().yellow("warning:")));
     }
 
+    /// What SIGUSR1 asked for. No record: whoever reads those did not ask.
+    pub(crate) fn state(&self, line: &str) {
+        self.line(&format!("{} {line}", self.style().bold("state:")));
+    }
+
     /// Why the program fails.
     pub(crate) fn error(&self, fault: &Fault) {
         self.line(&format!("{} {fault}", self.style().red("farhaul:")));

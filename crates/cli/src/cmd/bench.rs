@@ -235,7 +235,8 @@ impl Measurement<'_> {
 
     fn conclude(&self, end: End, result: Result<(), Fault>) -> Result<(), Fault> {
         if result.is_ok() {
-            self.output.say(&summary(&self.output, &end));
+            let session = end.session.map_or(String::new(), |session| format!("[{session}] "));
+            self.output.say(&(session + &summary(&self.output, &end)));
         }
         report_end(&self.output, end, result)
     }

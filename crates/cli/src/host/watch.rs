@@ -180,8 +180,10 @@ impl Intervals {
 }
 
 fn line(interval: &Interval, sends: bool) -> String {
+    // Sessions of a listener run beside each other.
+    let session = interval.session.map_or(String::new(), |session| format!("[{session}] "));
     let mut line = format!(
-        "{:>5.1} to {:>5.1} s   {:>8}   {:>11}   RTT {}",
+        "{session}{:>5.1} to {:>5.1} s   {:>8}   {:>11}   RTT {:>7}",
         interval.start_seconds,
         interval.end_seconds,
         ByteSize(interval.bytes).to_string(),
@@ -189,7 +191,7 @@ fn line(interval: &Interval, sends: bool) -> String {
         human::time(Duration::from_micros(interval.rtt_us)),
     );
     if sends {
-        line.push_str(&format!("   {} sent again", human::plural(interval.packets_retransmitted, "packet")));
+        line.push_str(&format!("   {:>5} packets sent again", human::count(interval.packets_retransmitted)));
     }
     line
 }
@@ -210,8 +212,11 @@ impl Samples {
         if stats.totals.acks_received + stats.totals.acks_sent == 0 {
             return;
         }
-        let min = micros(stats.min_rtt);
-        self.min = Some(self.min.map_or(min, |least| least.min(min)));
+        // A side that only receives may have measured nothing yet.
+        let least = micros(stats.min_rtt);
+        if least > 0 {
+            self.min = Some(self.min.map_or(least, |before| before.min(least)));
+        }
         self.skipped += 1;
         if self.skipped <= self.stride {
             return;
@@ -234,7 +239,7 @@ impl Samples {
         sorted.sort_unstable();
         let mean = sorted.iter().map(|&rtt| u64::from(rtt)).sum::<u64>() / sorted.len() as u64;
         let p99 = u64::from(sorted[last * 99 / 100]);
-        RttMicros { min: self.min.unwrap_or(0).min(mean), mean, p99 }
+        RttMicros { min: self.min.unwrap_or(mean).min(mean), mean, p99 }
     }
 }
 
@@ -258,6 +263,27 @@ mod tests {
         let rtt = samples.summary();
         assert_eq!(rtt.min, 1_000);
         assert!((99_000..105_000).contains(&rtt.mean), "{rtt:?}");
+    }
+
+    #[test]
+    fn a_least_time_that_was_not_measured_yet_is_none() {
+        let mut samples = Samples::default();
+        let mut early = stats(100);
+        early.min_rtt = Duration::ZERO;
+        samples.add(&early);
+        assert_eq!(samples.summary().min, 100_000);
+        samples.add(&stats(100));
+        assert_eq!(samples.summary().min, 1_000);
+    }
+
+    #[test]
+    fn intervals_stand_in_columns() {
+        let interval =
+            Interval { end_seconds: 1.0, bytes: 21_200_000, goodput_bps: 168_000_000, ..Interval::default() };
+        let slow = Interval { start_seconds: 99.0, end_seconds: 100.0, rtt_us: 24_700, ..Interval::default() };
+        let (first, second) = (line(&interval, true), line(&slow, true));
+        assert_eq!(first.chars().count(), second.chars().count(), "{first}\n{second}");
+        assert!(line(&Interval { session: Some(3), ..slow }, false).starts_with("[3] "));
     }
 
     #[test]

@@ -11,3 +11,4 @@ mod partings;
 mod process;
 mod requirement;
 mod streams;
+mod terminals;

@@ -79,6 +79,16 @@ pub(crate) fn farhaul_where(variables: &[(&str, &str)], arguments: &[&str]) -> R
     Started(command(arguments).envs(variables.iter().copied()).spawn().unwrap()).end()
 }
 
+/// Runs it on a terminal of its own; everything that appeared there is in `stdout`.
+pub(crate) fn farhaul_on_terminal(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
+    let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_farhaul"), quoted.join(" "));
+    let mut command = Command::new("timeout");
+    command.args([&LIMIT.as_secs().to_string(), "script", "-qec", &line, "/dev/null"]).env_remove("NO_COLOR");
+    command.env("TERM", "xterm").envs(variables.iter().copied());
+    Started(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).end()
+}
+
 /// Runs it with `input`.
 pub(crate) fn farhaul_with(input: &[u8], arguments: &[&str]) -> Run {
     let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
@@ -142,6 +152,21 @@ pub(crate) struct Reporting {
 impl Reporting {
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
+    }
+
+    /// Waits until it has said this on stderr; that line.
+    pub(crate) fn says(&mut self, words: &str) -> String {
+        let stderr = self.started.0.stderr.as_mut().unwrap();
+        let mut line = Vec::new();
+        loop {
+            let mut byte = [0];
+            assert_ne!(stderr.read(&mut byte).unwrap(), 0, "it ended without {words}");
+            match byte {
+                [b'\n'] if String::from_utf8_lossy(&line).contains(words) => return String::from_utf8(line).unwrap(),
+                [b'\n'] => line.clear(),
+                [other] => line.push(other),
+            }
+        }
     }
 
     pub(crate) fn end(mut self) -> Run {
