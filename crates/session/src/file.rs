@@ -41,7 +41,7 @@ const MAX_EVENTS: usize = 4096;
 pub enum FileEvent {
     /// The accepting side serves the request. Only on the connecting side.
     Accepted,
-    /// A file begins.
+    /// A file begins; its size may be unknown until it has ended.
     Started(Arc<Entry>),
     /// A file is under its final name on the receiving disk, with this digest; both sides know.
     Verified(Arc<Entry>, Digest),
@@ -92,7 +92,7 @@ pub struct Progress {
     pub bytes: u64,
     /// Bytes that the receiver's disk has taken, as far as this side knows.
     pub stored: u64,
-    /// The file under way, its size and the bytes of it sent or received.
+    /// The file under way, its size ([`Entry::UNKNOWN_SIZE`] if nobody knows it yet) and the bytes of it sent or received.
     pub current: Option<(EntryId, u64, u64)>,
 }
 

@@ -40,7 +40,9 @@ pub trait Source {
 
     /// Reads bytes of the file `id` at `offset` into `out`, which is not empty.
     ///
-    /// Offsets ascend without gaps, and no more than the entry's size is asked for. Short reads are fine.
+    /// Offsets ascend without gaps, and no more than the entry's size is asked for. Short reads are fine. A file of
+    /// [unknown size](Entry::UNKNOWN_SIZE) ends with [`Chunk::End`]; what was read until then is its size, which
+    /// [`recheck`](Self::recheck) has to agree with.
     ///
     /// # Errors
     /// The file cannot be read; it fails, the session goes on.
@@ -100,7 +102,8 @@ pub trait Store {
     /// It cannot be made; it and everything in it fails.
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure>;
 
-    /// Makes the temporary file for `entry` and remembers it under `id`. Space may be reserved, within what is free.
+    /// Makes the temporary file for `entry` and remembers it under `id`. Space may be reserved, within what is free. The
+    /// size of a file that nobody knows yet is given as zero.
     ///
     /// # Errors
     /// It cannot be made; nothing is remembered.

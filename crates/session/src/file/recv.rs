@@ -329,6 +329,9 @@ impl State {
     ) -> Result<(), SessionError> {
         let begun = if !self.parent_stands() {
             Err(FailCode::ParentFailed.into())
+        } else if !entry.has_size() {
+            // Nothing can be reserved for it.
+            store.begin(id, &Entry { size: 0, ..Entry::clone(&entry) })
         } else if entry.size > self.limits.file_size {
             Err(FailCode::TooLarge.into())
         } else {
@@ -364,7 +367,10 @@ impl State {
         let offset = current.received;
         current.received += count;
         self.received += count;
-        if !current.refused {
+        let too_large = current.received > self.limits.file_size;
+        if !current.refused && too_large {
+            self.refuse_current(store, FailCode::TooLarge.into())?;
+        } else if !current.refused {
             self.hasher.update(data);
             if let Err(failure) = store.write(current.id, offset, data) {
                 self.refuse_current(store, failure)?;
@@ -383,12 +389,15 @@ impl State {
         let digest = self.hasher.take();
         let checked =
             decode_whole(FrameKind::Digest, body, |fields| Ok(Digest::from_bytes(fields.array()?))).and_then(|sent| {
-                match current.received == current.entry.size {
+                match current.received == current.entry.size || !current.entry.has_size() {
                     true => Ok(sent),
                     false => Err(length_violation(&current.entry, current.received)),
                 }
             });
-        let Current { id, entry, refused, .. } = current;
+        let Current { id, mut entry, refused, received } = current;
+        if !entry.has_size() {
+            Arc::make_mut(&mut entry).size = received;
+        }
         if refused {
             return checked.map(drop).map_err(SessionError::from);
         }

@@ -316,6 +316,14 @@ impl State {
         let body = &mut self.out.free()[HEADER_LEN..][..wanted.min(room)];
         match source.read(current.id, current.sent, body) {
             Ok(Chunk::Pending) => false,
+            Ok(Chunk::End | Chunk::Data(0)) if !current.entry.has_size() => {
+                let entry = Arc::new(Entry { size: current.sent, ..Entry::clone(&current.entry) });
+                current.entry = Arc::clone(&entry);
+                if let Some(unconfirmed) = self.unconfirmed.get_mut(&current.id) {
+                    unconfirmed.entry = entry;
+                }
+                self.finish_current(source)
+            }
             Ok(Chunk::End | Chunk::Data(0)) => {
                 let failure = Failure::new(FailCode::SourceChanged, "it ended early");
                 self.end_current(source, Err(failure))

@@ -43,6 +43,8 @@ pub struct MemorySource {
     pub skipped: Vec<(ShownPath, Failure)>,
     /// Files whose time changes after they were opened.
     pub touched: Vec<RelPath>,
+    /// Files whose size nobody knows before their end.
+    pub streamed: Vec<RelPath>,
     /// Files that end early, and where.
     pub truncated: BTreeMap<RelPath, usize>,
     /// Files that cannot be read beyond an offset.
@@ -86,7 +88,10 @@ impl Source for MemorySource {
         if file.kind == EntryKind::File {
             self.open = Some((id, path.clone()));
         }
-        let size = u64::try_from(file.content.len()).expect("fits");
+        let size = match self.streamed.contains(path) {
+            true => Entry::UNKNOWN_SIZE,
+            false => u64::try_from(file.content.len()).expect("fits"),
+        };
         Next::Entry(Entry { path: path.clone(), kind: file.kind, size, mode: file.mode, mtime: file.mtime })
     }
 

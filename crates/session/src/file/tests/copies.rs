@@ -36,6 +36,27 @@ fn a_tree_arrives_whole_with_modes_and_times() {
 }
 
 #[test]
+fn files_of_unknown_size_arrive_with_the_size_that_they_had() {
+    let sent = tree(&[("a", 0), ("b", 1), ("c", 256 << 10), ("d", (700 << 10) + 1), ("e", 5)]);
+    let mut source =
+        MemorySource { streamed: vec![path("a"), path("b"), path("c"), path("d")], ..MemorySource::new(sent.clone()) };
+    let mut store = MemoryStore::default();
+    let seen = push(&mut source, &mut store, LIMITS, Pipes { seed: 5, step: 90_000 });
+    assert_eq!(store.tree, sent);
+    assert_eq!(seen.totals().bytes, sent.values().map(|file| file.content.len() as u64).sum::<u64>());
+    for events in [&seen.sender, &seen.receiver] {
+        let sizes: Vec<u64> = events
+            .iter()
+            .filter_map(|event| match event {
+                FileEvent::Verified(entry, _) => Some(entry.size),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(sizes, [0, 1, 256 << 10, (700 << 10) + 1, 5]);
+    }
+}
+
+#[test]
 fn both_sides_learn_each_others_figures() {
     use farhaul_units::Duration;
     let sent = tree(&[("a", 70_000), ("b", 3)]);

@@ -144,6 +144,23 @@ fn data_must_be_exactly_what_was_announced() {
 }
 
 #[test]
+fn a_file_without_a_size_may_not_pass_the_limits_either() {
+    let endless = || Script::default().entry("a", EntryKind::File, Entry::UNKNOWN_SIZE);
+    let small = ReceiveLimits { file_size: 1000, ..limits() };
+    let begin = |limits| FileReceiver::accept(&Open::new(Request::Push(Push::default()), 0), limits);
+    let script =
+        endless().frame(FrameKind::Data, &[0; 1001]).frame(FrameKind::Digest, Digest::of(&[0; 1001]).as_bytes());
+    let (outcome, store) = feed(begin(small), &script.file("b", b"good").end(2, 0, 1005));
+    assert_eq!((outcome, store.tree.keys().next()), (Ok(()), Some(&path("b"))), "the file fails alone");
+    let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
+    let script = endless().frame(FrameKind::Data, &[0; 1 << 20]).frame(FrameKind::Data, b"x");
+    let error = receiver().handle_received(&mut store, &script.0).unwrap_err();
+    assert_eq!(error, Violation::CreditExceeded.into());
+    let directory = Script::default().entry("d", EntryKind::Directory, Entry::UNKNOWN_SIZE);
+    assert!(matches!(violation(receiver(), directory), Violation::Malformed { kind: FrameKind::Entry, .. }));
+}
+
+#[test]
 fn more_than_was_granted_is_refused() {
     let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
     let mut receiver = receiver();
