@@ -159,6 +159,7 @@ impl Server<'_> {
                 rtt: rtt.unwrap_or_default(),
                 meter,
                 waits,
+                fed: false,
                 rate: self.args.transport.rate,
                 buffer: self.args.transport.buffer,
             },

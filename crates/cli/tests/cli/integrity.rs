@@ -15,7 +15,7 @@ use crate::process::{Scratch, Server, Started, farhaul};
 /// Where the peers below damage the stream: behind the first frames, within the content of the only file.
 const DAMAGED: usize = 100_000;
 /// Size of that file.
-const SIZE: usize = 200_000;
+pub(crate) const SIZE: usize = 200_000;
 
 /// Reads what the program asks for.
 fn accept(listener: &Listener) -> (Stream, Open, Vec<u8>) {
@@ -30,7 +30,7 @@ fn accept(listener: &Listener) -> (Stream, Open, Vec<u8>) {
 }
 
 /// A sender whose bytes change after it has hashed them.
-fn send_damaged(listener: &Listener) {
+pub(crate) fn send_damaged(listener: &Listener) {
     let (stream, open, _) = accept(listener);
     let name = RelPath::parse(b"file").unwrap();
     let mut source = MemorySource::new([(name, MemoryFile::file(vec![7; SIZE]))].into());

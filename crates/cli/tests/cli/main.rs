@@ -10,5 +10,6 @@ mod limits;
 mod partings;
 mod process;
 mod requirement;
+mod standard;
 mod streams;
 mod terminals;

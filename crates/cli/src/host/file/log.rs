@@ -29,6 +29,8 @@ pub(crate) struct FileLog {
     first_failure: Option<(String, Failure, Side)>,
     corrupted: bool,
     accepted: bool,
+    /// What comes is passed on at once, and has no place where it could be kept back.
+    without_place: bool,
 }
 
 impl FileLog {
@@ -46,7 +48,14 @@ impl FileLog {
             first_failure: None,
             corrupted: false,
             accepted: false,
+            without_place: false,
         }
+    }
+
+    /// For a copy whose bytes are out of our hands before they are verified.
+    pub(crate) const fn without_place(mut self) -> Self {
+        self.without_place = true;
+        self
     }
 
     /// Totals once every entry was answered, and the time until then.
@@ -79,6 +88,7 @@ impl FileLog {
         };
         let what = if failure.code == FailCode::IsDirectory { format!("{what}; -r copies directories") } else { what };
         Some(match self.corrupted {
+            true if self.without_place => Fault::new(Code::Integrity, what).and("what was written to stdout is wrong"),
             true => Fault::new(Code::Integrity, what).and("nothing wrong was put in place; start the copy again"),
             false => Fault::new(Code::FilesFailed, what),
         })
@@ -109,7 +119,7 @@ impl FileLog {
 
     fn on_started(&mut self, entry: &Entry) {
         self.current = Some(entry.path.to_bytes());
-        if let Some(bar) = &self.grows {
+        if let Some(bar) = self.grows.as_ref().filter(|_| entry.has_size()) {
             bar.inc_length(entry.size);
         }
     }

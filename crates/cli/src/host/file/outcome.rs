@@ -19,6 +19,8 @@ pub(crate) struct Measured {
     pub(crate) rtt: RttMicros,
     pub(crate) meter: Meter,
     pub(crate) waits: Waits,
+    /// The data came out of another program.
+    pub(crate) fed: bool,
     /// Caps of the sending rate and of buffers.
     pub(crate) rate: Option<Rate>,
     pub(crate) buffer: Option<ByteSize>,
@@ -34,9 +36,11 @@ pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &
     let receiving = receiving.unwrap_or_else(|| job.log.until_confirmed().saturating_sub(measured.stats.min_rtt));
     end.goodput_bps = bits_per_second(end.bytes, receiving);
     end.peer = there.map(measure::peer);
-    let Measured { waits, rate, buffer, .. } = *measured;
+    let Measured { waits, rate, buffer, fed, .. } = *measured;
+    // Who waits for another program does not wait for a disk.
+    let disk = if fed { 0.0 } else { job.source.seconds() };
     let peer_disk = there.and_then(|figures| figures.disk).unwrap_or_default().as_secs_f64();
-    let sender = Sender { waits, disk: job.source.seconds(), peer_disk, fed: false, rate, buffer };
+    let sender = Sender { waits, disk, peer_disk, fed, rate, buffer };
     measure::fill_limit(end, &measured.stats, &sender);
 }
 
