@@ -40,7 +40,7 @@ const BLOCK: usize = 256 << 10;
 #[command(verbatim_doc_comment)]
 pub(crate) struct PipeArgs {
     /// Wait for one connection on this UDP port; with --rendezvous, this side's port
-    #[arg(long, value_name = "ADDR", required_unless_present = "connect")]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["connect", "show_config"])]
     listen: Option<HostPort>,
     /// Connect to this address
     #[arg(long, value_name = "ADDR")]

@@ -10,6 +10,7 @@ mod limits;
 mod partings;
 mod process;
 mod requirement;
+mod settings;
 mod standard;
 mod streams;
 mod terminals;

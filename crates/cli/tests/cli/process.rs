@@ -60,6 +60,8 @@ fn command_under(wrapper: &[&str], arguments: &[&str]) -> Command {
     // --foreground: a signal to the group reaches the program once.
     command.args(["--foreground", &LIMIT.as_secs().to_string()]).args(wrapper);
     command.arg(env!("CARGO_BIN_EXE_farhaul")).args(arguments);
+    // The settings of whoever runs the tests are not ours.
+    command.env("XDG_CONFIG_HOME", "/dev/null").env("XDG_CONFIG_DIRS", "/dev/null");
     command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
