@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
+use super::filler::BODY;
 use super::*;
+use crate::framing::MAX_DATA;
 use crate::opening::Acceptor;
 
 /// One round of the pipes per this time.
