@@ -9,6 +9,7 @@ mod tests;
 
 use farhaul_units::{Duration, Instant};
 
+use crate::course::Course;
 use crate::error::{Abort, Malformed, SessionError, Violation};
 use crate::field::{Fields, decode_whole};
 use crate::figures::Figures;
@@ -78,7 +79,7 @@ pub struct Bench {
 
 #[derive(Debug)]
 struct State {
-    phase: Phase,
+    course: Course<Phase>,
     awaits_accept: bool,
     out: Outbox,
     events: std::collections::VecDeque<BenchEvent>,
@@ -90,7 +91,7 @@ struct State {
     sender: Option<Figures>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Sending,
     Receiving,
@@ -98,8 +99,6 @@ enum Phase {
     WantsFigures,
     /// END is written; the report is missing.
     AwaitsReport,
-    Done,
-    Failed(SessionError),
 }
 
 impl Bench {
@@ -119,7 +118,7 @@ impl Bench {
 
     fn new(spec: BenchSpec, sends: bool, awaits_accept: bool) -> Self {
         let state = State {
-            phase: if sends { Phase::Sending } else { Phase::Receiving },
+            course: Course::At(if sends { Phase::Sending } else { Phase::Receiving }),
             awaits_accept,
             out: Outbox::default(),
             events: std::collections::VecDeque::new(),
@@ -179,7 +178,7 @@ impl Bench {
     /// The host's answer to [`BenchEvent::FiguresWanted`]. `bytes` and `elapsed` are filled in here. Ignored if nothing
     /// was asked.
     pub fn handle_figures(&mut self, figures: Figures) {
-        if self.state.phase == Phase::WantsFigures {
+        if self.state.course.is_at(Phase::WantsFigures) {
             self.state.on_figures(figures);
         }
     }
@@ -198,21 +197,18 @@ impl Bench {
 
     /// Whether nothing more will happen, apart from writing what is pending.
     pub const fn is_over(&self) -> bool {
-        matches!(self.state.phase, Phase::Done | Phase::Failed(_))
+        self.state.course.is_over()
     }
 
     /// Why the measurement failed, if it did.
     pub const fn error(&self) -> Option<&SessionError> {
-        match &self.state.phase {
-            Phase::Failed(error) => Some(error),
-            _ => None,
-        }
+        self.state.course.error()
     }
 }
 
 impl State {
     fn on_data(&mut self, now: Instant, count: usize) -> Result<(), SessionError> {
-        if self.phase != Phase::Receiving || self.awaits_accept {
+        if !self.course.is_at(Phase::Receiving) || self.awaits_accept {
             return Err(Violation::OutOfPlace(FrameKind::Data).into());
         }
         self.bytes += count as u64;
@@ -222,7 +218,7 @@ impl State {
     }
 
     fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
-        match (kind, &self.phase) {
+        match (kind, self.course.phase()) {
             (FrameKind::Abort, _) => return Err(received_abort(body)),
             (FrameKind::Accept, _) if self.awaits_accept => {
                 Accept::decode(body)?;
@@ -230,7 +226,7 @@ impl State {
                 self.events.push_back(BenchEvent::Accepted);
             }
             _ if self.awaits_accept => return Err(SessionError::NotFarhaul),
-            (FrameKind::End, Phase::Receiving) => {
+            (FrameKind::End, Some(Phase::Receiving)) => {
                 let figures = decode_whole(kind, body, Figures::decode)?;
                 // What is reported must be what was sent: the stream lost or invented nothing.
                 if figures.bytes != self.bytes {
@@ -239,13 +235,13 @@ impl State {
                 self.sender = Some(figures);
                 self.want_figures();
             }
-            (FrameKind::Report, Phase::AwaitsReport) => {
+            (FrameKind::Report, Some(Phase::AwaitsReport)) => {
                 let receiver = decode_whole(kind, body, Figures::decode)?;
                 if receiver.bytes != self.bytes {
                     return Err(Violation::Counts.into());
                 }
                 let sender = self.sender.expect("sent before the report is awaited");
-                self.phase = Phase::Done;
+                self.course = Course::Done;
                 self.events.push_back(BenchEvent::Done { sender, receiver });
             }
             _ => return Err(Violation::OutOfPlace(kind).into()),
@@ -254,7 +250,7 @@ impl State {
     }
 
     fn want_figures(&mut self) {
-        self.phase = Phase::WantsFigures;
+        self.course = Course::At(Phase::WantsFigures);
         self.events.push_back(BenchEvent::FiguresWanted);
     }
 
@@ -268,11 +264,11 @@ impl State {
             None => {
                 self.out.put(FrameKind::End, |out| figures.encode(out));
                 self.sender = Some(figures);
-                self.phase = Phase::AwaitsReport;
+                self.course = Course::At(Phase::AwaitsReport);
             }
             Some(sender) => {
                 self.out.put(FrameKind::Report, |out| figures.encode(out));
-                self.phase = Phase::Done;
+                self.course = Course::Done;
                 self.events.push_back(BenchEvent::Done { sender, receiver: figures });
             }
         }
@@ -281,7 +277,7 @@ impl State {
     /// Small frames first, unless a DATA frame is half written.
     fn poll_write(&mut self, now: Instant) -> &[u8] {
         let Some(filler) = &mut self.filler else { return self.out.pending() };
-        if !filler.is_under_way() && self.out.pending().is_empty() && self.phase == Phase::Sending {
+        if !filler.is_under_way() && self.out.pending().is_empty() && self.course.is_at(Phase::Sending) {
             let spent = self.first.map_or(Duration::ZERO, |first| now.saturating_since(first));
             if !filler.begin_frame(spent, self.bytes) {
                 self.want_figures();
@@ -307,11 +303,7 @@ impl State {
     }
 
     fn fail(&mut self, error: SessionError) -> SessionError {
-        if let Some(abort) = error.abort() {
-            put_abort(self.out.bytes(), &abort);
-        }
-        self.phase = Phase::Failed(error.clone());
-        error
+        self.course.fail(error, |abort| put_abort(self.out.bytes(), abort))
     }
 }
 

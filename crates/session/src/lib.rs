@@ -48,10 +48,12 @@
 //! | `bench` | measuring |
 //! | `store` | what file sessions need of a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
+//! | `course` | how far a session is, and how it ended |
 //! | `error`, `failure` | why a session, or one file, failed |
 #![forbid(unsafe_code)]
 
 mod bench;
+mod course;
 mod error;
 mod failure;
 mod field;

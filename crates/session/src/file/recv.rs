@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{FileEvent, MAX_EVENTS, Progress, Totals};
+use crate::course::Course;
 use crate::error::{Abort, SessionError};
 use crate::figures::Figures;
 use crate::framing::{Decoder, Piece};
@@ -58,7 +59,7 @@ pub struct FileReceiver {
 
 #[derive(Debug)]
 struct State {
-    phase: Phase,
+    course: Course<Phase>,
     /// The answer to our OPEN is still to come.
     awaits_accept: bool,
     limits: ReceiveLimits,
@@ -81,13 +82,11 @@ struct State {
     peer: Option<Figures>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Receiving,
     /// END came; commits are under way.
     Ended,
-    Done,
-    Failed(SessionError),
 }
 
 #[derive(Debug)]
@@ -200,15 +199,12 @@ impl FileReceiver {
 
     /// Whether nothing more will happen, apart from writing what is pending.
     pub const fn is_over(&self) -> bool {
-        matches!(self.state.phase, Phase::Done | Phase::Failed(_))
+        self.state.course.is_over()
     }
 
     /// Why the session failed, if it did.
     pub const fn error(&self) -> Option<&SessionError> {
-        match &self.state.phase {
-            Phase::Failed(error) => Some(error),
-            _ => None,
-        }
+        self.state.course.error()
     }
 
     /// How far it is.
@@ -232,7 +228,7 @@ impl FileReceiver {
 impl State {
     fn new(limits: ReceiveLimits, awaits_accept: bool) -> Self {
         Self {
-            phase: Phase::Receiving,
+            course: Course::At(Phase::Receiving),
             awaits_accept,
             limits,
             wanted: None,

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{FileEvent, MAX_EVENTS, Progress, Totals};
+use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
 use crate::framing::{Decoder, FrameKind, HEADER_LEN, Piece};
@@ -41,7 +42,7 @@ pub struct FileSender {
 
 #[derive(Debug)]
 struct State {
-    phase: Phase,
+    course: Course<Phase>,
     /// The answer to our OPEN is still to come.
     awaits_accept: bool,
     out: Buffer,
@@ -61,13 +62,11 @@ struct State {
     peer: Option<Figures>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Sending,
     /// END is written; answers are missing.
     Ended,
-    Done,
-    Failed(SessionError),
 }
 
 #[derive(Debug)]
@@ -163,15 +162,12 @@ impl FileSender {
 
     /// Whether nothing more will happen, apart from writing what is pending.
     pub const fn is_over(&self) -> bool {
-        matches!(self.state.phase, Phase::Done | Phase::Failed(_))
+        self.state.course.is_over()
     }
 
     /// Why the session failed, if it did.
     pub const fn error(&self) -> Option<&SessionError> {
-        match &self.state.phase {
-            Phase::Failed(error) => Some(error),
-            _ => None,
-        }
+        self.state.course.error()
     }
 
     /// How far it is.
@@ -200,7 +196,7 @@ impl FileSender {
 impl State {
     fn new(awaits_accept: bool) -> Self {
         Self {
-            phase: Phase::Sending,
+            course: Course::At(Phase::Sending),
             awaits_accept,
             out: Buffer::new(HEADER_LEN + CHUNK),
             events: VecDeque::new(),
@@ -219,10 +215,6 @@ impl State {
     }
 
     fn fail(&mut self, error: SessionError) -> SessionError {
-        if let Some(abort) = error.abort() {
-            self.out.put(|out| put_abort(out, &abort));
-        }
-        self.phase = Phase::Failed(error.clone());
-        error
+        self.course.fail(error, |abort| self.out.put(|out| put_abort(out, abort)))
     }
 }

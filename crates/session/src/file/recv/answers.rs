@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Committing, Directory, GRANT_PART, Phase, State};
+use crate::course::Course;
 use crate::error::SessionError;
 use crate::failure::Failure;
 use crate::figures::Figures;
@@ -74,14 +75,14 @@ impl State {
     }
 
     pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) {
-        if self.phase == Phase::Ended && self.committing.is_empty() {
+        if self.course.is_at(Phase::Ended) && self.committing.is_empty() {
             let files = self.totals.files;
             let figures = Figures { bytes: self.received, ..store.figures() };
             self.out.put(FrameKind::Done, |out| {
                 out.extend_from_slice(&files.to_be_bytes());
                 figures.encode(out);
             });
-            self.phase = Phase::Done;
+            self.course = Course::Done;
             self.stored = self.received;
             self.events.push_back(FileEvent::Done(self.totals));
         }
@@ -117,7 +118,7 @@ impl State {
         self.stored = self.stored.max(self.received.saturating_sub(store.backlog()));
         let window = self.limits.window.max(INITIAL_CREDIT);
         let granted = self.stored.saturating_add(window);
-        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.phase == Phase::Receiving {
+        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.course.is_at(Phase::Receiving) {
             self.granted = granted;
             let stored = self.stored;
             self.out.put(FrameKind::Grant, |out| {
@@ -131,10 +132,6 @@ impl State {
         if let Some(current) = self.current.take().filter(|current| !current.refused) {
             store.abort(current.id, Leftover::Keep);
         }
-        if let Some(abort) = error.abort() {
-            put_abort(self.out.bytes(), &abort);
-        }
-        self.phase = Phase::Failed(error.clone());
-        error
+        self.course.fail(error, |abort| put_abort(self.out.bytes(), abort))
     }
 }

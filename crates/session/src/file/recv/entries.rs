@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Committing, Current, Directory, Phase, State};
+use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::{Fields, decode_whole};
@@ -33,7 +34,7 @@ impl State {
             self.events.push_back(FileEvent::Accepted);
             return Ok(());
         }
-        if self.phase != Phase::Receiving {
+        if !self.course.is_at(Phase::Receiving) {
             return Err(Violation::OutOfPlace(kind).into());
         }
         match (kind, self.current.take()) {
@@ -219,7 +220,7 @@ impl State {
         }
         self.finish_directories(store, 0)?;
         self.peer = Some(figures);
-        self.phase = Phase::Ended;
+        self.course = Course::At(Phase::Ended);
         self.finish_if_settled(store);
         Ok(())
     }

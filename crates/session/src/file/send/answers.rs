@@ -1,6 +1,7 @@
 //! What comes in: grants, and what became of each entry.
 
 use super::{Phase, State, Unconfirmed};
+use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::field::decode_whole;
 use crate::figures::Figures;
@@ -85,7 +86,7 @@ impl State {
     }
 
     fn on_done(&mut self, body: &[u8]) -> Result<(), Violation> {
-        if self.phase != Phase::Ended {
+        if !self.course.is_at(Phase::Ended) {
             return Err(Violation::OutOfPlace(FrameKind::Done));
         }
         let (files, figures) =
@@ -94,7 +95,7 @@ impl State {
             return Err(Violation::Counts);
         }
         self.peer = Some(figures);
-        self.phase = Phase::Done;
+        self.course = Course::Done;
         self.stored = self.sent;
         self.events.push_back(FileEvent::Done(self.totals));
         Ok(())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::buffer::MARGIN;
 use super::{CHUNK, Current, MAX_UNCONFIRMED, Phase, State, Unconfirmed, WORTHWHILE};
+use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
 use crate::file::{FileEvent, MAX_EVENTS, Side, put_failed};
@@ -13,13 +14,13 @@ use crate::store::{Chunk, Next, Source};
 
 impl State {
     pub(super) fn fill<S: Source + ?Sized>(&mut self, source: &mut S) {
-        if matches!(self.phase, Phase::Failed(_)) {
+        if self.course.error().is_some() {
             if let Some(current) = self.current.take() {
                 source.close(current.id);
             }
             return;
         }
-        while self.phase == Phase::Sending && self.out.room() >= MARGIN {
+        while self.course.is_at(Phase::Sending) && self.out.room() >= MARGIN {
             let moved = match &self.current {
                 Some(current) if current.refused => self.end_current(source, Err(FailCode::GivenUp.into())),
                 Some(current) if current.sent == current.entry.size => self.finish_current(source),
@@ -62,7 +63,7 @@ impl State {
                         figures.encode(out);
                     });
                 });
-                self.phase = Phase::Ended;
+                self.course = Course::At(Phase::Ended);
             }
         }
         true
