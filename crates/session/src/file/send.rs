@@ -131,7 +131,7 @@ impl FileSender {
 
     /// Bytes to write, reading the source as far as credit and the buffer allow. Until they are written, later calls
     /// may append to them. Empty: wait for the peer or, after
-    /// [`Chunk::Pending`] or [`Next::Pending`], for the source.
+    /// [`Chunk::Pending`](crate::Chunk::Pending) or [`Next::Pending`](crate::Next::Pending), for the source.
     pub fn poll_write<S: Source + ?Sized>(&mut self, source: &mut S) -> &[u8] {
         // The opening frame, for instance, leaves together with the first data.
         if self.state.out.pending().len() < MARGIN || self.is_over() {
