@@ -274,3 +274,6 @@ fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trou
         let _ = line.stream.finish();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,8 +47,9 @@ fn main() -> ExitCode {
 
 /// Reads the command line, with what the files of settings say as defaults; `None` if these were only to be shown.
 fn parse() -> Result<Option<Cli>, Fault> {
-    let first = std::env::args().nth(1);
-    let asks_for_help = std::env::args().any(|argument| argument == "--help" || argument == "-h");
+    // Options before the verb take no values.
+    let first = arguments().find(|argument| !argument.starts_with('-'));
+    let asks_for_help = arguments().any(|argument| argument == "--help" || argument == "-h");
     let is_verb = |first: &&str| !asks_for_help && Cli::command().find_subcommand(first).is_some();
     let Some(verb) = first.as_deref().filter(is_verb) else {
         // Help, the version, or what the parser refuses.
@@ -73,20 +74,25 @@ fn parse() -> Result<Option<Cli>, Fault> {
     }
 }
 
+/// What was typed, for looking only: what is no UTF-8 is for the parser.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned())
+}
+
 /// The identifier of `--show-config`.
 const SHOW_CONFIG: &str = "show_config";
 
 /// Ends the program on usage errors and for help, as clap does, naming the file that a wrong value is from.
 fn matches(verb: &str, defaults: &Defaults) -> ArgMatches {
     let command = config::with_defaults(Cli::command(), verb, defaults);
-    let shows = std::env::args().any(|argument| argument == "--show-config");
+    let shows = arguments().any(|argument| argument == "--show-config");
     let command = if shows { command.mut_subcommand(verb, without_requirements) } else { command };
     command.try_get_matches().unwrap_or_else(|error| {
         if error.kind() == ErrorKind::ValueValidation
             && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
             && let Some(given) =
                 defaults.iter().find(|(long, _)| option.split(' ').next() == Some(&format!("--{long}")))
-            && !std::env::args().any(|argument| argument.starts_with(&format!("--{}", given.0)))
+            && !arguments().any(|argument| argument.starts_with(&format!("--{}", given.0)))
         {
             let _ = error.print();
             Output::new(JsonTo::Nowhere).error(&Fault::usage(format!("the value is from {}", given.1.origin())));

@@ -1,3 +1,5 @@
+use std::os::unix::ffi::OsStrExt;
+
 use serde_json::Value;
 
 use crate::process::{farhaul, farhaul_where};
@@ -57,6 +59,14 @@ fn a_packet_size_that_no_peer_agrees_to_is_refused_at_once() {
     let run = farhaul(&["bench", "--plain", "--connect", "127.0.0.1:9", "--mtu", "575"]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("576") && run.stderr.contains("RFC 791"), "{}", run.stderr);
+}
+
+#[test]
+fn a_name_that_is_no_text_is_refused_and_no_crash() {
+    let name = std::ffi::OsStr::from_bytes(b"\xff");
+    let run =
+        std::process::Command::new(env!("CARGO_BIN_EXE_farhaul")).args(["copy", "--plain", "a"]).arg(name).output();
+    assert_eq!(run.unwrap().status.code(), Some(2));
 }
 
 #[test]

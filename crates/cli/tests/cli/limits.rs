@@ -1,14 +1,14 @@
-//! Each verdict of `limited_by` in a run that is throttled in exactly that way.
+//! Each verdict of `limited_by` in a run that is throttled in exactly that way. That of a busy processor is forced in
+//! `host/tests.rs`: congestion control follows a process that merely gets less of it, and is then the limit indeed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::process::{Reporting, Scratch, Server, Started, farhaul, farhaul_under, records};
-use crate::requirement::{runs, skip};
+use crate::requirement::runs;
 
 /// Most of the time: the other verdicts of a run share the rest.
 const MOSTLY: f64 = 0.5;
@@ -124,40 +124,4 @@ fn a_slow_disk_at_the_receiver_is_the_limit() {
     is_limited_by(&run.end(), "disk_write");
     assert!(run.end()["peer"]["disk_seconds"].as_f64().unwrap() > 0.0, "{}", run.end());
     is_limited_by(&server.wait_for("end"), "disk_write");
-}
-
-/// A program that keeps the first processor busy until the end of the test.
-struct Hog(Child);
-
-impl Hog {
-    fn begin() -> Self {
-        let arguments = ["-c", "0", "timeout", "30", "sh", "-c", "while :; do :; done"];
-        Self(Command::new("taskset").args(arguments).spawn().unwrap())
-    }
-}
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        // `timeout` passes the signal on.
-        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
-        let _ = self.0.wait();
-    }
-}
-
-#[test]
-fn a_processor_that_has_other_work_is_the_limit() {
-    if runs(&["taskset", "-c", "0", "true"], "it keeps a run on one processor").is_none() {
-        return;
-    }
-    if fs::metadata("/proc/thread-self/schedstat").is_err() {
-        return skip("the kernel does not tell how long a thread waits for its processor").unwrap_or_default();
-    }
-    let server = Server::begin(&["bench", "--interval", "0"]);
-    let _hogs = Hog::begin();
-    let run = farhaul_under(
-        &["taskset", "-c", "0"],
-        &["bench", "--plain", "--json", "--interval", "0", "--seconds", "1", "--connect", &server.address],
-    );
-    run.succeeds();
-    is_limited_by(&run.end(), "cpu");
 }

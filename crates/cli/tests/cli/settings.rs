@@ -52,6 +52,7 @@ fn flags_win_over_the_environment_that_over_the_user_and_that_over_the_system() 
     assert!(shown(&["bench", "--connect", "near.example:9", "--show-config"]).contains("mtu = 1500"));
     let copy = shown(&["copy", "--show-config"]);
     assert!(copy.contains("interval = \"3s\"") && copy.contains("[copy]"), "{copy}");
+    assert_eq!(shown(&["--show-config", "copy"]), copy);
     for verb in ["serve", "pipe", "bench", "relay"] {
         shown(&[verb, "--show-config"]);
     }
