@@ -4,6 +4,7 @@ mod address;
 mod path;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
@@ -15,7 +16,9 @@ use farhaul_units::{ByteSize, Rate, parse_duration};
 use crate::cmd;
 use crate::exit::Fault;
 use crate::fault;
+use crate::output::Output;
 use crate::output::json::Start;
+use crate::output::trace::Trace;
 
 pub(crate) use address::{HostPort, Location, Place};
 pub(crate) use path::PathOptions;
@@ -82,6 +85,9 @@ pub(crate) struct Transport {
     /// How long to wait for the first answer
     #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) connect_timeout: Duration,
+    /// Write what the connection did into this file, 50 times a second, as a JSON sequence in the manner of qlog
+    #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Print one JSON record per line: start, interval, file, warning, end
     #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
@@ -149,6 +155,11 @@ impl Transport {
             "connections are not encrypted yet, and Farhaul never leaves that out silently: repeat the command with \
              --plain if everybody on the path may read and change the data",
         ))
+    }
+
+    /// The file of events, if one is wanted.
+    pub(crate) fn begin_trace(&self, verb: &str, output: &Output) -> Result<Option<Trace>, Fault> {
+        Trace::begin(self.trace.as_deref(), verb, output)
     }
 
     /// The settings as the `start` record shows them.

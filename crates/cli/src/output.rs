@@ -3,6 +3,7 @@
 pub(crate) mod human;
 pub(crate) mod json;
 pub(crate) mod progress;
+pub(crate) mod trace;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -22,6 +22,7 @@ use crate::host::{Line, Role, drive};
 use crate::output::Output;
 use crate::output::human::{percent, time};
 use crate::output::json::{Direction, End, Start, bits_per_second, share};
+use crate::output::trace::Trace;
 
 /// More connections than that measure the machine and not the path.
 const MAX_FLOWS: u64 = 128;
@@ -73,7 +74,8 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
     args.transport.require_plain()?;
     let output = Output::from_flag(args.transport.json);
     let interval = Some(args.interval).filter(|interval| !interval.is_zero());
-    let bench = Measurement { args, context, output, interval };
+    let trace = args.transport.begin_trace("bench", &output)?;
+    let bench = Measurement { args, context, output, interval, trace };
     match (&args.listen, &args.connect) {
         (Some(listen), _) => bench.listen(listen),
         (None, Some(connect)) => bench.connect(connect),
@@ -86,6 +88,7 @@ struct Measurement<'a> {
     context: &'a Context,
     output: Output,
     interval: Option<Duration>,
+    trace: Option<Trace>,
 }
 
 /// A flow's record, and how it ended.
@@ -184,6 +187,7 @@ impl Measurement<'_> {
             sends: place.sends,
             interval: self.interval,
             bar: None,
+            trace: self.trace.clone(),
         }
     }
 
@@ -219,7 +223,9 @@ impl Measurement<'_> {
 
     /// All flows at once: their sum.
     fn measure_all(&self, streams: &[Stream], spec: BenchSpec, place: &Place<'_>) -> Result<Measured, Fault> {
-        let mut watch = Watch::start(streams.to_vec(), self.context.clock, self.view(place))?;
+        // Each flow is traced by itself.
+        let view = View { trace: None, ..self.view(place) };
+        let mut watch = Watch::start(streams.to_vec(), self.context.clock, view)?;
         let flows: Result<Vec<Measured>, Fault> = thread::scope(|scope| {
             let measure = |(stream, number)| {
                 let place = Place { flow: Some(number), address: place.address.clone(), ..*place };

@@ -25,6 +25,7 @@ use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, drive};
 use crate::output::human::{percent, plural, time};
 use crate::output::json::{Direction, End, share};
+use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
 use plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use standard::{StandardInput, StandardOutput};
@@ -72,7 +73,8 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         Plan::Fetch(_) if args.transport.json => Output::new(JsonTo::Stderr),
         _ => Output::from_flag(args.transport.json),
     };
-    let copy = Copy { args, context, output: output.clone(), meter: Meter::start(context.clock) };
+    let trace = args.transport.begin_trace("copy", &output)?;
+    let copy = Copy { args, context, trace, output: output.clone(), meter: Meter::start(context.clock) };
     let (direction, address) = match &plan {
         Plan::Push(plan) => (Direction::Sent, plan.to.server.to_string()),
         Plan::Pull(plan) => (Direction::Received, plan.server.to_string()),
@@ -118,6 +120,7 @@ struct Copy<'a> {
     args: &'a CopyArgs,
     context: &'a Context,
     output: Output,
+    trace: Option<Trace>,
     meter: Meter,
 }
 
@@ -240,6 +243,7 @@ impl Copy<'_> {
             sends: job.sends(),
             interval: self.args.interval,
             bar,
+            trace: self.trace.clone(),
         };
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let line = Line { stream, role: Role::Connecting, clock: self.context.clock, early: &[] };

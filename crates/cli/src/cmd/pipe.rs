@@ -22,6 +22,7 @@ use crate::host::measure::{self, Meter, Sender};
 use crate::host::watch::{View, Watch};
 use crate::output::human::time;
 use crate::output::json::{Direction, End, bits_per_second};
+use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
 use input::Input;
 
@@ -61,7 +62,8 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     }
     args.transport.require_plain()?;
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
-    let pipe = Pipe { args, context, output };
+    let trace = args.transport.begin_trace("pipe", &output)?;
+    let pipe = Pipe { args, context, output, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {
         Ok((stream, meter)) => pipe.transfer(&stream, meter),
@@ -76,6 +78,7 @@ struct Pipe<'a> {
     args: &'a PipeArgs,
     context: &'a Context,
     output: Output,
+    trace: Option<Trace>,
 }
 
 /// What arrived, and when.
@@ -119,8 +122,15 @@ impl Pipe<'_> {
 
     fn transfer(&self, stream: &Stream, meter: Meter) -> Result<(), Fault> {
         self.context.show_state(&self.output, std::slice::from_ref(stream));
-        let view =
-            View { output: self.output.clone(), session: None, flow: None, sends: false, interval: None, bar: None };
+        let view = View {
+            output: self.output.clone(),
+            session: None,
+            flow: None,
+            sends: false,
+            interval: None,
+            bar: None,
+            trace: self.trace.clone(),
+        };
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let input = Input::start(stream.clone(), !self.args.wait, self.context.clock)?;
         let mut arrived = Arrived::default();

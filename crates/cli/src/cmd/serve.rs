@@ -22,6 +22,7 @@ use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::output::Output;
 use crate::output::human::{plural, time};
 use crate::output::json::{Direction, End};
+use crate::output::trace::Trace;
 use missing::Missing;
 
 /// Serve a directory to `farhaul copy`
@@ -69,7 +70,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         args.root.display(),
         endpoint.local_addr()
     ));
-    let server = Server { args, context, output: output.clone(), root };
+    let trace = args.transport.begin_trace("serve", &output)?;
+    let server = Server { args, context, output: output.clone(), trace, root };
     server::run(context, &output, &endpoint, args.max_sessions, |caller| server.serve(&caller))
 }
 
@@ -77,6 +79,7 @@ struct Server<'a> {
     args: &'a ServeArgs,
     context: &'a Context,
     output: Output,
+    trace: Option<Trace>,
     root: Directory,
 }
 
@@ -141,6 +144,7 @@ impl Server<'_> {
             sends: job.sends(),
             interval,
             bar: None,
+            trace: self.trace.clone(),
         };
         // Without a thread to look at it, a copy is still a copy.
         let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();

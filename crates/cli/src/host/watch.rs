@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 use crate::output::Output;
 use crate::output::human;
 use crate::output::json::{Interval, Record, RttMicros, bits_per_second, micros};
+use crate::output::trace::Trace;
 
 /// How often the connection is looked at: often enough for a 99th percentile of a few seconds, too rarely to be felt.
 const TICK: Duration = Duration::from_millis(20);
@@ -31,6 +32,7 @@ pub(crate) struct View {
     /// How often an interval is reported.
     pub(crate) interval: Option<Duration>,
     pub(crate) bar: Option<ProgressBar>,
+    pub(crate) trace: Option<Trace>,
 }
 
 /// A thread that looks; ends with [`Watch::stop`].
@@ -98,6 +100,7 @@ impl Shared {
                 *seen = stream.stats().unwrap_or(*seen);
             }
             intervals.look(clock.now(), &sum(&seen), stopped);
+            intervals.trace(clock.now(), &seen, stopped);
             state = self.state();
             seen.iter().for_each(|stats| state.samples.add(stats));
         }
@@ -147,6 +150,15 @@ impl Intervals {
             self.report(now, stats);
             self.since = now;
             self.before = *stats;
+        }
+    }
+
+    fn trace(&self, now: Instant, all: &[Stats], last: bool) {
+        let Some(trace) = &self.view.trace else { return };
+        let group = self.view.session.or(self.view.flow).unwrap_or(1).to_string();
+        all.iter().for_each(|stats| trace.metrics(&group, now - self.began, stats));
+        if last {
+            trace.flush();
         }
     }
 

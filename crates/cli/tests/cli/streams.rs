@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use serde_json::Value;
 
-use crate::process::{Server, Started, farhaul, farhaul_with, records};
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_with, records};
 
 #[test]
 fn a_pipe_carries_all_bytes_and_ends_with_the_input() {
@@ -93,6 +93,30 @@ fn intervals_of_several_flows_are_told_one_by_one_and_summed() {
         records.iter().rfind(of_flow).and_then(|record| record["bytes_total"].as_u64()).unwrap()
     };
     assert!(total(Value::Null) >= total(1.into()).max(total(2.into())), "{records:?}");
+}
+
+#[test]
+fn a_trace_tells_how_a_connection_went_over_time() {
+    let scratch = Scratch::new();
+    let trace = scratch.at("trace");
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let arguments =
+        ["bench", "--plain", "--connect", &server.address, "--flows", "2", "--bytes", "1MB", "--rate", "20mbit"];
+    farhaul(&[&arguments[..], &["--trace", &trace]].concat()).succeeds();
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let mut texts = text
+        .split_terminator('\n')
+        .map(|line| serde_json::from_str::<Value>(line.strip_prefix('\x1e').unwrap()).unwrap());
+    assert_eq!(texts.next().unwrap()["serialization_format"], "application/qlog+json-seq");
+    let events: Vec<Value> = texts.collect();
+    for flow in ["1", "2"] {
+        let of_flow: Vec<&Value> = events.iter().filter(|event| event["group_id"] == flow).collect();
+        let sent: Vec<u64> = of_flow.iter().map(|event| event["data"]["packets_sent"].as_u64().unwrap()).collect();
+        assert!(sent.len() > 5 && sent.is_sorted() && sent.last() > Some(&500), "{sent:?}");
+        assert!(of_flow.iter().all(|event| event["name"] == "farhaul:metrics_updated" && event["time"].is_number()));
+    }
+    farhaul(&["bench", "--plain", "--connect", "127.0.0.1:9", "--trace", "/nonexistent/trace"])
+        .fails(7, &["/nonexistent/trace"]);
 }
 
 #[test]
