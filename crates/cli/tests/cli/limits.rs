@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Stdio;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::process::{Reporting, Scratch, Server, Started, farhaul, farhaul_under, records};
@@ -20,12 +21,21 @@ fn is_limited_by(end: &Value, limit: &str) {
     assert!((MOSTLY..=1.0).contains(&share), "{end}");
 }
 
+/// A relay that ends with the test.
+struct Relay(Reporting);
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.0.signal(Signal::TERM);
+    }
+}
+
 /// A relay to `server` with this path, and its address.
-fn relay(server: &Server, path: &[&str]) -> (Reporting, String) {
+fn relay(server: &Server, path: &[&str]) -> (Relay, String) {
     let arguments = [&["relay", "--json", "--listen", "127.0.0.1:0", "--to", &server.address], path].concat();
     let relay = Started::begin(&arguments, Stdio::null()).after("start");
     let address = relay.record["local"].as_str().unwrap().to_owned();
-    (relay, address)
+    (Relay(relay), address)
 }
 
 fn measure(address: &str, options: &[&str]) -> Value {
