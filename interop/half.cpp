@@ -149,6 +149,29 @@ std::optional<std::uint64_t> awaited(const Options& options) {
 // libudt has no end of stream: the peer's close is error 2001 after everything buffered was read.
 bool peer_has_closed() { return UDT::getlasterror_code() == UDT::ERRORINFO::ECONNLOST; }
 
+// How much has arrived, every so often, so that what several connections got at the same time can be compared.
+class Intervals {
+public:
+    Intervals(const Connection& connection, const Options& options)
+        : index_(connection.seed - options.seed), every_(options.interval_s) {}
+
+    void mark(std::uint64_t bytes) {
+        const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+        if (every_ <= 0 || now < next_) {
+            return;
+        }
+        next_ = now + every_;
+        Json json;
+        json.text("event", "interval").number("connection", index_).number("clock_s", now).number("bytes_total", bytes);
+        print_line(json.str());
+    }
+
+private:
+    std::uint64_t index_;
+    double every_;
+    double next_ = 0;
+};
+
 void require_complete(const Options& options, std::uint64_t got) {
     if (const auto wanted = awaited(options); wanted && got < *wanted) {
         throw Failure(CONTENT, "the peer closed after " + std::to_string(got) + " of " + std::to_string(*wanted));
@@ -164,6 +187,7 @@ void recv_stream(Connection& connection, const Options& options, Half& half) {
     const std::uint64_t wanted = awaited(options).value_or(UINT64_MAX);
     std::vector<char> block(4 * BLOCK);
     content::Digest digest;
+    Intervals intervals(connection, options);
     while (half.bytes < wanted) {
         const auto room = static_cast<int>(std::min<std::uint64_t>(block.size(), wanted - half.bytes));
         const int got = UDT::recv(connection.socket->id(), block.data(), room, 0);
@@ -175,6 +199,7 @@ void recv_stream(Connection& connection, const Options& options, Half& half) {
         }
         half.bytes += static_cast<std::uint64_t>(got);
         half.mark(connection);
+        intervals.mark(half.bytes);
         connection.socket->sample();
         if (!options.unchecked) {
             digest.update(block.data(), static_cast<std::size_t>(got));

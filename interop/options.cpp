@@ -16,7 +16,7 @@ const char* const USAGE_TEXT =
     "         --seconds S --unchecked --messages --message-size N --count N --ttl MS --in-order 0|1\n"
     "         --sockets N --ipv6 --mss N --fc N --sndbuf BYTES --rcvbuf BYTES --udp-sndbuf BYTES\n"
     "         --udp-rcvbuf BYTES --linger S --maxbw BYTES_PER_S --start-delay MS --close-delay MS\n"
-    "         --echo-custom --timeout S\n";
+    "         --echo-custom --interval S --timeout S\n";
 
 namespace {
 
@@ -90,6 +90,7 @@ std::map<std::string, std::function<void(Value)>> settings(Options& o) {
         {"--maxbw", [&](Value v) { o.maxbw = static_cast<std::int64_t>(unsigned_number(v)); }},
         {"--start-delay", [&](Value v) { o.start_delay_ms = small_number(v); }},
         {"--close-delay", [&](Value v) { o.close_delay_ms = small_number(v); }},
+        {"--interval", [&](Value v) { o.interval_s = positive_seconds(v); }},
         {"--timeout", [&](Value v) { o.timeout_s = positive_seconds(v); }},
     };
 }
@@ -143,6 +144,7 @@ void check(Options& o) {
     require(!o.use_sendfile || !o.file.empty(), "--sendfile needs --file");
     require(!o.use_recvfile || !o.out.empty(), "--recvfile needs --out");
     require(!o.use_recvfile || o.expect, "--recvfile needs --expect: libudt reads until a given size");
+    require(o.interval_s == 0 || (o.receives() && !o.messages), "--interval is for streams that are received");
     require(o.out.empty() || o.sockets == 1, "--out is for one socket");
     o.unchecked = o.unchecked || o.seconds > 0;
 }

@@ -26,6 +26,7 @@ struct Options {
     bool use_recvfile = false;
     double seconds = 0;  // > 0: send for so long
     bool unchecked = false;
+    double interval_s = 0;  // > 0: say every so often how much has arrived
 
     // Message mode.
     bool messages = false;

@@ -1,8 +1,10 @@
 #include "report.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -89,6 +91,26 @@ void add_process_figures(Json& json) {
     json.number("cpu_user_s", seconds(now.ru_utime) - seconds(baseline.ru_utime))
         .number("cpu_system_s", seconds(now.ru_stime) - seconds(baseline.ru_stime))
         .number("max_rss_kb", peak_memory_kb());
+}
+
+UdpBuffers udp_buffers() {
+    UdpBuffers least;
+    const auto option = [](int socket, int name) {
+        int value = 0;
+        socklen_t length = sizeof value;
+        return getsockopt(socket, SOL_SOCKET, name, &value, &length) == 0 ? value : 0;
+    };
+    const auto take = [](std::uint64_t& least_so_far, int doubled) {
+        const auto bytes = static_cast<std::uint64_t>(doubled) / 2;  // Linux tells twice what was asked for
+        least_so_far = least_so_far == 0 ? bytes : std::min(least_so_far, bytes);
+    };
+    for (int socket = 0; socket < 1024; ++socket) {
+        if (option(socket, SO_TYPE) == SOCK_DGRAM) {
+            take(least.recv, option(socket, SO_RCVBUF));
+            take(least.send, option(socket, SO_SNDBUF));
+        }
+    }
+    return least;
 }
 
 void start_watchdog(double limit_s) {

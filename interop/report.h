@@ -31,5 +31,13 @@ void print_line(const std::string& line);
 void start_process_clock();
 void add_process_figures(Json& json);
 
+// What the system gave the buffers of this process's UDP sockets, in the measure in which they are asked for; the
+// least of several sockets. libudt itself only repeats what was asked.
+struct UdpBuffers {
+    std::uint64_t recv = 0;
+    std::uint64_t send = 0;
+};
+UdpBuffers udp_buffers();
+
 // Ends the process with exit status 8 and a named error if it is still there after `seconds`.
 void start_watchdog(double seconds);

@@ -80,6 +80,9 @@ head -c 3000001 /dev/zero | tr '\0' 'x' >"$work/file"
 pair "recv --recvfile --out $work/copy --expect 3000001" "send --sendfile --file $work/file"
 verdict "sendfile to recvfile" cmp "$work/file" "$work/copy"
 
+pair "recv --interval 0.001" "send --bytes 2000000"
+verdict "how much has arrived is told on the way" grep -q '{"event":"interval","connection":0,"clock_s":' "$S"
+
 host='[::1]'
 pair "recv --ipv6" "send --bytes 1000000 --ipv6 --mss 1400"
 verdict "IPv6" equal "$S" received_digest "$C" sent_digest

@@ -128,6 +128,7 @@ std::string address_or_nothing(const UdtSocket& socket, bool peer) {
 
 int run_connection(Connection& connection, const Options& options) {
     UdtSocket& socket = *connection.socket;
+    const UdpBuffers buffers = udp_buffers();
     Json json;
     json.text("role", role(options.action))
         .text("local", address_or_nothing(socket, false))
@@ -167,6 +168,7 @@ int run_connection(Connection& connection, const Options& options) {
         json.number("custom_echoed", custom::echoed());
     }
     socket.add_figures(json);
+    json.number("udp_recv_buffer_bytes", buffers.recv).number("udp_send_buffer_bytes", buffers.send);
     add_process_figures(json);
 
     std::optional<Failure> failure = sent.failure ? sent.failure : received.failure;

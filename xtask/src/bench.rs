@@ -5,37 +5,31 @@
 //! | add a row, or change what must hold | `rows.rs`, and its file under `rows/` |
 //! | measure with another program | `tools.rs` |
 //! | change how children are started, bounded and ended | `process.rs` |
+//! | change the limits of the kernel under which is measured | `buffers.rs` |
 //! | change what is printed | `report.rs` |
 
+mod buffers;
 mod machine;
+mod options;
 mod process;
+mod quantity;
 mod report;
+mod requirement;
 mod rows;
 mod samples;
+mod shares;
 mod tools;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
+use crate::clock::Stopwatch;
 use crate::workspace::Workspace;
-use rows::{ROWS, Row};
+use buffers::{Buffers, Limits};
+use options::Options;
+use report::Report;
+use rows::{Measurement, Run};
 use samples::Samples;
 use tools::Tools;
-
-/// Enough for a median that one disturbed run does not move.
-const DEFAULT_RUNS: usize = 5;
-const USAGE: &str = "bench [--rows NAME,…] [--runs N] [--json] [--strict] [--list]";
-
-/// What was asked for.
-struct Options {
-    rows: Vec<&'static Row>,
-    runs: usize,
-    /// One JSON object a line on stdout in place of the table.
-    json: bool,
-    /// An unmet requirement is an error.
-    strict: bool,
-    /// Only say what there is.
-    list: bool,
-}
 
 /// The verb.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
@@ -44,46 +38,55 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         options.rows.iter().for_each(|row| report::describe(row));
         return Ok(());
     }
-    let tools = Tools::build(workspace)?;
-    let machine = machine::describe(workspace);
-    let mut report = report::Report::new(options.json, &machine, options.runs);
-    for row in &options.rows {
-        let mut samples = Samples::default();
-        for run in 1..=options.runs {
-            eprintln!("{}: run {run} of {}", row.name, options.runs);
-            (row.measure)(&tools, &mut samples);
+    let mut tools = Tools::build(workspace)?;
+    let stopwatch = Stopwatch::start();
+    let mut report = Report::new(&options, &machine::describe(workspace));
+    for measurement in options.measurements() {
+        let (samples, settings) = measure(&mut tools, &options, measurement);
+        for row in options.rows.iter().filter(|row| std::ptr::eq(row.by, measurement)) {
+            report.row(row, &settings, &samples);
         }
-        report.row(row, &samples);
     }
-    let unmet = report.finish();
+    let unmet = report.finish(stopwatch.elapsed());
     ensure!(unmet == 0 || !options.strict, "{unmet} requirements do not hold");
     Ok(())
 }
 
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options =
-            Self { rows: ROWS.iter().collect(), runs: DEFAULT_RUNS, json: false, strict: false, list: false };
-        let mut arguments = arguments.iter();
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().with_context(|| format!("{argument} needs a value; {USAGE}"));
-            match argument.as_str() {
-                "--rows" => options.rows = value()?.split(',').map(row).collect::<Result<_>>()?,
-                "--runs" => options.runs = value()?.parse().context("--runs takes a number")?,
-                "--json" => options.json = true,
-                "--strict" => options.strict = true,
-                "--list" => options.list = true,
-                _ => bail!("'{argument}' is not known; {USAGE}"),
-            }
+/// All runs of a measurement, in each setting of the socket buffers if these matter to it.
+fn measure(tools: &mut Tools, options: &Options, measurement: &Measurement) -> (Samples, Vec<&'static str>) {
+    let (mut samples, mut settings) = (Samples::default(), Vec::new());
+    let runs = options.runs_of(measurement);
+    let as_found = [Buffers::AsFound];
+    for &wanted in if measurement.in_settings { &*options.buffers } else { &as_found } {
+        let (buffers, _limits) = enter(wanted);
+        if settings.contains(&buffers.label()) {
+            continue;
         }
-        ensure!(options.runs > 0, "no run, no figures: --runs takes 1 or more");
-        Ok(options)
+        settings.push(buffers.label());
+        samples.enter(buffers.label());
+        tools.drop_rights(buffers.drops_rights());
+        for index in 0..runs {
+            let place = if buffers.label().is_empty() { String::new() } else { format!(", {}", buffers.label()) };
+            eprintln!("{}{place}: run {} of {runs}", measurement.name, index + 1);
+            (measurement.measure)(tools, &Run { index, quick: options.quick }, &mut samples);
+        }
     }
+    tools.drop_rights(false);
+    (samples, settings)
 }
 
-fn row(name: &str) -> Result<&'static Row> {
-    ROWS.iter().find(|row| row.name == name).with_context(|| {
-        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        format!("there is no row '{name}', there are {}", names.join(", "))
-    })
+/// Sets the limits that `buffers` means until they are dropped; where that is not allowed, everything stays as found.
+fn enter(buffers: Buffers) -> (Buffers, Option<Limits>) {
+    let Some(bytes) = buffers.limit() else { return (buffers, None) };
+    let set = || {
+        ensure!(!buffers.drops_rights() || buffers::can_drop_rights(), "there is no setpriv here (of util-linux)");
+        Limits::set(bytes)
+    };
+    match set() {
+        Ok(limits) => (buffers, Some(limits)),
+        Err(error) => {
+            eprintln!("socket buffers as found, instead of {}: {error:#}", buffers.label());
+            (Buffers::AsFound, None)
+        }
+    }
 }

@@ -33,9 +33,11 @@ pub struct DeliverySample {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LossEvent<'a> {
-    /// The reported packets, clipped to what is in flight, in the order of the report; never empty.
+    /// The reported packets, clipped to what is in flight, in the order of the report; never empty. Reports that come within
+    /// two milliseconds are one event.
     pub ranges: &'a [SeqRange],
-    /// Packets that had not been reported before.
+    /// Packets that had not been reported before, or whose repair must have been lost, too: a report of one that was sent
+    /// again less than a round trip ago does not count. Zero for a report that repeats others.
     pub newly_lost: u32,
     /// The last packet sent so far.
     pub largest_sent: SeqNo,

@@ -46,6 +46,13 @@ pub trait Controller: Send {
     /// The peer reported losses.
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control);
 
+    /// Everything that was reported lost has arrived. `spurious` says that all of it came before its repair can have: packets
+    /// were overtaken, none was lost, and what [`on_loss`](Controller::on_loss) did about them may be undone (RFC 4015).
+    /// Called before the acknowledgement that showed it.
+    fn on_recovered(&mut self, path: &Path, spurious: bool, control: &mut Control) {
+        let _ = (path, spurious, control);
+    }
+
     /// Nothing was heard for the expiration time while data was unacknowledged.
     fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent, control: &mut Control) {
         let _ = (path, timeout, control);

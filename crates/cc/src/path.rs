@@ -14,7 +14,7 @@ pub struct Path {
     pub rtt: Duration,
     /// Mean deviation of the round-trip time.
     pub rtt_var: Duration,
-    /// Smallest round-trip time of the last ten seconds; `None` before the first sample.
+    /// Smallest round-trip time of the last ten to twenty seconds in which any was measured; `None` before the first sample.
     pub min_rtt: Option<Duration>,
     /// Latest round-trip time sample; `None` before the first.
     pub latest_rtt: Option<Duration>,

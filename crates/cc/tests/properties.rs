@@ -13,6 +13,7 @@ const SPECS: [&str; 3] = ["udt", "udt:native", "fixed:rate=500mbit"];
 enum Happening {
     Ack { seq: u32, light: bool },
     Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
+    Recovered { spurious: bool },
     Timeout,
 }
 
@@ -22,6 +23,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         3 => (any::<u32>(), 0..100u32, 0..100u32, any::<u32>()).prop_map(|(first, len, newly_lost, largest_sent)| {
             Happening::Loss { first, len, newly_lost, largest_sent }
         }),
+        1 => any::<bool>().prop_map(|spurious| Happening::Recovered { spurious }),
         1 => Just(Happening::Timeout),
     ]
 }
@@ -71,6 +73,7 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
             let loss = LossEvent::new(&range, newly_lost, SeqNo::new(largest_sent));
             controller.on_loss(path, &loss, control);
         }
+        Happening::Recovered { spurious } => controller.on_recovered(path, spurious, control),
         Happening::Timeout => controller.on_timeout(path, &TimeoutEvent::default(), control),
     }
 }
@@ -115,6 +118,34 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn the_default_controller_takes_back_what_it_did_about_losses_that_were_none() {
+    let settings_after = |spurious| {
+        let mut controller = Spec::default().build(1);
+        let mut control = Control::initial();
+        let mut path = Path::default();
+        (path.mss, path.max_window, path.in_flight) = (1_500, 25_600, 64);
+        (path.rtt, path.min_rtt) = (Duration::from_millis(40), Some(Duration::from_millis(40)));
+        path.delivery_rate = Some(PacketRate::new(1_000.0));
+        let mut ack = AckEvent::default();
+        ack.newly_acked = 64;
+        controller.on_ack(&path, &ack, &mut control);
+        let before = (control.cwnd, control.send_period);
+        let range = [SeqRange::new(SeqNo::new(70), SeqNo::new(79))];
+        for _ in 0..10 {
+            path.now += Duration::from_millis(1);
+            controller.on_loss(&path, &LossEvent::new(&range, 10, SeqNo::new(130)), &mut control);
+        }
+        assert!((control.cwnd, control.send_period) != before && !control.send_period.is_unpaced());
+        controller.on_recovered(&path, spurious, &mut control);
+        (before, (control.cwnd, control.send_period))
+    };
+    let (before, after) = settings_after(true);
+    assert_eq!(after, before);
+    let (before, after) = settings_after(false);
+    assert_ne!(after, before);
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(crate) fn of_trouble(trouble: &Trouble, peer: &dyn Display) -> Fault {
 pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
     match error {
         Error::Lost(lost) => of_lost(*lost, peer),
+        Error::Unreachable { .. } => Fault::new(Code::ConnectTimeout, error.to_string()),
         Error::Bind { address, source } => of_bind(*address, source),
         Error::Resolve(source) => unresolved(&peer.to_string(), source),
         Error::InvalidOption { .. } | Error::Controller(_) => Fault::usage(error.to_string()),

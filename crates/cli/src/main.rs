@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Some(cli) => cmd::run(cli.verb, &Context::begin()?),
         None => Ok(()),
     });
+    farhaul::wait_for_farewells();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {

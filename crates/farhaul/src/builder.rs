@@ -3,26 +3,34 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, udt};
+use farhaul_proto::{Config, Entropy, MinProgress, udt};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
+use crate::canceller::CancelFlag;
 use crate::connection::Host;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 
-/// Smallest packet that UDT4 can work with: 44 bytes of headers and a handshake answer's worth of payload.
-const SMALLEST_MSS: u32 = 76;
 /// Receive buffer to ask the system for: 10 ms at 25 Gbit/s, so that a driver thread that had to wait for a processor
 /// loses nothing. The system takes memory only for what is in it.
 const UDP_RECV_BUFFER: usize = 32 << 20;
 /// Largest packet that fits an IP packet.
 const LARGEST_MSS: u32 = 65_535;
+/// Largest flow window: an eighth of UDT's 2^31 sequence numbers, so that before and after are never in doubt.
+const LARGEST_WINDOW: u32 = 1 << 28;
+/// As good as never, and far from where times overflow.
+const LONGEST_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// UDT's unit of time: an idle connection need not do more often what a busy one does then (2004 paper §3.1: SYN).
+const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
+/// Longer than any peer or address translator waits.
+const LONGEST_KEEP_ALIVE: Duration = Duration::from_secs(3_600);
+/// Packets that a path may be out of order: a millisecond at 800 Gbit/s, and each gap below it is held in memory.
+const LARGEST_TOLERANCE: u32 = 65_536;
 
 /// Chooses settings, then opens the port: see [`Endpoint::builder`].
 ///
@@ -85,110 +93,133 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Largest packet in bytes, IP and UDP headers included; 76..=65 535. Default 1500. The smaller of both sides holds.
+    /// Largest packet in bytes, IP, UDP and UDT headers included (44 bytes of these over IPv4); 576..=65 535. Default 1500.
+    /// The smaller of both sides holds. Every IPv4 host takes 576 bytes (RFC 791); peers that offer less are refused as
+    /// well.
     pub fn mss(mut self, bytes: u32) -> Self {
         self.config.mss = bytes;
         self
     }
 
-    /// Largest flow window in packets that a peer may fill; at least 2. Default 262 144: 3 Gbit/s at one second.
+    /// Largest flow window that a peer may fill, in packets; 2..=268 435 456. Default 262 144: 3 Gbit/s at a round trip of
+    /// one second. Memory is taken as data arrives, never for the window.
     pub fn max_flow_window(mut self, packets: u32) -> Self {
         self.config.max_flow_window = packets;
         self
     }
 
-    /// Cap of one connection's send buffer in bytes. Default 512 MiB; memory is taken as the path needs it.
+    /// Cap of one connection's send buffer in bytes; at least one packet ([`mss`](Builder::mss)). Default 512 MiB; memory is
+    /// taken as the path needs it. No message can be longer.
     pub fn send_buffer(mut self, bytes: u64) -> Self {
         self.config.send_buffer = bytes;
         self
     }
 
-    /// Cap of one connection's receive buffer in bytes. Default 512 MiB; memory is taken as data arrives.
+    /// Cap of one connection's receive buffer in bytes; at least one packet ([`mss`](Builder::mss)). Default 512 MiB; memory
+    /// is taken as data arrives. A peer never has more than this under way, so a cap below bandwidth × round trip caps the
+    /// rate.
     pub fn recv_buffer(mut self, bytes: u64) -> Self {
         self.config.recv_buffer = bytes;
         self
     }
 
-    /// Send buffer to ask the system for, in bytes. Default 4 MiB.
+    /// Send buffer of the UDP port to ask the system for, in bytes. Default 4 MiB. The system may give less:
+    /// [`Endpoint::warnings`] says so.
     pub fn udp_send_buffer(mut self, bytes: usize) -> Self {
         self.options.send_buffer = bytes;
         self
     }
 
-    /// Receive buffer to ask the system for, in bytes. Default 32 MiB. What it got is in
-    /// [`Endpoint::warnings`].
+    /// Receive buffer of the UDP port to ask the system for, in bytes. Default 32 MiB: 10 ms at 25 Gbit/s. The system may
+    /// give less: [`Endpoint::warnings`] says so.
     pub fn udp_recv_buffer(mut self, bytes: usize) -> Self {
         self.options.recv_buffer = bytes;
         self
     }
 
-    /// Whether the system's segmentation and receive offloads (GSO, GRO) are used where they exist. Default: yes.
+    /// Whether the system's segmentation and receive offloads (GSO, GRO) are used where they exist. Default: yes. One that
+    /// fails at run time is switched off by itself.
     pub fn offload(mut self, on: bool) -> Self {
         self.options.offload = on;
         self
     }
 
-    /// Cap of the sending rate of each connection, headers and retransmissions included. Default: none.
+    /// Cap of the sending rate of each connection, headers and retransmissions included; above zero. Default: none, the
+    /// congestion controller decides.
     pub fn max_rate(mut self, rate: Rate) -> Self {
         self.config.max_rate = Some(rate);
         self
     }
 
-    /// How long a connection attempt may take. Default 5 s.
+    /// How long a connection attempt may take; above zero, a year at most. Default 5 s.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.config.connect_timeout = time;
         self
     }
 
-    /// How long a rendezvous may take. Default 30 s.
+    /// How long a [`rendezvous`](Endpoint::rendezvous) may take, from the first side's call on; above zero, a year at most.
+    /// Default 30 s.
     pub fn rendezvous_timeout(mut self, time: Duration) -> Self {
         self.config.rendezvous_timeout = time;
         self
     }
 
-    /// Silence of the peer after which a connection is over. Default 30 s.
+    /// Silence of the peer after which a connection is lost; above zero, a year at most. Default 30 s. Live peers send
+    /// keep-alives, every 10 s in the case of this library, so values of few seconds cut off idle ones.
     pub fn peer_timeout(mut self, time: Duration) -> Self {
         self.config.peer_timeout = time;
         self
     }
 
-    /// How long `finish` waits for the last acknowledgement while nothing moves. Default 30 s.
+    /// How long [`finish`](crate::Connection::finish) waits for the last acknowledgement while nothing moves; above zero, a
+    /// year at most. Default 30 s.
     pub fn linger(mut self, time: Duration) -> Self {
         self.config.linger = time;
         self
     }
 
-    /// Mean time between keep-alives of an idle connection. Default 10 s.
+    /// Mean time between the keep-alives of an idle connection, each varied by ±20 %; from 10 ms to an hour. Default 10 s.
+    /// Must stay below the peer's own time-out, which is 53 s in libudt, and below what address translators remember, often 30 s.
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.config.keep_alive = time;
         self
     }
 
-    /// Packets that must arrive beyond a gap before it counts as loss; 0 reports at once.
+    /// Packets that must arrive beyond a gap before it counts as loss; 0..=65 536. Default 0: a gap is reported at once,
+    /// and only where packets were seen to overtake others as much later as that made them.
     pub fn reorder_tolerance(mut self, packets: u32) -> Self {
         self.config.reorder_tolerance = packets;
         self
     }
 
-    /// Connections that the endpoint may hold. Default 65 536.
+    /// Connections that the endpoint may hold, opened and accepted; at least 1. Default 65 536. Further ones are refused.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.config.max_connections = count;
         self
     }
 
-    /// Connections that may wait to be accepted while listening; at least 1. Default 1024.
+    /// Connections that may wait to be accepted while listening; at least 1. Default 1024. Further ones are refused.
     pub fn backlog(mut self, count: usize) -> Self {
         self.config.backlog = count;
         self
     }
 
-    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default `udt`.
+    /// The least that peers must take while data waits for them, or their connection ends; for daemons, whose peers may
+    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Default: nothing is asked for.
+    pub fn min_progress(mut self, floor: MinProgress) -> Self {
+        self.config.min_progress = Some(floor);
+        self
+    }
+
+    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default `udt`. The
+    /// names are checked by [`bind`](Builder::bind).
     pub fn controller(mut self, spec: impl Into<String>) -> Self {
         self.controller = Choice::Named(spec.into());
         self
     }
 
-    /// A congestion controller of your own, made anew for each connection from a seed for its randomness.
+    /// A congestion controller of your own in place of a named one (`CCCFactory`), made anew for each connection from a seed
+    /// for its randomness. See the example `controller`.
     pub fn controller_with(mut self, make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Self {
         self.config.controller = Box::new(make);
         self.controller = Choice::Made;
@@ -207,10 +238,11 @@ impl Builder {
             config.controller = Box::new(move |seed| spec.build(seed));
         }
         let (backlog, longest_message) = (config.backlog, config.send_buffer);
+        let connect_timeouts = [config.connect_timeout, config.rendezvous_timeout];
         let transport = udt::Endpoint::new(config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
-        let cancelled = Arc::new(AtomicBool::new(false));
-        Ok(Endpoint::from_host(Host { driver, cancelled, backlog, longest_message }))
+        let cancelled = Arc::new(CancelFlag::new());
+        Ok(Endpoint::from_host(Host { driver, cancelled, backlog, connect_timeouts, longest_message }))
     }
 }
 
@@ -231,11 +263,26 @@ impl fmt::Debug for Builder {
 
 fn check(config: &Config) -> Result<(), Error> {
     let out_of_range = |option, range| Err(Error::InvalidOption { option, range });
-    if !(SMALLEST_MSS..=LARGEST_MSS).contains(&config.mss) {
-        return out_of_range("mss", "from 76 to 65535 bytes");
+    if !(udt::MIN_MSS..=LARGEST_MSS).contains(&config.mss) {
+        return out_of_range("mss", "from 576, which every IPv4 host takes, to 65535 bytes");
     }
-    if config.max_flow_window < 2 {
-        return out_of_range("max_flow_window", "at least 2 packets");
+    if !(2..=LARGEST_WINDOW).contains(&config.max_flow_window) {
+        return out_of_range("max_flow_window", "from 2 to 268435456 packets");
+    }
+    let times = [
+        ("connect_timeout", config.connect_timeout),
+        ("rendezvous_timeout", config.rendezvous_timeout),
+        ("peer_timeout", config.peer_timeout),
+        ("linger", config.linger),
+    ];
+    if let Some((option, _)) = times.into_iter().find(|(_, time)| time.is_zero() || *time > LONGEST_TIME) {
+        return out_of_range(option, "above zero and at most a year");
+    }
+    if !(SHORTEST_KEEP_ALIVE..=LONGEST_KEEP_ALIVE).contains(&config.keep_alive) {
+        return out_of_range("keep_alive", "from 10 milliseconds to an hour");
+    }
+    if config.reorder_tolerance > LARGEST_TOLERANCE {
+        return out_of_range("reorder_tolerance", "at most 65536 packets");
     }
     if config.send_buffer < u64::from(config.mss) || config.recv_buffer < u64::from(config.mss) {
         return out_of_range("send_buffer and recv_buffer", "at least one packet long");
@@ -271,9 +318,17 @@ mod tests {
     #[test]
     fn settings_out_of_range_are_refused_by_name() {
         for (builder, name) in [
-            (Endpoint::builder().mss(75), "mss"),
+            (Endpoint::builder().mss(udt::MIN_MSS - 1), "mss"),
             (Endpoint::builder().mss(65_536), "mss"),
             (Endpoint::builder().max_flow_window(1), "max_flow_window"),
+            (Endpoint::builder().max_flow_window(u32::MAX), "max_flow_window"),
+            (Endpoint::builder().connect_timeout(Duration::ZERO), "connect_timeout"),
+            (Endpoint::builder().rendezvous_timeout(Duration::MAX), "rendezvous_timeout"),
+            (Endpoint::builder().peer_timeout(Duration::ZERO), "peer_timeout"),
+            (Endpoint::builder().linger(Duration::ZERO), "linger"),
+            (Endpoint::builder().keep_alive(Duration::ZERO), "keep_alive"),
+            (Endpoint::builder().keep_alive(Duration::MAX), "keep_alive"),
+            (Endpoint::builder().reorder_tolerance(u32::MAX), "reorder_tolerance"),
             (Endpoint::builder().send_buffer(100), "send_buffer"),
             (Endpoint::builder().max_rate(Rate::ZERO), "max_rate"),
             (Endpoint::builder().backlog(0), "backlog"),
@@ -281,6 +336,17 @@ mod tests {
             let message = bind(builder).unwrap_err().to_string();
             assert!(message.contains(name), "{message}");
         }
+    }
+
+    #[test]
+    fn the_smallest_packet_size_is_the_one_that_peers_agree_to() {
+        let small = || bind(Endpoint::builder().mss(udt::MIN_MSS)).unwrap();
+        let (here, there) = (small(), small());
+        let listener = there.listen().unwrap();
+        here.connect(there.local_addr()).unwrap();
+        listener.accept().unwrap();
+        let message = bind(Endpoint::builder().mss(575)).unwrap_err().to_string();
+        assert!(message.contains(&udt::MIN_MSS.to_string()), "{message}");
     }
 
     #[test]

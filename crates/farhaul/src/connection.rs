@@ -3,24 +3,27 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Stats, Streams, udt};
 use farhaul_units::Instant;
 
-use crate::canceller::Canceller;
+use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{CancelFlags, Core, Driver, Place};
 use crate::error::Error;
+use crate::reach::Probe;
 
 /// A UDP port with a UDT endpoint on it, shared by all handles.
 pub(crate) struct Host {
     pub(crate) driver: Driver<udt::Endpoint>,
     /// Raised by the endpoint's canceller: ends every wait on this port.
-    pub(crate) cancelled: Arc<AtomicBool>,
+    pub(crate) cancelled: Arc<CancelFlag>,
     /// Connections that may wait to be accepted.
     pub(crate) backlog: usize,
+    /// How long a connection attempt may take, and one by rendezvous.
+    pub(crate) connect_timeouts: [Duration; 2],
     /// Longest message that can ever be sent.
     pub(crate) longest_message: u64,
 }
@@ -33,7 +36,7 @@ pub struct Connection {
     host: Arc<Host>,
     id: ConnectionId,
     peer: SocketAddr,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Arc<CancelFlag>,
     read_timeout: TimeLimit,
     write_timeout: TimeLimit,
 }
@@ -112,7 +115,8 @@ impl Connection {
         self.write_timeout.set(timeout);
     }
 
-    /// Ends blocked calls of this connection from elsewhere.
+    /// Ends blocked calls of this connection from elsewhere, and later ones that would have to wait until
+    /// [`reset`](Canceller::reset): of all its clones, in both directions, [`finish`](Connection::finish) included.
     pub fn canceller(&self) -> Canceller {
         Canceller::new(&self.cancelled, self.host.driver.cancellation())
     }
@@ -135,9 +139,22 @@ impl Connection {
         self.host.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
 
-    /// Waits until the connection is established.
-    pub(crate) fn wait_until_connected(&self) -> Result<(), Error> {
-        self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_connected())
+    /// Waits until the connection is established, which may take `longest`. If nobody answers for half of that, the network is
+    /// asked why.
+    pub(crate) fn wait_until_connected(&self, longest: Duration) -> Result<(), Error> {
+        let wait = |time| self.host.driver.wait_for(Place::Settle(self.id), self.flags(), time, self.is_connected());
+        match wait(Some(longest / 2)) {
+            Err(Error::TimedOut(_)) => {}
+            settled => return settled,
+        }
+        let probe = Probe::send(self.peer);
+        wait(None).map_err(|error| match (&error, self.peer) {
+            (Error::Lost(ConnectionLost::ConnectTimeout(time)), peer) => {
+                let time = *time;
+                probe.verdict().map_or(error, |source| Error::Unreachable { peer, time, source })
+            }
+            _ => error,
+        })
     }
 
     /// Tells the peer that what it sends cannot be stored.

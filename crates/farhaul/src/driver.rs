@@ -17,6 +17,7 @@
 //! | what the lock protects, who waits for what | `core.rs`, `bell.rs` |
 //! | a turn at the lock, waiting for something to happen | `turn.rs` |
 //! | the loop of the driver thread | `threads.rs` |
+//! | how the thread ends after the last handle | `threads.rs`, `departure.rs` |
 //! | when it looks away to gather datagrams | `nap.rs` |
 //! | how datagrams leave | `outbox.rs` |
 //! | tasks in place of threads | `tokio.rs` |
@@ -26,6 +27,7 @@
 
 mod bell;
 mod core;
+mod departure;
 pub(crate) mod disk;
 mod nap;
 mod outbox;
@@ -37,5 +39,6 @@ pub(crate) mod tokio;
 mod turn;
 
 pub(crate) use self::core::{Core, Place};
+pub use departure::wait_for_farewells;
 pub(crate) use threads::Driver;
 pub(crate) use turn::CancelFlags;

@@ -19,8 +19,8 @@ use crate::stream::Stream;
 /// A UDP port on which connections are opened and accepted, any number of them, in both directions.
 ///
 /// A clone is a second handle of the same port. The port stays open while any handle of it lives: endpoint, listener,
-/// stream or message socket. Dropping the last one closes it, and takes up to a quarter of a second if peers still have to
-/// be told good-bye.
+/// stream or message socket. Dropping the last one returns at once; the port's thread closes it when the peers have been told
+/// good-bye, after a quarter of a second at most: see [`wait_for_farewells`](crate::wait_for_farewells).
 #[derive(Clone)]
 pub struct Endpoint {
     host: Arc<Host>,
@@ -63,7 +63,8 @@ impl Endpoint {
     /// Connects to `peer`, which must be listening for streams.
     ///
     /// # Errors
-    /// The name cannot be resolved, nobody answers within the connect time-out, the peer refuses, or somebody cancelled.
+    /// The name cannot be resolved, nobody answers within the connect time-out ([`Error::Unreachable`] if the network says
+    /// why), the peer refuses, or somebody cancelled.
     pub fn connect(&self, peer: impl ToSocketAddrs) -> Result<Stream, Error> {
         self.established(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false }).map(Stream::from_connection)
     }
@@ -102,7 +103,8 @@ impl Endpoint {
         Listener::open(&self.host)
     }
 
-    /// Ends every blocked call on this port from elsewhere: of this endpoint, its listener and its connections.
+    /// Ends every blocked call on this port from elsewhere, and later ones until [`reset`](Canceller::reset): of this
+    /// endpoint, its listener and its connections.
     pub fn canceller(&self) -> Canceller {
         self.host.canceller()
     }
@@ -120,7 +122,7 @@ impl Endpoint {
     fn established(&self, peer: impl ToSocketAddrs, options: ConnectOptions) -> Result<Connection, Error> {
         first_that_works(peer, |peer| {
             let connection = self.begin(peer, options)?;
-            connection.wait_until_connected()?;
+            connection.wait_until_connected(self.host.connect_timeouts[usize::from(options.rendezvous)])?;
             Ok(connection)
         })
     }

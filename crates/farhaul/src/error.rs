@@ -43,6 +43,16 @@ pub enum Error {
     /// No connection could be begun.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// Nobody answered in time, and the network said why: the port is closed, there is no route, sending is not allowed.
+    #[error("no answer from {peer} within {time:?}: {}", crate::reach::advice(.source))]
+    Unreachable {
+        /// Who was called.
+        peer: SocketAddr,
+        /// The time-out that passed.
+        time: Duration,
+        /// What the network said. A hint only: anybody can forge such messages.
+        source: io::Error,
+    },
     /// The connection is over.
     #[error(transparent)]
     Lost(#[from] ConnectionLost),
@@ -80,7 +90,8 @@ pub enum Error {
     /// The call's own time-out passed; the connection lives on.
     #[error("no result within {0:?}")]
     TimedOut(Duration),
-    /// A [`Canceller`](crate::Canceller) ended the call; the connection lives on.
+    /// A [`Canceller`](crate::Canceller) ended the call; the connection lives on. Later calls that would have to wait end in
+    /// the same way until [`Canceller::reset`](crate::Canceller::reset).
     #[error("cancelled")]
     Cancelled,
     /// There is a listener on this endpoint already.
@@ -103,6 +114,7 @@ impl Error {
             Self::Bind { source, .. }
             | Self::Resolve(source)
             | Self::System { source, .. }
+            | Self::Unreachable { source, .. }
             | Self::File { source, .. } => source.kind(),
             Self::InvalidOption { .. } | Self::Controller(_) | Self::MessageTooLong { .. } => {
                 io::ErrorKind::InvalidInput
@@ -125,9 +137,10 @@ fn lost_kind(lost: ConnectionLost) -> io::ErrorKind {
         ConnectionLost::ClosedLocally => io::ErrorKind::NotConnected,
         ConnectionLost::ClosedByPeer => io::ErrorKind::BrokenPipe,
         ConnectionLost::Aborted | ConnectionLost::PeerError(_) => io::ErrorKind::ConnectionReset,
-        ConnectionLost::ConnectTimeout(_) | ConnectionLost::PeerSilent(_) | ConnectionLost::NoProgress(_) => {
-            io::ErrorKind::TimedOut
-        }
+        ConnectionLost::ConnectTimeout(_)
+        | ConnectionLost::PeerSilent(_)
+        | ConnectionLost::NoProgress(_)
+        | ConnectionLost::TooSlow { .. } => io::ErrorKind::TimedOut,
         ConnectionLost::Refused => io::ErrorKind::ConnectionRefused,
         ConnectionLost::PeerIncompatible(_) => io::ErrorKind::Unsupported,
         ConnectionLost::PeerMisbehaved(_) => io::ErrorKind::InvalidData,

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use farhaul_proto::Mode;
 
-use crate::canceller::Canceller;
+use crate::canceller::{CancelFlag, Canceller};
 use crate::connection::{Attempt, Connection, Host};
 use crate::driver::{CancelFlags, Core, Place};
 use crate::endpoint::{Endpoint, first_that_works};
@@ -24,7 +24,7 @@ use crate::stream::Stream;
 /// Dropping it refuses further connections; those that were accepted live on.
 pub struct Listener<S = Stream> {
     host: Arc<Host>,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Arc<CancelFlag>,
     closed: AtomicBool,
     accepts: PhantomData<fn() -> S>,
 }
@@ -115,7 +115,7 @@ impl<S: Accept> Listener<S> {
         close(&self.host, &self.closed);
     }
 
-    /// Ends blocked [`accept`](Listener::accept)s from elsewhere.
+    /// Ends blocked [`accept`](Listener::accept)s from elsewhere, and later ones until [`reset`](Canceller::reset).
     pub fn canceller(&self) -> Canceller {
         Canceller::new(&self.cancelled, self.host.driver.cancellation())
     }

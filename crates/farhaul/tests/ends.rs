@@ -84,6 +84,24 @@ fn a_writer_that_waits_for_room_can_be_cancelled() {
 }
 
 #[test]
+fn a_cancelled_stream_waits_for_nothing_until_it_is_reset() {
+    let (sender, receiver) = pair();
+    let canceller = receiver.canceller();
+    canceller.cancel();
+    assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "also a call that begins afterwards");
+    assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "and every further one");
+    assert_eq!(receiver.send(b"there is room").unwrap(), 13, "what need not wait works");
+    assert_eq!(sender.recv(&mut [0; 20]).unwrap(), 13, "the connection lives");
+    canceller.reset();
+    assert!(!canceller.is_cancelled());
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| receiver.recv(&mut [0; 10]));
+        sender.send_all(b"again").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), 5, "and waiting works again");
+    });
+}
+
+#[test]
 fn an_endpoints_canceller_ends_everything_that_waits_on_it() {
     let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -131,6 +149,64 @@ fn nobody_there_is_a_connect_time_out_that_says_so() {
     let error = endpoint.connect(nobody.local_addr().unwrap()).unwrap_err();
     assert!(matches!(error, Error::Lost(ConnectionLost::ConnectTimeout(its)) if its == time), "{error}");
     assert_eq!(error.kind(), ErrorKind::TimedOut);
+}
+
+#[test]
+fn a_closed_port_is_named_within_the_connect_time_out() {
+    // An address of the loopback network that no other test uses, so that nobody takes the port meanwhile.
+    let closed = UdpSocket::bind("127.0.0.79:0").unwrap().local_addr().unwrap();
+    let time = Duration::from_millis(200);
+    let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let error = endpoint.connect(closed).unwrap_err();
+    assert!(matches!(error, Error::Unreachable { peer, time: its, .. } if peer == closed && its == time), "{error}");
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    assert!(error.to_string().contains("start the listening side"), "{error}");
+}
+
+/// Sends datagrams back and forth between a caller and `server` through `socket` until `stop` is raised; who the caller is.
+fn forward(socket: UdpSocket, server: SocketAddr, mut caller: SocketAddr, stop: &AtomicBool) -> SocketAddr {
+    let mut datagram = [0; 2_000];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((len, from)) = socket.recv_from(&mut datagram) else { continue };
+        caller = if from == server { caller } else { from };
+        let _ = socket.send_to(&datagram[..len], if from == server { caller } else { server });
+    }
+    caller
+}
+
+/// Attack B17: anybody can send ICMP messages, and a router that restarts does.
+#[test]
+fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr();
+    let open = |address: SocketAddr| {
+        let socket = UdpSocket::bind(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        socket
+    };
+    let first = open("127.0.0.80:0".parse().unwrap());
+    let middle = first.local_addr().unwrap();
+    let stops = [AtomicBool::new(false), AtomicBool::new(false)];
+    thread::scope(|scope| {
+        let forwarding = scope.spawn(|| forward(first, server, server, &stops[0]));
+        let stream = Stream::connect(middle).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        stops[0].store(true, Ordering::Relaxed);
+        let caller = forwarding.join().unwrap();
+        // Now every datagram is answered by "port unreachable", as a socket that listens to ICMP shows.
+        stream.send_all(b"into the void").unwrap();
+        let witness = UdpSocket::bind("127.0.0.1:0").unwrap();
+        witness.connect(middle).unwrap();
+        witness.send(&[]).unwrap();
+        assert_eq!(witness.recv(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        let again = open(middle);
+        let stop = &stops[1];
+        scope.spawn(move || forward(again, server, caller, stop));
+        let mut text = [0; 20];
+        assert_eq!(accepted.recv(&mut text).unwrap(), 13, "it arrives once the way is open again");
+        stream.finish().unwrap();
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 /// A way to `server` that works until the flag is raised.

@@ -1,13 +1,14 @@
 //! Settings of an endpoint, each with its default, unit, range and the reason for it.
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_units::{Duration, Rate, SeqNo};
+use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
 
 /// How an endpoint's connections behave. Every field has a default that needs no tuning: buffers size themselves.
 ///
 /// UDT's option names stand in brackets for those who come from libudt.
 pub struct Config {
-    /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500; 76..=65 535.
+    /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500; from
+    /// [`MIN_MSS`](crate::udt::MIN_MSS), 576, to 65 535.
     pub mss: u32,
     /// Largest flow window in packets that a peer may fill (`UDT_FC`). Default 262 144: 3 Gbit/s at one second.
     /// Memory is taken as data arrives, never for the claim.
@@ -28,7 +29,8 @@ pub struct Config {
     pub linger: Duration,
     /// Mean time between keep-alives of an idle connection, varied by ±20 %. Default 10 s: libudt gives up after 53 s.
     pub keep_alive: Duration,
-    /// Packets that must arrive beyond a gap before it is reported as loss; 0 reports at once (2004 paper §4.6).
+    /// Packets that must arrive beyond a gap before it is reported as loss (2004 paper §4.6), for one round trip at most.
+    /// Default 0: at once, and only where packets were seen to overtake others as much later as that made them.
     pub reorder_tolerance: u32,
     /// Connections that this endpoint may hold. Default 65 536.
     pub max_connections: usize,
@@ -37,8 +39,15 @@ pub struct Config {
     /// Ends a connection whose peer is alive but takes no data for this long (attack B10). Default never: a paused reader
     /// is legitimate; daemons set it.
     pub stall_timeout: Option<Duration>,
+    /// Ends a connection whose peer takes data, but hardly any (attack B10). Default never; daemons set
+    /// [`MinProgress::DAEMON`].
+    pub min_progress: Option<MinProgress>,
     /// Fixes the number of the first packet of connections opened by this side. Default random; for tests.
     pub initial_seq: Option<SeqNo>,
+    /// Number of the first acknowledgement that a connection sends. Default 1, as libudt's; for tests.
+    pub initial_ack: AckNo,
+    /// Number of the first message that a connection sends. Default 1, as libudt's; for tests.
+    pub initial_message: MsgNo,
     /// Makes the congestion controller of each new connection. Default: the registry's `udt`.
     pub controller: ControllerFactory,
 }
@@ -60,10 +69,29 @@ impl Default for Config {
             max_connections: 65_536,
             backlog: 1024,
             stall_timeout: None,
+            min_progress: None,
             initial_seq: None,
+            initial_ack: AckNo::FIRST,
+            initial_message: MsgNo::FIRST,
             controller: controller_factory(Spec::default()),
         }
     }
+}
+
+/// The least that a peer must take while data waits for it: a peer that reads a byte now and then holds a connection, its
+/// buffers and a place in the table for ever otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinProgress {
+    /// Bytes acknowledged in each period.
+    pub bytes: u64,
+    /// Length of a period. It begins when data is written to an idle connection, and anew when it is over; time without
+    /// data outstanding does not count.
+    pub time: Duration,
+}
+
+impl MinProgress {
+    /// 1 KiB a minute, over ten minutes: slower than any line in use, and longer than outages that people wait for.
+    pub const DAEMON: Self = Self { bytes: 10 << 10, time: Duration::from_secs(600) };
 }
 
 /// Makes a controller from a seed for its randomness.

@@ -42,13 +42,21 @@ pub enum ConnectionLost {
     /// This side's data made no progress for too long although the peer is alive.
     #[error("the peer took no data for {0:?}")]
     NoProgress(Duration),
+    /// This side's data went too slowly for the [minimum progress](crate::Config::min_progress) that is asked for.
+    #[error("the peer took only {bytes} bytes in {time:?}")]
+    TooSlow {
+        /// What it took.
+        bytes: u64,
+        /// In this time.
+        time: Duration,
+    },
     /// The peer speaks UDT4 in a way that this side cannot serve.
     #[error("incompatible peer: {0}")]
     PeerIncompatible(PeerIncompatible),
     /// The peer broke the protocol.
     #[error("protocol violation by the peer: {0}")]
     PeerMisbehaved(PeerMisbehaved),
-    /// The peer reported that it cannot write what it receives (error signal, type 8).
+    /// The peer reported that it cannot write what it receives (error signal, type 8), and then left or took no more.
     #[error("the peer reported error {0}: it could not store the data")]
     PeerError(u32),
 }

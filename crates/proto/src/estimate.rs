@@ -6,7 +6,7 @@ mod capacity;
 mod delivery;
 mod rtt;
 
-pub(crate) use ack_window::AckWindow;
+pub(crate) use ack_window::{AckWindow, Sent};
 pub(crate) use arrival_rate::ArrivalRate;
 pub(crate) use capacity::{Capacity, PROBE_INTERVAL};
 pub(crate) use delivery::{Delivery, Mark};

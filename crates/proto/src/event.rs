@@ -35,6 +35,10 @@ pub enum Event {
     Writable(ConnectionId),
     /// After `finish`: everything was acknowledged, and the peer has been told that this side closed.
     Finished(ConnectionId),
+    /// The peer says that it cannot store what it receives (error signal, type 8), with its code; libudt's only one is 4000,
+    /// for a file. Said once. Anybody on the path can forge it, so the connection goes on; if it is aborted, goes silent
+    /// or takes no data for five seconds, this is the reason given.
+    PeerComplained(ConnectionId, u32),
     /// The connection is over; what arrived in order before can still be read.
     Closed(ConnectionId, ConnectionLost),
 }
@@ -48,6 +52,7 @@ impl Event {
             | Self::Readable(id)
             | Self::Writable(id)
             | Self::Finished(id)
+            | Self::PeerComplained(id, _)
             | Self::Closed(id, _) => id,
         }
     }

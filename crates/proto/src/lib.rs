@@ -15,7 +15,7 @@ mod event;
 mod stats;
 mod transport;
 
-pub use config::{Config, ControllerFactory, Entropy, Mode, controller_factory};
+pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
 pub use error::{ConnectError, ConnectionLost, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};
 pub use stats::{Stats, Totals};

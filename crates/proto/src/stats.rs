@@ -23,7 +23,7 @@ pub struct Stats {
     pub rtt: Duration,
     /// Mean deviation of the round-trip time.
     pub rtt_var: Duration,
-    /// Smallest round-trip time seen.
+    /// Smallest round-trip time of the last ten to twenty seconds in which any was measured; zero before that.
     pub min_rtt: Duration,
     /// Link capacity from probe pairs of the peer's data and of ours (`mbpsBandwidth`), unknown is zero.
     pub capacity: PacketRate,
@@ -73,6 +73,8 @@ pub struct Totals {
     pub naks_sent: u64,
     /// Loss reports received.
     pub naks_received: u64,
+    /// Error signals received (type 8).
+    pub error_signals_received: u64,
     /// Expirations: times when nothing was heard while data was unacknowledged.
     pub timeouts: u64,
     /// Payload bytes taken from the application.

@@ -63,7 +63,8 @@ pub trait Streams: Transport {
     /// The connection ended without the peer having closed it after all its data.
     fn read(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError>;
 
-    /// How many bytes [`read`](Streams::read) would give now.
+    /// How many bytes [`read`](Streams::read) would give now; zero for connections that it does not read from, such as those
+    /// in message mode.
     fn readable(&self, id: ConnectionId) -> usize;
 
     /// No more data will be written: once everything is acknowledged the connection closes and [`Event::Finished`]

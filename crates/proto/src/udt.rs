@@ -7,13 +7,15 @@
 //! commands  ──▶│                                         │  ├ Sender ─ buffer, loss list,   │──▶ events
 //!              │                                         │  │          pacer, limits        │
 //! time      ──▶│ deadlines (heap)                        │  ├ Congestion ─ controller       │──▶ deadline
-//!              │ ready queue                             │  └ Expiry, Farewell              │
+//!              │ ready queue                             │  └ Expiry, Progress, Challenge,  │
+//!              │                                         │    Farewell                      │
 //!              └────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! Parts do not know one another: [`established`](self) passes facts between them.
 
 mod ack;
+mod challenge;
 mod congestion;
 mod connection;
 pub(crate) mod consts;
@@ -27,10 +29,12 @@ mod lifetimes;
 mod limit;
 mod messages;
 mod nak;
+mod progress;
 mod receiver;
 mod sender;
 
 pub use endpoint::{ConnectOptions, Endpoint};
+pub use handshake::MIN_MSS;
 pub use messages::{Message, MessageOptions};
 
 #[cfg(test)]

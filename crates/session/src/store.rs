@@ -3,7 +3,8 @@
 //! Sessions call these traits and never touch files. Calls come from one thread, in an order that is given below; a
 //! call may take as long as the disk does, in which case the host runs the session on a thread of its own, or the
 //! implementation hands the work to a thread and says so by [`Source::read`]'s [`Chunk::Pending`],
-//! [`Store::backlog`] and [`Commit::Pending`].
+//! [`Store::backlog`] and [`Commit::Pending`]. A store that waits in [`Store::settle`] works with hosts that know nothing of
+//! this, as long as it holds few commits back.
 //!
 //! | a sender calls | for each |
 //! | --- | --- |
@@ -138,8 +139,13 @@ pub trait Store {
         0
     }
 
-    /// The result of a [`Commit::Pending`], or a late failure of the file that is being written. After progress in the
-    /// background the host calls [`FileReceiver::handle_store`](crate::FileReceiver::handle_store), which asks here.
+    /// Everything came, or nothing more will; the session ends when the commits under way are done. An implementation may wait for them here, or
+    /// return at once if its host calls [`FileReceiver::handle_store`](crate::FileReceiver::handle_store) after progress.
+    fn settle(&mut self) {}
+
+    /// The result of a [`Commit::Pending`], or a late failure of the file that is being written. The receiver asks with
+    /// whatever it receives, after [`settle`](Store::settle), and when the host calls
+    /// [`FileReceiver::handle_store`](crate::FileReceiver::handle_store) after progress in the background.
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
         None
     }

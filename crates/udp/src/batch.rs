@@ -43,6 +43,11 @@ impl RecvBatch {
         self.filled == self.metas.len()
     }
 
+    /// Forgets the trains of the last receive call.
+    pub fn clear(&mut self) {
+        self.filled = 0;
+    }
+
     /// The trains that the last receive call gave, in order of arrival.
     pub fn trains(&mut self) -> impl Iterator<Item = Train<'_>> {
         self.bytes.chunks_exact_mut(TRAIN_BYTES).zip(&self.metas[..self.filled]).map(|(bytes, meta)| Train {

@@ -173,6 +173,34 @@ mod tests {
     use crate::SendStatus;
 
     #[test]
+    fn an_offload_that_the_kernel_refuses_at_run_time_is_switched_off_and_nothing_is_lost() {
+        let local = "127.0.0.1:0".parse().unwrap();
+        let (socket, receiver) =
+            (UdpSocket::bind(local, Options::default()).unwrap(), UdpSocket::bind(local, Options::default()).unwrap());
+        if !socket.send_counters().segmentation {
+            return;
+        }
+        let bytes: Vec<u8> = (0..20).flat_map(|number| [number; 300]).collect();
+        for (fallbacks, segmentation) in [(0, true), (1, false), (1, false)] {
+            let sent = socket.send(receiver.local_addr(), 300, &bytes).unwrap();
+            assert_eq!(sent, Sent { taken: bytes.len(), status: SendStatus::Complete });
+            let counters = socket.send_counters();
+            assert_eq!((counters.lost, counters.fallbacks, counters.segmentation), (0, fallbacks, segmentation));
+            assert_eq!(everything(&receiver), bytes);
+            sys::refuse_segmentation(&socket).unwrap();
+        }
+    }
+
+    /// On the loopback interface what was sent is there at once.
+    fn everything(receiver: &UdpSocket) -> Vec<u8> {
+        let (mut batch, mut received) = (RecvBatch::new(32), Vec::new());
+        while receiver.recv(&mut batch).is_ok() {
+            batch.trains().for_each(|train| received.extend_from_slice(train.bytes));
+        }
+        received
+    }
+
+    #[test]
     fn after_a_refused_offload_the_same_datagrams_arrive() {
         let local = "127.0.0.1:0".parse().unwrap();
         let (socket, receiver) =
@@ -189,11 +217,6 @@ mod tests {
         });
         assert_eq!(sent.unwrap(), Sent { taken: bytes.len(), status: SendStatus::Complete });
         assert_eq!((refused, socket.send_counters().segmentation), (1, false));
-        // On the loopback interface what was sent is there at once.
-        let (mut batch, mut received) = (RecvBatch::new(32), Vec::new());
-        while receiver.recv(&mut batch).is_ok() {
-            batch.trains().for_each(|train| received.extend_from_slice(train.bytes));
-        }
-        assert_eq!(received, bytes);
+        assert_eq!(everything(&receiver), bytes);
     }
 }

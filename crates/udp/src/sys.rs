@@ -38,6 +38,12 @@ pub(crate) fn set_timestamps(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, on)
 }
 
+/// Has the kernel refuse segmentation offload on this socket from now on (Linux: segments need checksums).
+#[cfg(test)]
+pub(crate) fn refuse_segmentation(socket: impl AsFd) -> io::Result<()> {
+    set_flag(socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, true)
+}
+
 /// Lets datagrams that are larger than the path's MTU travel in fragments, as libudt's do. A path that is narrower than the
 /// interface says is then slow; refusing to fragment would stop a transfer for good, because UDT cannot cut a packet anew.
 pub(crate) fn allow_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {

@@ -7,24 +7,61 @@ use crate::workspace::Workspace;
 
 /// Bytes of the packets that every program is told to use: Ethernet's, headers included.
 pub(super) const PACKET_SIZE: u32 = 1_500;
+/// A share of one core that others may use before figures suffer.
+const QUIET: f64 = 0.3;
 
 /// Name and value, in the order of printing.
 pub(super) fn describe(workspace: &Workspace) -> Vec<(&'static str, String)> {
     let file = |path: &str| fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned());
     let cpu_info = file("/proc/cpuinfo");
     let processor = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let memory = file("/proc/meminfo").lines().next().and_then(mebibytes);
     let version = workspace.command("git").args(["describe", "--always", "--dirty"]).output().ok();
     let version = version.filter(|output| output.status.success());
+    let limit = |name: &str| file(&format!("/proc/sys/net/core/{name}"));
+    let pair = |name: &str| {
+        format!("most {}, unless asked {}", limit(&format!("{name}_max")), limit(&format!("{name}_default")))
+    };
     vec![
         ("processor", processor.map_or("unknown", |(_, name)| name).to_owned()),
         ("cores", available_parallelism().map_or_else(|_| "unknown".into(), |cores| cores.to_string())),
+        ("memory", memory.map_or_else(|| "unknown".into(), |mebibytes| format!("{mebibytes} MiB"))),
         ("system", format!("{} {}", std::env::consts::OS, file("/proc/sys/kernel/osrelease"))),
         ("mtu", format!("loopback {}, packets {PACKET_SIZE}", file("/sys/class/net/lo/mtu"))),
-        ("rmem_max", file("/proc/sys/net/core/rmem_max")),
-        ("wmem_max", file("/proc/sys/net/core/wmem_max")),
+        ("rmem", pair("rmem")),
+        ("wmem", pair("wmem")),
+        ("load", load(&file("/proc/loadavg"))),
         (
             "commit",
             version.map_or("unknown".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned()),
         ),
     ]
+}
+
+/// `MemTotal:  24576000 kB`
+fn mebibytes(line: &str) -> Option<u64> {
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? >> 10)
+}
+
+/// The mean of the last minute, with a warning if somebody else is at work. The build of the programs is in it.
+fn load(averages: &str) -> String {
+    let last_minute = averages.split_whitespace().next().unwrap_or("unknown");
+    let busy = last_minute.parse().is_ok_and(|load: f64| load > QUIET);
+    format!("{last_minute}{}", if busy { ": not quiet, unless it was the build of the programs" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_named() {
+        assert_eq!(load("0.05 0.10 0.01 1/90 33"), "0.05");
+        assert!(load("2.31 1.10 0.01 1/90 33").contains("not quiet"));
+    }
+
+    #[test]
+    fn memory_is_read_from_the_kernels_table() {
+        assert_eq!(mebibytes("MemTotal:       25165824 kB"), Some(24_576));
+    }
 }

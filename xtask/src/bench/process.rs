@@ -1,5 +1,6 @@
 //! Child processes that always end: output by lines, a deadline for every wait, and none is left behind.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -13,6 +14,8 @@ use crate::clock::Stopwatch;
 
 /// How long a child may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
+/// How often the memory of a child is looked at while somebody waits for it: its peak is told only while it lives.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A running child; killed when dropped.
 #[derive(Debug)]
@@ -20,15 +23,28 @@ pub(super) struct Process {
     name: String,
     child: Child,
     lines: Receiver<String>,
-    seen: Vec<String>,
+    said: Said,
     stderr: Option<JoinHandle<String>>,
 }
 
+/// What a child left behind.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    lines: Vec<String>,
+    /// Most resident memory in bytes that it was seen to have.
+    pub(super) peak_memory: Option<f64>,
+}
+
 impl Process {
-    /// Starts a program.
+    /// Starts a program without input.
     pub(super) fn start(command: &mut Command) -> Result<Self> {
+        Self::start_fed(command, Stdio::null())
+    }
+
+    /// Starts a program with that input.
+    pub(super) fn start_fed(command: &mut Command, stdin: Stdio) -> Result<Self> {
         let name = command.get_program().to_string_lossy().rsplit('/').next().unwrap_or_default().to_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
         let stdout = child.stdout.take().context("stdout is a pipe")?;
         let mut stderr = child.stderr.take().context("stderr is a pipe")?;
@@ -46,17 +62,33 @@ impl Process {
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        Ok(Self { name, child, lines, seen: Vec::new(), stderr: Some(stderr) })
+        Ok(Self { name, child, lines, said: Said::default(), stderr: Some(stderr) })
     }
 
     /// Waits for a line of output that begins so.
     pub(super) fn wait_for_line(&mut self, begin: &str, time: Duration) -> Result<String> {
+        self.wait_for(time, begin, |line| line.starts_with(begin).then(|| line.to_owned()))
+    }
+
+    /// Waits for a JSON object that has a text in that field.
+    pub(super) fn wait_for_text(&mut self, field: &str, time: Duration) -> Result<String> {
+        self.wait_for(time, field, |line| {
+            serde_json::from_str::<Value>(line).ok()?.get(field)?.as_str().map(str::to_owned)
+        })
+    }
+
+    fn wait_for<R>(&mut self, time: Duration, what: &str, wanted: impl Fn(&str) -> Option<R>) -> Result<R> {
         let stopwatch = Stopwatch::start();
         loop {
             match self.lines.recv_timeout(stopwatch.left_of(time)) {
-                Ok(line) if line.starts_with(begin) => return Ok(line),
-                Ok(line) => self.seen.push(line),
-                Err(RecvTimeoutError::Timeout) => bail!("{} said no '{begin}' within {time:?}", self.name),
+                Ok(line) => {
+                    let found = wanted(&line);
+                    self.said.lines.push(line);
+                    if let Some(found) = found {
+                        return Ok(found);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => bail!("{} said no '{what}' within {time:?}", self.name),
                 Err(RecvTimeoutError::Disconnected) => {
                     let complaint = self.complaint();
                     bail!("{} ended: {complaint}", self.name)
@@ -65,51 +97,76 @@ impl Process {
         }
     }
 
-    /// Waits for its end and gives the last JSON object of its output that has the field `with`.
+    /// Lets it work for so long.
     ///
     /// # Errors
-    /// It does not end in time, fails, or prints no such object.
-    pub(super) fn record(mut self, with: &str, time: Duration) -> Result<Value> {
+    /// It ended.
+    pub(super) fn work(&mut self, time: Duration) -> Result<()> {
+        let stopwatch = Stopwatch::start();
+        loop {
+            match self.lines.recv_timeout(stopwatch.left_of(time)) {
+                Ok(line) => self.said.lines.push(line),
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let complaint = self.complaint();
+                    bail!("{} ended: {complaint}", self.name)
+                }
+            }
+        }
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It does not end in time, or fails.
+    pub(super) fn finish(mut self, time: Duration) -> Result<Said> {
         let status = self.end(time)?;
         if !status.success() {
             let complaint = self.complaint();
             bail!("{} ended with {status}: {complaint}", self.name);
         }
-        self.last_record(with).with_context(|| format!("{} printed no record with '{with}'", self.name))
+        Ok(std::mem::take(&mut self.said))
     }
 
-    /// Asks it to end, as a terminal would, and gives the last JSON object of its output that has the field `with`.
-    pub(super) fn interrupt(mut self, with: &str) -> Option<Value> {
+    /// Asks it to end, as a terminal would.
+    pub(super) fn interrupt(mut self) -> Said {
+        self.look();
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         if asked.is_ok_and(|status| status.success()) {
             // A child that does not listen is killed when it is dropped.
             let _ = self.end(GRACE);
         }
-        self.last_record(with)
+        std::mem::take(&mut self.said)
     }
 
     fn end(&mut self, time: Duration) -> Result<ExitStatus> {
         let stopwatch = Stopwatch::start();
         loop {
-            match self.lines.recv_timeout(stopwatch.left_of(time)) {
-                Ok(line) => self.seen.push(line),
+            let left = stopwatch.left_of(time);
+            match self.lines.recv_timeout(left.min(LOOK)) {
+                Ok(line) => self.said.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => return Ok(self.child.wait()?),
-                Err(RecvTimeoutError::Timeout) => bail!("{} did not end within {time:?}", self.name),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    bail!("{} did not end within {time:?}", self.name)
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
+            self.look();
         }
     }
 
-    fn last_record(&self, with: &str) -> Option<Value> {
-        let objects = self.seen.iter().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        objects.into_iter().find(|object| object.get(with).is_some())
+    /// Remembers its peak memory.
+    fn look(&mut self) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        self.said.peak_memory = peak_memory(&status).or(self.said.peak_memory);
     }
 
     /// Its last words; only for one that ended or is to end.
     fn complaint(&mut self) -> String {
         let _ = self.child.kill();
-        let said = self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).or(self.seen.last().map(String::as_str));
-        last.unwrap_or("it said nothing").to_owned()
+        let stderr = self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+        last.or(self.said.lines.last().map(String::as_str)).unwrap_or("it said nothing").to_owned()
     }
 }
 
@@ -119,6 +176,34 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+impl Said {
+    /// Every JSON object.
+    pub(super) fn records(&self) -> Vec<Value> {
+        self.lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// The last JSON object that has the field `with`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn record(&self, with: &str) -> Result<Value> {
+        let found = self.records().into_iter().rev().find(|object| object.get(with).is_some());
+        found.with_context(|| format!("no record with '{with}' was printed"))
+    }
+
+    /// All lines.
+    pub(super) fn text(&self) -> String {
+        self.lines.join("\n")
+    }
+}
+
+/// The high-water mark of resident memory in the kernel's description of a process, bytes.
+fn peak_memory(status: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kibibytes * 1_024.0)
 }
 
 #[cfg(test)]
@@ -134,18 +219,35 @@ mod tests {
     #[test]
     fn the_last_record_with_the_field_counts() {
         let child = shell(r#"echo hello; echo '{"a":1}'; echo '{"a":2}'; echo '{"b":3}'"#);
-        assert_eq!(child.record("a", SOON).unwrap()["a"], 2);
+        let said = child.finish(SOON).unwrap();
+        assert_eq!(said.record("a").unwrap()["a"], 2);
+        assert_eq!(said.records().len(), 3);
+        assert!(said.record("c").is_err());
+    }
+
+    #[test]
+    fn what_was_waited_for_is_not_lost() {
+        let mut child = shell(r#"echo '{"a":1}'; echo '{"local":"here"}'; echo '{"a":2}'"#);
+        assert_eq!(child.wait_for_text("local", SOON).unwrap(), "here");
+        assert_eq!(child.finish(SOON).unwrap().records().len(), 3);
     }
 
     #[test]
     fn a_failing_child_is_quoted() {
-        let error = shell("echo '{\"a\":1}'; echo no such host >&2; exit 4").record("a", SOON).unwrap_err().to_string();
+        let error = shell("echo '{\"a\":1}'; echo no such host >&2; exit 4").finish(SOON).unwrap_err().to_string();
         assert!(error.contains("no such host") && error.contains('4'), "{error}");
     }
 
     #[test]
     fn a_child_that_does_not_end_is_given_up() {
-        let error = shell("exec sleep 1000").record("a", Duration::from_millis(50)).unwrap_err().to_string();
+        let error = shell("exec sleep 1000").finish(Duration::from_millis(50)).unwrap_err().to_string();
         assert!(error.contains("did not end"), "{error}");
+    }
+
+    #[test]
+    fn peak_memory_is_the_kernels_high_water_mark() {
+        let status = "Name:\tx\nVmPeak:\t  9000 kB\nVmHWM:\t    1024 kB\nVmRSS:\t  512 kB\n";
+        assert_eq!(peak_memory(status), Some(1_048_576.0));
+        assert_eq!(peak_memory("Name:\tzombie\n"), None);
     }
 }

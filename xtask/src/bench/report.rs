@@ -1,117 +1,181 @@
-//! What is printed: a table for people, or one JSON object a line.
+//! What is printed: tables for people with a summary in Markdown at the end, or one JSON object a line.
+
+mod summary;
+
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::rows::Row;
-use super::samples::Samples;
+use super::options::Options;
+use super::requirement::Verdict;
+use super::rows::{Measurement, Row};
+use super::samples::{Key, Samples};
+use summary::Line;
 
 /// Says what a row is without measuring it.
 pub(super) fn describe(row: &Row) {
-    println!("{}: {}\n  measured: {}", row.name, row.what, row.how);
+    let by = row.by;
+    let settings = if by.in_settings { " in each setting of the socket buffers" } else { "" };
+    println!("{}: {}", row.name, row.what);
+    println!("  measured: {}", by.how);
+    println!("  {} runs of about {} s{settings}", by.runs, by.seconds);
     row.must.iter().for_each(|requirement| println!("  must hold: {requirement}"));
 }
 
 /// The report as it grows.
 pub(super) struct Report {
     json: bool,
-    met: usize,
-    unmet: usize,
+    /// Runs are too short to judge by.
+    quick: bool,
+    machine: Vec<(&'static str, String)>,
+    lines: Vec<Line>,
+    /// What the row before was measured by: how, what was lost and what held is said once.
+    last: Option<&'static Measurement>,
 }
 
 impl Report {
     /// Begins with the machine.
-    pub(super) fn new(json: bool, machine: &[(&'static str, String)], runs: usize) -> Self {
-        if json {
+    pub(super) fn new(options: &Options, machine: &[(&'static str, String)]) -> Self {
+        let mut machine = machine.to_vec();
+        if options.quick {
+            machine.push(("quick", "runs too short to be compared with anything".into()));
+        }
+        if options.json {
             let machine: Map<String, Value> =
                 machine.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-            println!("{}", json!({ "event": "start", "machine": machine, "runs": runs }));
+            println!("{}", json!({ "event": "start", "machine": machine }));
         } else {
             machine.iter().for_each(|(name, value)| println!("{name:<10} {value}"));
-            println!("{:<10} medians of {runs} (least … most)", "figures");
         }
-        Self { json, met: 0, unmet: 0 }
+        Self { json: options.json, quick: options.quick, machine, lines: Vec::new(), last: None }
     }
 
-    /// Adds a row with its requirements.
-    pub(super) fn row(&mut self, row: &Row, samples: &Samples) {
-        if self.json {
-            self.row_as_json(row, samples);
-        } else {
-            self.row_as_table(row, samples);
+    /// Adds a row that was measured in `settings`.
+    pub(super) fn row(&mut self, row: &Row, settings: &[&'static str], samples: &Samples) {
+        let same = self.last.replace(row.by).is_some_and(|last| std::ptr::eq(last, row.by));
+        if !self.json {
+            println!("\n{}: {}", row.name, row.what);
+            println!("  {}", if same { "by the runs above" } else { row.by.how });
+        }
+        for &setting in settings {
+            if self.json {
+                figures_as_json(row, setting, samples);
+            } else {
+                figures(row, setting, samples);
+            }
+            match (same, self.json) {
+                (true, _) => {}
+                (false, true) => circumstances_as_json(row, setting, samples),
+                (false, false) => circumstances(setting, samples),
+            }
+            for requirement in row.must {
+                let judged = requirement.judge(samples, setting).map_err(|error| format!("{error:#}"));
+                let key = Key {
+                    setting,
+                    case: requirement.case,
+                    program: requirement.program,
+                    quantity: requirement.quantity,
+                };
+                let (lost, counts) = (samples.lost_runs(&key), !self.quick);
+                if self.json {
+                    verdict_as_json(row, setting, &requirement.to_string(), &judged, counts);
+                } else if counts {
+                    println!("    {:<5}  {requirement}", if holds(&judged) { "met" } else { "UNMET" });
+                }
+                self.lines.push(Line { row: row.name, setting, requirement: *requirement, judged, lost, counts });
+            }
         }
     }
 
     /// Ends it; how many requirements do not hold.
-    pub(super) fn finish(&self) -> usize {
-        let Self { met, unmet, .. } = self;
+    pub(super) fn finish(&self, took: Duration) -> usize {
+        let met = self.lines.iter().filter(|line| line.counts && holds(&line.judged)).count();
+        let unmet = self.lines.len() - met;
         if self.json {
-            println!("{}", json!({ "event": "end", "met": met, "unmet": unmet }));
+            println!("{}", json!({ "event": "end", "met": met, "unmet": unmet, "seconds": took.as_secs() }));
         } else {
-            println!("\n{met} of {} requirements hold", met + unmet);
+            print!("\n{}", summary::markdown(&self.machine, &self.lines));
+            println!("\n{met} of {} requirements are met; measured in {} s", self.lines.len(), took.as_secs());
         }
-        *unmet
+        unmet
     }
+}
 
-    fn row_as_table(&mut self, row: &Row, samples: &Samples) {
-        println!("\n{}: {}\n  {}", row.name, row.what, row.how);
-        let mut last_case = "";
-        for ((case, program, quantity), summary) in samples.summaries() {
-            let shown = |value| quantity.show(value);
-            println!(
-                "  {:<18} {program:<15} {:<14} {:>12}  ({} … {}; {} runs)",
-                if case == last_case { "" } else { case },
-                quantity.name().split(',').next().unwrap_or_default(),
-                shown(summary.median),
-                shown(summary.least),
-                shown(summary.most),
-                summary.runs
-            );
-            last_case = case;
-        }
-        for (case, program, why) in &samples.failures {
-            println!("  {case:<18} {program:<15} failed: {why}");
-        }
-        for requirement in row.must {
-            let verdict = match requirement.judge(samples) {
-                Ok((true, ours, _)) => {
-                    self.met += 1;
-                    format!("holds  {requirement}: {}", requirement.quantity.show(ours))
-                }
-                Ok((false, ours, limit)) => {
-                    self.unmet += 1;
-                    let show = |value| requirement.quantity.show(value);
-                    format!("UNMET  {requirement}: {} against {}", show(ours), show(limit))
-                }
-                Err(why) => {
-                    self.unmet += 1;
-                    format!("UNMET  {requirement}: {why:#}")
-                }
-            };
-            println!("  {verdict}");
-        }
-    }
+fn holds(judged: &Result<Verdict, String>) -> bool {
+    matches!(judged, Ok(verdict) if verdict.holds)
+}
 
-    fn row_as_json(&mut self, row: &Row, samples: &Samples) {
-        for ((case, program, quantity), summary) in samples.summaries() {
-            let figure = json!({
-                "event": "figure", "row": row.name, "case": case, "program": program, "quantity": quantity.name(),
-                "median": summary.median, "least": summary.least, "most": summary.most, "runs": summary.runs,
-            });
-            println!("{figure}");
-        }
-        for (case, program, why) in &samples.failures {
-            println!(
-                "{}",
-                json!({ "event": "failure", "row": row.name, "case": case, "program": program, "why": why })
-            );
-        }
-        for requirement in row.must {
-            let judged = requirement.judge(samples);
-            let holds = matches!(judged, Ok((true, ..)));
-            *(if holds { &mut self.met } else { &mut self.unmet }) += 1;
-            let figures = judged.ok().map(|(_, ours, limit)| json!({ "figure": ours, "limit": limit }));
-            let text = requirement.to_string();
-            println!("{}", json!({ "event": "must", "row": row.name, "text": text, "holds": holds, "by": figures }));
-        }
+fn figures(row: &Row, setting: &str, samples: &Samples) {
+    if !setting.is_empty() {
+        println!("  {setting}");
     }
+    let mut last_case = "";
+    for (key, summary) in samples.summaries() {
+        if key.setting != setting || !row.shows.contains(&key.quantity) {
+            continue;
+        }
+        let shown = |value| key.quantity.show(value);
+        println!(
+            "    {:<18} {:<17} {:<22} {:>12}  ({} … {}; {} runs)",
+            if key.case == last_case { "" } else { key.case },
+            key.program,
+            key.quantity.name(),
+            shown(summary.median),
+            shown(summary.least),
+            shown(summary.most),
+            summary.runs
+        );
+        last_case = key.case;
+    }
+}
+
+/// Runs that do not count, and what held during those that do.
+fn circumstances(setting: &str, samples: &Samples) {
+    for lost in samples.lost.iter().filter(|lost| lost.setting == setting) {
+        let word = if lost.invalid { "" } else { "failed: " };
+        println!("    {:<18} {:<17} {word}{}", lost.case, lost.program, lost.why);
+    }
+    for (_, program, note) in samples.notes.iter().filter(|(its, ..)| *its == setting) {
+        println!("    {program}: {note}");
+    }
+}
+
+fn figures_as_json(row: &Row, setting: &str, samples: &Samples) {
+    for (key, summary) in samples.summaries() {
+        if key.setting != setting || !row.shows.contains(&key.quantity) {
+            continue;
+        }
+        let figure = json!({
+            "event": "figure", "row": row.name, "setting": setting, "case": key.case, "program": key.program,
+            "quantity": key.quantity.name(), "unit": key.quantity.unit(), "median": summary.median,
+            "least": summary.least, "most": summary.most, "runs": summary.runs,
+        });
+        println!("{figure}");
+    }
+}
+
+fn circumstances_as_json(row: &Row, setting: &str, samples: &Samples) {
+    for lost in samples.lost.iter().filter(|lost| lost.setting == setting) {
+        let record = json!({
+            "event": if lost.invalid { "invalid" } else { "failure" }, "row": row.name, "setting": setting,
+            "case": lost.case, "program": lost.program, "why": lost.why,
+        });
+        println!("{record}");
+    }
+    for (_, program, note) in samples.notes.iter().filter(|(its, ..)| *its == setting) {
+        let record = json!({ "event": "note", "row": row.name, "setting": setting, "program": program, "note": note });
+        println!("{record}");
+    }
+}
+
+fn verdict_as_json(row: &Row, setting: &str, text: &str, judged: &Result<Verdict, String>, counts: bool) {
+    let by = judged.as_ref().ok().map(|verdict| {
+        let peer = verdict.peer.map(|(program, figure)| json!({ "program": program, "figure": figure }));
+        json!({ "figure": verdict.ours.median, "limit": verdict.limit, "peer": peer })
+    });
+    let record = json!({
+        "event": "must", "row": row.name, "setting": setting, "text": text, "holds": counts && holds(judged), "by": by,
+        "why": judged.as_ref().err().map_or(if counts { "" } else { "too short" }, String::as_str),
+    });
+    println!("{record}");
 }

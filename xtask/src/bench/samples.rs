@@ -1,70 +1,97 @@
-//! The figures of several runs, by case, program and quantity; and what must hold among their medians.
+//! The figures of several runs, by setting, case, program and quantity, and what several of the same come down to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
-/// A measured quantity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Quantity {
-    /// Payload that the receiver got, bit/s from its first to its last byte.
-    Goodput,
-    /// Processor time of both sides, s per 1e9 bytes received.
-    CpuPerGb,
-    /// From connect() to the receiver's confirmation, s.
-    Completion,
-    /// Data packets sent more than once, share of all sent.
-    Retransmitted,
-}
-
-impl Quantity {
-    /// The word in the table and in JSON, with the unit.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Goodput => "goodput, bit/s",
-            Self::CpuPerGb => "cpu, s/GB",
-            Self::Completion => "completion, s",
-            Self::Retransmitted => "retransmitted, share",
-        }
-    }
-
-    /// A figure for people.
-    pub(super) fn show(self, value: f64) -> String {
-        match self {
-            Self::Goodput if value >= 1e9 => format!("{:.2} Gbit/s", value / 1e9),
-            Self::Goodput => format!("{:.1} Mbit/s", value / 1e6),
-            Self::CpuPerGb => format!("{value:.2} s/GB"),
-            Self::Completion => format!("{value:.3} s"),
-            Self::Retransmitted => format!("{:.2} %", value * 1e2),
-        }
-    }
-}
+use super::quantity::Quantity;
 
 /// What one transfer gave; a program leaves out what it cannot say.
-pub(super) type Figures = Vec<(Quantity, f64)>;
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    pub(super) figures: Vec<(Quantity, f64)>,
+    /// What held, and is the same in each run: the size of its socket buffers.
+    pub(super) notes: Vec<String>,
+}
 
-/// Where a figure belongs: the case ("loss 1e-4"), the program, the quantity.
-pub(super) type Key = (String, &'static str, Quantity);
+impl Measured {
+    /// Figures alone.
+    pub(super) fn of(figures: impl IntoIterator<Item = (Quantity, f64)>) -> Self {
+        Self { figures: figures.into_iter().collect(), notes: Vec::new() }
+    }
 
-/// All figures of a row.
+    /// The figure of `quantity`, if there is one.
+    pub(super) fn figure(&self, quantity: Quantity) -> Option<f64> {
+        self.figures.iter().find(|(its, _)| *its == quantity).map(|&(_, value)| value)
+    }
+}
+
+/// Where a figure belongs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// Limits under which was measured; empty where that does not matter.
+    pub(super) setting: &'static str,
+    /// "loss 1e-4".
+    pub(super) case: &'static str,
+    pub(super) program: &'static str,
+    pub(super) quantity: Quantity,
+}
+
+/// The run happened, but its figures say nothing about the programs: an emulator was the limit.
+#[derive(Debug)]
+pub(super) struct Invalid(pub(super) String);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid: {}", self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// A transfer that gave no figures.
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) setting: &'static str,
+    pub(super) case: &'static str,
+    pub(super) program: &'static str,
+    /// It was an [`Invalid`] run and no failure of the program.
+    pub(super) invalid: bool,
+    pub(super) why: String,
+}
+
+/// All figures of a measurement.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
+    setting: &'static str,
     values: BTreeMap<Key, Vec<f64>>,
-    /// What went wrong, by case and program.
-    pub(super) failures: Vec<(String, &'static str, String)>,
+    /// Transfers that do not count, and why.
+    pub(super) lost: Vec<Lost>,
+    /// By setting and program.
+    pub(super) notes: BTreeSet<(&'static str, &'static str, String)>,
 }
 
 impl Samples {
+    /// What is added from now on was measured under these limits.
+    pub(super) fn enter(&mut self, setting: &'static str) {
+        self.setting = setting;
+    }
+
     /// Adds what a transfer gave, or why it gave nothing.
-    pub(super) fn add(&mut self, case: &str, program: &'static str, result: Result<Figures>) {
+    pub(super) fn add(&mut self, case: &'static str, program: &'static str, result: Result<Measured>) {
+        let setting = self.setting;
         match result {
-            Ok(figures) => figures.into_iter().filter(|(_, value)| value.is_finite()).for_each(|(quantity, value)| {
-                self.values.entry((case.to_owned(), program, quantity)).or_default().push(value);
-            }),
+            Ok(measured) => {
+                for (quantity, value) in measured.figures.into_iter().filter(|(_, value)| value.is_finite()) {
+                    self.values.entry(Key { setting, case, program, quantity }).or_default().push(value);
+                }
+                self.notes.extend(measured.notes.into_iter().map(|note| (setting, program, note)));
+            }
             Err(error) => {
                 eprintln!("  {case}, {program}: {error:#}");
-                self.failures.push((case.to_owned(), program, format!("{error:#}")));
+                let invalid = error.is::<Invalid>();
+                self.lost.push(Lost { setting, case, program, invalid, why: format!("{error:#}") });
             }
         }
     }
@@ -74,10 +101,19 @@ impl Samples {
         self.values.iter().filter_map(|(key, values)| Some((key, Summary::of(values)?)))
     }
 
-    fn median(&self, case: &str, program: &'static str, quantity: Quantity) -> Result<f64> {
-        let values = self.values.get(&(case.to_owned(), program, quantity));
-        let summary = values.and_then(|values| Summary::of(values));
-        Ok(summary.with_context(|| format!("{program} gave no figure"))?.median)
+    /// The figure of that name.
+    ///
+    /// # Errors
+    /// Nothing was measured.
+    pub(super) fn summary(&self, key: &Key) -> Result<Summary> {
+        let summary = self.values.get(key).and_then(|values| Summary::of(values));
+        summary.with_context(|| format!("{} gave no figure", key.program))
+    }
+
+    /// How many runs of a program do not count in that case.
+    pub(super) fn lost_runs(&self, key: &Key) -> usize {
+        let of = |lost: &&Lost| (lost.setting, lost.case, lost.program) == (key.setting, key.case, key.program);
+        self.lost.iter().filter(of).count()
     }
 }
 
@@ -103,65 +139,13 @@ impl Summary {
     }
 }
 
-/// Something that must hold among the medians of a row.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Requirement {
-    pub(super) case: &'static str,
-    pub(super) program: &'static str,
-    pub(super) quantity: Quantity,
-    pub(super) bound: Bound,
-}
-
-/// What a figure is held against.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Bound {
-    /// At least this.
-    Least(f64),
-    /// At most this.
-    Most(f64),
-    /// At least so many times the figure of another program.
-    LeastTimes(f64, &'static str),
-    /// At most so many times the figure of another program.
-    MostTimes(f64, &'static str),
-}
-
-impl Requirement {
-    /// Whether it holds, with the two figures.
-    ///
-    /// # Errors
-    /// One of the figures was not measured, so nothing is known.
-    pub(super) fn judge(&self, samples: &Samples) -> Result<(bool, f64, f64)> {
-        let ours = samples.median(self.case, self.program, self.quantity)?;
-        let (limit, at_least) = match self.bound {
-            Bound::Least(limit) => (limit, true),
-            Bound::Most(limit) => (limit, false),
-            Bound::LeastTimes(factor, other) => (factor * samples.median(self.case, other, self.quantity)?, true),
-            Bound::MostTimes(factor, other) => (factor * samples.median(self.case, other, self.quantity)?, false),
-        };
-        if limit.is_nan() {
-            return Err(anyhow!("no limit"));
-        }
-        Ok((if at_least { ours >= limit } else { ours <= limit }, ours, limit))
-    }
-}
-
-impl fmt::Display for Requirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { case, program, quantity, bound } = self;
-        let name = quantity.name().split(',').next().unwrap_or_default();
-        write!(f, "{case}: {name} of {program} ")?;
-        match bound {
-            Bound::Least(limit) => write!(f, "≥ {}", quantity.show(*limit)),
-            Bound::Most(limit) => write!(f, "≤ {}", quantity.show(*limit)),
-            Bound::LeastTimes(factor, other) => write!(f, "≥ {factor} × {other}"),
-            Bound::MostTimes(factor, other) => write!(f, "≤ {factor} × {other}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
+
+    const KEY: Key = Key { setting: "", case: "a", program: "ours", quantity: Quantity::Goodput };
 
     #[test]
     fn the_median_lies_in_the_middle() {
@@ -171,24 +155,34 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_compares_medians_of_the_same_case() {
+    fn an_invalid_run_never_enters_the_median_and_is_counted() {
         let mut samples = Samples::default();
-        samples.add("a", "ours", Ok(vec![(Quantity::Goodput, 10.0)]));
-        samples.add("a", "theirs", Ok(vec![(Quantity::Goodput, 4.0)]));
-        let requirement = |factor| Requirement {
-            case: "a",
-            program: "ours",
-            quantity: Quantity::Goodput,
-            bound: Bound::LeastTimes(factor, "theirs"),
-        };
-        assert_eq!(requirement(2.0).judge(&samples).unwrap(), (true, 10.0, 8.0));
-        assert!(!requirement(3.0).judge(&samples).unwrap().0);
+        for value in [10.0, 20.0] {
+            samples.add("a", "ours", Ok(Measured::of([(Quantity::Goodput, value)])));
+        }
+        samples.add("a", "ours", Err(Invalid("the relay was late".into()).into()));
+        samples.add("a", "ours", Err(anyhow!("no such file")));
+        let summary = samples.summary(&KEY).unwrap();
+        assert_eq!((summary.median, summary.runs), (15.0, 2));
+        assert_eq!(samples.lost_runs(&KEY), 2);
+        assert_eq!(samples.lost.iter().map(|lost| lost.invalid).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]
-    fn a_missing_figure_is_not_a_met_requirement() {
-        let requirement =
-            Requirement { case: "a", program: "ours", quantity: Quantity::Goodput, bound: Bound::Least(0.0) };
-        assert!(requirement.judge(&Samples::default()).is_err());
+    fn a_figure_that_is_no_number_is_left_out() {
+        let mut samples = Samples::default();
+        samples.add("a", "ours", Ok(Measured::of([(Quantity::Goodput, f64::NAN)])));
+        assert!(samples.summary(&KEY).is_err());
+    }
+
+    #[test]
+    fn settings_do_not_mix() {
+        let mut samples = Samples::default();
+        for (setting, value) in [("low", 1.0), ("high", 2.0)] {
+            samples.enter(setting);
+            samples.add("a", "ours", Ok(Measured::of([(Quantity::Goodput, value)])));
+        }
+        assert_eq!(samples.summary(&Key { setting: "high", ..KEY }).unwrap().median, 2.0);
+        assert!(samples.summary(&KEY).is_err());
     }
 }

@@ -1,22 +1,30 @@
 //! The programs that are measured, each behind a function that runs one transfer and gives its figures.
 
 mod farhaul;
+mod idle;
 mod libudt;
 mod raw;
 mod relay;
+mod shares;
+mod simulator;
 
-use std::net::{SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
-use super::samples::{Figures, Quantity};
+use super::buffers;
+use super::quantity::Quantity;
 use crate::interop;
 use crate::workspace::Workspace;
 
 pub(super) use relay::Path;
+pub(super) use shares::Side;
+
+/// A program says so soon whether it could open its port.
+const OPENING: Duration = Duration::from_secs(10);
 
 /// How much one transfer carries.
 #[derive(Clone, Copy, Debug)]
@@ -28,38 +36,55 @@ pub(super) enum Amount {
 /// Where the programs are.
 #[derive(Debug)]
 pub(super) struct Tools {
-    farhaul: PathBuf,
-    raw: PathBuf,
+    release: PathBuf,
     /// Or why there is none.
     libudt: Result<PathBuf, String>,
+    /// Measured programs run without the right to pass the limits of socket buffers.
+    drops_rights: bool,
 }
 
 impl Tools {
     /// Builds them, optimised.
     pub(super) fn build(workspace: &Workspace) -> Result<Self> {
-        let cargo = |arguments: &[&str]| {
+        for arguments in [
+            &["-p", "farhaul-cli"][..],
+            &["-p", "farhaul-udp", "--example", "raw"],
+            &["-p", "farhaul", "--example", "paced_raw", "--example", "idle_connections", "--example", "sink"],
+            &["-p", "farhaul-sim", "--example", "speed"],
+        ] {
             let mut command = workspace.cargo();
             command.args(["build", "--release", "--quiet"]).args(arguments);
-            command
-        };
-        // stdout is for figures.
-        let run = |mut command: std::process::Command| -> Result<()> {
-            let status = command.stdout(std::process::Stdio::null()).status()?;
-            anyhow::ensure!(status.success(), "the programs to be measured do not build");
-            Ok(())
-        };
-        run(cargo(&["-p", "farhaul-cli"]))?;
-        run(cargo(&["-p", "farhaul-udp", "--example", "raw"]))?;
-        let release = workspace.target.join("release");
-        Ok(Self {
-            farhaul: release.join("farhaul"),
-            raw: release.join("examples/raw"),
-            libudt: interop::peer(workspace)?.map(PathBuf::from),
-        })
+            // stdout is for figures.
+            let status = command.stdout(Stdio::null()).status()?;
+            ensure!(status.success(), "the programs to be measured do not build");
+        }
+        let libudt = interop::peer(workspace)?.map(PathBuf::from);
+        Ok(Self { release: workspace.target.join("release"), libudt, drops_rights: false })
     }
 
-    fn libudt(&self) -> Result<&PathBuf> {
-        self.libudt.as_ref().map_err(|why| anyhow!("{why}"))
+    /// Whether programs are to be measured as those of a user who may not pass the limits of socket buffers. A relay
+    /// always keeps the right: it stands for a path, and paths have no sockets.
+    pub(super) fn drop_rights(&mut self, drops: bool) {
+        self.drops_rights = drops;
+    }
+
+    fn farhaul_path(&self) -> PathBuf {
+        self.release.join("farhaul")
+    }
+
+    fn example(&self, name: &str) -> Command {
+        self.measured(&self.release.join("examples").join(name))
+    }
+
+    fn libudt_peer(&self, arguments: &[&str]) -> Result<Command> {
+        let mut command = self.measured(self.libudt.as_ref().map_err(|why| anyhow!("{why}"))?);
+        command.args(arguments);
+        Ok(command)
+    }
+
+    /// A program that is to be measured.
+    fn measured(&self, program: &FilePath) -> Command {
+        if self.drops_rights { buffers::without_rights(program) } else { Command::new(program) }
     }
 }
 
@@ -69,11 +94,6 @@ fn patience(amount: Amount) -> Duration {
         Amount::Bytes(bytes) => Duration::from_secs(60 + bytes / 5_000_000),
         Amount::Seconds(seconds) => Duration::from_secs(60 + 2 * seconds),
     }
-}
-
-/// A port that was free a moment ago, for programs that cannot say which one they took.
-fn free_port() -> Result<SocketAddr> {
-    Ok(UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr())?)
 }
 
 fn number(record: &Value, path: &[&str]) -> Option<f64> {
@@ -91,9 +111,4 @@ fn cpu_per_gb(seconds: f64, bytes: f64) -> (Quantity, f64) {
 
 fn retransmitted(again: f64, sent: f64) -> (Quantity, f64) {
     (Quantity::Retransmitted, if sent > 0.0 { again / sent } else { 0.0 })
-}
-
-/// What all programs give.
-fn figures(parts: impl IntoIterator<Item = Option<(Quantity, f64)>>) -> Figures {
-    parts.into_iter().flatten().collect()
 }

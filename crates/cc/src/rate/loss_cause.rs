@@ -2,11 +2,14 @@
 //! it most of a long path with few errors.
 //!
 //! A queue that overflows has first grown, and the round trip with it. So losses while the round trip stands near its
-//! minimum are the link's, unless there are so many of them that the queue may simply be too short to be seen
-//! (departure D21).
+//! minimum are the link's, unless there are so many of them that the queue may simply be too short to be seen; and what a
+//! link is known to lose is not the queue's while one stands, see background.rs (departure D21).
+
+mod background;
 
 use farhaul_units::{Duration, Instant};
 
+use self::background::Background;
 use crate::Path;
 
 /// The round trip counts as raised when it exceeds its minimum by this share …
@@ -30,6 +33,8 @@ pub(super) struct LossCause {
     lost: u64,
     /// Share lost in the count before.
     previous: f64,
+    /// What the link itself loses.
+    background: Background,
 }
 
 impl LossCause {
@@ -42,7 +47,13 @@ impl LossCause {
             self.lost = 0;
         }
         self.lost += u64::from(newly_lost);
-        is_raised(path) || was_raised(path) || self.is_heavy(path)
+        let queue = if is_raised(path) || was_raised(path) {
+            self.background.is_exceeded(path, newly_lost)
+        } else {
+            self.background.learn(path, newly_lost);
+            false
+        };
+        queue || self.is_heavy(path)
     }
 
     /// More than the tolerated share, over enough packets for a share to mean anything.

@@ -1,6 +1,7 @@
 //! The constant interval at which UDT's laws run.
 //!
-//! Departure D12 (docs/papers/departures.md): an acknowledgement that comes a little early still counts for its interval.
+//! Departures (docs/papers/departures.md): D12 an acknowledgement that comes a little early still counts for its interval,
+//! D26 one that was held back counts for the intervals that it was.
 
 use farhaul_units::{Duration, Instant};
 
@@ -26,6 +27,17 @@ impl SynClock {
         }
         due
     }
+
+    /// How many intervals end with an acknowledgement that comes now: none if it is too early, more than one if
+    /// acknowledgements were held back, of which only those of the last `hold` count.
+    pub(super) fn intervals(&mut self, now: Instant, hold: Duration) -> u32 {
+        let due = self.end;
+        if !self.tick(now) {
+            return 0;
+        }
+        let missed = (now - due).min(hold).as_micros() / SYN_INTERVAL.as_micros();
+        1 + u32::try_from(missed).unwrap_or(u32::MAX - 1)
+    }
 }
 
 #[cfg(test)]
@@ -49,6 +61,17 @@ mod tests {
     #[test]
     fn jitter_of_the_acknowledgements_costs_no_interval() {
         assert!(ticks((1..100).map(|interval| interval * 10_000 + interval * 7_919 % 4_900)).iter().all(|tick| *tick));
+    }
+
+    #[test]
+    fn an_acknowledgement_that_was_held_back_counts_for_the_intervals_of_its_hold() {
+        let mut clock = SynClock::default();
+        let mut at =
+            |millis, hold| clock.intervals(Instant::ZERO + Duration::from_millis(millis), Duration::from_millis(hold));
+        assert_eq!([at(10, 200), at(20, 200), at(22, 200)], [2, 1, 0]);
+        assert_eq!(at(130, 200), 11, "a hundred milliseconds of silence and the interval that ends now");
+        assert_eq!(at(10_000, 200), 21, "no more than the hold");
+        assert_eq!(at(20_000, 0), 1, "nothing where silence means nothing");
     }
 
     #[test]

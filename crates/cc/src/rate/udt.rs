@@ -23,7 +23,9 @@
 //!
 //! While the application is the limit, D says nothing about the path: nothing is lowered to it.
 //!
-//! Departures: D20 to D24.
+//! What was done about losses that turn out to be none is undone (D25).
+//!
+//! Departures: D20 to D25.
 
 use farhaul_units::{Instant, PacketRate, SendPeriod};
 
@@ -82,6 +84,8 @@ pub(crate) struct Udt {
     congested: Instant,
     /// Packets lost before anything was measured.
     forgiven: f64,
+    /// The law and what it had set before the losses that are being repaired, in case none of them was one.
+    before_losses: Option<Box<(Self, Control)>>,
 }
 
 /// What governs.
@@ -111,6 +115,7 @@ impl Udt {
             carried: 0.0,
             congested: Instant::ZERO,
             forgiven: 0.0,
+            before_losses: None,
         }
     }
 
@@ -213,6 +218,9 @@ impl Controller for Udt {
 
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
         let Some(first) = loss.ranges.first().filter(|_| loss.newly_lost > 0) else { return };
+        if self.before_losses.is_none() {
+            self.before_losses = Some(Box::new((self.clone(), *control)));
+        }
         if let Phase::Near = self.phase {
             self.near.on_loss(path, control);
             return;
@@ -240,6 +248,12 @@ impl Controller for Udt {
             follow_rate(path, control);
         }
         set_cwnd(path, control, cwnd(control).min(before));
+    }
+
+    fn on_recovered(&mut self, _path: &Path, spurious: bool, control: &mut Control) {
+        if let Some((law, was)) = self.before_losses.take().map(|before| *before).filter(|_| spurious) {
+            (*self, *control) = (law, was);
+        }
     }
 
     fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {

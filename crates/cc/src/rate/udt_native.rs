@@ -2,7 +2,7 @@
 //! loss, then a rate that grows with the spare bandwidth and loses a ninth per loss event.
 //!
 //! ```text
-//! Full ACK, at most once per SYN:
+//! Full ACK, once per SYN that it stands for:
 //!     in slow start:  W ← W + newly acknowledged;  over at the largest window: P ← 1/R
 //!     otherwise:      W ← R·(RTT + SYN) + 16
 //!                     P ← P·SYN / (P·inc + SYN), unless this interval had a loss report
@@ -22,13 +22,19 @@
 //! D5 the period stays in 1 ns..1 s · D6 a loss event ends when it is acknowledged · D7 the spread is drawn from the
 //! connection's seed · D8 slow start counts packets exactly · D9 application-limited samples never lower ·
 //! D10 the window stays in 2..max · D11 repeated reports are not news ·
-//! D12 jitter of the acknowledgements costs no interval.
+//! D12 jitter of the acknowledgements costs no interval · D26 nor do acknowledgements that a lost packet holds back.
 //! Kept on purpose: the whole microseconds of a cut, and no decrease on EXP.
+
+use farhaul_units::Duration;
 
 use super::daimd::{Daimd, Verdict, decrease};
 use super::flow_control::{SlowStart, cwnd, measured_rate, next_window, set_cwnd, start_period};
 use super::syn::SynClock;
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+
+/// Round trips for which a lost packet holds the cumulative acknowledgements back at most, and for which the law therefore
+/// catches up (departure D26): one for its repair, and one more if that is lost too.
+const LONGEST_HOLD: u32 = 2;
 
 /// UDT4's own law, `udt:native`.
 #[derive(Clone, Debug)]
@@ -68,7 +74,12 @@ impl Controller for UdtNative {
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.daimd.on_progress(ack.seq);
-        if ack.light || !self.clock.tick(path.now) {
+        if ack.light {
+            return;
+        }
+        let hold = if path.application_limited { Duration::ZERO } else { path.rtt.saturating_mul(LONGEST_HOLD) };
+        let intervals = self.clock.intervals(path.now, hold);
+        if intervals == 0 {
             return;
         }
         if let Some(slow_start) = &mut self.slow_start {
@@ -81,7 +92,9 @@ impl Controller for UdtNative {
         } else {
             set_cwnd(path, control, next_window(path, cwnd(control)));
         }
-        control.send_period = self.daimd.on_syn(control.send_period, path);
+        for _ in 0..intervals {
+            control.send_period = self.daimd.on_syn(control.send_period, path);
+        }
     }
 
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
@@ -187,6 +200,27 @@ mod tests {
         let ranges = [SeqRange::new(SeqNo::new(1), SeqNo::new(1))];
         law.on_loss(&path_at(0), &LossEvent::new(&ranges, 0, SeqNo::new(9)), &mut control);
         assert_eq!(control, Control::initial());
+    }
+
+    #[test]
+    fn a_held_acknowledgement_adds_what_its_intervals_would_have_added() {
+        let full = Path {
+            arrival_rate: Some(PacketRate::new(10_000.0)),
+            delivery_rate: Some(PacketRate::new(10_000.0)),
+            capacity: Some(PacketRate::new(80_000.0)),
+            ..path_at(0)
+        };
+        let steady = |acks: &[u64]| {
+            let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+            lose(&mut law, &full, 7, &mut control);
+            law.on_ack(&Path { now: path_at(10).now, ..full }, &ack(8), &mut control);
+            for &millis in acks {
+                law.on_ack(&Path { now: path_at(millis).now, ..full }, &ack(9), &mut control);
+            }
+            micros(&control)
+        };
+        let each = steady(&[20, 30, 40, 50, 60]);
+        assert!((steady(&[60]) - each).abs() < 1e-9 && each < 99.0, "{} {each}", steady(&[60]));
     }
 
     #[test]

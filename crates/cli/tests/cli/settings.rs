@@ -1,6 +1,7 @@
 //! Settings in files, and which of several holds.
 
 use std::fs;
+use std::net::UdpSocket;
 
 use crate::process::{Run, Scratch, farhaul_where};
 
@@ -61,8 +62,10 @@ fn flags_win_over_the_environment_that_over_the_user_and_that_over_the_system() 
 #[test]
 fn settings_hold_without_being_shown() {
     let files = Files::new("plain = true\nconnect-timeout = \"150ms\"\n", "");
-    files.run(&[], &["bench", "--connect", "127.0.0.1:9"]).fails(4, &["127.0.0.1:9", "150 ms"]);
-    files.run(&[], &["bench", "--connect", "127.0.0.1:9", "--connect-timeout", "160ms"]).fails(4, &["160 ms"]);
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    files.run(&[], &["bench", "--connect", &address]).fails(4, &[&address, "150 ms"]);
+    files.run(&[], &["bench", "--connect", &address, "--connect-timeout", "160ms"]).fails(4, &["160 ms"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams};
 use farhaul_units::Instant;
 
 use super::bell::{Bell, Wakeups};
+use super::departure::Departure;
 use super::outbox::Outbox;
 use crate::clock::Timeline;
 
@@ -41,8 +42,8 @@ pub(crate) struct Core<T> {
     pub(super) outbox: Outbox,
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
-    /// The last handle is gone: the driver thread ends.
-    pub(super) stopping: bool,
+    /// The last handle is gone: the driver thread says good-bye and ends.
+    pub(super) departure: Option<Departure>,
     pub(super) wakeups: Wakeups,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
@@ -88,7 +89,7 @@ impl<T: Streams> Core<T> {
             outbox: Outbox::new(),
             timeline: Timeline::new(),
             driver: DriverThread::Awake,
-            stopping: false,
+            departure: None,
             wakeups: Wakeups::default(),
             accepting: Accepting::default(),
             slots: Vec::new(),

@@ -3,8 +3,10 @@
 //! Sessions run on a thread of the application, so nothing here ever holds up the network. Everything is reached by
 //! directory handle and a single name, never by a path that somebody could redirect: see [`Directory`].
 
+mod commits;
 mod directory;
 mod failure;
+mod partial;
 mod source;
 mod store;
 #[cfg(test)]

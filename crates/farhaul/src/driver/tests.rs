@@ -1,8 +1,7 @@
 //! The driver with a toy transport: one connection, no reliability, a datagram per write.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -11,11 +10,11 @@ use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
 
 use super::*;
-use crate::canceller::Canceller;
+use crate::canceller::{CancelFlag, Canceller};
 use crate::error::Error;
 
 const ID: ConnectionId = ConnectionId::from_parts(0, 0);
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: CancelFlag = CancelFlag::new();
 /// A datagram on which the toy breaks.
 const POISON: &[u8] = b"poison";
 
@@ -28,11 +27,20 @@ struct Toy {
     events: Vec<Event>,
     /// Writes go nowhere and say that there is no room.
     full: bool,
+    /// Released, it stays until the next datagram.
+    lingers: bool,
+    released: bool,
+    /// Whoever holds the other end learns when the toy is gone.
+    _alive: Option<mpsc::Sender<()>>,
 }
 
 impl Transport for Toy {
     fn handle_datagrams(&mut self, _: Instant, from: SocketAddr, bytes: &mut [u8], _: usize) {
         assert_ne!(bytes, POISON, "the toy breaks");
+        if self.released {
+            self.peer = None;
+            return;
+        }
         if self.peer.replace(from).is_none() {
             self.events.push(Event::Accepted(ID));
         }
@@ -94,7 +102,10 @@ impl Streams for Toy {
     fn close(&mut self, _: Instant, _: ConnectionId) {}
 
     fn release(&mut self, _: Instant, _: ConnectionId) {
-        self.peer = None;
+        self.released = self.lingers;
+        if !self.lingers {
+            self.peer = None;
+        }
     }
 
     fn peer(&self, _: ConnectionId) -> Option<SocketAddr> {
@@ -178,7 +189,7 @@ fn a_wait_ends_at_its_time_out() {
 fn a_canceller_ends_a_blocked_call() {
     let a = driver(Toy { full: true, ..Toy::default() });
     a.turn().unwrap().open(ID);
-    let flag = Arc::new(AtomicBool::new(false));
+    let flag = Arc::new(CancelFlag::new());
     let canceller = Canceller::new(&flag, a.cancellation());
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -189,6 +200,27 @@ fn a_canceller_ends_a_blocked_call() {
         canceller.cancel();
         assert!(matches!(writer.join().unwrap(), Err(Error::Cancelled)));
     });
+}
+
+#[test]
+fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
+    let (alive, is_alive) = mpsc::channel();
+    let toy = Toy { lingers: true, _alive: Some(alive), ..Toy::default() };
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    // A drop that waits for the farewell waits for ever, because the peer answers only afterwards.
+    let driver = Driver::start_with(toy, any, Options::default(), Duration::from_secs(3_600)).unwrap();
+    let (peer, address) = (UdpSocket::bind(any).unwrap(), driver.local_addr());
+    {
+        let mut turn = driver.turn().unwrap();
+        let now = turn.now();
+        let id = turn.transport.connect(now, peer.local_addr().unwrap()).unwrap();
+        turn.open(id);
+        turn.release(now, id);
+    }
+    drop(driver);
+    assert_eq!(is_alive.try_recv(), Err(mpsc::TryRecvError::Empty), "the transport lives on without a handle");
+    peer.send_to(b"good-bye", address).unwrap();
+    assert!(is_alive.recv().is_err(), "the thread ends once the peer knows");
 }
 
 #[test]
@@ -224,7 +256,7 @@ fn a_task_is_woken_by_what_it_waits_for() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
     connect(&a, &b);
     b.turn().unwrap().open(ID);
-    let (sender, woken) = std::sync::mpsc::channel();
+    let (sender, woken) = mpsc::channel();
     let waker = Waker::from(Arc::new(Notify(sender)));
     let poll = |cx: &Context<'_>| {
         b.poll_for(Place::Read(ID), [&NEVER, &NEVER], cx, |core, _| Ok((core.transport.readable(ID) > 0).then_some(())))
@@ -235,7 +267,7 @@ fn a_task_is_woken_by_what_it_waits_for() {
     assert!(matches!(poll(&Context::from_waker(&waker)), Poll::Ready(Ok(()))));
 }
 
-struct Notify(std::sync::mpsc::Sender<()>);
+struct Notify(mpsc::Sender<()>);
 
 impl std::task::Wake for Notify {
     fn wake(self: Arc<Self>) {

@@ -1,11 +1,11 @@
-//! The driver thread of a UDP port, and the handle whose end is its end.
+//! The driver thread of a UDP port, and the handle whose end begins its end.
 
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use farhaul_proto::Streams;
@@ -13,8 +13,9 @@ use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, Token, UdpSocket, Wa
 use farhaul_units::Instant;
 
 use super::core::DriverThread;
+use super::departure::Departure;
 use super::nap::Naps;
-use super::turn::Shared;
+use super::turn::{Shared, Turn};
 use crate::error::Error;
 
 /// Trains per receive call and per turn at the lock: half a megabyte, which stays in the processor's cache.
@@ -24,15 +25,14 @@ const TRAINS_PER_BATCH: usize = 8;
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long the thread outlives the last handle to tell the peers of connections that were dropped: three good-byes at
-/// round trips of up to 100 ms. Whoever drops the handle waits for this.
+/// round trips of up to 100 ms.
 const FAREWELL: Duration = Duration::from_millis(250);
 
 const SOCKET: Token = Token(0);
 
-/// A transport that runs on a UDP port. Dropping it ends the driver thread.
+/// A transport that runs on a UDP port. Dropping it ends the driver thread, after its farewell; nobody waits for that.
 pub(crate) struct Driver<T: Streams + Send + 'static> {
     shared: Arc<Shared<T>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl<T: Streams + Send + 'static> Driver<T> {
@@ -41,14 +41,24 @@ impl<T: Streams + Send + 'static> Driver<T> {
     /// # Errors
     /// The port cannot be opened, or the system gives no thread.
     pub(crate) fn start(transport: T, address: SocketAddr, options: Options) -> Result<Self, Error> {
+        Self::start_with(transport, address, options, FAREWELL)
+    }
+
+    /// The same with a choice of how long the thread outlives the last handle.
+    pub(super) fn start_with(
+        transport: T,
+        address: SocketAddr,
+        options: Options,
+        farewell: Duration,
+    ) -> Result<Self, Error> {
         let socket = UdpSocket::bind(address, options).map_err(|source| Error::Bind { address, source })?;
         let (ready, is_ready) = mpsc::sync_channel(1);
-        let thread = thread::Builder::new()
+        thread::Builder::new()
             .name(format!("farhaul:{}", socket.local_addr().port()))
-            .spawn(move || begin(transport, socket, &ready))
+            .spawn(move || begin(transport, socket, &ready, farewell))
             .map_err(|source| Error::System { what: "a thread", source })?;
         let shared = is_ready.recv().map_err(|_| Error::DriverStopped)??;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared })
     }
 }
 
@@ -62,15 +72,11 @@ impl<T: Streams + Send + 'static> Deref for Driver<T> {
 
 impl<T: Streams + Send + 'static> Drop for Driver<T> {
     fn drop(&mut self) {
-        self.shared.core_even_if_poisoned().stopping = true;
-        self.shared.driver.wake();
-        // The thread never blocks on anything but its own sleep. The one case in which it drops the last handle
-        // itself is a task's waker that owned it; it cannot wait for itself then.
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != thread::current().id()
-        {
-            // A panic of the thread was reported by itself and shows in every later call as an error.
-            let _ = thread.join();
+        let mut core = self.shared.core_even_if_poisoned();
+        if core.driver != DriverThread::Gone {
+            core.departure = Some(Departure::begin());
+            drop(core);
+            self.shared.driver.wake();
         }
     }
 }
@@ -90,7 +96,12 @@ impl<T: Streams> Drop for LastAct<'_, T> {
 }
 
 /// The driver thread: its waiter cannot move between threads, so it makes everything itself and hands out its share.
-fn begin<T: Streams>(transport: T, socket: UdpSocket, ready: &SyncSender<Result<Arc<Shared<T>>, Error>>) {
+fn begin<T: Streams>(
+    transport: T,
+    socket: UdpSocket,
+    ready: &SyncSender<Result<Arc<Shared<T>>, Error>>,
+    farewell: Duration,
+) {
     let waiter = Waiter::new().and_then(|waiter| {
         waiter.watch(&socket, SOCKET, Interest::Readable)?;
         Ok(waiter)
@@ -100,7 +111,11 @@ fn begin<T: Streams>(transport: T, socket: UdpSocket, ready: &SyncSender<Result<
             let shared = Arc::new(Shared::new(transport, socket, waiter.waker()));
             // Whoever started the thread waits for this and nothing else.
             let _ = ready.send(Ok(Arc::clone(&shared)));
-            run(&shared, waiter);
+            run(&shared, waiter, farewell);
+            // Nobody else has a share by now: the port closes first, then whoever waits for that learns it.
+            let departure = shared.core_even_if_poisoned().departure.take();
+            drop(shared);
+            drop(departure);
         }
         Err(source) => {
             let _ = ready.send(Err(Error::System { what: "an epoll instance", source }));
@@ -108,30 +123,29 @@ fn begin<T: Streams>(transport: T, socket: UdpSocket, ready: &SyncSender<Result<
     }
 }
 
-/// The life of the driver thread.
-fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter) {
+/// The life of the driver thread, which ends `farewell` after the last handle is gone, or when every peer knows.
+fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
     let _last_act = LastAct(shared);
     let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
     let mut naps = Naps::new(recv_buffer(&shared.socket));
     let mut watched = Interest::Readable;
-    let mut farewell = None;
+    let mut end = None;
+    let mut is_readable = true;
     loop {
-        let received = shared.socket.recv(&mut batch);
+        batch.clear();
+        // A timer or another thread that called is no reason to ask the system for datagrams.
+        let received = if std::mem::replace(&mut is_readable, true) { shared.socket.recv(&mut batch) } else { Ok(0) };
         let Ok(mut turn) = shared.turn() else { return };
         turn.begin_as_driver();
         let now = turn.now();
-        let mut bytes = 0;
-        for train in batch.trains() {
-            bytes += train.bytes.len();
-            turn.transport.handle_datagrams(now, train.from, train.bytes, train.stride);
-        }
-        if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
-            turn.transport.handle_timeout(now);
-        }
-        if turn.stopping && (turn.all_left() || *farewell.get_or_insert(now + FAREWELL) <= now) {
+        let bytes = hand_in(&mut turn, &mut batch);
+        if turn.departure.is_some() && *end.get_or_insert(now + farewell) <= now {
             return;
         }
         let rest = turn.end_and_sleep();
+        if rest.over {
+            return;
+        }
         if is_broken(&received) {
             pause(BROKEN_SOCKET_PAUSE);
         }
@@ -147,12 +161,27 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter) {
         if interest != watched && waiter.rewatch(&shared.socket, SOCKET, interest).is_ok() {
             watched = interest;
         }
-        let longest = farewell.map(|end: Instant| end.saturating_since(now));
+        let longest = end.map(|end: Instant| end.saturating_since(now));
         let time = rest.time.into_iter().chain(longest).min();
-        if waiter.wait(time).is_err() {
-            return;
+        match waiter.wait(time) {
+            Ok(ready) => is_readable = ready.iter().any(|source| source.readable),
+            Err(_) => return,
         }
     }
+}
+
+/// Gives the transport what arrived and, if it is time, its time-out; how many bytes arrived.
+fn hand_in<T: Streams>(turn: &mut Turn<'_, T>, batch: &mut RecvBatch) -> usize {
+    let now = turn.now();
+    let mut bytes = 0;
+    for train in batch.trains() {
+        bytes += train.bytes.len();
+        turn.transport.handle_datagrams(now, train.from, train.bytes, train.stride);
+    }
+    if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
+        turn.transport.handle_timeout(now);
+    }
+    bytes
 }
 
 fn is_broken(received: &io::Result<usize>) -> bool {

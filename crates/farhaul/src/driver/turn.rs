@@ -12,6 +12,7 @@ use farhaul_units::Instant;
 
 use super::core::{Core, DriverThread, Place};
 use super::outbox::Outcome;
+use crate::canceller::CancelFlag;
 use crate::clock::Clock;
 use crate::error::Error;
 
@@ -37,7 +38,7 @@ pub(crate) struct Shared<T> {
 }
 
 /// The flags that end a caller's wait: one of its own and one of its endpoint.
-pub(crate) type CancelFlags<'a> = [&'a AtomicBool; 2];
+pub(crate) type CancelFlags<'a> = [&'a CancelFlag; 2];
 
 /// Exclusive use of the transport. Its end sends what may be sent, and wakes whoever waits for what happened.
 pub(crate) struct Turn<'a, T: Streams> {
@@ -54,6 +55,8 @@ pub(super) struct Rest {
     pub(super) time: Option<Duration>,
     /// The socket took no more: rest until it does.
     pub(super) blocked: bool,
+    /// The last handle is gone, and every peer knows: there will be no next turn.
+    pub(super) over: bool,
 }
 
 impl<T: Streams> Shared<T> {
@@ -122,13 +125,14 @@ impl<T: Streams> Shared<T> {
         mut attempt: impl FnMut(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
     ) -> Result<R, Error> {
         let deadline = timeout.map(|timeout| (self.deadline(timeout), timeout));
+        let seen = flags.map(CancelFlag::seen);
         loop {
             let mut turn = self.turn()?;
             let now = turn.now;
             if let Some(result) = attempt(&mut turn, now)? {
                 return Ok(result);
             }
-            if is_raised(flags) {
+            if flags.iter().zip(seen).any(|(flag, seen)| flag.ends(seen)) {
                 return Err(Error::Cancelled);
             }
             let left = match deadline {
@@ -155,7 +159,7 @@ impl<T: Streams> Shared<T> {
         if let Some(result) = attempt(&mut turn, now)? {
             return Poll::Ready(Ok(result));
         }
-        if is_raised(flags) {
+        if flags.iter().any(|flag| flag.ends(flag.seen())) {
             return Poll::Ready(Err(Error::Cancelled));
         }
         turn.bell(place).ok_or(Error::Finished)?.register(cx.waker());
@@ -175,10 +179,6 @@ impl<T: Streams> Shared<T> {
             _ => sent.taken,
         })
     }
-}
-
-fn is_raised(flags: CancelFlags<'_>) -> bool {
-    flags.iter().any(|flag| flag.load(Ordering::Acquire))
 }
 
 impl<'a, T: Streams> Turn<'a, T> {
@@ -204,8 +204,9 @@ impl<'a, T: Streams> Turn<'a, T> {
         // A turn takes its time; what is left until the deadline counts from its end.
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
+        let over = self.departure.is_some() && self.all_left();
         self.end();
-        Rest { time: next.map(|next| next.saturating_since(end)), blocked: outcome == Outcome::Blocked }
+        Rest { time: next.map(|next| next.saturating_since(end)), blocked: outcome == Outcome::Blocked, over }
     }
 
     /// Unlocks, then wakes whoever has to look.

@@ -15,6 +15,7 @@ mod bad_path;
 mod capture;
 mod content;
 mod file;
+mod forged;
 mod here;
 mod libudt;
 mod long_path;

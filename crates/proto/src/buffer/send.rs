@@ -203,6 +203,11 @@ impl SendBuffer {
         }
     }
 
+    /// The next message has this number; before the first only.
+    pub(crate) fn number_messages_from(&mut self, number: MsgNo) {
+        self.next_message = number;
+    }
+
     fn take_message_number(&mut self) -> MsgNo {
         let number = self.next_message;
         self.next_message = number.next();

@@ -1,6 +1,6 @@
 //! Acknowledgements that wait for their confirmation (ACK2), which makes a round-trip sample.
 
-use farhaul_units::{AckNo, Duration, Instant, SeqNo};
+use farhaul_units::{AckNo, Instant, SeqNo};
 
 /// Acknowledgements remembered: ten seconds of them at one per SYN. Source: libudt 4.11.
 const WINDOW: usize = 1024;
@@ -12,29 +12,32 @@ pub(crate) struct AckWindow {
     sent: Vec<Option<Sent>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    number: AckNo,
-    seq: SeqNo,
-    at: Instant,
+/// What an acknowledgement said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) number: AckNo,
+    /// Everything before this packet has arrived.
+    pub(crate) seq: SeqNo,
+    /// First packet beyond the window.
+    pub(crate) end: SeqNo,
+    /// When it left.
+    pub(crate) at: Instant,
 }
 
 impl AckWindow {
-    /// Acknowledgement `number` of everything before `seq` left.
-    pub(crate) fn sent(&mut self, number: AckNo, seq: SeqNo, at: Instant) {
-        let slot = number.value() as usize % WINDOW;
+    /// An acknowledgement left.
+    pub(crate) fn sent(&mut self, sent: Sent) {
+        let slot = sent.number.value() as usize % WINDOW;
         if slot >= self.sent.len() {
             self.sent.resize(slot + 1, None);
         }
-        self.sent[slot] = Some(Sent { number, seq, at });
+        self.sent[slot] = Some(sent);
     }
 
-    /// It was confirmed: what it acknowledged, and the round-trip time. `None` for numbers that were never sent, are
-    /// too old, or were confirmed before.
-    pub(crate) fn confirm(&mut self, number: AckNo, now: Instant) -> Option<(SeqNo, Duration)> {
+    /// It was confirmed: what it said. `None` for numbers that were never sent, are too old, or were confirmed before.
+    pub(crate) fn confirm(&mut self, number: AckNo) -> Option<Sent> {
         let slot = self.sent.get_mut(number.value() as usize % WINDOW)?;
-        let Sent { seq, at, .. } = slot.take_if(|sent| sent.number == number)?;
-        Some((seq, now - at))
+        slot.take_if(|sent| sent.number == number)
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -46,21 +49,24 @@ impl AckWindow {
 mod tests {
     use super::*;
 
+    fn ack(number: u32, seq: u32) -> Sent {
+        Sent { number: AckNo::new(number), seq: SeqNo::new(seq), end: SeqNo::new(seq + 100), at: Instant::ZERO }
+    }
+
     #[test]
-    fn each_acknowledgement_gives_one_sample() {
+    fn each_acknowledgement_is_confirmed_once() {
         let mut window = AckWindow::default();
-        let later = Instant::ZERO + Duration::from_millis(30);
-        window.sent(AckNo::new(1), SeqNo::new(50), Instant::ZERO);
-        assert_eq!(window.confirm(AckNo::new(2), later), None);
-        assert_eq!(window.confirm(AckNo::new(1), later), Some((SeqNo::new(50), Duration::from_millis(30))));
-        assert_eq!(window.confirm(AckNo::new(1), later), None);
+        window.sent(ack(1, 50));
+        assert_eq!(window.confirm(AckNo::new(2)), None);
+        assert_eq!(window.confirm(AckNo::new(1)), Some(ack(1, 50)));
+        assert_eq!(window.confirm(AckNo::new(1)), None);
     }
 
     #[test]
     fn a_number_that_was_overwritten_is_unknown() {
         let mut window = AckWindow::default();
-        window.sent(AckNo::new(5), SeqNo::new(50), Instant::ZERO);
-        window.sent(AckNo::new(5 + WINDOW as u32), SeqNo::new(60), Instant::ZERO);
-        assert_eq!(window.confirm(AckNo::new(5), Instant::ZERO), None);
+        window.sent(ack(5, 50));
+        window.sent(ack(5 + WINDOW as u32, 60));
+        assert_eq!(window.confirm(AckNo::new(5)), None);
     }
 }

@@ -19,7 +19,8 @@ const OUTLIER: u64 = 8;
 pub(crate) struct Capacity {
     /// The first packet of a pair, waiting for the second.
     pending: Option<(SeqNo, Instant)>,
-    /// Intervals in nanoseconds, newest overwrites oldest. Boxed: most connections of a busy port never fill it.
+    /// Intervals in nanoseconds, newest overwrites oldest. Grows with the pairs that come: most connections of a busy
+    /// port see few.
     intervals: Vec<u64>,
     next: usize,
 }

@@ -17,10 +17,12 @@ pub(crate) struct Rtt {
     smoothed: Duration,
     variation: Duration,
     latest: Option<Duration>,
-    /// Smallest sample of the current window and of the one before.
+    /// Smallest sample of the present window and of the one before. A window begins with its first sample.
     min: Option<Duration>,
     previous_min: Option<Duration>,
     window_end: Instant,
+    /// Smallest sample of all; zero without one.
+    least: Duration,
     /// Largest sample of the present and of the previous short window.
     recent: Recent,
 }
@@ -42,6 +44,7 @@ impl Rtt {
             min: None,
             previous_min: None,
             window_end: Instant::ZERO,
+            least: Duration::ZERO,
             recent: Recent { max: Duration::ZERO, previous: Duration::ZERO, end: Instant::ZERO },
         }
     }
@@ -95,6 +98,7 @@ impl Rtt {
     }
 
     fn note_minimum(&mut self, sample: Duration, now: Instant) {
+        self.least = if self.min().is_none() { sample } else { self.least.min(sample) };
         if now >= self.window_end {
             self.previous_min = self.min.take();
             self.window_end = now + MIN_WINDOW;
@@ -114,12 +118,19 @@ impl Rtt {
         self.latest
     }
 
-    /// Smallest sample of the last ten to twenty seconds.
+    /// Smallest sample of the present window and of the one before: of the last ten to twenty seconds while there are
+    /// samples. A pause ends no window, so after one the smallest sample from before it goes on to count for up to ten
+    /// seconds.
     pub(crate) fn min(&self) -> Option<Duration> {
         match (self.min, self.previous_min) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// Smallest sample of all: what no answer was ever faster than, even if a queue has stood since long. Zero without one.
+    pub(crate) const fn least(&self) -> Duration {
+        self.least
     }
 
     /// Smoothed value and four deviations: how long an answer may take.
@@ -158,5 +169,6 @@ mod tests {
             rtt.sample(Duration::from_millis(50), Instant::ZERO + Duration::from_secs(second));
         }
         assert_eq!(rtt.min(), Some(Duration::from_millis(50)));
+        assert_eq!(rtt.least(), Duration::from_millis(10));
     }
 }

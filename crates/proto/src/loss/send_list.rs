@@ -55,6 +55,11 @@ impl SendList {
         self.lost.remove_range(range);
     }
 
+    /// Whether this packet is to be sent again.
+    pub(crate) fn contains(&self, seq: SeqNo) -> bool {
+        self.lost.contains(seq)
+    }
+
     /// Whether this packet was sent again before.
     pub(crate) fn was_resent(&self, seq: SeqNo) -> bool {
         self.resent.contains(seq)

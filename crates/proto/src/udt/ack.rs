@@ -4,7 +4,7 @@ use farhaul_units::{AckNo, Duration, Instant, SeqNo};
 use farhaul_wire::udt4::Ack;
 
 use super::consts::{LIGHT_ACK_INTERVAL, SYN_INTERVAL};
-use crate::estimate::AckWindow;
+use crate::estimate::{AckWindow, Sent};
 use crate::timer::Timer;
 use crate::transport::earliest;
 
@@ -18,8 +18,7 @@ pub(crate) struct Acks {
     timer: Timer,
     /// A full or medium acknowledgement is to be sent without waiting for the timer.
     due: bool,
-    /// The sender shows that it does not know what this side has.
-    asked: bool,
+    demand: Demand,
     number: AckNo,
     /// What the last full or medium acknowledgement said.
     last_seq: SeqNo,
@@ -28,8 +27,9 @@ pub(crate) struct Acks {
     last_light: SeqNo,
     /// First packet beyond the window that was advertised.
     advertised_end: SeqNo,
-    /// What the sender has confirmed with an ACK2.
+    /// What the sender has confirmed with an ACK2, and up to where it knows to have room.
     confirmed: SeqNo,
+    confirmed_end: SeqNo,
     /// Packets since the last acknowledgement of any kind.
     packets: u32,
     interval: u32,
@@ -37,6 +37,17 @@ pub(crate) struct Acks {
     window: AckWindow,
     pub(crate) sent: u64,
     pub(crate) light_sent: u64,
+}
+
+/// Why an acknowledgement is to be sent although it says nothing new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Demand {
+    #[default]
+    None,
+    /// The sender shows that it does not know what this side has.
+    Answer,
+    /// The sender is to show that it lives, by confirming it.
+    Proof,
 }
 
 /// Facts that go into an acknowledgement.
@@ -69,13 +80,14 @@ impl Acks {
         Self {
             timer: Timer::stopped(),
             due: false,
-            asked: false,
+            demand: Demand::None,
             number: AckNo::FIRST,
             last_seq: first,
             last_sent: None,
             last_light: first,
             advertised_end: first.plus(window),
             confirmed: first,
+            confirmed_end: first.plus(window),
             packets: 0,
             interval: LIGHT_ACK_INTERVAL,
             period: SYN_INTERVAL,
@@ -83,6 +95,11 @@ impl Acks {
             sent: 0,
             light_sent: 0,
         }
+    }
+
+    /// The next acknowledgement has this number; before the first only.
+    pub(crate) fn number_from(&mut self, number: AckNo) {
+        self.number = number;
     }
 
     /// Data packets arrived. One that is not full ends what the sender has to say for now, so the answer does not wait.
@@ -94,8 +111,16 @@ impl Acks {
 
     /// Something arrived that this side has no use for: the sender does not know what this side has, and is told.
     pub(crate) fn on_useless(&mut self, now: Instant) {
-        self.asked = true;
+        if self.demand == Demand::None {
+            self.demand = Demand::Answer;
+        }
         self.timer.start(now, self.period);
+    }
+
+    /// The peer is to show that it lives, by confirming what it knows already.
+    pub(crate) fn demand_confirmation(&mut self) {
+        self.demand = Demand::Proof;
+        self.due = true;
     }
 
     /// The application read: if much of a small window came back, the sender is told.
@@ -120,7 +145,7 @@ impl Acks {
                 // All that came since was of no use.
                 self.packets = 0;
             }
-            if self.packets > 0 || self.confirmed != self.last_seq {
+            if self.packets > 0 || self.is_unconfirmed() {
                 self.timer.start(now, self.period);
             }
         }
@@ -132,14 +157,19 @@ impl Acks {
         let since_last = self.last_sent.map(|at| now - at);
         let news = facts.ack_point.is_after(self.last_seq);
         let window_moved = facts.ack_point.plus(facts.free).is_after(self.advertised_end);
-        let unconfirmed = self.confirmed != self.last_seq || window_moved;
+        let unconfirmed = self.is_unconfirmed() || window_moved;
         let repeat = unconfirmed && since_last.is_none_or(|since| since >= facts.round_trip);
         let reopened = window_moved && since_last.is_none_or(|since| since >= SYN_INTERVAL / 10);
-        if !news && !repeat && !reopened && !self.asked {
+        if !news && !repeat && !reopened && self.demand == Demand::None {
             return None;
         }
         let fresh = since_last.is_some_and(|since| since < SYN_INTERVAL);
         Some(if fresh { Decision::Medium } else { Decision::Full })
+    }
+
+    /// Whether the sender may not know what the last acknowledgement said.
+    fn is_unconfirmed(&self) -> bool {
+        self.confirmed != self.last_seq || self.confirmed_end != self.advertised_end
     }
 
     /// The packet for a decision; it counts as sent. `rates` are arrival speed and link capacity in packets per second.
@@ -151,12 +181,15 @@ impl Acks {
             self.light_sent += 1;
             return Ack::Light { seq };
         }
-        self.asked = false;
+        let demand = std::mem::take(&mut self.demand);
         let number = self.number;
         self.number = number.next();
-        self.window.sent(number, seq, now);
         self.last_seq = seq;
-        self.advertised_end = seq.plus(facts.free);
+        self.advertised_end = self.advertised_end.later(seq.plus(facts.free));
+        // An answer that says nothing new needs no confirmation: a peer cannot make it cost memory (attack B10).
+        if demand == Demand::Proof || self.is_unconfirmed() {
+            self.window.sent(Sent { number, seq, end: self.advertised_end, at: now });
+        }
         self.sent += 1;
         // It is repeated until it is confirmed.
         self.timer.start(now, self.period);
@@ -171,9 +204,10 @@ impl Acks {
 
     /// The sender confirmed an acknowledgement; gives the round-trip time.
     pub(crate) fn on_ack2(&mut self, number: AckNo, now: Instant) -> Option<Duration> {
-        let (seq, round_trip) = self.window.confirm(number, now)?;
+        let Sent { seq, end, at, .. } = self.window.confirm(number)?;
         self.confirmed = self.confirmed.later(seq);
-        Some(round_trip)
+        self.confirmed_end = self.confirmed_end.later(end);
+        Some(now - at)
     }
 
     /// Applies what a controller set: values above a SYN are cut, as in UDT.
@@ -274,15 +308,50 @@ mod tests {
         assert_eq!(acks.deadline(at(1_080)), None);
     }
 
-    #[test]
-    fn a_reader_that_makes_room_reopens_a_closed_window() {
+    /// A window that was filled, acknowledged and confirmed, and of which the application has read `free` packets.
+    fn reopened(free: u32) -> (Acks, Facts) {
         let mut acks = Acks::new(SeqNo::new(0), 1000);
         let full = Facts { free: 0, ..facts(1000) };
         acks.on_arrival(at(0), 1000, true);
         let decision = acks.decide(at(0), &full).unwrap();
-        acks.make(decision, at(0), &full, (1, 1));
-        let reopened = Facts { free: 600, ..full };
+        let number = acks.make(decision, at(0), &full, (1, 1)).number().unwrap();
+        acks.on_ack2(number, at(1));
+        let reopened = Facts { free, ..full };
         acks.on_read(&reopened);
-        assert!(acks.decide(at(5), &reopened).is_some());
+        (acks, reopened)
+    }
+
+    #[test]
+    fn a_reader_that_makes_room_reopens_a_closed_window() {
+        let (mut acks, facts) = reopened(600);
+        assert!(acks.decide(at(5), &facts).is_some());
+        let (mut acks, facts) = reopened(249);
+        assert_eq!(acks.decide(at(5), &facts), None, "too little to speak of");
+    }
+
+    #[test]
+    fn the_news_of_a_reopened_window_is_repeated_until_confirmed() {
+        let (mut acks, facts) = reopened(600);
+        let mut said = Vec::new();
+        for millis in 5..400 {
+            if let Some(decision) = acks.decide(at(millis), &facts) {
+                said.push((millis, acks.make(decision, at(millis), &facts, (1, 1)).number().unwrap()));
+            }
+        }
+        let gaps: Vec<u64> = said.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        assert!(said.len() >= 4 && gaps.iter().all(|gap| (60..=90).contains(gap)), "{gaps:?}");
+        acks.on_ack2(said[said.len() - 1].1, at(400));
+        acks.decide(at(500), &facts);
+        assert_eq!((acks.decide(at(600), &facts), acks.deadline(at(600))), (None, None));
+    }
+
+    #[test]
+    fn an_answer_without_news_is_not_remembered() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        for round in 0..5_000 {
+            acks.on_useless(at(20 * round));
+            assert!(step(&mut acks, 20 * round + 10, 0).is_some());
+        }
+        assert_eq!(acks.memory(), 0);
     }
 }

@@ -120,6 +120,10 @@ impl Congestion {
         self.controller.on_loss(path, loss, &mut self.control);
     }
 
+    pub(crate) fn on_recovered(&mut self, path: &Path, spurious: bool) {
+        self.controller.on_recovered(path, spurious, &mut self.control);
+    }
+
     pub(crate) fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent) {
         self.controller.on_timeout(path, timeout, &mut self.control);
     }

@@ -8,8 +8,8 @@ use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_control};
 
 use super::established::{Established, Verdict};
-use super::handshake::{Agreed, Caller, Offer, Rendezvous, Step};
-use super::life::{Cause, Life};
+use super::handshake::{Agreed, Answer, Caller, Offer, Rendezvous, Step};
+use super::life::{Cause, Ending, Interest, Life};
 use super::sender::Plan;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
@@ -28,21 +28,14 @@ pub(crate) struct Connection {
     opened: Instant,
     life: Life,
     phase: Phase,
-    /// Why it is over, once it is.
-    lost: Option<ConnectionLost>,
-    /// Everything that the peer had sent before it closed has arrived.
-    complete: bool,
-    /// The application has no further interest.
-    released: bool,
-    /// The application has used it since it was accepted.
-    claimed: bool,
+    /// How it ended for the application: there while it is leaving or over.
+    ending: Option<Ending>,
+    interest: Interest,
     /// A read found nothing: say when there is something.
     reader_waits: bool,
     /// A write found no room: say when there is.
     writer_waits: bool,
-    /// A handshake answer to repeat, and when the last one was sent.
-    answer: Option<Handshake>,
-    last_answer: Option<Instant>,
+    answer: Answer,
     linger: Duration,
     events: Vec<Event>,
 }
@@ -100,9 +93,8 @@ impl Connection {
         let mut connection =
             Self::new(id, Role::Listener, offer, Phase::Established(Box::new(established)), config, now);
         connection.life = Life::Open;
-        connection.claimed = false;
-        connection.answer = Some(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
-        connection.last_answer = None;
+        connection.interest = Interest::Awaited;
+        connection.answer.give(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
         connection.events.push(Event::Accepted(id));
         Ok(connection)
     }
@@ -117,14 +109,11 @@ impl Connection {
             opened: now,
             life: Life::Connecting,
             phase,
-            lost: None,
-            complete: false,
-            released: false,
-            claimed: true,
+            ending: None,
+            interest: Interest::Held,
             reader_waits: true,
             writer_waits: false,
-            answer: None,
-            last_answer: None,
+            answer: Answer::default(),
             linger: config.linger,
             events: Vec::new(),
         }
@@ -146,7 +135,7 @@ impl Connection {
                 established.counts().packets_invalid += 1;
                 return false;
             };
-            self.judge(verdict, now);
+            self.judge(verdict);
             return true;
         }
         self.on_setup(datagram, config, (now, rng))
@@ -191,7 +180,7 @@ impl Connection {
     /// The peer of a rendezvous may not know yet that it is connected.
     fn queue_rendezvous_answer(&mut self, heard: Option<Request>) {
         if heard != Some(Request::RendezvousFinal) {
-            self.answer = Some(self.offer.packet(Request::RendezvousFinal, 0));
+            self.answer.give(self.offer.packet(Request::RendezvousFinal, 0));
         }
     }
 
@@ -208,17 +197,17 @@ impl Connection {
         let Phase::Established(established) = &self.phase else { return };
         let same = packet.socket_id == established.peer_id()
             && packet.isn == established.peer_isn()
-            && packet.mss.min(self.offer.mss) == established.mss();
-        let rested = self.last_answer.is_none_or(|at| now - at >= established.round_trip());
+            && packet.mss == established.peer_mss();
+        let rested = self.answer.is_rested(now, established.round_trip());
         let request = match (self.role, packet.request) {
             (Role::Listener, Request::Conclusion) => Request::Conclusion,
             (Role::Rendezvous, Request::Rendezvous | Request::Conclusion) => Request::RendezvousFinal,
             _ => return,
         };
         // A dead connection has nobody who would take the answer away.
-        if same && rested && self.life.is_alive() && self.answer.is_none() {
+        if same && rested && self.life.is_alive() {
             let answer = self.offer.packet(request, packet.cookie);
-            self.answer = Some(Handshake { mss: established.mss(), ..answer });
+            self.answer.give(Handshake { mss: established.mss(), ..answer });
         }
     }
 
@@ -255,7 +244,7 @@ impl Connection {
             Phase::Established(established) => {
                 if self.life != Life::Over {
                     let verdict = established.handle_timeout(now);
-                    self.judge(verdict, now);
+                    self.judge(verdict);
                 }
             }
         }
@@ -263,33 +252,41 @@ impl Connection {
         self.wake();
     }
 
-    fn judge(&mut self, verdict: Verdict, now: Instant) {
+    fn judge(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::GoOn => {}
             Verdict::Lost(reason) => self.end(reason),
-            Verdict::PeerLeft => self.on_peer_left(now),
+            Verdict::PeerLeft => self.on_peer_left(),
+            Verdict::Complained(code) => self.events.push(Event::PeerComplained(self.id, code)),
         }
     }
 
-    fn on_peer_left(&mut self, _now: Instant) {
+    fn on_peer_left(&mut self) {
         let Phase::Established(established) = &self.phase else { return };
-        self.complete = established.receiver.buffer.is_contiguous();
+        let complete = established.receiver.buffer.is_contiguous();
         let all_sent = !established.sender.has_data();
-        self.end(if self.complete && all_sent { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted });
+        let reason = if complete && all_sent { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
+        self.conclude(Ending { reason, complete });
     }
 
     fn end(&mut self, reason: ConnectionLost) {
+        self.conclude(Ending::early(reason));
+    }
+
+    fn conclude(&mut self, ending: Ending) {
         let was = self.life;
         if !self.move_life(Cause::Lost) {
             return;
         }
+        let mut reason = ending.reason;
         if let Phase::Established(established) = &mut self.phase {
             established.close();
+            reason = established.explain(reason);
         }
         if was == Life::Leaving {
             return;
         }
-        self.lost = Some(reason);
+        self.ending = Some(Ending { reason, ..ending });
         self.events.push(Event::Closed(self.id, reason));
         self.wake();
     }
@@ -299,7 +296,7 @@ impl Connection {
         if self.life == Life::Finishing && established.sender.is_flushed() {
             established.farewell.begin(now);
             self.move_life(Cause::Flushed);
-            self.lost = Some(ConnectionLost::ClosedLocally);
+            self.ending = Some(Ending::early(ConnectionLost::ClosedLocally));
             self.events.push(Event::Finished(self.id));
             self.wake();
         }
@@ -383,11 +380,7 @@ impl Connection {
         match &mut self.phase {
             Phase::Calling(caller) => caller.poll(now).map(|packet| (packet, SocketId::NONE)),
             Phase::Meeting(rendezvous) => rendezvous.poll(now),
-            Phase::Established(established) => {
-                let packet = self.answer.take()?;
-                self.last_answer = Some(now);
-                Some((packet, established.peer_id()))
-            }
+            Phase::Established(established) => self.answer.poll(now).map(|packet| (packet, established.peer_id())),
         }
     }
 
@@ -406,7 +399,7 @@ impl Connection {
             Phase::Established(established) if self.life == Life::Leaving => established.farewell.deadline(),
             Phase::Established(established) => established.deadline(now),
         };
-        earliest(phase, self.answer.is_some().then_some(now))
+        earliest(phase, self.answer.is_due().then_some(now))
     }
 
     /// What happened since the last call.
@@ -430,7 +423,7 @@ impl Connection {
 
     /// Whether it can be forgotten.
     pub(crate) const fn is_done(&self) -> bool {
-        self.released && matches!(self.life, Life::Over)
+        matches!((self.interest, self.life), (Interest::Released, Life::Over))
     }
 
     /// Whether it waits for a peer that calls as well.
@@ -440,7 +433,15 @@ impl Connection {
 
     /// Accepted, and not used by the application yet.
     pub(crate) const fn waits_for_application(&self) -> bool {
-        !self.claimed
+        matches!(self.interest, Interest::Awaited)
+    }
+
+    /// The peer said something after the handshake.
+    pub(crate) const fn was_heard(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => established.was_heard(),
+            _ => false,
+        }
     }
 
     /// Accepted, and not heard since.

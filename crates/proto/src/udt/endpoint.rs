@@ -1,13 +1,19 @@
 //! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+mod admission;
+mod schedule;
+mod table;
+
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rng, SeqNo};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};
 use siphasher::sip::SipHasher24;
 
+use self::admission::Admission;
+use self::schedule::Schedule;
+use self::table::Table;
 use super::connection::{Connection, Output};
 use super::handshake::{Listener, Offer, Verdict};
 use super::messages::{Message, MessageOptions};
@@ -19,8 +25,6 @@ use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 
 /// Stateless handshake answers that wait to be sent at most: more callers at once have to call again.
 const MAX_REPLIES: usize = 256;
-/// Accepted connections that have not been heard since at most (attack A6).
-const MAX_HALF_OPEN: usize = 1024;
 /// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
 const SUSPENDED: Duration = Duration::from_secs(2);
 
@@ -50,37 +54,12 @@ pub struct Endpoint {
     key: [u8; 16],
     ids_made: u64,
     listener: Option<Listener>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    by_id: BTreeMap<u32, u32>,
-    /// Accepted connections by the caller's address and socket id: a repeated conclusion finds its connection.
-    by_caller: BTreeMap<(SocketAddr, u32), u32>,
-    /// Rendezvous under way, by address.
-    meetings: BTreeMap<SocketAddr, u32>,
-    deadlines: BinaryHeap<Reverse<(Instant, u32)>>,
-    ready: VecDeque<u32>,
+    admission: Admission,
+    table: Table,
+    schedule: Schedule,
     replies: VecDeque<(SocketAddr, Handshake)>,
     events: VecDeque<Event>,
-    /// Accepted connections that were not heard since; counted, because every caller asks.
-    half_open: usize,
-    /// Accepted connections that the application has not used yet.
-    unclaimed: usize,
     invalid: u64,
-}
-
-#[derive(Default)]
-struct Slot {
-    connection: Option<Connection>,
-    generation: u32,
-    /// The deadline that stands in the heap for it.
-    scheduled: Option<Instant>,
-    /// It stands in the ready queue.
-    queued: bool,
-    /// The caller's socket id, for accepted connections.
-    caller: Option<u32>,
-    /// It is counted as such.
-    half_open: bool,
-    unclaimed: bool,
 }
 
 impl Endpoint {
@@ -92,17 +71,11 @@ impl Endpoint {
             key: entropy.cookie_key,
             ids_made: 0,
             listener: None,
-            slots: Vec::new(),
-            free: Vec::new(),
-            by_id: BTreeMap::new(),
-            by_caller: BTreeMap::new(),
-            meetings: BTreeMap::new(),
-            deadlines: BinaryHeap::new(),
-            ready: VecDeque::new(),
+            admission: Admission::new(entropy.cookie_key),
+            table: Table::default(),
+            schedule: Schedule::default(),
             replies: VecDeque::new(),
             events: VecDeque::new(),
-            half_open: 0,
-            unclaimed: 0,
             invalid: 0,
         }
     }
@@ -130,18 +103,17 @@ impl Endpoint {
         if peer.port() == 0 || peer.ip().is_unspecified() {
             return Err(ConnectError::InvalidAddress);
         }
-        if options.rendezvous && self.meetings.contains_key(&peer) {
+        if options.rendezvous && self.table.find_meeting(peer).is_some() {
             return Err(ConnectError::RendezvousUnderWay);
         }
         let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secret()));
         let (id, offer) = self.reserve(peer, options.mode, isn)?;
-        let connection = if options.rendezvous {
-            self.meetings.insert(peer, id.slot);
-            Connection::meet(id, offer, &self.config, now)
+        if options.rendezvous {
+            self.table.install_meeting(id, Connection::meet(id, offer, &self.config, now));
         } else {
-            Connection::call(id, offer, &self.config, now)
-        };
-        self.install(id, connection);
+            self.table.install(id, Connection::call(id, offer, &self.config, now));
+        }
+        self.schedule.mark_ready(id.slot);
         Ok(id)
     }
 
@@ -179,7 +151,7 @@ impl Endpoint {
 
     /// Connections held, those on their way out included.
     pub fn connections(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.table.len()
     }
 
     /// Datagrams that belonged to nobody or made no sense.
@@ -191,7 +163,7 @@ impl Endpoint {
 
     /// A datagram for socket id 0: a caller, or the peer of a rendezvous.
     fn on_unaddressed(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        if let Some(&slot) = self.meetings.get(&from) {
+        if let Some(slot) = self.table.find_meeting(from) {
             self.deliver(slot, now, from, datagram);
             return;
         }
@@ -201,14 +173,14 @@ impl Endpoint {
             return;
         };
         if packet.request == Request::Conclusion
-            && let Some(&slot) = self.by_caller.get(&(from, packet.socket_id.value()))
-            && let Some(connection) = &mut self.slots[slot as usize].connection
+            && let Some(slot) = self.table.find_caller(from, packet.socket_id)
+            && let Some(connection) = self.table.at(slot)
         {
             connection.repeat_answer(&packet, now);
-            self.mark_ready(slot);
+            self.schedule.mark_ready(slot);
             return;
         }
-        let room = self.has_room();
+        let room = self.admission.room(from.ip(), now, &self.table, &self.config);
         let Some(listener) = &mut self.listener else { return };
         match listener.on_handshake(&packet, from, now, room) {
             Verdict::Ignore => {}
@@ -218,32 +190,21 @@ impl Endpoint {
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.connections() < self.config.max_connections
-            && self.half_open < MAX_HALF_OPEN
-            && self.unclaimed < self.config.backlog
-    }
-
     fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
         let Some(mode) = self.listener.as_ref().map(Listener::mode) else { return };
         let Ok((id, offer)) = self.reserve(from, mode, packet.isn) else { return };
         match Connection::accept(id, offer, packet, &self.config, (now, &mut self.rng)) {
             Ok(connection) => {
-                self.install(id, connection);
-                let slot = &mut self.slots[id.slot()];
-                slot.caller = Some(packet.socket_id.value());
-                slot.half_open = true;
-                slot.unclaimed = true;
-                self.half_open += 1;
-                self.unclaimed += 1;
-                self.by_caller.insert((from, packet.socket_id.value()), id.slot);
+                self.admission.on_accepted(from.ip(), now);
+                self.table.install_accepted(id, connection, packet.socket_id);
+                self.schedule.mark_ready(id.slot);
             }
-            Err(_) => self.unreserve(id.slot, offer.socket_id),
+            Err(_) => self.table.unreserve(id.slot, offer.socket_id),
         }
     }
 
     fn deliver(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        let Some(connection) = &mut self.slots[slot as usize].connection else { return };
+        let Some(connection) = self.table.at(slot) else { return };
         if connection.peer() != from {
             self.invalid += 1;
             return;
@@ -254,10 +215,10 @@ impl Endpoint {
     }
 
     fn finish_batch(&mut self, slot: u32, now: Instant) {
-        if let Some(connection) = &mut self.slots[slot as usize].connection {
+        if let Some(connection) = self.table.at(slot) {
             connection.finish_batch(now);
         }
-        self.mark_ready(slot);
+        self.schedule.mark_ready(slot);
     }
 
     // ---- bookkeeping ----
@@ -267,49 +228,18 @@ impl Endpoint {
         if self.connections() >= self.config.max_connections {
             return Err(ConnectError::TooManyConnections(self.config.max_connections));
         }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            (self.slots.len() - 1) as u32
-        });
         let socket_id = self.new_socket_id();
-        self.by_id.insert(socket_id.value(), slot);
-        let id = ConnectionId { slot, generation: self.slots[slot as usize].generation };
+        let id = self.table.reserve(socket_id);
         let flow_window = self.config.max_flow_window;
         // UDT counts 28 bytes of headers whatever the address family; the real ones must fit the path as well.
         let mss = if is_ipv6(peer) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
         Ok((id, Offer { mode, isn, mss, flow_window, socket_id, peer }))
     }
 
-    fn unreserve(&mut self, slot: u32, socket_id: SocketId) {
-        self.by_id.remove(&socket_id.value());
-        let entry = &mut self.slots[slot as usize];
-        *entry = Slot { generation: entry.generation.wrapping_add(1), ..Slot::default() };
-        self.free.push(slot);
-    }
-
-    fn install(&mut self, id: ConnectionId, connection: Connection) {
-        self.slots[id.slot()].connection = Some(connection);
-        self.mark_ready(id.slot);
-    }
-
-    fn forget(&mut self, slot: u32) {
-        self.recount(slot, false, false);
-        let Some(connection) = self.slots[slot as usize].connection.take() else { return };
-        if let Some(caller) = self.slots[slot as usize].caller {
-            self.by_caller.remove(&(connection.peer(), caller));
-        }
-        if self.meetings.get(&connection.peer()) == Some(&slot) {
-            self.meetings.remove(&connection.peer());
-        }
-        let queued = self.slots[slot as usize].queued;
-        self.unreserve(slot, connection.socket_id());
-        self.slots[slot as usize].queued = queued;
-    }
-
     fn new_socket_id(&mut self) -> SocketId {
         loop {
             let id = SocketId::new(self.secret());
-            if !id.is_none() && !self.by_id.contains_key(&id.value()) {
+            if !id.is_none() && self.table.find(id).is_none() {
                 return id;
             }
         }
@@ -321,74 +251,39 @@ impl Endpoint {
         SipHasher24::new_with_key(&self.key).hash(&self.ids_made.to_be_bytes()) as u32
     }
 
-    /// The connection may have something to send, to say or to wait for.
-    fn mark_ready(&mut self, slot: u32) {
-        let entry = &mut self.slots[slot as usize];
-        if !entry.queued {
-            entry.queued = true;
-            self.ready.push_back(slot);
-        }
-    }
-
     /// Collects events and the next deadline of a connection that has nothing more to send.
     fn settle(&mut self, slot: u32, now: Instant) {
-        let entry = &mut self.slots[slot as usize];
-        let Some(connection) = &mut entry.connection else { return };
+        let Some(connection) = self.table.at(slot) else { return };
         self.events.extend(connection.take_events());
-        let (half_open, unclaimed) = (connection.is_half_open(), connection.waits_for_application());
-        if !connection.is_meeting() && self.meetings.get(&connection.peer()) == Some(&slot) {
-            self.meetings.remove(&connection.peer());
-        }
         if connection.is_done() {
-            self.forget(slot);
+            self.table.forget(slot);
+            self.schedule.forget(slot);
             return;
         }
         let deadline = connection.deadline(now);
-        self.recount(slot, half_open, unclaimed);
-        let entry = &mut self.slots[slot as usize];
-        if let Some(deadline) = deadline
-            && entry.scheduled.is_none_or(|scheduled| deadline < scheduled)
-        {
-            entry.scheduled = Some(deadline);
-            self.deadlines.push(Reverse((deadline, slot)));
+        if let Some(caller) = self.table.update(slot) {
+            self.admission.on_heard(caller.ip());
+        }
+        if let Some(deadline) = deadline {
+            self.schedule.wake_at(slot, deadline);
         }
     }
 
-    /// A connection that was counted may have become neither half-open nor unclaimed; never the reverse.
-    fn recount(&mut self, slot: u32, half_open: bool, unclaimed: bool) {
-        let entry = &mut self.slots[slot as usize];
-        self.half_open -= usize::from(entry.half_open && !half_open);
-        self.unclaimed -= usize::from(entry.unclaimed && !unclaimed);
-        entry.half_open &= half_open;
-        entry.unclaimed &= unclaimed;
-    }
-
     fn command<T>(&mut self, id: ConnectionId, command: impl FnOnce(&mut Connection) -> T) -> Result<T, StreamError> {
-        let connection = self
-            .slots
-            .get_mut(id.slot())
-            .and_then(|slot| slot.connection.as_mut())
-            .filter(|connection| connection.id() == id)
-            .ok_or(StreamError::NoSuchConnection)?;
+        let connection = self.table.get_mut(id).ok_or(StreamError::NoSuchConnection)?;
         let result = command(connection);
-        self.mark_ready(id.slot);
+        self.schedule.mark_ready(id.slot);
         Ok(result)
-    }
-
-    fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.slots.get(id.slot())?.connection.as_ref().filter(|connection| connection.id() == id)
     }
 
     /// The next connection with something to send, and what.
     fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, Output)> {
-        while let Some(slot) = self.ready.pop_front() {
-            let entry = &mut self.slots[slot as usize];
-            entry.queued = false;
-            if let Some(connection) = &mut entry.connection
+        while let Some(slot) = self.schedule.next_ready() {
+            if let Some(connection) = self.table.at(slot)
                 && let Some(output) = connection.poll_output(now, scratch)
             {
                 let to = connection.peer();
-                self.mark_ready(slot);
+                self.schedule.mark_ready(slot);
                 return Some((slot, to, output));
             }
             self.settle(slot, now);
@@ -423,7 +318,7 @@ impl Transport for Endpoint {
             let slot = match current {
                 Some((id, slot)) if id == to.value() => slot,
                 _ => {
-                    let Some(&slot) = self.by_id.get(&to.value()) else {
+                    let Some(slot) = self.table.find(to) else {
                         self.invalid += 1;
                         continue;
                     };
@@ -441,23 +336,14 @@ impl Transport for Endpoint {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&Reverse((deadline, slot))) = self.deadlines.peek() {
-            if deadline > now {
-                break;
-            }
-            self.deadlines.pop();
-            let entry = &mut self.slots[slot as usize];
-            if entry.scheduled != Some(deadline) {
-                continue;
-            }
-            entry.scheduled = None;
-            if let Some(connection) = &mut entry.connection {
+        while let Some((slot, deadline)) = self.schedule.next_due(now) {
+            if let Some(connection) = self.table.at(slot) {
                 if now - deadline > SUSPENDED {
                     connection.on_suspended(now, now - deadline);
                 }
                 connection.handle_timeout(now);
             }
-            self.mark_ready(slot);
+            self.schedule.mark_ready(slot);
         }
     }
 
@@ -474,7 +360,7 @@ impl Transport for Endpoint {
                 Some(Transmit { to, segment_size: bytes.len(), bytes })
             }
             Output::Data(plan) => {
-                let connection = self.slots[slot as usize].connection.as_mut()?;
+                let connection = self.table.at(slot)?;
                 let (segment_size, bytes) = connection.emit(plan, now)?;
                 Some(Transmit { to, segment_size, bytes })
             }
@@ -482,10 +368,10 @@ impl Transport for Endpoint {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.ready.is_empty() || !self.replies.is_empty() {
+        if !self.schedule.is_idle() || !self.replies.is_empty() {
             return Some(Instant::ZERO);
         }
-        self.deadlines.peek().map(|Reverse((deadline, _))| *deadline)
+        self.schedule.deadline()
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -503,7 +389,7 @@ impl Streams for Endpoint {
     }
 
     fn writable(&self, id: ConnectionId) -> usize {
-        self.connection(id).map_or(0, Connection::writable)
+        self.table.get(id).map_or(0, Connection::writable)
     }
 
     fn read(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError> {
@@ -511,7 +397,7 @@ impl Streams for Endpoint {
     }
 
     fn readable(&self, id: ConnectionId) -> usize {
-        self.connection(id).map_or(0, Connection::readable)
+        self.table.get(id).map_or(0, Connection::readable)
     }
 
     fn finish(&mut self, now: Instant, id: ConnectionId) {
@@ -527,10 +413,10 @@ impl Streams for Endpoint {
     }
 
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
-        self.connection(id).map(Connection::peer)
+        self.table.get(id).map(Connection::peer)
     }
 
     fn stats(&self, now: Instant, id: ConnectionId) -> Option<Stats> {
-        self.connection(id).map(|connection| connection.stats(now))
+        self.table.get(id).map(|connection| connection.stats(now))
     }
 }

@@ -1,34 +1,33 @@
 //! A connection after its handshake: routes packets and timers to the parts and carries facts between them.
 
+mod facts;
+mod feedback;
+mod losses;
+
 use std::collections::VecDeque;
 
-use farhaul_cc::{AckEvent, LossEvent, Path, TimeoutEvent};
-use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo, SeqRange};
+use farhaul_cc::TimeoutEvent;
+use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo};
 use farhaul_wire::DecodeError;
-use farhaul_wire::udt4::{
-    Ack, Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control,
-};
+use farhaul_wire::udt4::{Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control};
 
+use self::losses::Losses;
+use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
-use super::consts::{IP_UDP_HEADER, SYN_INTERVAL};
+use super::consts::IP_UDP_HEADER;
 use super::expiry::{Expiry, Outcome};
-use super::farewell::{Farewell, silence};
+use super::farewell::Farewell;
 use super::handshake::Agreed;
-use super::limit::Limit;
+use super::progress::Progress;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Plan, Sender};
 use crate::buffer::Run;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
-use crate::stats::{Stats, Totals};
+use crate::stats::Totals;
 use crate::transport::earliest;
 
-/// Confirmations (ACK2) that wait to be sent at most: a peer that sends more acknowledgements between two of our turns
-/// gets the newest ones confirmed.
-const MAX_CONFIRMATIONS: usize = 16;
-/// Full acknowledgements whose round-trip time is the receiver's first guess, and not a measurement.
-const GUESSED_REPORTS: u64 = 4;
 /// Custom control messages that wait to be sent at most.
 const MAX_CUSTOM: usize = 64;
 
@@ -39,22 +38,22 @@ pub(crate) struct Established {
     /// Number of the peer's first packet.
     peer_isn: SeqNo,
     mss: u32,
+    /// The packet size that the peer asked for.
+    peer_mss: u32,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) farewell: Farewell,
+    challenge: Challenge,
+    progress: Progress,
     rtt: Rtt,
     congestion: Congestion,
     expiry: Expiry,
     max_window: u32,
-    stall_timeout: Option<Duration>,
-    /// When data last made progress, or there was none to make progress with.
-    last_progress: Instant,
     confirmations: VecDeque<AckNo>,
     keep_alive: bool,
     error_signal: Option<u32>,
     custom: VecDeque<(u16, Vec<u8>)>,
-    /// Ranges of the loss report being applied; kept for its memory.
-    report: Vec<SeqRange>,
+    losses: Losses,
     counts: Totals,
 }
 
@@ -64,6 +63,8 @@ pub(crate) enum Verdict {
     GoOn,
     /// The peer left.
     PeerLeft,
+    /// The peer, or somebody in its name, reports an error of its own.
+    Complained(u32),
     Lost(ConnectionLost),
 }
 
@@ -76,11 +77,20 @@ impl Established {
         let max_window = config.max_flow_window.min(window_of(config.recv_buffer)).max(2);
         let controller = (config.controller)(rng.next_u64());
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
+        let expiry = Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork());
         let mut established = Self {
             peer_id: agreed.peer_id,
             peer_isn: agreed.recv_isn,
             mss: agreed.mss,
-            sender: Sender::new(agreed.send_isn, full, agreed.peer_id, agreed.flow_window, config.send_buffer),
+            peer_mss: agreed.peer_mss,
+            sender: Sender::new(
+                agreed.send_isn,
+                full,
+                agreed.peer_id,
+                agreed.flow_window,
+                config.send_buffer,
+                rng.fork(),
+            ),
             receiver: Receiver::new(
                 agreed.recv_isn,
                 mode,
@@ -89,20 +99,22 @@ impl Established {
                 now,
             ),
             farewell: Farewell::default(),
+            challenge: Challenge::default(),
+            progress: Progress::new(now, config.stall_timeout, config.min_progress),
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
-            expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork()),
+            expiry,
             max_window: agreed.flow_window,
-            stall_timeout: config.stall_timeout,
-            last_progress: now,
             confirmations: VecDeque::new(),
             // The first word after the handshake tells a listener, and a rendezvous peer, that the connection stands.
             keep_alive: true,
             error_signal: None,
             custom: VecDeque::new(),
-            report: Vec::new(),
+            losses: Losses::new(now),
             counts: Totals::default(),
         };
+        established.receiver.acks.number_from(config.initial_ack);
+        established.sender.number_messages_from(config.initial_message);
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
         }
@@ -126,7 +138,7 @@ impl Established {
         if !is_control(datagram) {
             let (header, payload) = DataHeader::decode(datagram)?;
             self.expiry.on_heard(now);
-            self.receiver.on_data(&header, payload, now, self.rtt.with_margin());
+            self.receiver.on_data(&header, payload, now, &self.rtt);
             self.note_sign_of_life(now);
             return Ok(Verdict::GoOn);
         }
@@ -143,23 +155,29 @@ impl Established {
     fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Verdict {
         match control {
             Control::Ack(ack) => self.on_ack(ack, stamp, now),
-            Control::Nak(list) => self.on_nak(list, now),
+            Control::Nak(list) => self.on_nak(list, stamp, now),
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {
                     self.rtt.sample(sample, now);
+                    self.challenge.on_answer(now.saturating_sub(sample));
                 }
             }
+            // Who leaves need not know whether the peer does.
+            Control::Shutdown if self.farewell.has_begun() => {}
             Control::Shutdown => {
-                // The challenge: a peer that lives on answers, or goes on sending. One for a flood of them.
-                self.keep_alive |= !self.farewell.is_pending();
-                self.farewell.on_shutdown(now, self.silence());
+                self.challenge.on_shutdown(now, self.silence());
             }
             Control::DropRequest(request) => self.receiver.on_drop_request(request, now),
             Control::CongestionWarning => {
                 self.congestion.on_warning();
                 self.apply_control();
             }
-            Control::ErrorSignal(code) => return Verdict::Lost(ConnectionLost::PeerError(*code)),
+            Control::ErrorSignal(code) => {
+                self.counts.error_signals_received += 1;
+                if self.progress.on_complaint(now, *code) {
+                    return Verdict::Complained(*code);
+                }
+            }
             Control::Custom { kind, body } => {
                 let path = self.path(now);
                 self.congestion.on_custom_message(&path, *kind, body);
@@ -171,53 +189,10 @@ impl Established {
         Verdict::GoOn
     }
 
-    fn on_ack(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) {
-        let seq = ack.seq();
-        if let Some(number) = ack.number() {
-            self.counts.acks_received += 1;
-            if self.confirmations.len() == MAX_CONFIRMATIONS {
-                self.confirmations.pop_front();
-            }
-            self.confirmations.push_back(number);
-        } else {
-            self.counts.light_acks_received += 1;
-        }
-        if !self.sender.is_plausible(seq) {
-            // Old ones are overtaken, those beyond what was sent are forged: neither may touch anything (B2, B3).
-            self.counts.packets_invalid += u64::from(seq.is_after(self.sender.next()));
-            return;
-        }
-        self.note_sign_of_life(now);
-        let rtt_sample = self.take_measurements(ack, stamp, now);
-        let confirms = ack.number().is_some() && self.sender.is_news(seq);
-        let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
-        self.congestion.on_progress(progress.packets);
-        if let Ack::Full { arrival_rate, capacity, .. } = *ack {
-            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
-        }
-        // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
-        if progress.packets > 0 || confirms {
-            self.last_progress = now;
-            self.counts.bytes_acked += progress.bytes;
-            let mut event = AckEvent::default();
-            event.seq = seq;
-            event.newly_acked = progress.packets;
-            event.light = ack.number().is_none();
-            event.rtt_sample = rtt_sample;
-            event.delivery = progress.delivery;
-            let path = self.path(now);
-            self.congestion.on_ack(&path, &event);
-            self.apply_control();
-        }
-        if let Ack::Medium { free_buffer, .. } | Ack::Full { free_buffer, .. } = *ack {
-            self.sender.on_confirmed(seq, free_buffer.min(self.max_window), now);
-        }
-    }
-
     /// Something came that fits what this side sent or expects: a shutdown before it may have been forged (attack B1).
     fn note_sign_of_life(&mut self, now: Instant) {
-        if self.farewell.is_pending() {
-            self.farewell.on_sign_of_life(now, self.silence());
+        if self.challenge.is_on() {
+            self.challenge.on_sign_of_life(now, self.silence());
         }
     }
 
@@ -226,77 +201,19 @@ impl Established {
         silence(self.rtt.with_margin(), settled)
     }
 
-    /// The measurements that an acknowledgement makes possible or carries.
-    fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
-        if let Some(sample) = self.sender.round_trip(ack.seq(), stamp) {
-            let prompt = ack.number().is_none();
-            let delay = if prompt { Duration::ZERO } else { SYN_INTERVAL };
-            self.rtt.note_at_least(sample.saturating_sub(delay), now);
-            let sample = self.without_delay(sample, prompt)?;
-            return self.rtt.sample(sample, now).then_some(sample);
-        }
-        let reported = self.reported_round_trip(ack)?;
-        self.rtt.report(reported, now).then_some(reported)
-    }
-
-    /// What a sample says about the path. Light acknowledgements leave as the packet comes; the others by timer, up to a SYN
-    /// later, so that theirs is known within a SYN only: it counts where all of that range tells something.
-    fn without_delay(&self, sample: Duration, prompt: bool) -> Option<Duration> {
-        let known = self.rtt.smoothed();
-        if prompt || self.rtt.latest().is_none() || sample <= known {
-            return Some(sample);
-        }
-        sample.checked_sub(SYN_INTERVAL).filter(|least| *least > known)
-    }
-
-    /// The receiver's own estimate, for times when repairs hold acknowledgements back and blur this side's samples. The
-    /// first ones are a guess of 100 ms whatever the path.
-    fn reported_round_trip(&self, ack: &Ack) -> Option<Duration> {
-        let (Ack::Medium { rtt, .. } | Ack::Full { rtt, .. }) = *ack else { return None };
-        (self.counts.acks_received >= GUESSED_REPORTS).then_some(rtt)
-    }
-
-    fn on_nak(&mut self, list: &LossList<'_>, now: Instant) {
-        self.counts.naks_received += 1;
-        let mut newly_lost = 0;
-        let mut report = std::mem::take(&mut self.report);
-        report.clear();
-        // Ranges that overlap cost work and mean nothing: an honest list names each packet once, or twice in a hurry.
-        let mut work = 2 * u64::from(self.sender.in_flight());
-        for range in list.iter() {
-            if let Some((clipped, fresh)) = self.sender.on_loss(range) {
-                report.push(clipped);
-                newly_lost += fresh;
-                work = work.saturating_sub(clipped.len().into());
-                if work == 0 {
-                    break;
-                }
-            }
-        }
-        if !report.is_empty() {
-            self.note_sign_of_life(now);
-            self.counts.packets_lost_sending += u64::from(newly_lost);
-            let path = self.path(now);
-            let event = LossEvent::new(&report, newly_lost, self.sender.next().minus(1));
-            self.congestion.on_loss(&path, &event);
-            self.apply_control();
-        }
-        self.report = report;
-    }
-
     /// Timers; the caller reads the deadline anew afterwards.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Verdict {
         let round_trip = self.rtt.with_margin();
         self.sender.handle_timeout(now, round_trip);
-        self.receiver.naks.handle_timeout(now, &self.receiver.buffer, round_trip);
-        if self.farewell.is_believed(now) {
+        self.tell_losses(now);
+        self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
+        if self.challenge.is_lost(now) {
             return Verdict::PeerLeft;
         }
         if self.sender.is_flushed() {
-            self.last_progress = now;
-        }
-        if let Some(timeout) = self.stall_timeout.filter(|&timeout| now - self.last_progress >= timeout) {
-            return Verdict::Lost(ConnectionLost::NoProgress(timeout));
+            self.progress.restart(now);
+        } else if let Some(reason) = self.progress.check(now) {
+            return Verdict::Lost(reason);
         }
         match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
             Outcome::Nothing => {}
@@ -316,7 +233,7 @@ impl Established {
     /// This computer slept (attack B20): no time is up before the peer was asked once more.
     pub(crate) fn on_suspended(&mut self, now: Instant) {
         self.expiry.on_suspended(now);
-        self.last_progress = now;
+        self.progress.restart(now);
         self.keep_alive = true;
     }
 
@@ -336,6 +253,9 @@ impl Established {
     /// Writes one control packet that is due into `out`; false if none is.
     pub(crate) fn poll_control(&mut self, now: Instant, open: bool, out: &mut Vec<u8>) -> bool {
         let (peer, stamp) = (self.peer_id, Timestamp::ZERO);
+        if self.challenge.poll_question(now) {
+            self.receiver.acks.demand_confirmation();
+        }
         if let Some(number) = self.confirmations.pop_front() {
             Control::Ack2(number).encode(stamp, peer, out);
         } else if let Some(ack) = self.receiver.poll_ack(now, &self.rtt) {
@@ -386,15 +306,15 @@ impl Established {
     }
 
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let stall =
-            self.stall_timeout.filter(|_| !self.sender.is_flushed()).map(|timeout| self.last_progress + timeout);
+        let progress = self.progress.deadline().filter(|_| !self.sender.is_flushed());
         [
             self.sender.deadline(),
+            self.losses.deadline(),
             self.receiver.acks.deadline(now),
-            self.receiver.naks.deadline(),
-            self.farewell.deadline(),
+            self.receiver.naks.deadline(&self.rtt),
+            self.challenge.deadline(),
             self.expiry.deadline(),
-            stall,
+            progress,
         ]
         .into_iter()
         .fold(None, earliest)
@@ -428,14 +348,13 @@ impl Established {
     /// The application hands in data: if nothing was outstanding, the time without progress begins now.
     pub(crate) fn begin_work(&mut self, now: Instant) {
         if self.sender.is_flushed() {
-            self.last_progress = now;
+            self.progress.restart(now);
         }
     }
 
     /// From now on, data that makes no progress for `linger` ends the connection.
     pub(crate) fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.last_progress = now;
-        self.stall_timeout = Some(linger);
+        self.progress.set_patience(now, linger);
     }
 
     // ---- facts ----
@@ -452,8 +371,17 @@ impl Established {
         self.mss
     }
 
+    pub(crate) const fn peer_mss(&self) -> u32 {
+        self.peer_mss
+    }
+
     pub(crate) const fn round_trip(&self) -> Duration {
         self.rtt.smoothed()
+    }
+
+    /// Why the connection is over, in the light of what the peer reported.
+    pub(crate) fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
+        self.progress.explain(reason)
     }
 
     /// Whether the peer has said anything since the handshake.
@@ -466,67 +394,6 @@ impl Established {
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
         self.receiver.acks.set_policy(control.ack_period, control.ack_interval);
         self.expiry.set_rto(control.rto);
-    }
-
-    fn path(&self, now: Instant) -> Path {
-        let mut path = Path::default();
-        path.now = now;
-        path.mss = self.mss;
-        path.rtt = self.rtt.smoothed();
-        path.rtt_var = self.rtt.variation();
-        path.min_rtt = self.rtt.min();
-        path.latest_rtt = self.rtt.latest();
-        path.recent_max_rtt = self.rtt.recent_max();
-        path.arrival_rate = self.congestion.arrival_rate();
-        path.capacity = self.congestion.capacity();
-        path.delivery_rate = self.sender.delivery_rate();
-        path.in_flight = self.sender.in_flight();
-        path.flow_window = self.sender.flow_window();
-        path.max_window = self.max_window;
-        path.next_seq = self.sender.next();
-        path.packets_sent = self.sender.sent;
-        path.application_limited = self.sender.is_application_limited();
-        path
-    }
-
-    /// Fills in everything that this part knows.
-    pub(crate) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        let (sender, receiver) = (&self.sender, &self.receiver);
-        let payload = sender.buffer().payload_size();
-        stats.totals = Totals {
-            packets_sent: sender.sent,
-            packets_retransmitted: sender.retransmitted,
-            packets_received: receiver.packets,
-            packets_duplicate: receiver.duplicates,
-            packets_lost_receiving: receiver.naks.lost,
-            acks_sent: receiver.acks.sent,
-            light_acks_sent: receiver.acks.light_sent,
-            naks_sent: receiver.naks.sent,
-            bytes_received: receiver.bytes,
-            messages_dropped: sender.messages_dropped,
-            limited_by_application: sender.limits().spent(Limit::Application, now),
-            limited_by_flow_window: sender.limits().spent(Limit::FlowWindow, now),
-            limited_by_congestion: sender.limits().spent(Limit::Congestion, now),
-            ..self.counts
-        };
-        stats.totals.send_duration = stats.totals.limited_by_application
-            + stats.totals.limited_by_flow_window
-            + stats.totals.limited_by_congestion;
-        stats.send_period = self.congestion.send_period();
-        stats.flow_window = sender.flow_window();
-        stats.cwnd = self.congestion.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);
-        stats.in_flight = sender.in_flight();
-        stats.rtt = self.rtt.smoothed();
-        stats.rtt_var = self.rtt.variation();
-        stats.min_rtt = self.rtt.min().unwrap_or_default();
-        stats.capacity = self.congestion.capacity().or(receiver.capacity()).unwrap_or_default();
-        stats.arrival_rate = self.congestion.arrival_rate().unwrap_or_default();
-        stats.send_buffer_free = sender.room();
-        stats.recv_buffer_free = u64::from(receiver.buffer.free()) * payload as u64;
-        stats.send_buffer_packets = sender.buffer().packets();
-        stats.recv_buffer_packets = receiver.buffer.readable_packets();
-        stats.payload_size = payload as u32;
-        stats.memory = (sender.memory() + receiver.memory()) as u64;
     }
 
     /// Counts what the connection sees of the application.

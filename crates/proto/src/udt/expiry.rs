@@ -9,6 +9,11 @@ use crate::timer::Timer;
 const MIN_INTERVAL: Duration = Duration::from_millis(300);
 /// Keep-alives and expirations vary by this share, so that connections do not beat in time (attack B15).
 const JITTER: f64 = 0.2;
+/// The keep-alives of an endpoint leave at multiples of this, so that a thousand idle connections wake their host, and the
+/// peer's, ten times a second and not a hundred times. It shifts an interval of 10 s by a hundredth.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// Of shorter intervals it is this part.
+const TOGETHER_PART: u32 = 64;
 /// A caller that passed the cookie check but never said anything more is forgotten after this time (attack A6).
 const UNHEARD_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -119,7 +124,7 @@ impl Expiry {
             self.stretch = self.variation();
             return Outcome::Expired(count);
         }
-        if now - self.last_sent >= self.next_keep_alive {
+        if now >= self.keep_alive_due() {
             self.next_keep_alive = self.vary(self.keep_alive);
             return Outcome::KeepAlive;
         }
@@ -136,11 +141,21 @@ impl Expiry {
     }
 
     fn schedule(&mut self, now: Instant, in_flight: bool, round_trip: Duration) {
-        let mut next = (self.last_heard + self.patience()).min(self.last_sent + self.next_keep_alive);
+        let mut next = (self.last_heard + self.patience()).min(self.keep_alive_due());
         if in_flight {
             next = next.min(self.silent_since + self.interval(round_trip));
         }
         self.timer.set(next.max(now + SYN_INTERVAL));
+    }
+
+    /// When silence is broken if nothing else is sent: rounded towards the mean, so that the interval stays within its
+    /// variation.
+    fn keep_alive_due(&self) -> Instant {
+        let step = TOGETHER.min(self.keep_alive / TOGETHER_PART).as_nanos().max(1) as u64;
+        let due = (self.last_sent + self.next_keep_alive).as_nanos();
+        let earlier = due - due % step;
+        let rounded = if self.next_keep_alive < self.keep_alive { earlier.saturating_add(step) } else { earlier };
+        Instant::from_nanos(rounded)
     }
 
     fn patience(&self) -> Duration {
@@ -231,6 +246,22 @@ mod tests {
         let gaps: Vec<Duration> = keep_alives.windows(2).map(|w| w[1] - w[0]).collect();
         assert!(gaps.len() > 3);
         assert!(gaps.iter().all(|gap| (8_000..=12_000).contains(&gap.as_millis())), "{gaps:?}");
+    }
+
+    #[test]
+    fn the_keep_alives_of_an_endpoint_leave_together() {
+        let mut times = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let start = Instant::from_nanos(seed * 7_654_321);
+            let (patience, interval) = (Duration::from_secs(30), Duration::from_secs(10));
+            let mut expiry = Expiry::new(start, patience, interval, Rng::new(seed));
+            expiry.on_heard(start);
+            let outcomes = run(&mut expiry, 15, false);
+            assert!(matches!(outcomes[..], [(_, Outcome::KeepAlive)]), "{outcomes:?}");
+            times.insert(outcomes[0].0);
+        }
+        assert!(times.len() < 60, "200 connections speak at few times: {times:?}");
+        assert!(times.iter().all(|time| time % 100 == 0), "{times:?}");
     }
 
     #[test]

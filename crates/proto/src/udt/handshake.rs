@@ -5,12 +5,14 @@
 //!   Induction  ── req 1 ─────────▶  (no state)                  Waving ── req 0 ──▶ ◀── req 0 ── Waving
 //!      ◀────────── req 1, cookie ──                             Agreed ── req −1 ─▶ ◀── req −1 ─ Agreed
 //!   Conclusion ── req −1, cookie ▶  connection                  connected on req −1, −2, or any data
-//!      ◀────────── req −1 ─────────
+//!      ◀────────── req −1 ─────────  (or req 1 with another cookie, while somebody guesses cookies)
 //! ```
 
+mod answer;
 mod caller;
 mod cookie;
 mod listener;
+mod prefix;
 mod rendezvous;
 
 use std::net::SocketAddr;
@@ -18,8 +20,10 @@ use std::net::SocketAddr;
 use farhaul_units::{Duration, SeqNo};
 use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
 
+pub(crate) use answer::Answer;
 pub(crate) use caller::Caller;
-pub(crate) use listener::{Listener, Verdict};
+pub(crate) use listener::{Listener, Room, Verdict};
+pub(crate) use prefix::PrefixBudget;
 pub(crate) use rendezvous::Rendezvous;
 
 use crate::config::Mode;
@@ -27,9 +31,9 @@ use crate::error::{ConnectionLost, PeerIncompatible};
 
 /// Time between two tries of the same step. Source: UDT4 wire, §5.1.
 const RETRY: Duration = Duration::from_millis(250);
-/// Smallest packet size worth talking at: every IPv4 host takes 576 bytes (RFC 791), and the header shares below that are
-/// an attack on the processor (A5). Below 76 not even UDT's own header and one word of payload fit.
-pub(crate) const MIN_MSS: u32 = 576;
+/// Smallest packet size in bytes worth talking at, headers included: every IPv4 host takes 576 bytes (RFC 791), and the header
+/// shares below that are an attack on the processor (A5). A handshake that offers less is refused.
+pub const MIN_MSS: u32 = 576;
 /// Smallest flow window: libudt never advertises less than two packets.
 const MIN_WINDOW: u32 = 2;
 
@@ -49,6 +53,8 @@ pub(crate) struct Offer {
 pub(crate) struct Agreed {
     pub(crate) peer_id: SocketId,
     pub(crate) mss: u32,
+    /// The packet size that the peer asked for.
+    pub(crate) peer_mss: u32,
     /// Packets that the peer takes at first.
     pub(crate) flow_window: u32,
     /// Number of our first packet.
@@ -93,6 +99,7 @@ impl Offer {
         Ok(Agreed {
             peer_id: packet.socket_id,
             mss: packet.mss.min(self.mss),
+            peer_mss: packet.mss,
             flow_window: packet.flow_window.clamp(MIN_WINDOW, self.flow_window.max(MIN_WINDOW)),
             send_isn: self.isn,
             recv_isn: packet.isn,

@@ -7,6 +7,8 @@
 //!      └──close / lost──▶ Over ◀──lost── (any)
 //! ```
 
+use crate::error::ConnectionLost;
+
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
@@ -57,6 +59,41 @@ impl Life {
     /// Whether data may still arrive and be acknowledged.
     pub(crate) const fn is_alive(self) -> bool {
         matches!(self, Self::Open | Self::Finishing)
+    }
+}
+
+/// What the application has to do with a connection. Each step is taken once, and none back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// It was accepted, and the application has not used it yet.
+    Awaited,
+    /// It is the application's.
+    Held,
+    /// The application has no further interest.
+    Released,
+}
+
+impl Interest {
+    /// The application uses it.
+    pub(crate) fn hold(&mut self) {
+        if *self == Self::Awaited {
+            *self = Self::Held;
+        }
+    }
+}
+
+/// How a connection ended for its application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) reason: ConnectionLost,
+    /// Everything that the peer had sent before it closed has arrived: what can be read is the whole stream.
+    pub(crate) complete: bool,
+}
+
+impl Ending {
+    /// An end with something missing, or with nobody who would know.
+    pub(crate) const fn early(reason: ConnectionLost) -> Self {
+        Self { reason, complete: false }
     }
 }
 

@@ -1,67 +1,83 @@
-//! When this side reports losses: at once, or a few packets later, and again while they stay missing.
+//! When this side reports losses: at once, or later where packets overtake one another, and again while they stay missing.
 
-use std::collections::VecDeque;
+mod reorder;
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
+use farhaul_wire::udt4::Timestamp;
 
+use self::reorder::Reordering;
 use crate::buffer::RecvBuffer;
+use crate::estimate::Rtt;
 use crate::loss::RecvList;
 use crate::timer::Timer;
+use crate::transport::earliest;
 
 /// Shortest time between two looks at the list: losses of one look share a packet.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 /// Ranges that wait to be reported at most; more are left to the timer.
 const MAX_PENDING: usize = 512;
-/// Gaps held back for reordering at most; beyond it, the oldest is reported early.
-const MAX_HELD: usize = 256;
 
 /// The loss-reporting half of a receiver.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Naks {
     list: RecvList,
     timer: Timer,
     /// Ranges to be reported in the next packet.
     pending: Vec<SeqRange>,
-    /// Gaps that wait for stragglers (2004 paper §4.6).
-    held: VecDeque<SeqRange>,
-    tolerance: u32,
+    reordering: Reordering,
+    /// What is missing before this packet has been reported.
+    reported: SeqNo,
+    /// Whether anything is missing from there on.
+    waits: bool,
     pub(crate) sent: u64,
     /// Packets found missing.
     pub(crate) lost: u64,
 }
 
 impl Naks {
-    /// Reports a gap once `tolerance` packets beyond it have arrived.
-    pub(crate) fn new(tolerance: u32) -> Self {
-        Self { tolerance, ..Self::default() }
+    /// For a peer whose first packet is `first`: reports a gap no earlier than `tolerance` packets beyond it have arrived.
+    pub(crate) fn new(first: SeqNo, tolerance: u32) -> Self {
+        Self {
+            list: RecvList::default(),
+            timer: Timer::stopped(),
+            pending: Vec::new(),
+            reordering: Reordering::new(tolerance),
+            reported: first,
+            waits: false,
+            sent: 0,
+            lost: 0,
+        }
     }
 
-    /// The packets of `gap` were jumped over.
-    pub(crate) fn on_gap(&mut self, gap: SeqRange, now: Instant, round_trip: Duration) {
-        self.lost += u64::from(gap.len());
-        if self.tolerance > 0 {
-            self.held.push_back(gap);
-            if self.held.len() <= MAX_HELD {
-                return;
-            }
-        }
-        let gap = if self.tolerance > 0 { self.held.pop_front().unwrap_or(gap) } else { gap };
-        self.report(gap, now, round_trip);
+    /// A packet that was missing arrived, and had left at `left`.
+    pub(crate) fn on_late(&mut self, seq: SeqNo, left: Timestamp, now: Instant, rtt: &Rtt) {
+        self.reordering.on_late(seq, left, now, rtt.smoothed());
     }
 
-    /// Packets arrived: gaps that were held back long enough are reported, as far as they are still missing.
-    pub(crate) fn on_arrival(&mut self, buffer: &RecvBuffer, now: Instant, round_trip: Duration) {
-        while let Some(&gap) = self.held.front() {
-            let beyond = buffer.end().distance_from(gap.last) - 1;
-            if beyond < self.tolerance as i32 {
-                break;
-            }
-            self.held.pop_front();
-            let missing: Vec<SeqRange> = buffer.missing(gap).collect();
-            for range in missing {
-                self.report(range, now, round_trip);
+    /// Packets arrived, the furthest of which had left at `left`: gaps are reported as far as it is time.
+    pub(crate) fn on_arrival(&mut self, buffer: &RecvBuffer, left: Timestamp, now: Instant, rtt: &Rtt) {
+        if buffer.is_contiguous() {
+            self.reordering.on_complete();
+            self.waits = false;
+            return;
+        }
+        self.reordering.on_overtaking(buffer.end(), left, now, rtt.smoothed());
+        self.report_lost(buffer, now, rtt);
+    }
+
+    /// Reports for the first time what counts as lost by now.
+    fn report_lost(&mut self, buffer: &RecvBuffer, now: Instant, rtt: &Rtt) {
+        let times = (rtt.smoothed(), rtt.with_margin());
+        let from = self.reported.later(buffer.ack_point());
+        let to = self.reordering.lost_before(buffer.end(), now, times).map_or(from, |to| to.later(from));
+        if to.is_after(from) {
+            for range in buffer.missing(SeqRange::new(from, to.minus(1))) {
+                self.lost += u64::from(range.len());
+                self.report(range, now, rtt.with_margin());
             }
         }
+        self.reported = to;
+        self.waits = to.is_before(buffer.end());
     }
 
     fn report(&mut self, range: SeqRange, now: Instant, round_trip: Duration) {
@@ -79,10 +95,14 @@ impl Naks {
     }
 
     /// Reports again what is still missing, at widening intervals.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, buffer: &RecvBuffer, round_trip: Duration) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant, buffer: &RecvBuffer, rtt: &Rtt) {
+        if self.waits {
+            self.report_lost(buffer, now, rtt);
+        }
         if !self.timer.fires(now) {
             return;
         }
+        let round_trip = rtt.with_margin();
         self.list.retain(|region| buffer.missing(region).next().is_some());
         let mut due = Vec::new();
         self.list.take_due(now, round_trip, |region| due.push(region));
@@ -114,12 +134,14 @@ impl Naks {
         self.sent += 1;
     }
 
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.timer.deadline()
+    pub(crate) fn deadline(&self, rtt: &Rtt) -> Option<Instant> {
+        let times = (rtt.smoothed(), rtt.with_margin());
+        let waiting = if self.waits { self.reordering.deadline(self.reported, times) } else { None };
+        earliest(self.timer.deadline(), waiting)
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.list.memory() + (self.pending.capacity() + self.held.capacity()) * size_of::<SeqRange>()
+        self.list.memory() + self.pending.capacity() * size_of::<SeqRange>() + self.reordering.memory()
     }
 }
 
@@ -130,12 +152,56 @@ mod tests {
 
     use super::*;
 
-    const RTT: Duration = Duration::from_millis(100);
+    /// A round trip of 100 ms.
+    fn rtt() -> Rtt {
+        let mut rtt = Rtt::new();
+        for _ in 0..100 {
+            rtt.sample(Duration::from_millis(100), Instant::ZERO);
+        }
+        rtt
+    }
 
-    fn arrive(buffer: &mut RecvBuffer, seqs: impl IntoIterator<Item = u32>) {
-        let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
-        for seq in seqs {
-            buffer.insert(SeqNo::new(seq), field, &[0; 10]);
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A receiver and what it says.
+    struct Bench {
+        buffer: RecvBuffer,
+        naks: Naks,
+        rtt: Rtt,
+    }
+
+    impl Bench {
+        fn new(tolerance: u32) -> Self {
+            let buffer = RecvBuffer::new(SeqNo::new(0), 10, 1_000);
+            Self { buffer, naks: Naks::new(SeqNo::new(0), tolerance), rtt: rtt() }
+        }
+
+        /// One packet arrives at `millis` that had left 50 ms before, plus `extra`.
+        fn arrive(&mut self, seq: u32, millis: u64, extra: u32) {
+            let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
+            let left = Timestamp::new((millis as u32).wrapping_sub(50 + extra).wrapping_mul(1_000));
+            let end = self.buffer.end();
+            self.buffer.insert(SeqNo::new(seq), field, &[0; 10]);
+            if SeqNo::new(seq).is_before(end) {
+                self.naks.on_late(SeqNo::new(seq), left, at(millis), &self.rtt);
+            }
+            self.naks.on_arrival(&self.buffer, left, at(millis), &self.rtt);
+            self.naks.acknowledge(self.buffer.ack_point());
+        }
+
+        /// What is reported by this time.
+        fn reports(&mut self, millis: u64) -> Vec<SeqRange> {
+            self.naks.handle_timeout(at(millis), &self.buffer, &self.rtt);
+            let mut taken = Vec::new();
+            if self.naks.is_pending() {
+                self.naks.poll(|ranges| {
+                    taken.extend_from_slice(ranges);
+                    ranges.len()
+                });
+            }
+            taken
         }
     }
 
@@ -143,44 +209,48 @@ mod tests {
         SeqRange::new(SeqNo::new(first), SeqNo::new(last))
     }
 
-    fn take(naks: &mut Naks) -> Vec<SeqRange> {
-        let mut taken = Vec::new();
-        if naks.is_pending() {
-            naks.poll(|ranges| {
-                taken.extend_from_slice(ranges);
-                ranges.len()
-            });
-        }
-        taken
-    }
-
     #[test]
     fn a_gap_is_reported_at_once_and_what_stays_missing_again() {
-        let mut buffer = RecvBuffer::new(SeqNo::new(0), 10, 100);
-        let mut naks = Naks::new(0);
-        arrive(&mut buffer, [0, 5]);
-        naks.on_gap(range(1, 4), Instant::ZERO, RTT);
-        assert_eq!(take(&mut naks), [range(1, 4)]);
-        arrive(&mut buffer, [2]);
-        naks.handle_timeout(Instant::ZERO + 2 * RTT, &buffer, RTT);
-        assert_eq!(take(&mut naks), [range(1, 1), range(3, 4)]);
-        arrive(&mut buffer, [1, 3, 4]);
-        naks.handle_timeout(Instant::ZERO + 10 * RTT, &buffer, RTT);
-        assert_eq!((take(&mut naks), naks.deadline()), (vec![], None));
+        let mut bench = Bench::new(0);
+        bench.arrive(0, 100, 0);
+        bench.arrive(5, 100, 0);
+        assert_eq!(bench.reports(100), [range(1, 4)]);
+        bench.arrive(2, 250, 0);
+        assert_eq!(bench.reports(299), []);
+        assert_eq!(bench.reports(300), [range(1, 1), range(3, 4)]);
+        for seq in [1, 3, 4] {
+            bench.arrive(seq, 400, 0);
+        }
+        assert_eq!((bench.reports(2_000), bench.naks.deadline(&bench.rtt)), (vec![], None));
     }
 
     #[test]
     fn with_tolerance_a_straggler_is_no_loss() {
-        let mut buffer = RecvBuffer::new(SeqNo::new(0), 10, 100);
-        let mut naks = Naks::new(3);
-        arrive(&mut buffer, [0, 2]);
-        naks.on_gap(range(1, 1), Instant::ZERO, RTT);
-        naks.on_arrival(&buffer, Instant::ZERO, RTT);
-        assert!(!naks.is_pending());
-        arrive(&mut buffer, [1, 3, 4, 6]);
-        naks.on_gap(range(5, 5), Instant::ZERO, RTT);
-        arrive(&mut buffer, [7, 8]);
-        naks.on_arrival(&buffer, Instant::ZERO, RTT);
-        assert_eq!(take(&mut naks), [range(5, 5)]);
+        let mut bench = Bench::new(3);
+        bench.arrive(0, 100, 0);
+        bench.arrive(2, 100, 0);
+        assert_eq!(bench.reports(100), []);
+        for seq in [1, 3, 4, 6, 7] {
+            bench.arrive(seq, 100, 0);
+            assert_eq!(bench.reports(100), []);
+        }
+        bench.arrive(8, 100, 0);
+        assert_eq!(bench.reports(100), [range(5, 5)]);
+    }
+
+    #[test]
+    fn once_originals_came_late_gaps_wait_for_stragglers_and_are_reported_by_timer() {
+        let mut bench = Bench::new(0);
+        bench.arrive(0, 100, 0);
+        bench.arrive(2, 100, 0);
+        assert_eq!(bench.reports(100), [range(1, 1)]);
+        bench.arrive(1, 108, 9);
+        bench.arrive(4, 120, 0);
+        assert_eq!(bench.reports(142), []);
+        bench.arrive(3, 144, 25);
+        bench.arrive(6, 150, 0);
+        assert_eq!(bench.naks.deadline(&bench.rtt), Some(at(180)));
+        assert_eq!((bench.reports(179), bench.reports(180)), (vec![], vec![range(5, 5)]));
+        assert_eq!((bench.naks.lost, bench.naks.sent), (2, 2));
     }
 }

@@ -1,7 +1,7 @@
 //! Data arrival: store, find gaps, measure, and size the window.
 
-use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
-use farhaul_wire::udt4::{Ack, DataHeader, DropRequest};
+use farhaul_units::{Instant, SeqNo};
+use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Timestamp};
 
 use super::ack::{Acks, Decision, Facts};
 use super::consts::SYN_INTERVAL;
@@ -22,13 +22,15 @@ pub(crate) struct Receiver {
     pub(crate) buffer: RecvBuffer,
     pub(crate) acks: Acks,
     pub(crate) naks: Naks,
+    /// When the furthest packet had left.
+    front_left: Timestamp,
     arrival: ArrivalRate,
     capacity: Capacity,
     full_size: usize,
     max_window: u32,
     /// Start of the round trip over which arrivals are counted, the packets that had come by then, and the reader's place.
     round: (Instant, u64, SeqNo),
-    /// Packets of the present batch, and whether one of them was short.
+    /// Packets of the present batch, and whether one of the new ones was short.
     batch: u32,
     batch_short: bool,
     pub(crate) packets: u64,
@@ -45,7 +47,8 @@ impl Receiver {
             mode,
             buffer: RecvBuffer::new(first, sizes.storage, window),
             acks: Acks::new(first, window),
-            naks: Naks::new(tolerance),
+            naks: Naks::new(first, tolerance),
+            front_left: Timestamp::ZERO,
             arrival: ArrivalRate::new(),
             capacity: Capacity::new(),
             full_size: sizes.full,
@@ -61,16 +64,19 @@ impl Receiver {
 
     /// One data packet arrived.
     #[inline]
-    pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, round_trip: Duration) {
+    pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, rtt: &Rtt) {
         self.batch += 1;
-        self.batch_short |= payload.len() != self.full_size;
         self.capacity.on_arrival(header.seq, now);
         let end = self.buffer.end();
         match self.buffer.insert(header.seq, header.field, payload) {
             Insert::New => {
+                // What is of no use is answered by timer: a flood of it does not make a flood of answers.
+                self.batch_short |= payload.len() != self.full_size;
                 self.bytes += payload.len() as u64;
-                if header.seq.is_after(end) {
-                    self.naks.on_gap(SeqRange::new(end, header.seq.minus(1)), now, round_trip);
+                if header.seq.is_before(end) {
+                    self.naks.on_late(header.seq, header.timestamp, now, rtt);
+                } else {
+                    self.front_left = header.timestamp;
                 }
                 if self.mode == Mode::Message {
                     self.buffer.note_unordered(header.seq);
@@ -93,7 +99,7 @@ impl Receiver {
         self.packets += u64::from(packets);
         self.arrival.on_arrival(now, u64::from(packets));
         self.acks.on_arrival(now, packets, std::mem::take(&mut self.batch_short));
-        self.naks.on_arrival(&self.buffer, now, rtt.with_margin());
+        self.naks.on_arrival(&self.buffer, self.front_left, now, rtt);
         self.naks.acknowledge(self.buffer.ack_point());
         self.size_window(now, rtt);
     }

@@ -1,18 +1,22 @@
 //! What to send next: losses first, then new data, within window and pacing.
 
+mod persist;
+mod repair;
+
 use std::collections::VecDeque;
 
 use farhaul_cc::{Control, DeliverySample};
-use farhaul_units::{Duration, Instant, PacketRate, SendPeriod, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
+use self::persist::Persist;
+pub(crate) use self::repair::Cause;
+use self::repair::{MIN_RETRANSMISSION_TIMEOUT, Repairs};
 use super::lifetimes::Lifetimes;
 use super::limit::{Limit, LimitClock};
 use crate::buffer::{Run, SendBuffer};
 use crate::estimate::{Delivery, Mark};
-use crate::loss::SendList;
 use crate::pacer::Pacer;
-use crate::timer::Timer;
 use crate::transport::earliest;
 
 /// Packets that a peer gets before it has acknowledged any: until then its address may be forged (attack A2).
@@ -21,22 +25,13 @@ const UNPROVEN_WINDOW: u32 = 16;
 const MIN_BACKLOG: u64 = 2 << 20;
 /// Data that may wait unsent, at most.
 const MAX_BACKLOG: u64 = 16 << 20;
-/// Shortest time without progress before the oldest packet is sent again. Above the 100 ms at which an idle libudt looks at
-/// its acknowledgement timer.
-const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(120);
-/// Longest time between two probes of a window that stays closed (attack B10).
-const MAX_PERSIST: Duration = Duration::from_secs(60);
-/// Shortest time after which a packet is sent again once more. Half of the shortest interval at which losses are reported
-/// again, so that an honest report is never taken for an echo.
-const MIN_ECHO: Duration = Duration::from_millis(5);
-/// Packets of the loss list looked at for one that may leave; those sent again less than a round trip ago wait (B6).
-const MAX_LOOK_AHEAD: u32 = 64;
 
 /// The sending half of a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
     buffer: SendBuffer,
-    lost: SendList,
+    repairs: Repairs,
+    persist: Persist,
     pacer: Pacer,
     /// The next new packet.
     next: SeqNo,
@@ -47,27 +42,15 @@ pub(crate) struct Sender {
     cwnd: u32,
     /// The peer has acknowledged something, so it is where its packets say it is.
     proven: bool,
-    /// The peer reports again what stays missing.
-    peer_repeats: bool,
     lifetimes: Lifetimes,
     /// Drop requests to be sent, oldest message first: libudt skips packets that it never heard of only if the request begins
     /// where what it knows ends.
     drops: VecDeque<DropRequest>,
     delivery: Delivery,
+    /// Packets that fill the path, as far as deliveries show it.
+    filled: u32,
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
-    /// No progress for so long that the oldest packet is sent again.
-    retransmission: Timer,
-    /// Expirations of that timer in a row.
-    stalls: u32,
-    persist: Timer,
-    persist_interval: Duration,
-    /// One packet may leave although the window is closed.
-    persist_probe: bool,
-    /// When a reported packet that was sent again a moment ago may leave once more.
-    echo: Timer,
-    /// All that is reported lost waits for that.
-    only_echoes: bool,
     limits: LimitClock,
     cap: u64,
     pub(crate) retransmitted: u64,
@@ -91,32 +74,35 @@ pub(crate) struct Progress {
     /// Their payload bytes.
     pub(crate) bytes: u64,
     pub(crate) delivery: Option<DeliverySample>,
+    /// Everything that was reported lost has arrived, and why it had been missing.
+    pub(crate) recovered: Option<Cause>,
 }
 
 impl Sender {
     /// For a connection whose first packet is `first` and whose peer takes `window` packets.
-    pub(crate) fn new(first: SeqNo, payload_size: usize, destination: SocketId, window: u32, cap: u64) -> Self {
+    pub(crate) fn new(
+        first: SeqNo,
+        payload_size: usize,
+        destination: SocketId,
+        window: u32,
+        cap: u64,
+        rng: Rng,
+    ) -> Self {
         Self {
             buffer: SendBuffer::new(first, payload_size, destination),
-            lost: SendList::new(first),
+            repairs: Repairs::new(first),
+            persist: Persist::new(rng),
             pacer: Pacer::new(),
             next: first,
             confirmed: first,
             window_end: first.plus(window),
             cwnd: UNPROVEN_WINDOW,
             proven: false,
-            peer_repeats: false,
             lifetimes: Lifetimes::default(),
             drops: VecDeque::new(),
             delivery: Delivery::default(),
+            filled: 0,
             application_limited_until: None,
-            retransmission: Timer::stopped(),
-            stalls: 0,
-            persist: Timer::stopped(),
-            persist_interval: MIN_RETRANSMISSION_TIMEOUT,
-            persist_probe: false,
-            echo: Timer::stopped(),
-            only_echoes: false,
             limits: LimitClock::default(),
             cap,
             retransmitted: 0,
@@ -133,7 +119,9 @@ impl Sender {
         // Packets count in full: a message of one byte takes the place of any other.
         let place = self.buffer.payload_size() as u64;
         let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
-        let backlog = in_flight.clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(held - in_flight);
+        // Beyond two fillings of the path, packets only wait for repairs of others: no reason to hold more behind them.
+        let useful = (2 * u64::from(self.filled) * place + MAX_BACKLOG).saturating_sub(in_flight);
+        let backlog = in_flight.min(useful).clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(held - in_flight);
         backlog.min(self.cap.saturating_sub(held))
     }
 
@@ -146,6 +134,11 @@ impl Sender {
         let taken = data.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
         self.buffer.write_stream(&data[..taken], self.next);
         taken
+    }
+
+    /// The next message has this number; before the first only.
+    pub(crate) fn number_messages_from(&mut self, number: MsgNo) {
+        self.buffer.number_messages_from(number);
     }
 
     /// Takes a whole message if there is room for it, or if the buffer is empty: a message larger than the backlog has
@@ -165,7 +158,7 @@ impl Sender {
 
     /// Packets that may leave now. Notes what holds the sender if none may.
     pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Plan> {
-        if self.lost.is_empty() && self.next == self.buffer.end() {
+        if self.repairs.is_empty() && self.next == self.buffer.end() {
             self.note_nothing_to_send(now);
             return None;
         }
@@ -177,16 +170,17 @@ impl Sender {
         if let Some(plan) = self.plan_again(now, stamp, allowance, round_trip) {
             return Some(plan);
         }
-        self.plan_new(now, allowance)
+        self.plan_new(now, allowance, round_trip)
     }
 
     /// The packets of a plan as datagrams; they count as sent.
     pub(crate) fn emit(&mut self, plan: Plan, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Run<'_>> {
         let Plan { seq, packets, again } = plan;
-        self.retransmission.start(now, self.retransmission_timeout(round_trip));
+        let time = self.time_to_next_look(round_trip);
+        self.repairs.watch(now, time);
         let run = self.buffer.run(seq, packets, stamp)?;
         if again {
-            self.lost.served(seq, run.packets);
+            self.repairs.served(seq, run.packets);
             self.retransmitted += u64::from(run.packets);
         } else {
             self.next = seq.plus(run.packets);
@@ -202,35 +196,19 @@ impl Sender {
     }
 
     fn plan_again(&mut self, now: Instant, stamp: Timestamp, allowance: u32, round_trip: Duration) -> Option<Plan> {
-        self.only_echoes = false;
-        let first = self.lost.first()?;
-        let mut at = first;
-        for _ in 0..MAX_LOOK_AHEAD {
-            let Some(seq) = self.lost.next_after(at, self.next) else {
-                self.only_echoes = !self.lost.is_empty();
-                return None;
-            };
+        let mut search = self.repairs.search()?;
+        while let Some(seq) = self.repairs.next(&mut search, self.next) {
             if self.drop_if_expired(seq, now) {
-                at = seq;
                 continue;
             }
-            if let Some(wait) = self.echo_wait(seq, stamp, round_trip) {
-                self.echo.start(now, wait);
-                at = seq.next();
-                continue;
+            if let Some(packets) = self.repairs.ready(seq, allowance, &self.buffer, (now, stamp), round_trip) {
+                return Some(Plan { seq, packets, again: true });
             }
-            // A run may hold packets that were sent again recently only if all of it was not.
-            let mut packets = self.lost.run_length(seq, allowance);
-            if let Some(resent) = self.lost.next_resent(seq.next(), seq.plus(packets)) {
-                packets = resent.distance_from(seq).unsigned_abs();
-            }
-            return Some(Plan { seq, packets, again: true });
         }
-        self.only_echoes = true;
         None
     }
 
-    fn plan_new(&mut self, now: Instant, allowance: u32) -> Option<Plan> {
+    fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Plan> {
         while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
         let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
         if waiting == 0 {
@@ -239,9 +217,9 @@ impl Sender {
         }
         let by_flow = SeqRange::new(self.next, self.window_end.minus(1)).len();
         let by_cwnd = self.congestion_window().saturating_sub(self.in_flight());
-        if by_flow == 0 && !self.persist_probe {
+        if by_flow == 0 && !self.persist.wants_probe() {
             if self.in_flight() == 0 {
-                self.persist.start(now, self.persist_interval);
+                self.persist.start(now, round_trip);
             }
             self.limits.set(Limit::FlowWindow, now);
             return None;
@@ -250,7 +228,7 @@ impl Sender {
             self.limits.set(Limit::Congestion, now);
             return None;
         }
-        if std::mem::take(&mut self.persist_probe) && by_flow == 0 {
+        if self.persist.take_probe() && by_flow == 0 {
             return Some(Plan { seq: self.next, packets: 1, again: false });
         }
         let room = waiting.min(by_flow).min(by_cwnd);
@@ -267,24 +245,14 @@ impl Sender {
     fn drop_if_expired(&mut self, seq: SeqNo, now: Instant) -> bool {
         let Some((request, news)) = self.lifetimes.expired(seq, now) else { return false };
         self.messages_dropped += u64::from(news);
-        self.lost.forget(request.range);
+        self.repairs.forget(request.range);
         self.next = self.next.later(request.range.last.next());
         // The request may be lost, and the receiver may not know of these packets at all.
-        self.retransmission.start(now, MIN_RETRANSMISSION_TIMEOUT * 2);
+        self.repairs.watch(now, MIN_RETRANSMISSION_TIMEOUT * 2);
         if self.drops.back().is_none_or(|newest| newest.message != request.message) {
             self.drops.push_back(request);
         }
         true
-    }
-
-    /// How long a packet that was sent again must wait before it may be sent once more.
-    fn echo_wait(&self, seq: SeqNo, stamp: Timestamp, round_trip: Duration) -> Option<Duration> {
-        if !self.lost.was_resent(seq) {
-            return None;
-        }
-        let since = Duration::from_micros(u64::from(stamp.value().wrapping_sub(self.buffer.stamped(seq)?.value())));
-        // The round trip is what the peer claims it to be (attack B9).
-        round_trip.max(MIN_ECHO).checked_sub(since).filter(|wait| !wait.is_zero())
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
@@ -309,7 +277,7 @@ impl Sender {
     /// Time from the departure of the last packet before `seq` to now, if an acknowledgement of it measures the path: not
     /// while repairs hold acknowledgements back.
     pub(crate) fn round_trip(&self, seq: SeqNo, now: Timestamp) -> Option<Duration> {
-        if !seq.is_after(self.buffer.first()) || !self.lost.is_clean() {
+        if !seq.is_after(self.buffer.first()) || !self.repairs.is_clean() {
             return None;
         }
         let left = self.buffer.stamped(seq.minus(1))?;
@@ -321,6 +289,14 @@ impl Sender {
         seq.is_after(self.confirmed)
     }
 
+    /// Everything before `seq` is about to be acknowledged, on a path whose round trip takes this long at least.
+    pub(crate) fn judge(&mut self, seq: SeqNo, stamp: Timestamp, least_round_trip: Duration) {
+        let acked = SeqRange::new(self.buffer.first(), seq.minus(1));
+        if seq.is_after(self.buffer.first()) {
+            self.repairs.judge(acked, &self.buffer, stamp, least_round_trip);
+        }
+    }
+
     /// Everything before `seq` has arrived; the caller has checked that this is plausible.
     pub(crate) fn on_ack(&mut self, seq: SeqNo, light: bool, now: Instant, round_trip: Duration) -> Progress {
         let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
@@ -328,22 +304,22 @@ impl Sender {
             return Progress::default();
         }
         self.proven = true;
-        let clean = self.lost.is_clean();
+        let clean = self.repairs.is_clean();
         let left = self.buffer.stamped(seq.minus(1));
         let mark = left.map(|left| Mark { seq, at: now, left, light });
         let delivery = mark.and_then(|mark| self.delivery.on_ack(mark, clean, round_trip));
         let bytes = self.buffer.release(seq);
-        self.lost.acknowledge(seq);
+        let recovered = self.repairs.acknowledge(seq);
+        self.persist.stop();
         self.lifetimes.acknowledge(seq);
         if self.application_limited_until.is_some_and(|until| !seq.is_before(until)) {
             self.application_limited_until = None;
         }
-        self.stalls = 0;
-        self.retransmission.stop();
         if self.in_flight() > 0 {
-            self.retransmission.set(now + self.retransmission_timeout(round_trip));
+            let time = self.time_to_next_look(round_trip);
+            self.repairs.watch_anew(now, time);
         }
-        Progress { packets, bytes, delivery }
+        Progress { packets, bytes, delivery, recovered }
     }
 
     /// A full or medium acknowledgement: everything before `seq` is safe, and the receiver has room for `free` packets.
@@ -356,33 +332,22 @@ impl Sender {
         }
         if was_refused && !self.is_refused() && self.in_flight() > 0 {
             // What was sent meanwhile found no room: it is due again.
-            self.stalls = 0;
-            self.retransmission.set(now);
+            self.repairs.look_at_once(now);
         }
-        if self.window_end.is_after(self.next) {
+        if !self.is_refused() {
             self.persist.stop();
-            self.persist_interval = MIN_RETRANSMISSION_TIMEOUT;
         }
     }
 
-    /// The peer lost packets; says how many are news. What is not in flight is clipped away (attack B5).
-    pub(crate) fn on_loss(&mut self, range: SeqRange) -> Option<(SeqRange, u32)> {
-        if self.in_flight() == 0 {
-            return None;
-        }
-        let clipped = range.clip(SeqRange::new(self.buffer.first(), self.next.minus(1)))?;
-        let fresh = self.lost.report(clipped);
-        if fresh > 0 {
-            // What is news need not wait for what was sent again a moment ago.
-            self.echo.stop();
-        }
-        Some((clipped, fresh))
+    /// The peer lost packets in flight; says how many are news.
+    pub(crate) fn on_loss(&mut self, range: SeqRange, stamp: Timestamp, round_trip: Duration) -> u32 {
+        self.repairs.report(range, &self.buffer, stamp, round_trip)
     }
 
     /// Nothing at all was heard for the expiration time: everything in flight may be gone.
     pub(crate) fn on_expiration(&mut self) {
-        if self.in_flight() > 0 && self.lost.is_empty() {
-            self.lost.report(SeqRange::new(self.buffer.first(), self.next.minus(1)));
+        if let Some(flight) = self.flight() {
+            self.repairs.on_expiration(flight);
         }
     }
 
@@ -392,60 +357,38 @@ impl Sender {
     pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
         self.pacer.set_period(send_period, round_trip);
+        self.filled = self.delivery.rate().map_or(0, |rate| rate.packets_in(round_trip) as u32);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) {
-        if self.retransmission.fires(now) && self.in_flight() > 0 {
-            self.on_stall();
-            self.retransmission.set(now + self.retransmission_timeout(round_trip));
+        if self.repairs.stalls(now)
+            && let Some(flight) = self.flight()
+        {
+            if self.is_refused() {
+                self.repairs.ask(self.buffer.first());
+                self.persist.widen();
+            } else {
+                self.repairs.on_stall(flight, self.lifetimes.dropped());
+            }
+            let time = self.time_to_next_look(round_trip);
+            self.repairs.watch_anew(now, time);
         }
-        if self.persist.fires(now) {
-            self.persist_probe = true;
-            self.persist_interval = (self.persist_interval * 2).min(MAX_PERSIST);
-        }
-        if self.echo.fires(now) {
-            self.only_echoes = false;
-        }
+        self.persist.handle_timeout(now);
+        self.repairs.handle_timeout(now);
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let timers = [&self.retransmission, &self.persist, &self.echo].map(|timer| timer.deadline());
-        let timers = timers.into_iter().fold(None, earliest);
+        let timers = earliest(self.repairs.deadline(), self.persist.deadline());
         if self.can_send_when_paced() { earliest(timers, self.pacer.deadline()) } else { timers }
     }
 
-    /// No acknowledgement made progress for long: the repair of the oldest packet may be lost, or the last packets may be, of
-    /// which the receiver does not know. All repairs are suspect where the receiver does not repeat its reports (libudt does
-    /// not), and everywhere the second time in a row.
-    fn on_stall(&mut self) {
-        self.stalls += 1;
-        let (first, last) = (self.buffer.first(), self.next.minus(1));
+    /// When to look again at packets in flight that no acknowledgement moves past.
+    fn time_to_next_look(&mut self, round_trip_with_margin: Duration) -> Duration {
         if self.is_refused() {
-            // One packet asks whether there is room, the rest follows when there is (attack B10).
-            self.lost.report(SeqRange::new(first, first));
-            return;
+            self.persist.interval(round_trip_with_margin)
+        } else {
+            self.repairs.timeout(round_trip_with_margin)
         }
-        if self.stalls > 1 || !self.peer_repeats {
-            let mut at = first;
-            while let Some(seq) = self.lost.next_resent(at, self.next) {
-                self.lost.report(SeqRange::new(seq, seq));
-                at = seq.next();
-            }
-        }
-        // A request that was lost, or that the receiver did not understand because an earlier one was.
-        for dropped in self.lifetimes.dropped().filter_map(|range| range.clip(SeqRange::new(first, last))) {
-            self.lost.report(dropped);
-        }
-        self.lost.report(SeqRange::new(first, first));
-        self.lost.report(SeqRange::new(last, last));
-    }
-
-    fn retransmission_timeout(&self, round_trip_with_margin: Duration) -> Duration {
-        let base = round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT);
-        if self.is_refused() {
-            return (base * (1 << self.stalls.min(9))).min(MAX_PERSIST);
-        }
-        base * (1 << self.stalls.min(5))
     }
 
     /// The receiver has no room for even the oldest packet in flight: what is sent now is a question, not data.
@@ -455,10 +398,7 @@ impl Sender {
 
     /// Whether only pacing stands between a packet and the wire.
     fn can_send_when_paced(&self) -> bool {
-        if !self.lost.is_empty() && !self.only_echoes {
-            return true;
-        }
-        if self.persist_probe {
+        if self.repairs.can_leave() || self.persist.wants_probe() {
             return true;
         }
         self.next.is_before(self.buffer.end())
@@ -472,7 +412,12 @@ impl Sender {
 
     // ---- facts ----
 
-    /// Packets sent and not acknowledged.
+    /// The packets sent and not acknowledged, if there are any.
+    pub(crate) fn flight(&self) -> Option<SeqRange> {
+        (self.in_flight() > 0).then(|| SeqRange::new(self.buffer.first(), self.next.minus(1)))
+    }
+
+    /// How many those are.
     pub(crate) fn in_flight(&self) -> u32 {
         self.next.distance_from(self.buffer.first()).unsigned_abs()
     }
@@ -518,7 +463,7 @@ impl Sender {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.buffer.memory() + self.lost.memory()
+        self.buffer.memory() + self.repairs.memory()
     }
 
     /// Gives back memory that is only kept for reuse; the connection is idle.

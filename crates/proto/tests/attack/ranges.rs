@@ -311,6 +311,35 @@ fn b11_with_tolerance_a_gap_is_reported_after_so_many_packets() {
     }
 }
 
+/// One full packet of a stream arrives that had left `left` microseconds after the beginning.
+fn full_at(bench: &mut Bench, peer: &Peer, packet: u32, left: u32) {
+    let mut datagram = crate::bench::data(peer.victim, peer.isn().plus(packet), only(1), &[0x33; 1456]);
+    datagram[8..12].copy_from_slice(&left.to_be_bytes());
+    bench.deliver(peer.address, &datagram);
+}
+
+#[test]
+fn b11_gaps_are_reported_at_once_while_only_repairs_fill_them_and_later_once_originals_did() {
+    let mut bench = Bench::listening();
+    let peer = bench.accept_default();
+    let at = |packet| range(peer.isn().plus(packet), peer.isn().plus(packet));
+    full_at(&mut bench, &peer, 0, 1_000);
+    for packet in 1..=10 {
+        // Lost, shown by the next one, and repaired a moment later.
+        let (lost, next) = (2 * packet - 1, 2 * packet);
+        full_at(&mut bench, &peer, next, 100_000 * next);
+        assert_eq!(reports(&mut bench), [at(lost)]);
+        full_at(&mut bench, &peer, lost, 100_000 * next + 90_000);
+    }
+    full_at(&mut bench, &peer, 22, 5_000_000);
+    assert_eq!(reports(&mut bench), [at(21)]);
+    full_at(&mut bench, &peer, 21, 4_999_000);
+    full_at(&mut bench, &peer, 24, 5_100_000);
+    assert_eq!(reports(&mut bench), [], "an original was late: this one may be, too");
+    bench.run_millis(100);
+    assert_eq!(bench.stats(&peer).totals.packets_lost_receiving, 12, "it was not");
+}
+
 #[test]
 fn b11_a_gap_at_every_second_packet_is_bounded_in_memory_and_in_reports() {
     let mut bench = Bench::listening();

@@ -18,7 +18,7 @@ use crate::bench::{data, encode, only};
 
 const BYTES: u64 = 20_000_000;
 
-fn pair() -> Pair<Endpoint> {
+pub(crate) fn pair() -> Pair<Endpoint> {
     let end = |seed: u8| {
         let mut end = Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
         end.listen(Mode::Stream);
@@ -34,18 +34,18 @@ fn pair() -> Pair<Endpoint> {
 
 /// What an attacker on the path has overheard.
 #[derive(Clone, Copy, Default)]
-struct Overheard {
+pub(crate) struct Overheard {
     /// Socket ids of both hosts, once data flows.
-    ids: [SocketId; 2],
+    pub(crate) ids: [SocketId; 2],
     /// The newest packet of the caller.
     seq: SeqNo,
     datagrams: u64,
 }
 
 /// Forges: what to send to which host, given what was overheard. Called for each datagram that departs.
-type Forger = Box<dyn FnMut(Instant, &Overheard) -> Vec<(usize, Vec<u8>)>>;
+pub(crate) type Forger = Box<dyn FnMut(Instant, &Overheard) -> Vec<(usize, Vec<u8>)>>;
 
-fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc<RefCell<Overheard>> {
+pub(crate) fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc<RefCell<Overheard>> {
     let shared = Rc::new(RefCell::new(Overheard::default()));
     let overheard = Rc::clone(&shared);
     run.set_tap(Some(Box::new(move |datagram: &mut Departing<'_>| {
@@ -105,29 +105,11 @@ fn b1_forged_shutdowns_in_mid_transfer_end_nothing() {
 }
 
 #[test]
-fn b1_a_shutdown_that_nothing_follows_is_believed_after_two_round_trips_and_not_before() {
-    let mut bench = crate::bench::Bench::listening();
-    let peer = bench.accept_default();
-    bench.full(&peer, peer.isn());
-    bench.run_millis(50);
-    bench.take_sent();
-    bench.control(&peer, &Control::Shutdown);
-    assert!(!bench.take_sent().is_empty(), "the peer is challenged");
-    bench.run_millis(190);
-    assert_eq!(bench.closed(&peer), None);
-    bench.run_millis(2_000);
-    assert!(bench.closed(&peer).is_some());
-}
-
-#[test]
-fn b1_a_shutdown_with_data_missing_is_never_a_good_end() {
-    let mut bench = crate::bench::Bench::listening();
-    let peer = bench.accept_default();
-    bench.full(&peer, peer.isn().plus(1));
-    bench.control(&peer, &Control::Shutdown);
-    bench.run_millis(2_000);
-    assert_eq!(bench.closed(&peer), Some(farhaul_proto::ConnectionLost::Aborted));
-    assert!(bench.end.read(bench.now, peer.id, &mut [0; 10]).is_err());
+fn b1_forged_error_signals_in_mid_transfer_end_nothing() {
+    let (time, _) = undisturbed();
+    let (attacked, stats) = attacked(both(Control::ErrorSignal(4000)));
+    assert!(attacked < time * 2, "{attacked:?} instead of {time:?}");
+    assert!(stats.totals.error_signals_received > 100);
 }
 
 #[test]

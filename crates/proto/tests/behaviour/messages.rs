@@ -48,6 +48,7 @@ impl Mailbox {
         loop {
             match endpoint.recv_message(now, id, &mut out) {
                 Ok(Message::Received { len, truncated }) => {
+                    assert_eq!(endpoint.readable(id), 0, "a message is not read as a stream");
                     assert!(!truncated && len >= LEN_OF_NUMBER, "{len} bytes");
                     let number = u64::from_le_bytes(out[..LEN_OF_NUMBER].try_into().expect("it has this length"));
                     assert_eq!(out[..len], message(number), "message {number} is what was sent");

@@ -1,11 +1,13 @@
 //! Packets that overtake one another are put in order again.
 
 use farhaul_netem::{JitterSpec, PathSpec, QueueSize, ReorderSpec};
-use farhaul_proto::{Config, Streams};
-use farhaul_sim::topology::path::CALLER;
-use farhaul_units::{Duration, Rng};
+use farhaul_proto::{Config, Stats, Streams};
+use farhaul_sim::Plan;
+use farhaul_sim::measure::throughput::goodput;
+use farhaul_sim::topology::path::{CALLER, LISTENER};
+use farhaul_units::{Duration, Instant, Rate, Rng};
 
-use crate::scenario::{clean_path, exchange, exchanges_arrive_whole, pair, small_buffers, some_path};
+use crate::scenario::{at_millis, clean_path, exchange, exchanges_arrive_whole, pair, small_buffers, some_path};
 
 fn reordering(rng: &mut Rng) -> PathSpec {
     let extra_delay = Duration::from_micros(50 + rng.below(20_000));
@@ -23,6 +25,56 @@ fn streams_arrive_whole_when_every_packet_takes_its_own_time() {
         let jitter = JitterSpec { max: Duration::from_micros(rng.below(5_000)), may_reorder: true };
         PathSpec { jitter: Some(jitter), ..some_path(rng) }
     });
+}
+
+/// 100 Mbit/s and 40 ms there and back, with a queue of one bandwidth-delay product.
+fn long_path() -> PathSpec {
+    let delay = Duration::from_millis(20);
+    PathSpec { delay, queue: QueueSize::Bdp(2 * delay), ..clean_path() }
+}
+
+/// Goodput of the first ten seconds over a path both of whose directions are `path`, and what sender and receiver counted.
+fn ten_seconds(seed: u64, path: &PathSpec) -> (Rate, [Stats; 2]) {
+    let mut run = pair(seed, Default::default).path(path.clone()).caller(Plan::send_without_end()).start();
+    run.sample_every(Duration::from_millis(100));
+    run.run_for(Duration::from_secs(10));
+    let ids = [CALLER, LISTENER].map(|host| run.flows(host)[0].id());
+    let stats = [CALLER, LISTENER].map(|host| run.transport(host).stats(run.now(), ids[host]).expect("it lives"));
+    let samples = run.samples().expect("they were asked for");
+    let rate = goodput(samples, LISTENER, ids[LISTENER], Instant::ZERO, at_millis(10_000)).expect("it was sampled");
+    (rate, stats)
+}
+
+#[test]
+fn packets_that_overtake_one_another_cost_a_fifth_of_the_rate_at_most() {
+    for (millis, least) in [(2, 90), (10, 80)] {
+        for seed in 1..4 {
+            let jitter = Some(JitterSpec { max: Duration::from_millis(millis), may_reorder: true });
+            let (rate, _) = ten_seconds(seed, &PathSpec { jitter, ..long_path() });
+            assert!(rate > Rate::from_megabits_per_second(least), "{millis} ms, seed {seed}: {rate} of 100 Mbit/s");
+        }
+    }
+}
+
+#[test]
+fn few_packets_are_sent_twice_because_others_overtook_them() {
+    for seed in 1..4 {
+        // No queue overflows, so nothing is lost.
+        let path = PathSpec { queue: QueueSize::Packets(100_000), ..long_path() };
+        let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(20) });
+        let (_, [sender, receiver]) = ten_seconds(seed, &PathSpec { reorder, duplicate: 0.05, ..path });
+        let again = sender.retransmission_ratio();
+        assert!(again < 0.02, "seed {seed}: {again} of the packets for nothing, {:?}", receiver.totals);
+    }
+}
+
+#[test]
+fn a_start_that_overtaking_ended_goes_on_once_the_late_packets_have_come() {
+    for seed in 1..4 {
+        let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(20) });
+        let (rate, _) = ten_seconds(seed, &PathSpec { reorder, ..long_path() });
+        assert!(rate > Rate::from_megabits_per_second(80), "seed {seed}: {rate} of 100 Mbit/s");
+    }
 }
 
 #[test]

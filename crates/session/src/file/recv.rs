@@ -139,6 +139,9 @@ impl FileReceiver {
     /// The session is over and failed; what is pending tells the peer why. Nothing stays open in the store. Later
     /// calls take and ignore everything.
     pub fn handle_received<S: Store + ?Sized>(&mut self, store: &mut S, bytes: &[u8]) -> Result<usize, SessionError> {
+        if !self.state.committing.is_empty() {
+            self.handle_store(store)?;
+        }
         let mut rest = bytes;
         while !self.is_over() && self.state.has_room() {
             let handled = match self.decoder.next(&mut rest) {
@@ -168,7 +171,6 @@ impl FileReceiver {
     /// # Errors
     /// It ended before every entry was answered; partial files are kept as the store keeps them.
     pub fn handle_end<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
-        // Commits under way answer to nobody, but they are still this side's business.
         if self.is_over() { Ok(()) } else { Err(self.state.fail(store, SessionError::PeerLeft)) }
     }
 

@@ -146,6 +146,8 @@ pub struct MemoryStore {
     pub deferred: bool,
     /// What the peer is told about this side.
     pub figures: Figures,
+    /// At the end of a session it does everything that was deferred without being told.
+    pub settles_itself: bool,
     pub(crate) used: u64,
     pub(crate) backlog: u64,
     pub(crate) open: BTreeMap<EntryId, (RelPath, Vec<u8>)>,
@@ -241,6 +243,12 @@ impl Store for MemoryStore {
 
     fn figures(&mut self) -> Figures {
         self.figures
+    }
+
+    fn settle(&mut self) {
+        if self.settles_itself {
+            Self::settle(self);
+        }
     }
 
     fn backlog(&self) -> u64 {

@@ -3,22 +3,28 @@
 use std::net::SocketAddr;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::super::machine::PACKET_SIZE;
 use super::super::process::Process;
-use super::super::samples::{Figures, Quantity};
+use super::super::quantity::Quantity;
+use super::super::samples::Measured;
 use super::relay::{Path, Relay};
-use super::{Amount, Tools, cpu_per_gb, figures, free_port, needed, number, patience, retransmitted};
+use super::{Amount, OPENING, Tools, cpu_per_gb, needed, number, patience, retransmitted};
 
 /// Of all records of `farhaul bench --json`, only the one at the end has it.
 const END: &str = "loss_ratio";
+/// How often the receiver says what it got, in seconds.
+const INTERVAL: &str = "0.25";
+/// How its warnings about socket buffers begin and end.
+const WARNINGS: [(&str, &str); 2] = [("the ", " of the socket is "), (" instead of ", ",")];
 
 impl Tools {
     /// One transfer under `controller`, straight over loopback or through a relay that behaves like `path`.
-    pub(in super::super) fn farhaul(&self, controller: &str, amount: Amount, path: Option<&Path>) -> Result<Figures> {
-        let address = free_port()?;
-        let _listener = Process::start(self.bench().args(["--listen", &address.to_string()]))?;
+    pub(in super::super) fn farhaul(&self, controller: &str, amount: Amount, path: Option<&Path>) -> Result<Measured> {
+        let mut listener = Process::start(self.bench().args(["--listen", "127.0.0.1:0", "--interval", INTERVAL]))?;
+        let address: SocketAddr = listener.wait_for_text("local", OPENING)?.parse().context("its address")?;
         let relay = path.map(|path| self.relay(path, address)).transpose()?;
         let to = relay.as_ref().map_or(address, Relay::address);
         let mut client = self.bench();
@@ -27,33 +33,107 @@ impl Tools {
             Amount::Bytes(bytes) => client.args(["--bytes", &format!("{bytes}B")]),
             Amount::Seconds(seconds) => client.args(["--seconds", &seconds.to_string()]),
         };
-        let record = Process::start(&mut client)?.record(END, patience(amount))?;
+        let sending = Process::start(&mut client)?.finish(patience(amount))?;
+        let receiving = listener.interrupt();
         relay.map_or(Ok(()), Relay::stop)?;
-        let cpu = |side: &[&str]| -> Option<f64> {
-            let part = |name| number(&record, &[side, &["cpu_seconds", name]].concat());
-            Some(part("user")? + part("system")?)
-        };
-        let both = || Some(cpu(&[])? + cpu(&["peer"])?);
+        let record = sending.record(END)?;
         let bytes = needed(&record, &["bytes"])?;
         ensure!(bytes > 0.0, "nothing was transferred");
-        Ok(figures([
-            Some((Quantity::Goodput, needed(&record, &["goodput_bps"])?)),
-            Some((Quantity::Completion, needed(&record, &["seconds"])?)),
-            both().map(|seconds| cpu_per_gb(seconds, bytes)),
-            number(&record, &["packets_retransmitted"])
-                .zip(number(&record, &["packets_sent"]))
-                .map(|(again, sent)| retransmitted(again, sent)),
-        ]))
+        let mut figures = vec![
+            (Quantity::Goodput, needed(&record, &["goodput_bps"])?),
+            (Quantity::Completion, needed(&record, &["seconds"])?),
+            cpu_per_gb(cpu(&record, &[])? + cpu(&record, &["peer"])?, bytes),
+            retransmitted(needed(&record, &["packets_retransmitted"])?, needed(&record, &["packets_sent"])?),
+        ];
+        figures.extend(sending.peak_memory.map(|bytes| (Quantity::SenderMemory, bytes)));
+        figures.extend(receiving.peak_memory.map(|bytes| (Quantity::ReceiverMemory, bytes)));
+        if let Amount::Seconds(seconds) = amount {
+            let (half, end) = (seconds as f64 / 2.0, seconds as f64);
+            figures.extend(steady(&receiving.records(), half, end).map(|rate| (Quantity::Steady, rate)));
+        }
+        let notes = vec![buffers("receiving", &receiving.records()), buffers("sending", &sending.records())];
+        Ok(Measured { figures, notes })
     }
 
     fn bench(&self) -> Command {
-        let mut command = Command::new(&self.farhaul);
+        let mut command = self.measured(&self.farhaul_path());
         command.args(["bench", "--plain", "--json"]);
         command
     }
+}
 
-    /// A relay of ours in front of `to`.
-    pub(super) fn relay(&self, path: &Path, to: SocketAddr) -> Result<Relay> {
-        Relay::start(&self.farhaul, path, to)
+fn cpu(record: &Value, side: &[&str]) -> Result<f64> {
+    let part = |name| needed(record, &[side, &["cpu_seconds", name]].concat());
+    Ok(part("user")? + part("system")?)
+}
+
+/// Payload bits per second in the intervals that lie between `from` and `to` seconds of the receiver's time, which begins
+/// half a round trip after the sender's; `None` if there are not enough to fill most of it.
+fn steady(records: &[Value], from: f64, to: f64) -> Option<f64> {
+    let (mut bytes, mut seconds) = (0.0, 0.0);
+    for record in records.iter().filter(|record| record["event"] == "interval") {
+        let (start, end) = (number(record, &["start_seconds"])?, number(record, &["end_seconds"])?);
+        if start >= from && end <= to {
+            bytes += number(record, &["bytes"])?;
+            seconds += end - start;
+        }
+    }
+    (seconds >= 0.8 * (to - from)).then(|| bytes * 8.0 / seconds)
+}
+
+/// What the system gave a side in place of what it asked for, as its warnings say.
+fn buffers(side: &str, records: &[Value]) -> String {
+    let [(the, is), (instead, comma)] = WARNINGS;
+    let clamped = records.iter().filter(|record| record["event"] == "warning").filter_map(|record| {
+        let text = record["message"].as_str()?.strip_prefix(the)?;
+        let (buffer, rest) = text.split_once(is)?;
+        let (got, rest) = rest.split_once(instead)?;
+        let (asked, _) = rest.split_once(comma)?;
+        Some(format!("{buffer} {got} for {asked}"))
+    });
+    let clamped: Vec<String> = clamped.collect();
+    if clamped.is_empty() {
+        return format!("{side}: socket got all that it asked for, 33.6 MB to receive and 4.2 MB to send");
+    }
+    format!("{side}: socket got less than it asked for: {}", clamped.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn interval(start: f64, end: f64, bytes: u64) -> Value {
+        json!({ "event": "interval", "start_seconds": start, "end_seconds": end, "bytes": bytes })
+    }
+
+    #[test]
+    fn what_lies_within_the_window_counts_and_nothing_that_reaches_beyond() {
+        let records = [
+            interval(0.0, 5.1, 1),
+            interval(5.1, 7.0, 1_900),
+            interval(7.0, 9.9, 2_900),
+            interval(9.9, 10.2, 7_000),
+            json!({ "event": "end" }),
+        ];
+        let rate = steady(&records, 5.0, 10.0).unwrap();
+        assert!((rate - 8_000.0).abs() < 1e-6, "{rate}");
+    }
+
+    #[test]
+    fn too_few_intervals_are_no_figure() {
+        assert_eq!(steady(&[interval(5.0, 7.0, 1_000)], 5.0, 10.0), None);
+        assert_eq!(steady(&[], 5.0, 10.0), None);
+    }
+
+    #[test]
+    fn socket_buffers_are_quoted_from_the_warnings() {
+        let warning = "the receive buffer of the socket is 213 kB instead of 33.6 MB, which costs speed: sysctl -w x=1";
+        let records =
+            [json!({ "event": "warning", "message": warning }), json!({ "event": "warning", "message": "x" })];
+        let note = "receiving: socket got less than it asked for: receive buffer 213 kB for 33.6 MB";
+        assert_eq!(buffers("receiving", &records), note);
+        assert!(buffers("sending", &[]).contains("all that it asked for"));
     }
 }

@@ -1,29 +1,53 @@
-//! The raw example of crates/udp: what the machine can do without any protocol.
+//! Senders without any protocol: as fast as the machine can, and paced over a path.
 
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
-use super::super::samples::{Figures, Quantity};
-use super::Tools;
+use super::super::process::Process;
+use super::super::quantity::Quantity;
+use super::super::samples::Measured;
+use super::libudt::address;
+use super::relay::Path;
+use super::{Amount, OPENING, Tools, cpu_per_gb, needed, patience};
 
 /// The payload of a UDT data packet of 1500 bytes, so that the packets compare.
 const PAYLOAD: u32 = 1_456;
+/// How long the receiver waits for more before it ends, and as much again.
+const SILENCE: Duration = Duration::from_secs(5);
 
 impl Tools {
-    /// An unpaced sender for so many seconds.
-    pub(in super::super) fn raw(&self, seconds: u64) -> Result<Figures> {
-        let mut command = Command::new(&self.raw);
+    /// An unpaced sender for so many seconds (the raw example of crates/udp).
+    pub(in super::super) fn raw(&self, seconds: u64) -> Result<Measured> {
+        let mut command: Command = self.example("raw");
         command.args([format!("seconds={seconds}"), format!("size={PAYLOAD}")]);
-        // It runs for as long as it is told and needs no guard.
-        let output = command.output().context("the raw example")?;
-        ensure!(output.status.success(), "raw: {}", String::from_utf8_lossy(&output.stderr));
-        parse(&String::from_utf8_lossy(&output.stdout))
+        parse(&Process::start(&mut command)?.finish(patience(Amount::Seconds(seconds)))?.text())
+    }
+
+    /// A sender of `rate` payload bits per second through a relay (the paced_raw example of crates/farhaul).
+    pub(in super::super) fn paced_raw(&self, rate: f64, seconds: u64, path: &Path) -> Result<Measured> {
+        let mut receiver = Process::start(self.example("paced_raw").args(["recv", "127.0.0.1:0"]))?;
+        let relay = self.relay(path, address(&receiver.wait_for_line("listening ", OPENING)?)?)?;
+        let mut sender = self.example("paced_raw");
+        sender.args(["send", &relay.address().to_string(), &format!("{rate:.0}bit"), &seconds.to_string()]);
+        let sent = Process::start(sender.arg(PAYLOAD.to_string()))?.finish(patience(Amount::Seconds(seconds)))?;
+        let received = receiver.finish(SILENCE)?;
+        relay.stop()?;
+        paced(&sent.record("sent_bytes")?, &received.record("received_bytes")?)
     }
 }
 
+fn paced(sent: &Value, received: &Value) -> Result<Measured> {
+    let (bytes, seconds) = (needed(received, &["received_bytes"])?, needed(received, &["seconds"])?);
+    ensure!(bytes > 0.0 && seconds > 0.0, "nothing arrived");
+    let cpu = needed(sent, &["cpu_seconds"])? + needed(received, &["cpu_seconds"])?;
+    Ok(Measured::of([(Quantity::Goodput, bytes * 8.0 / seconds), cpu_per_gb(cpu, bytes)]))
+}
+
 /// `received  63.3 Gbit/s, …` and `cpu  0.298 s/GB received …`.
-fn parse(output: &str) -> Result<Figures> {
+fn parse(output: &str) -> Result<Measured> {
     let words = |name: &str| {
         let line = output.lines().find(|line| line.starts_with(name));
         line.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>())
@@ -38,17 +62,26 @@ fn parse(output: &str) -> Result<Figures> {
         other => bail!("'{other}' is no unit of a rate"),
     };
     let [cpu, ..] = words("cpu")?[..] else { bail!("'cpu' without a figure") };
-    Ok(vec![(Quantity::Goodput, rate.parse::<f64>()? * factor), (Quantity::CpuPerGb, cpu.parse()?)])
+    Ok(Measured::of([(Quantity::Goodput, rate.parse::<f64>()? * factor), (Quantity::CpuPerGb, cpu.parse()?)]))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn the_examples_words_become_figures() {
         let output = "sent      39.3 Gbit/s, 0.996 cores\nreceived  39.1 Gbit/s, 0.465 cores\ncpu       0.298 s/GB received (0.2)\n";
-        let figures = parse(output).unwrap();
+        let figures = parse(output).unwrap().figures;
         assert_eq!(figures, [(Quantity::Goodput, 39.1e9), (Quantity::CpuPerGb, 0.298)]);
+    }
+
+    #[test]
+    fn processor_time_is_that_of_both_sides_for_what_arrived() {
+        let received = json!({ "received_bytes": 500_000_000, "seconds": 4.0, "cpu_seconds": 0.5 });
+        let figures = paced(&json!({ "sent_bytes": 600_000_000, "cpu_seconds": 0.25 }), &received).unwrap().figures;
+        assert_eq!(figures, [(Quantity::Goodput, 1e9), (Quantity::CpuPerGb, 1.5)]);
     }
 }

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::super::process::Process;
-use super::free_port;
+use super::super::samples::Invalid;
+use super::{OPENING, Tools};
 
 /// Both directions of a path; its queue is one bandwidth-delay product.
 #[derive(Clone, Copy, Debug)]
@@ -28,37 +30,67 @@ impl Path {
 
 /// A running relay.
 #[derive(Debug)]
-pub(in super::super) struct Relay {
+pub(super) struct Relay {
     process: Process,
     address: SocketAddr,
 }
 
-impl Relay {
-    pub(super) fn start(farhaul: &std::path::Path, path: &Path, to: SocketAddr) -> Result<Self> {
-        let address = free_port()?;
-        let mut command = Command::new(farhaul);
-        command.args(["relay", "--json", "--listen", &address.to_string(), "--to", &to.to_string()]);
+impl Tools {
+    /// A relay of ours in front of `to`, for any number of clients, which share its path.
+    pub(super) fn relay(&self, path: &Path, to: SocketAddr) -> Result<Relay> {
+        let mut command = Command::new(self.farhaul_path());
+        command.args(["relay", "--json", "--listen", "127.0.0.1:0", "--to", &to.to_string()]);
         command.args(["--rate", &format!("{}bit", path.rate)]);
         command.args(["--delay", &format!("{}us", path.round_trip.as_micros() / 2), "--queue", "bdp"]);
         if path.loss > 0.0 {
             command.args(["--loss", &format!("{}%", path.loss * 1e2)]);
         }
-        Ok(Self { process: Process::start(&mut command)?, address })
+        let mut process = Process::start(&mut command)?;
+        let address = process.wait_for_text("local", OPENING)?.parse().context("the relay's address")?;
+        Ok(Relay { process, address })
     }
+}
 
+impl Relay {
     /// Where clients connect.
-    pub(in super::super) const fn address(&self) -> SocketAddr {
+    pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Ends it.
     ///
     /// # Errors
-    /// It says that it and not the path was the limit: the figures of this run are worth nothing.
+    /// [`Invalid`]: it says that it and not the path was the limit. Or it does not say anything.
     pub(super) fn stop(self) -> Result<()> {
-        let report = self.process.interrupt("valid");
-        let is_valid = report.as_ref().is_none_or(|report| report["valid"] != false);
-        ensure!(is_valid, "the relay was late, not the path: {}", report.unwrap_or_default()["flaws"]);
-        Ok(())
+        judge(&self.process.interrupt().record("valid").context("the relay's report")?)
+    }
+}
+
+fn judge(report: &Value) -> Result<()> {
+    let flaws = || report["flaws"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+    ensure!(
+        report["valid"] == true,
+        Invalid(format!("the relay and not the path was the limit: {}", flaws().join("; ")))
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_relay_that_was_late_makes_the_run_invalid() {
+        let error = judge(&json!({ "valid": false, "flaws": ["a packet left 60 ms late"] })).unwrap_err();
+        assert!(error.is::<Invalid>() && error.to_string().contains("60 ms late"), "{error}");
+        assert!(judge(&json!({ "valid": true, "flaws": [] })).is_ok());
+    }
+
+    #[test]
+    fn the_bandwidth_delay_product_is_in_bytes() {
+        let path = Path { rate: 1_000_000_000, round_trip: Duration::from_millis(100), loss: 0.0 };
+        assert_eq!(path.bdp_bytes(), 12_500_000);
     }
 }

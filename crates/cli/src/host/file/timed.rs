@@ -110,6 +110,10 @@ impl<T: Store> Store for Timed<T> {
         self.inner.backlog()
     }
 
+    fn settle(&mut self) {
+        self.timed(Store::settle);
+    }
+
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
         self.inner.poll_committed()
     }

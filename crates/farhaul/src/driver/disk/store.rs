@@ -1,29 +1,24 @@
 //! A tree on the disk that is being received.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{Commit, Component, Digest, Entry, EntryId, FailCode, Failure, Leftover, RelPath, Store};
-use rustix::fs::FallocateFlags;
-use rustix::io::Errno;
 
-use super::directory::{Directory, set_metadata};
-use super::failure::{failure, io_failure};
+use super::commits::{Commits, DirectoryCommit, FileCommit};
+use super::directory::Directory;
+use super::failure::failure;
+use super::partial::Partial;
 
-/// End of the names of incomplete files, so that people and clean-up jobs know them.
-const PARTIAL_SUFFIX: &str = ".fhpart";
-/// Longest part of a file's own name in its temporary name: 255 bytes less two dots, 16 digits and the suffix.
-const SHOWN_NAME: usize = 255 - 2 - 16 - PARTIAL_SUFFIX.len();
-/// Files from this size on get their space reserved: fewer pieces on the disk, and a full disk shows at once.
-const RESERVE_FROM: u64 = 1 << 20;
 /// Permission bits that are taken away if the system does not tell the process's own mask.
 const USUAL_UMASK: u32 = 0o022;
 
 /// Builds received trees: each file under a temporary name until it is complete, verified and safe from a crash.
+///
+/// The last steps of each file, which wait for the disk, are done by threads of the store; dropping it waits for those
+/// that are under way.
 #[derive(Debug)]
 pub struct DiskStore {
     root: Arc<Directory>,
@@ -33,6 +28,7 @@ pub struct DiskStore {
     /// The directories that are open at this point of the tree, outermost first.
     directories: Vec<(Component, EntryId, Arc<Directory>)>,
     files: BTreeMap<EntryId, Partial>,
+    commits: Commits,
 }
 
 #[derive(Debug)]
@@ -40,17 +36,6 @@ struct Rename {
     to: Component,
     /// The entry that was given the name; there can be one only.
     from: Option<Component>,
-}
-
-/// A file that is not complete.
-#[derive(Debug)]
-struct Partial {
-    directory: Arc<Directory>,
-    file: File,
-    /// The name that it has until the commit.
-    temporary: Vec<u8>,
-    /// The name that it gets.
-    name: Component,
 }
 
 impl DiskStore {
@@ -97,7 +82,7 @@ impl DiskStore {
 
     fn new(root: Directory, rename: Option<Rename>) -> Self {
         let (directories, files) = (Vec::new(), BTreeMap::new());
-        Self { root: Arc::new(root), rename, umask: umask(), directories, files }
+        Self { root: Arc::new(root), rename, umask: umask(), directories, files, commits: Commits::default() }
     }
 
     /// The open directory in which an entry belongs, and the name that it gets there.
@@ -122,10 +107,6 @@ impl DiskStore {
         };
         Ok((Arc::clone(directory), name))
     }
-
-    fn taken(&mut self, id: EntryId) -> Result<Partial, Failure> {
-        self.files.remove(&id).ok_or_else(not_open)
-    }
 }
 
 impl Store for DiskStore {
@@ -144,41 +125,36 @@ impl Store for DiskStore {
             let message = format!("{} bytes are needed and {free} are free", entry.size);
             return Err(Failure::new(FailCode::NoSpace, message));
         }
-        let temporary = temporary_name(&name)?;
-        let file = directory.make_file(&temporary).map_err(|error| failure("make the file", error))?;
-        let partial = Partial { directory, file, temporary, name };
-        if let Err(error) = partial.reserve(entry.size) {
-            partial.remove();
-            return Err(error);
-        }
-        self.files.insert(id, partial);
+        self.files.insert(id, Partial::begin(directory, name, entry.size)?);
         Ok(())
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let file = &self.files.get(&id).ok_or_else(not_open)?.file;
-        file.write_all_at(bytes, offset).map_err(|error| io_failure("write", &error))
+        self.files.get(&id).ok_or_else(not_open)?.write(offset, bytes)
     }
 
     fn commit(&mut self, id: EntryId, entry: &Entry, _: &Digest) -> Result<Commit, Failure> {
-        let partial = self.taken(id)?;
-        match partial.commit(entry, entry.mode & !self.umask) {
-            Ok(()) => Ok(Commit::Done),
-            Err((action, error)) => {
-                // Complete, but not safe: an error of fsync is final for a file, since a repetition may not report it.
-                partial.remove();
-                Err(failure(action, error))
-            }
-        }
+        let partial = self.files.remove(&id).ok_or_else(not_open)?;
+        self.commits.file(FileCommit { id, partial, mode: entry.mode & !self.umask, mtime: entry.mtime });
+        Ok(Commit::Pending)
     }
 
     fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
         let position = self.directories.iter().position(|(_, its, _)| *its == id).ok_or_else(not_open)?;
-        let (.., directory) = &self.directories[position];
-        let done = set_metadata(directory, entry.mode & !self.umask, entry.mtime).and_then(|()| directory.sync());
+        let directory = Arc::clone(&self.directories[position].2);
         self.directories.truncate(position);
-        done.map_err(|error| failure("set mode and time of the directory", error))?;
-        Ok(Commit::Done)
+        let parent = Arc::clone(self.directories.last().map_or(&self.root, |(.., directory)| directory));
+        let (mode, mtime) = (entry.mode & !self.umask, entry.mtime);
+        self.commits.directory(DirectoryCommit { id, directory, parent, mode, mtime });
+        Ok(Commit::Pending)
+    }
+
+    fn settle(&mut self) {
+        self.commits.settle();
+    }
+
+    fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
+        self.commits.poll()
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
@@ -187,34 +163,6 @@ impl Store for DiskStore {
         {
             partial.remove();
         }
-    }
-}
-
-impl Partial {
-    fn reserve(&self, size: u64) -> Result<(), Failure> {
-        if size < RESERVE_FROM {
-            return Ok(());
-        }
-        match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, size) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => {
-                Err(failure("reserve space", error))
-            }
-            // File systems that cannot reserve say so in several ways; the writes will tell.
-            _ => Ok(()),
-        }
-    }
-
-    /// Everything that makes the file survive a crash under its final name, in this order.
-    fn commit(&self, entry: &Entry, mode: u32) -> Result<(), (&'static str, Errno)> {
-        set_metadata(&self.file, mode, entry.mtime).map_err(|error| ("set mode and time", error))?;
-        rustix::fs::fsync(&self.file).map_err(|error| ("write to the disk", error))?;
-        self.directory.rename(&self.temporary, &self.name).map_err(|error| ("give the file its name", error))?;
-        self.directory.sync().map_err(|error| ("write the directory to the disk", error))
-    }
-
-    fn remove(&self) {
-        // If even that fails, the temporary name tells what it is.
-        let _ = self.directory.remove(&self.temporary);
     }
 }
 
@@ -228,15 +176,6 @@ fn refuse_directory(directory: &Directory, name: &Component) -> Result<(), Failu
         Ok(_) => Err(Failure::new(FailCode::Exists, "a directory has that name")),
         Err(_) => Ok(()),
     }
-}
-
-/// `.NAME.RANDOM.fhpart`: hidden, beside the file, and nobody can guess it.
-fn temporary_name(name: &Component) -> Result<Vec<u8>, Failure> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| Failure::new(FailCode::Io, error.to_string()))?;
-    let shown = &name.as_bytes()[..name.as_bytes().len().min(SHOWN_NAME)];
-    let end = format!(".{:016x}{PARTIAL_SUFFIX}", u64::from_ne_bytes(random));
-    Ok([b".", shown, end.as_bytes()].concat())
 }
 
 /// The permission bits that this process takes away from what it makes. Asked of the system without changing it, which

@@ -69,9 +69,12 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
         };
         while open.last().is_some_and(|(_, dir)| !inside(dir)) {
             let (id, dir) = open.pop().unwrap();
-            assert_eq!(store.finish_dir(id, &dir), Ok(Commit::Done));
+            assert_eq!(store.finish_dir(id, &dir), Ok(Commit::Pending));
         }
-        let Some(entry) = entry else { return skipped };
+        let Some(entry) = entry else {
+            assert_eq!(failures(store), []);
+            return skipped;
+        };
         if entry.kind == EntryKind::Directory {
             store.make_dir(id, &entry).unwrap();
             open.push((id, entry));
@@ -85,9 +88,16 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
         }
         assert_eq!(source.recheck(id), Ok(entry.stamp()));
         source.close(id);
-        assert_eq!(store.commit(id, &entry, &Digest::of(&content)), Ok(Commit::Done));
+        assert_eq!(store.commit(id, &entry, &Digest::of(&content)), Ok(Commit::Pending));
     }
     skipped
+}
+
+/// Waits for what is under way, and returns what failed.
+fn failures(store: &mut DiskStore) -> Vec<(EntryId, FailCode)> {
+    store.settle();
+    let outcomes = std::iter::from_fn(|| store.poll_committed());
+    outcomes.filter_map(|(id, outcome)| Some((id, outcome.err()?.code))).collect()
 }
 
 /// Every path below with its content, directories and links included.
@@ -166,6 +176,7 @@ fn a_link_planted_at_the_target_leads_nowhere() {
     store.begin(EntryId(2), &file("file", 3)).unwrap();
     store.write(EntryId(2), 0, b"new").unwrap();
     store.commit(EntryId(2), &file("file", 3), &Digest::of(b"new")).unwrap();
+    assert_eq!(failures(&mut store), []);
     assert_eq!(tree(&outside.0), [("victim".into(), "untouched".into())]);
     assert_eq!(fs::read(to.path("file")).unwrap(), b"new");
     let root = Directory::open(&to.0).unwrap();
@@ -182,6 +193,7 @@ fn a_directory_swapped_for_a_link_while_files_arrive_changes_nothing() {
     symlink(&outside.0, to.path("dir")).unwrap();
     store.begin(EntryId(1), &file("dir/x", 0)).unwrap();
     store.commit(EntryId(1), &file("dir/x", 0), &Digest::of(b"")).unwrap();
+    assert_eq!(failures(&mut store), []);
     assert_eq!(tree(&outside.0), []);
     assert!(to.path("moved/x").exists());
 }
@@ -201,6 +213,7 @@ fn until_the_commit_the_old_file_stands_and_the_new_one_is_private() {
     assert_eq!(fs::metadata(to.path(name)).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read(to.path("file")).unwrap(), b"old");
     store.commit(EntryId(0), &entry, &Digest::of(b"new")).unwrap();
+    assert_eq!(failures(&mut store), []);
     assert_eq!(tree(&to.0), [("file".into(), "new".into())]);
 }
 
@@ -242,6 +255,7 @@ fn a_target_that_does_not_exist_is_the_new_name_of_one_thing() {
     store.begin(EntryId(1), &file("old/file", 0)).unwrap();
     store.commit(EntryId(1), &file("old/file", 0), &Digest::of(b"")).unwrap();
     store.finish_dir(EntryId(0), &directory("old")).unwrap();
+    assert_eq!(failures(&mut store), []);
     assert_eq!(store.begin(EntryId(2), &file("other", 0)).unwrap_err().code, FailCode::Exists);
     assert_eq!(tree(&to.0), [("new".into(), "dir".into()), ("new/file".into(), String::new())]);
     let made = DiskStore::beneath(&Directory::open(&to.0).unwrap(), &rel("new/made"), true);
@@ -277,4 +291,58 @@ fn names_ascend_by_bytes_and_two_of_the_same_are_refused() {
     let Next::Skipped(_, failure) = source.next_entry(EntryId(0)) else { panic!("directories were not asked for") };
     assert_eq!(failure.code, FailCode::IsDirectory);
     assert!(DiskSource::new(&[from.path("a"), from.path("sub/a")], false).is_err());
+}
+
+#[test]
+fn a_failed_commit_is_reported_for_its_file_alone() {
+    let to = Scratch::new("alone");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    for id in 0..100 {
+        let entry = file(&format!("{id:03}"), 3);
+        store.begin(EntryId(id), &entry).unwrap();
+        store.write(EntryId(id), 0, b"new").unwrap();
+        if id % 10 == 0 {
+            // Something takes the name in the last moment.
+            fs::create_dir(to.path(&format!("{id:03}"))).unwrap();
+        }
+        assert_eq!(store.commit(EntryId(id), &entry, &Digest::of(b"new")), Ok(Commit::Pending));
+    }
+    let mut failed = failures(&mut store);
+    failed.sort_by_key(|(id, _)| *id);
+    let expected: Vec<_> = (0..100).step_by(10).map(|id| (EntryId(id), FailCode::Exists)).collect();
+    assert_eq!(failed, expected);
+    let expected = |id| (format!("{id:03}").into(), if id % 10 == 0 { "dir".into() } else { "new".into() });
+    assert_eq!(tree(&to.0), (0..100).map(expected).collect::<Vec<_>>(), "and nothing incomplete is left");
+}
+
+#[test]
+fn a_commit_counts_only_once_its_file_has_its_name() {
+    let to = Scratch::new("commit-order");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    for id in 0..50 {
+        let entry = file(&format!("{id}"), 0);
+        store.begin(EntryId(id), &entry).unwrap();
+        store.commit(EntryId(id), &entry, &Digest::of(b"")).unwrap();
+        while let Some((done, outcome)) = store.poll_committed() {
+            assert_eq!(outcome, Ok(()));
+            assert!(to.path(&format!("{}", done.0)).exists());
+        }
+    }
+}
+
+#[test]
+fn a_dropped_store_finishes_what_it_was_asked_to_commit() {
+    let to = Scratch::new("dropped");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    store.make_dir(EntryId(0), &directory("d")).unwrap();
+    for id in 1..=20 {
+        let entry = file(&format!("d/{id:02}"), 0);
+        store.begin(EntryId(id), &entry).unwrap();
+        store.commit(EntryId(id), &entry, &Digest::of(b"")).unwrap();
+    }
+    store.finish_dir(EntryId(0), &directory("d")).unwrap();
+    drop(store);
+    assert_eq!(tree(&to.0).len(), 21);
+    assert!(tree(&to.0).iter().all(|(path, _)| !path.to_string_lossy().ends_with(".fhpart")));
+    assert_eq!(fs::metadata(to.path("d")).unwrap().permissions().mode() & 0o777, 0o755);
 }

@@ -8,7 +8,7 @@ use crate::error::ConnectionLost;
 use crate::event::Event;
 use crate::transport::{Read, StreamError};
 use crate::udt::established::Established;
-use crate::udt::life::{Cause, Life};
+use crate::udt::life::{Cause, Ending, Interest, Life};
 use crate::udt::messages::{Message, MessageOptions};
 
 impl Connection {
@@ -48,7 +48,7 @@ impl Connection {
     }
 
     fn writable_part(&mut self, mode: Mode) -> Result<&mut Established, StreamError> {
-        self.claimed = true;
+        self.interest.hold();
         if self.mode != mode {
             return Err(StreamError::WrongMode);
         }
@@ -56,12 +56,12 @@ impl Connection {
             (_, Life::Connecting) => Err(StreamError::NotConnected),
             (_, Life::Finishing) => Err(StreamError::Finished),
             (Phase::Established(established), Life::Open) => Ok(established),
-            _ => Err(StreamError::Lost(self.lost.unwrap_or(ConnectionLost::ClosedLocally))),
+            _ => Err(StreamError::Lost(self.ending.map_or(ConnectionLost::ClosedLocally, |ending| ending.reason))),
         }
     }
 
     pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<Read, StreamError> {
-        self.claimed = true;
+        self.interest.hold();
         if self.mode != Mode::Stream {
             return Err(StreamError::WrongMode);
         }
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     pub(crate) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
-        self.claimed = true;
+        self.interest.hold();
         if self.mode != Mode::Message {
             return Err(StreamError::WrongMode);
         }
@@ -96,19 +96,20 @@ impl Connection {
         if asked_for_nothing {
             return Ok(Read::Data(0));
         }
-        match self.lost {
+        match self.ending {
             None => {
                 self.reader_waits = true;
                 Ok(Read::Pending)
             }
-            Some(_) if self.complete => Ok(Read::End),
-            Some(reason) => Err(StreamError::Lost(reason)),
+            Some(Ending { complete: true, .. }) => Ok(Read::End),
+            Some(Ending { reason, .. }) => Err(StreamError::Lost(reason)),
         }
     }
 
+    /// Bytes that a stream has to give.
     pub(crate) fn readable(&self) -> usize {
         match &self.phase {
-            Phase::Established(established) => {
+            Phase::Established(established) if self.mode == Mode::Stream => {
                 usize::try_from(established.receiver.buffer.available()).unwrap_or(usize::MAX)
             }
             _ => 0,
@@ -117,7 +118,7 @@ impl Connection {
 
     /// No more will be written.
     pub(crate) fn finish(&mut self, now: Instant) {
-        self.claimed = true;
+        self.interest.hold();
         let linger = self.linger;
         if self.move_life(Cause::Finish) {
             if let Phase::Established(established) = &mut self.phase {
@@ -129,14 +130,14 @@ impl Connection {
 
     /// Ends the connection at once.
     pub(crate) fn close(&mut self, now: Instant) {
-        self.claimed = true;
+        self.interest.hold();
         let connecting = self.life == Life::Connecting;
         if self.move_life(Cause::Close) {
-            self.lost = Some(ConnectionLost::ClosedLocally);
+            self.ending = Some(Ending::early(ConnectionLost::ClosedLocally));
             if let Phase::Established(established) = &mut self.phase {
                 established.farewell.begin(now);
             }
-            if connecting || !self.released {
+            if connecting || self.interest != Interest::Released {
                 self.events.push(Event::Closed(self.id, ConnectionLost::ClosedLocally));
             }
             self.wake();
@@ -145,7 +146,7 @@ impl Connection {
 
     /// The application has no further interest.
     pub(crate) fn release(&mut self, now: Instant) {
-        self.released = true;
+        self.interest = Interest::Released;
         self.close(now);
     }
 

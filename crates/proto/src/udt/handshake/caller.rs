@@ -95,6 +95,15 @@ impl Caller {
                 self.retry.set(now);
                 Step::Wait
             }
+            // The listener asks for another cookie. No oftener than it could be asked anew without being told: one that
+            // never has enough is not to be talked with at the speed of the line.
+            (Request::Induction, State::Conclusion { cookie })
+                if cookie != packet.cookie && self.asked < MAX_CONCLUSIONS =>
+            {
+                self.state = State::Conclusion { cookie: packet.cookie };
+                self.retry.set(now);
+                Step::Wait
+            }
             // A second copy of an answer that was understood.
             (Request::Induction, State::Conclusion { .. }) => Step::Wait,
             (Request::Refused, _) => Step::Failed(ConnectionLost::Refused),
@@ -177,6 +186,22 @@ mod tests {
         caller.on_handshake(&caller.offer.packet(Request::Induction, 1), at(1));
         let requests: Vec<Request> = [1, 251, 501].map(|millis| caller.poll(at(millis)).unwrap().request).into();
         assert_eq!(requests, [Request::Conclusion, Request::Conclusion, Request::Induction]);
+    }
+
+    #[test]
+    fn a_second_cookie_is_shown_at_once_and_a_third_is_not() {
+        let mut caller = caller();
+        caller.poll(at(0));
+        let sent: Vec<_> = [1, 1, 2, 3, 4]
+            .into_iter()
+            .zip(1..)
+            .filter_map(|(cookie, millis)| {
+                caller.on_handshake(&caller.offer.packet(Request::Induction, cookie), at(millis));
+                caller.poll(at(millis)).map(|packet| (packet.request, packet.cookie))
+            })
+            .collect();
+        assert_eq!(sent, [(Request::Conclusion, 1), (Request::Conclusion, 2)]);
+        assert_eq!(caller.poll(at(300)).unwrap().request, Request::Induction);
     }
 
     #[test]

@@ -18,26 +18,49 @@ pub(super) struct CookieJar {
     key: [u8; 16],
 }
 
+/// Which question a cookie answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    /// That of every caller.
+    First,
+    /// That of a caller that showed a good cookie while somebody was guessing.
+    Second,
+}
+
 impl CookieJar {
     pub(super) const fn new(key: [u8; 16]) -> Self {
         Self { key }
     }
 
     /// The cookie of a caller at this time.
-    pub(super) fn bake(&self, caller: SocketAddr, id: SocketId, now: Instant) -> u32 {
-        self.cookie(caller, id, epoch(now))
+    pub(super) fn bake(&self, round: Round, caller: SocketAddr, id: SocketId, now: Instant) -> u32 {
+        self.hash(round, caller, id, epoch(now)) as u32
     }
 
-    /// Whether `cookie` was baked for this caller in this or the previous epoch.
-    pub(super) fn is_good(&self, cookie: u32, caller: SocketAddr, id: SocketId, now: Instant) -> bool {
-        let epoch = epoch(now);
+    /// For which question `cookie` was baked for this caller in this or the previous epoch, if it was.
+    pub(super) fn check(&self, cookie: u32, caller: SocketAddr, id: SocketId, now: Instant) -> Option<Round> {
         // Differences are combined without a branch, so that the time taken says nothing about the right value.
-        let wrong = [epoch, epoch.wrapping_sub(1)].map(|epoch| self.cookie(caller, id, epoch) ^ cookie);
-        (wrong[0] == 0) | (wrong[1] == 0)
+        let [first, second] = [Round::First, Round::Second].map(|round| {
+            let [this, previous] = [epoch(now), epoch(now).wrapping_sub(1)]
+                .map(|epoch| self.hash(round, caller, id, epoch) as u32 ^ cookie);
+            (this == 0) | (previous == 0)
+        });
+        if first {
+            Some(Round::First)
+        } else if second {
+            Some(Round::Second)
+        } else {
+            None
+        }
     }
 
-    fn cookie(&self, caller: SocketAddr, id: SocketId, epoch: u64) -> u32 {
-        let mut input = [0; 16 + 2 + 4 + 8];
+    /// A mark by which a caller that passed the first question is known again. Nobody ever sees it.
+    pub(super) fn mark(&self, caller: SocketAddr, id: SocketId) -> u64 {
+        self.hash(Round::Second, caller, id, u64::MAX)
+    }
+
+    fn hash(&self, round: Round, caller: SocketAddr, id: SocketId, epoch: u64) -> u64 {
+        let mut input = [0; 16 + 2 + 4 + 8 + 1];
         let ip = match caller.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
@@ -45,8 +68,9 @@ impl CookieJar {
         input[..16].copy_from_slice(&ip.octets());
         input[16..18].copy_from_slice(&caller.port().to_be_bytes());
         input[18..22].copy_from_slice(&id.value().to_be_bytes());
-        input[22..].copy_from_slice(&epoch.to_be_bytes());
-        SipHasher24::new_with_key(&self.key).hash(&input) as u32
+        input[22..30].copy_from_slice(&epoch.to_be_bytes());
+        input[30] = round as u8;
+        SipHasher24::new_with_key(&self.key).hash(&input)
     }
 }
 
@@ -67,18 +91,21 @@ mod tests {
         let jar = CookieJar::new([7; 16]);
         let id = SocketId::new(5);
         let late_in_minute = Instant::ZERO + Duration::from_millis(59_999);
-        let cookie = jar.bake(caller(9), id, late_in_minute);
-        assert!(jar.is_good(cookie, caller(9), id, late_in_minute + Duration::from_millis(2)));
-        assert!(jar.is_good(cookie, caller(9), id, late_in_minute + Duration::from_secs(60)));
-        assert!(!jar.is_good(cookie, caller(9), id, late_in_minute + Duration::from_secs(61)));
+        for round in [Round::First, Round::Second] {
+            let cookie = jar.bake(round, caller(9), id, late_in_minute);
+            let check_after = |time| jar.check(cookie, caller(9), id, late_in_minute + time);
+            assert_eq!(check_after(Duration::from_millis(2)), Some(round));
+            assert_eq!(check_after(Duration::from_secs(60)), Some(round));
+            assert_eq!(check_after(Duration::from_secs(61)), None);
+        }
     }
 
     #[test]
     fn a_cookie_is_bound_to_address_port_id_and_key() {
         let jar = CookieJar::new([7; 16]);
-        let cookie = jar.bake(caller(9), SocketId::new(5), Instant::ZERO);
-        assert!(!jar.is_good(cookie, caller(10), SocketId::new(5), Instant::ZERO));
-        assert!(!jar.is_good(cookie, caller(9), SocketId::new(6), Instant::ZERO));
-        assert!(!CookieJar::new([8; 16]).is_good(cookie, caller(9), SocketId::new(5), Instant::ZERO));
+        let cookie = jar.bake(Round::First, caller(9), SocketId::new(5), Instant::ZERO);
+        assert_eq!(jar.check(cookie, caller(10), SocketId::new(5), Instant::ZERO), None);
+        assert_eq!(jar.check(cookie, caller(9), SocketId::new(6), Instant::ZERO), None);
+        assert_eq!(CookieJar::new([8; 16]).check(cookie, caller(9), SocketId::new(5), Instant::ZERO), None);
     }
 }

@@ -1,27 +1,44 @@
 //! The side that waits to be called: no memory of a caller before it has shown a good cookie.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use farhaul_units::Instant;
-use farhaul_wire::udt4::{Handshake, Request};
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::udt4::{Handshake, Request, SocketId};
 
-use super::cookie::CookieJar;
+use super::cookie::{CookieJar, Round};
+use super::prefix::PrefixBudget;
 use crate::config::Mode;
 
-/// Conclusions with a wrong cookie that are looked at per second and address prefix (attack A1).
+/// Wrong cookies per second and network after which one good cookie is no longer enough (attack A1). At 32 bits a guess
+/// is right once in 2^31, so that this many a second need most of a year; a fast line without a limit, an hour.
 const WRONG_COOKIES_PER_SECOND: u32 = 100;
-/// Prefixes told apart, by hash: more share a budget.
-const PREFIX_BUCKETS: usize = 256;
-/// One second, the time base of the budgets.
-const SECOND: u64 = 1_000_000_000;
+/// The time in which that budget comes back.
+const SECOND: Duration = Duration::from_secs(1);
+/// Callers remembered between their first and their second cookie, by hash: 2 KiB. Only a good cookie gets one in, so
+/// this many would have to come within a round trip to push one out.
+const VETTED: usize = 256;
 
 /// Answers callers without remembering them.
+///
+/// While somebody in a network guesses cookies, whoever there brings the right one is asked for a second: an honest
+/// caller, who cannot be told from a lucky guess, is delayed by a round trip instead of being locked out, and the guess
+/// has to be right twice, for the same caller, without seeing the answer to the first.
 pub(crate) struct Listener {
     jar: CookieJar,
     mode: Mode,
-    /// Wrong cookies per prefix in the present second.
-    wrong: Box<[u32; PREFIX_BUCKETS]>,
-    second: u64,
+    guesses: PrefixBudget,
+    /// Marks of callers that were asked for their second cookie; zero is nobody's.
+    vetted: Box<[u64]>,
+}
+
+/// What there is for one more connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Free,
+    /// Not for this network at the moment: the caller is left to call again.
+    Later,
+    /// For nobody: callers are refused.
+    None,
 }
 
 /// What to do with a handshake packet that was addressed to nobody in particular.
@@ -36,75 +53,75 @@ pub(crate) enum Verdict {
 
 impl Listener {
     pub(crate) fn new(key: [u8; 16], mode: Mode) -> Self {
-        Self { jar: CookieJar::new(key), mode, wrong: Box::new([0; PREFIX_BUCKETS]), second: 0 }
+        Self {
+            jar: CookieJar::new(key),
+            mode,
+            guesses: PrefixBudget::new(key, WRONG_COOKIES_PER_SECOND, SECOND),
+            vetted: vec![0; VETTED].into(),
+        }
     }
 
     pub(crate) const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Judges a handshake packet; `has_room` says whether another connection may wait to be accepted.
-    pub(crate) fn on_handshake(
-        &mut self,
-        packet: &Handshake,
-        from: SocketAddr,
-        now: Instant,
-        has_room: bool,
-    ) -> Verdict {
+    /// Judges a handshake packet; `room` is what there is for another connection from there.
+    pub(crate) fn on_handshake(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Verdict {
         if packet.socket_id.is_none() {
             // The answer would go to whoever listens there, who would answer it in turn, for ever (attack A11).
             return Verdict::Ignore;
         }
         match packet.request {
-            Request::Induction => {
-                let cookie = self.jar.bake(from, packet.socket_id, now);
-                Verdict::Reply(Handshake { cookie, ..*packet })
-            }
-            Request::Conclusion => self.on_conclusion(packet, from, now, has_room),
+            Request::Induction => self.ask(Round::First, packet, from, now),
+            Request::Conclusion => self.on_conclusion(packet, from, now, room),
             _ => Verdict::Ignore,
         }
     }
 
-    fn on_conclusion(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, has_room: bool) -> Verdict {
-        if !self.has_budget(from.ip(), now) {
-            return Verdict::Ignore;
-        }
-        if !self.jar.is_good(packet.cookie, from, packet.socket_id, now) {
-            self.wrong[bucket(from.ip())] += 1;
-            return Verdict::Ignore;
+    fn ask(&self, round: Round, packet: &Handshake, from: SocketAddr, now: Instant) -> Verdict {
+        let cookie = self.jar.bake(round, from, packet.socket_id, now);
+        Verdict::Reply(Handshake { request: Request::Induction, cookie, ..*packet })
+    }
+
+    fn on_conclusion(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Verdict {
+        match self.jar.check(packet.cookie, from, packet.socket_id, now) {
+            Some(Round::First) if !self.guesses.has_left(from.ip(), now) => {
+                let (place, mark) = self.vetting_place(from, packet.socket_id);
+                self.vetted[place] = mark;
+                return self.ask(Round::Second, packet, from, now);
+            }
+            Some(Round::First) => {}
+            Some(Round::Second) if self.is_vetted(from, packet.socket_id) => {}
+            Some(Round::Second) | None => {
+                self.guesses.take(from.ip(), now);
+                return Verdict::Ignore;
+            }
         }
         let fits = packet.version == Handshake::VERSION
             && packet.socket_type == super::socket_type(self.mode)
             && packet.mss >= super::MIN_MSS;
-        if fits && has_room {
-            return Verdict::Accept;
+        match room {
+            Room::Free if fits => Verdict::Accept,
+            Room::Later if fits => Verdict::Ignore,
+            _ => Verdict::Reply(Handshake { request: Request::Refused, ..*packet }),
         }
-        Verdict::Reply(Handshake { request: Request::Refused, ..*packet })
     }
 
-    fn has_budget(&mut self, from: IpAddr, now: Instant) -> bool {
-        let second = now.as_nanos() / SECOND;
-        if second != self.second {
-            self.second = second;
-            self.wrong.fill(0);
-        }
-        self.wrong[bucket(from)] < WRONG_COOKIES_PER_SECOND
+    fn is_vetted(&self, from: SocketAddr, id: SocketId) -> bool {
+        let (place, mark) = self.vetting_place(from, id);
+        self.vetted[place] == mark
     }
-}
 
-/// The budget of an address: that of its /24 or /56.
-fn bucket(ip: IpAddr) -> usize {
-    let prefix: &[u8] = match &ip {
-        IpAddr::V4(ip) => &ip.octets()[..3],
-        IpAddr::V6(ip) => &ip.octets()[..7],
-    };
-    prefix.iter().fold(0, |hash: usize, &byte| (hash * 31 + usize::from(byte)) % PREFIX_BUCKETS)
+    fn vetting_place(&self, from: SocketAddr, id: SocketId) -> (usize, u64) {
+        let mark = self.jar.mark(from, id).max(1);
+        (mark as usize % VETTED, mark)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use farhaul_units::{Duration, SeqNo};
-    use farhaul_wire::udt4::{SocketId, SocketType};
+    use farhaul_units::SeqNo;
+    use farhaul_wire::udt4::SocketType;
 
     use super::super::Offer;
     use super::*;
@@ -126,7 +143,7 @@ mod tests {
     }
 
     fn fetch_cookie(listener: &mut Listener) -> u32 {
-        match listener.on_handshake(&call(Request::Induction, 0), from(1), Instant::ZERO, true) {
+        match listener.on_handshake(&call(Request::Induction, 0), from(1), Instant::ZERO, Room::Free) {
             Verdict::Reply(reply) => reply.cookie,
             other => panic!("{other:?}"),
         }
@@ -137,8 +154,8 @@ mod tests {
         let mut listener = Listener::new([3; 16], Mode::Stream);
         let cookie = fetch_cookie(&mut listener);
         let conclusion = call(Request::Conclusion, cookie);
-        assert_eq!(listener.on_handshake(&conclusion, from(1), Instant::ZERO, true), Verdict::Accept);
-        assert_eq!(listener.on_handshake(&conclusion, from(2), Instant::ZERO, true), Verdict::Ignore);
+        assert_eq!(listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free), Verdict::Accept);
+        assert_eq!(listener.on_handshake(&conclusion, from(2), Instant::ZERO, Room::Free), Verdict::Ignore);
     }
 
     #[test]
@@ -148,21 +165,35 @@ mod tests {
         let refused = |verdict| matches!(verdict, Verdict::Reply(Handshake { request: Request::Refused, .. }));
         let other_version = Handshake { version: 3, ..good };
         let messages = Handshake { socket_type: SocketType::Dgram, ..good };
-        assert!(refused(listener.on_handshake(&other_version, from(1), Instant::ZERO, true)));
-        assert!(refused(listener.on_handshake(&messages, from(1), Instant::ZERO, true)));
-        assert!(refused(listener.on_handshake(&good, from(1), Instant::ZERO, false)));
+        assert!(refused(listener.on_handshake(&other_version, from(1), Instant::ZERO, Room::Free)));
+        assert!(refused(listener.on_handshake(&messages, from(1), Instant::ZERO, Room::Free)));
+        assert!(refused(listener.on_handshake(&good, from(1), Instant::ZERO, Room::None)));
     }
 
     #[test]
-    fn guessing_cookies_is_limited_per_prefix_and_second() {
+    fn a_network_that_had_its_share_is_left_to_call_again() {
+        let mut listener = Listener::new([3; 16], Mode::Stream);
+        let good = call(Request::Conclusion, fetch_cookie(&mut listener));
+        assert_eq!(listener.on_handshake(&good, from(1), Instant::ZERO, Room::Later), Verdict::Ignore);
+        assert_eq!(listener.on_handshake(&good, from(1), Instant::ZERO, Room::Free), Verdict::Accept);
+    }
+
+    #[test]
+    fn while_somebody_guesses_a_good_cookie_is_asked_for_twice() {
         let mut listener = Listener::new([3; 16], Mode::Stream);
         let good = call(Request::Conclusion, fetch_cookie(&mut listener));
         for guess in 0..WRONG_COOKIES_PER_SECOND {
             let wrong = call(Request::Conclusion, good.cookie.wrapping_add(guess + 1));
-            assert_eq!(listener.on_handshake(&wrong, from(9), Instant::ZERO, true), Verdict::Ignore);
+            assert_eq!(listener.on_handshake(&wrong, from(9), Instant::ZERO, Room::Free), Verdict::Ignore);
         }
-        assert_eq!(listener.on_handshake(&good, from(1), Instant::ZERO, true), Verdict::Ignore, "same /24");
-        let later = Instant::ZERO + Duration::from_secs(1);
-        assert_eq!(listener.on_handshake(&good, from(1), later, true), Verdict::Accept);
+        let second = listener.jar.bake(Round::Second, from(1), good.socket_id, Instant::ZERO);
+        let conclusion = Handshake { cookie: second, ..good };
+        let lucky = listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free);
+        assert_eq!(lucky, Verdict::Ignore, "the second is worth nothing without the first");
+        let asked = listener.on_handshake(&good, from(1), Instant::ZERO, Room::Free);
+        assert_eq!(asked, Verdict::Reply(Handshake { request: Request::Induction, cookie: second, ..good }));
+        assert_eq!(listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free), Verdict::Accept);
+        let later = Instant::ZERO + SECOND;
+        assert_eq!(listener.on_handshake(&good, from(1), later, Room::Free), Verdict::Accept);
     }
 }

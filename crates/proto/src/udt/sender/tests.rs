@@ -10,7 +10,7 @@ fn at(millis: u64) -> Instant {
 
 /// A sender with three messages of two packets each, all of which live for five milliseconds; the first is under way.
 fn with_short_lived_messages() -> Sender {
-    let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 2, 1 << 20);
+    let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 2, 1 << 20, Rng::new(1));
     for _ in 0..3 {
         assert!(sender.write_message(&[7; 2 * PAYLOAD], false, Some(at(5))));
     }

@@ -132,6 +132,14 @@ impl State {
         if let Some(current) = self.current.take().filter(|current| !current.refused) {
             store.abort(current.id, Leftover::Keep);
         }
+        // What is complete counts, and both sides know of it, however the session ends.
+        store.settle();
+        while let Some((id, outcome)) = store.poll_committed() {
+            if let Some(committing) = self.committing.remove(&id) {
+                // Further failures change nothing any more.
+                let _ = self.settle(id, committing, outcome.map(|()| Commit::Done));
+            }
+        }
         self.course.fail(error, |abort| put_abort(self.out.bytes(), abort))
     }
 }

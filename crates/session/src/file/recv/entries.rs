@@ -221,8 +221,8 @@ impl State {
         self.finish_directories(store, 0)?;
         self.peer = Some(figures);
         self.course = Course::At(Phase::Ended);
-        self.finish_if_settled(store);
-        Ok(())
+        store.settle();
+        self.on_store(store)
     }
 }
 

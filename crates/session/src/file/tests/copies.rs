@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::pair::{Pipes, Seen, pull, push};
 use super::{path, tree};
 use crate::figures::Figures;
-use crate::file::{FileEvent, ReceiveLimits, Totals};
+use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Totals};
 use crate::integrity::Digest;
-use crate::opening::Pull;
+use crate::opening::{Acceptor, Pull, Push};
 use crate::path_rules::RelPath;
 use crate::store::{MemoryFile, MemorySource, MemoryStore};
 
@@ -119,6 +119,21 @@ fn a_store_that_works_in_the_background_holds_the_sender_to_the_window() {
     assert_eq!(seen.totals().files, 2);
     assert_eq!(store.tree, sent);
     assert!(seen.most_ahead <= 1 << 20, "{} bytes ahead of the store", seen.most_ahead);
+}
+
+#[test]
+fn a_store_that_settles_itself_needs_nothing_of_its_host() {
+    let sent = tree(&[("d/", 0), ("d/a", 10), ("d/b", 20), ("e", 30)]);
+    let mut source = MemorySource::new(sent.clone());
+    let mut sender = FileSender::connect(Push::default());
+    let bytes = sender.poll_write(&mut source).to_vec();
+    let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
+    let mut receiver = FileReceiver::accept(&open.unwrap(), LIMITS);
+    let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };
+    assert_eq!(receiver.handle_received(&mut store, &bytes[used..]).unwrap(), bytes.len() - used);
+    assert!(receiver.is_over() && receiver.error().is_none());
+    assert_eq!((receiver.totals().files, receiver.totals().directories), (3, 1));
+    assert_eq!(store.tree, sent);
 }
 
 #[test]

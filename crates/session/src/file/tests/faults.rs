@@ -122,6 +122,27 @@ fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
 }
 
 #[test]
+fn what_was_complete_when_the_peer_left_counts() {
+    let mut source = MemorySource::new(tree(&[("a", 10), ("b", 200_000)]));
+    let mut sender = FileSender::connect(Push::default());
+    let bytes = sender.poll_write(&mut source)[..50_000].to_vec();
+    let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
+    let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
+    let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };
+    receiver.handle_received(&mut store, &bytes[used..]).unwrap();
+    assert_eq!(receiver.totals().files, 0, "the commit is still under way");
+    assert_eq!(receiver.handle_end(&mut store), Err(SessionError::PeerLeft));
+    assert_eq!(receiver.totals().files, 1);
+    let events = std::iter::from_fn(|| receiver.poll_event());
+    assert!(
+        events
+            .into_iter()
+            .any(|event| matches!(event, crate::FileEvent::Verified(entry, _) if entry.path == path("a")))
+    );
+    assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("a")]);
+}
+
+#[test]
 fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
     let mut source = MemorySource::new(tree(&[("a", 100_000)]));
     let mut sender = FileSender::connect(Push::default());

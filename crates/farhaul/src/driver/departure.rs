@@ -1,0 +1,48 @@
+//! Driver threads that outlive their last handle to say good-bye, and waiting for them.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longest time that [`wait_for_farewells`] takes: four times what a driver thread takes, for a starved machine.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Threads of this process that are saying good-bye.
+static DEPARTING: Mutex<usize> = Mutex::new(0);
+static NONE_LEFT: Condvar = Condvar::new();
+
+/// A driver thread whose last handle is gone. Ends when the thread is done and the port is closed.
+#[derive(Debug)]
+pub(super) struct Departure(());
+
+impl Departure {
+    /// Begins to count.
+    pub(super) fn begin() -> Self {
+        *DEPARTING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(())
+    }
+}
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        let mut departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        *departing -= 1;
+        if *departing == 0 {
+            NONE_LEFT.notify_all();
+        }
+    }
+}
+
+/// Waits until the peers of all connections that this process dropped have been told, and the UDP ports whose last handle
+/// is gone are closed.
+///
+/// Dropping a handle never waits: the port's own thread says good-bye afterwards, three times for the case that
+/// datagrams are lost, and then closes the port. That takes up to a quarter of a second, usually two round trips. A process
+/// that exits meanwhile cuts it off after the first good-bye; if just that one is lost, the peer notices the end only
+/// at its own time-out. So call this at the end of `main`, or before opening the same port again.
+///
+/// Never waits longer than a second; returns at once if nothing is under way.
+pub fn wait_for_farewells() {
+    let departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    // Whether somebody is left then is of no use to the caller.
+    let _ = NONE_LEFT.wait_timeout_while(departing, LONGEST_WAIT, |departing| *departing > 0);
+}

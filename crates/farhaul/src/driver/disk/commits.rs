@@ -1,0 +1,313 @@
+//! Commits in the background: a few threads make complete files safe from a crash while the session goes on.
+//!
+//! A commit costs two waits for the disk, of the file and of its directory, and a copy of many small files is little else.
+//! Files wait side by side here, and one wait for a directory serves all files that got their names meanwhile.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use farhaul_session::{EntryId, Failure, Mtime};
+use rustix::io::Errno;
+
+use super::directory::{Directory, set_metadata};
+use super::failure::failure;
+use super::partial::Partial;
+
+/// Threads at most: file systems join the waits of files that are synchronised side by side, and more than a few gain
+/// nothing.
+const THREADS: usize = 4;
+/// Commits under way at most. Each may hold an open file, and a thousand of those is all that a process has by default.
+/// Far below the 4096 unanswered files that a sender of this project allows: nobody waits for an answer that is held back.
+const UNDER_WAY: usize = 32;
+
+/// Files that get their names before their directories are synchronised, while there are more to come: one wait for eight
+/// costs little, and the answers are not held back for long.
+const TOGETHER: usize = 8;
+
+/// What became of an entry.
+type Outcome = (EntryId, Result<(), Failure>);
+
+/// The threads and what they have to do. Dropping it waits until everything is done.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to do, or nothing will come any more.
+    work: Condvar,
+    /// A task is done.
+    progress: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: VecDeque<FileCommit>,
+    /// In the order in which they were finished: a directory comes after those inside it.
+    directories: VecDeque<DirectoryCommit>,
+    /// Files that do not have their final names yet, and where they get them.
+    unnamed: Vec<(EntryId, Arc<Directory>)>,
+    /// What is safe as soon as its directories are.
+    named: Vec<Named>,
+    /// A thread synchronises directories; what gets its name meanwhile is for the next time.
+    is_syncing: bool,
+    /// Entries without an outcome.
+    under_way: usize,
+    outcomes: VecDeque<Outcome>,
+    is_ending: bool,
+}
+
+/// A file whose content is complete and verified.
+#[derive(Debug)]
+pub(super) struct FileCommit {
+    pub(super) id: EntryId,
+    pub(super) partial: Partial,
+    pub(super) mode: u32,
+    pub(super) mtime: Mtime,
+}
+
+/// A directory in which everything was begun that belongs there.
+#[derive(Debug)]
+pub(super) struct DirectoryCommit {
+    pub(super) id: EntryId,
+    pub(super) directory: Arc<Directory>,
+    /// Where its own name stands.
+    pub(super) parent: Arc<Directory>,
+    pub(super) mode: u32,
+    pub(super) mtime: Mtime,
+}
+
+#[derive(Debug)]
+struct Named {
+    id: EntryId,
+    directories: Vec<Arc<Directory>>,
+}
+
+#[derive(Debug)]
+enum Task {
+    File(FileCommit),
+    Directory(DirectoryCommit),
+    Sync(Vec<Named>),
+}
+
+impl Commits {
+    /// Begins to commit a file; waits while too many are under way.
+    pub(super) fn file(&mut self, commit: FileCommit) {
+        self.submit(|state| {
+            state.unnamed.push((commit.id, Arc::clone(&commit.partial.directory)));
+            state.files.push_back(commit);
+        });
+    }
+
+    /// Begins to commit a directory; its mode and time are set after the files in it have their names.
+    pub(super) fn directory(&mut self, commit: DirectoryCommit) {
+        self.submit(|state| state.directories.push_back(commit));
+    }
+
+    /// What became of an entry, if anything did.
+    pub(super) fn poll(&self) -> Option<Outcome> {
+        self.shared.state().outcomes.pop_front()
+    }
+
+    /// Waits until nothing is under way.
+    pub(super) fn settle(&self) {
+        drop(self.shared.wait_until(|state| state.under_way == 0));
+    }
+
+    fn submit(&mut self, put: impl FnOnce(&mut State)) {
+        let mut state = self.shared.wait_until(|state| state.under_way < UNDER_WAY);
+        put(&mut state);
+        state.under_way += 1;
+        drop(state);
+        if self.threads.len() < THREADS {
+            let shared = Arc::clone(&self.shared);
+            self.threads.extend(thread::Builder::new().name("farhaul:disk".into()).spawn(move || shared.work()));
+        }
+        if self.threads.is_empty() {
+            // The system gives no threads: then here and now.
+            self.shared.work_here();
+        }
+        self.shared.work.notify_one();
+    }
+}
+
+impl Drop for Commits {
+    fn drop(&mut self) {
+        self.shared.state().is_ending = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic was reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_until(&self, holds: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        self.progress.wait_while(self.state(), |state| !holds(state)).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of a thread.
+    fn work(&self) {
+        let mut state = self.state();
+        loop {
+            state = match state.next_task() {
+                Some(task) => self.perform(task, state),
+                // Whoever still works does what follows from it.
+                None if state.is_ending => return,
+                None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Does everything that there is to do.
+    fn work_here(&self) {
+        let mut state = self.state();
+        while let Some(task) = state.next_task() {
+            state = self.perform(task, state);
+        }
+    }
+
+    fn perform<'a>(&'a self, task: Task, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        drop(state);
+        let done = task.perform();
+        let mut state = self.state();
+        state.on_done(done);
+        self.progress.notify_all();
+        // There may be more to do now than for one.
+        self.work.notify_one();
+        state
+    }
+}
+
+impl State {
+    /// Directories are synchronised by one thread at a time, for all that waits for that.
+    fn next_task(&mut self) -> Option<Task> {
+        let is_worth_it = self.named.len() >= TOGETHER || self.files.is_empty() && !self.named.is_empty();
+        if !self.is_syncing && is_worth_it {
+            self.is_syncing = true;
+            return Some(Task::Sync(std::mem::take(&mut self.named)));
+        }
+        let is_complete = |commit: &DirectoryCommit| {
+            !self.unnamed.iter().any(|(_, directory)| Arc::ptr_eq(directory, &commit.directory))
+        };
+        if let Some(position) = self.directories.iter().position(is_complete) {
+            return self.directories.remove(position).map(Task::Directory);
+        }
+        self.files.pop_front().map(Task::File)
+    }
+
+    fn on_done(&mut self, done: Done) {
+        match done {
+            Done::Named(named) => {
+                self.unnamed.retain(|(id, _)| *id != named.id);
+                self.named.push(named);
+            }
+            Done::Failed(id, failure) => {
+                self.unnamed.retain(|(its, _)| *its != id);
+                self.under_way -= 1;
+                self.outcomes.push_back((id, Err(failure)));
+            }
+            Done::Synced(outcomes) => {
+                self.is_syncing = false;
+                self.under_way -= outcomes.len();
+                self.outcomes.extend(outcomes);
+            }
+        }
+    }
+}
+
+/// What came of a task.
+#[derive(Debug)]
+enum Done {
+    /// It stands as it should, and a crash may still undo it.
+    Named(Named),
+    Failed(EntryId, Failure),
+    Synced(Vec<Outcome>),
+}
+
+impl Task {
+    fn perform(self) -> Done {
+        match self {
+            Self::File(FileCommit { id, partial, mode, mtime }) => {
+                let directories = vec![Arc::clone(&partial.directory)];
+                Done::of(id, directories, partial.commit(mode, mtime))
+            }
+            Self::Directory(DirectoryCommit { id, directory, parent, mode, mtime }) => {
+                let set = set_metadata(&*directory, mode, mtime);
+                let set = set.map_err(|error| failure("set mode and time of the directory", error));
+                Done::of(id, vec![directory, parent], set)
+            }
+            Self::Sync(named) => Done::Synced(synced(named)),
+        }
+    }
+}
+
+impl Done {
+    fn of(id: EntryId, directories: Vec<Arc<Directory>>, result: Result<(), Failure>) -> Self {
+        match result {
+            Ok(()) => Self::Named(Named { id, directories }),
+            Err(failure) => Self::Failed(id, failure),
+        }
+    }
+}
+
+/// Synchronises each directory once, whatever became of the others.
+fn synced(all: Vec<Named>) -> Vec<Outcome> {
+    let mut results: Vec<(Arc<Directory>, Result<(), Errno>)> = Vec::new();
+    for directory in all.iter().flat_map(|named| &named.directories) {
+        if !results.iter().any(|(its, _)| Arc::ptr_eq(its, directory)) {
+            results.push((Arc::clone(directory), directory.sync()));
+        }
+    }
+    let outcome = |named: Named| {
+        let mine = |directory: &Arc<Directory>| named.directories.iter().any(|its| Arc::ptr_eq(its, directory));
+        let result = results.iter().filter(|(directory, _)| mine(directory)).try_for_each(|(_, result)| *result);
+        (named.id, result.map_err(|error| failure("write the directory to the disk", error)))
+    };
+    all.into_iter().map(outcome).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_threads_the_work_is_done_by_whoever_asks() {
+        let shared = Shared::default();
+        let here = Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
+        let id = EntryId(7);
+        shared.state().named.push(Named { id, directories: vec![here] });
+        shared.state().under_way = 1;
+        shared.work_here();
+        assert_eq!(shared.state().outcomes, [(id, Ok(()))]);
+        assert_eq!(shared.state().under_way, 0);
+    }
+
+    #[test]
+    fn a_directory_waits_for_the_names_of_its_own_files_only() {
+        let open = || Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
+        let (mine, other) = (open(), open());
+        let mtime = Mtime { seconds: 0, nanos: 0 };
+        let commit = |id, directory: &Arc<Directory>| {
+            let (directory, parent) = (Arc::clone(directory), Arc::clone(&other));
+            DirectoryCommit { id: EntryId(id), directory, parent, mode: 0, mtime }
+        };
+        let mut state = State { under_way: 3, ..State::default() };
+        state.unnamed.push((EntryId(0), Arc::clone(&mine)));
+        state.directories.extend([commit(1, &mine), commit(2, &other)]);
+        assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(2), .. }))));
+        assert!(state.next_task().is_none());
+        state.on_done(Done::Named(Named { id: EntryId(0), directories: vec![Arc::clone(&mine)] }));
+        assert!(matches!(state.next_task(), Some(Task::Sync(named)) if named.len() == 1));
+        assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(1), .. }))));
+    }
+}

@@ -1,0 +1,114 @@
+//! A file that is not complete, under its temporary name.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use farhaul_session::{Component, FailCode, Failure, Mtime};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::directory::{Directory, set_metadata};
+use super::failure::{failure, io_failure};
+
+/// End of the names of incomplete files, so that people and clean-up jobs know them.
+const PARTIAL_SUFFIX: &str = ".fhpart";
+/// Longest part of a file's own name in its temporary name: 255 bytes less two dots, 16 digits and the suffix.
+const SHOWN_NAME: usize = 255 - 2 - 16 - PARTIAL_SUFFIX.len();
+/// Files from this size on get their space reserved: fewer pieces on the disk, and a full disk shows at once.
+const RESERVE_FROM: u64 = 1 << 20;
+
+/// A file that is not complete.
+#[derive(Debug)]
+pub(super) struct Partial {
+    pub(super) directory: Arc<Directory>,
+    file: File,
+    /// The name that it has until the commit.
+    temporary: Component,
+    /// The name that it gets.
+    name: Component,
+}
+
+impl Partial {
+    /// Makes the file for `name`, and reserves space for `size` bytes where that can be done.
+    pub(super) fn begin(directory: Arc<Directory>, name: Component, size: u64) -> Result<Self, Failure> {
+        let temporary = temporary_name(&name)?;
+        let made = directory.make_file(temporary.as_bytes());
+        let file = made.map_err(|error| failure("make the file", error))?;
+        let partial = Self { directory, file, temporary, name };
+        if let Err(error) = partial.reserve(size) {
+            partial.remove();
+            return Err(error);
+        }
+        Ok(partial)
+    }
+
+    fn reserve(&self, size: u64) -> Result<(), Failure> {
+        if size < RESERVE_FROM {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, size) {
+            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => {
+                Err(failure("reserve space", error))
+            }
+            // File systems that cannot reserve say so in several ways; the writes will tell.
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes bytes; a failure says where the beginning of the file stays.
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all_at(bytes, offset).map_err(|error| {
+            let mut failure = io_failure("write", &error);
+            failure.message += &format!("; what came before is beside it as {}", self.temporary);
+            failure
+        })
+    }
+
+    /// Everything that makes the content survive a crash under its final name, but for the name itself, in this order. A
+    /// file that fails is removed: an error of fsync is final, since a repetition may not report it.
+    pub(super) fn commit(self, mode: u32, mtime: Mtime) -> Result<(), Failure> {
+        let done = (|| {
+            set_metadata(&self.file, mode, mtime).map_err(|error| ("set mode and time", error))?;
+            rustix::fs::fsync(&self.file).map_err(|error| ("write to the disk", error))?;
+            let renamed = self.directory.rename(self.temporary.as_bytes(), &self.name);
+            renamed.map_err(|error| ("give the file its name", error))
+        })();
+        done.map_err(|(action, error)| {
+            self.remove();
+            failure(action, error)
+        })
+    }
+
+    pub(super) fn remove(&self) {
+        // If even that fails, the temporary name tells what it is.
+        let _ = self.directory.remove(self.temporary.as_bytes());
+    }
+}
+
+/// `.NAME.RANDOM.fhpart`: hidden, beside the file, and nobody can guess it.
+fn temporary_name(name: &Component) -> Result<Component, Failure> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| Failure::new(FailCode::Io, error.to_string()))?;
+    let shown = &name.as_bytes()[..name.as_bytes().len().min(SHOWN_NAME)];
+    let end = format!(".{:016x}{PARTIAL_SUFFIX}", u64::from_ne_bytes(random));
+    Component::new(&[b".", shown, end.as_bytes()].concat()).map_err(|_| FailCode::NameRefused.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_reported_with_the_name_of_what_is_left() {
+        let directory = Arc::new(Directory::open(Path::new("/dev")).unwrap());
+        let file = File::options().write(true).open("/dev/full").unwrap();
+        let name = Component::new(b"tape\n1").unwrap();
+        let temporary = temporary_name(&name).unwrap();
+        let failure = Partial { directory, file, temporary, name }.write(0, b"x").unwrap_err();
+        assert_eq!(failure.code, FailCode::NoSpace);
+        assert!(failure.message.contains(" .tape\\n1.") && failure.message.ends_with(".fhpart"), "{failure}");
+    }
+}

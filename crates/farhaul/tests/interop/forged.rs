@@ -1,0 +1,130 @@
+//! What somebody sends in the name of a real libudt, and how that tells us that it was not from there.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use farhaul::Error;
+use farhaul_units::SeqNo;
+use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, SocketType, Timestamp};
+
+use crate::content::{recv, send};
+use crate::here::Here;
+use crate::libudt::Libudt;
+use crate::tap::Direction::Up;
+use crate::tap::{Kind, Tap};
+
+/// Longer than any shutdown is doubted.
+const CERTAINTY: Duration = Duration::from_millis(800);
+
+#[test]
+fn an_idle_libudt_disproves_shutdowns_that_it_did_not_send() {
+    let Some(libudt) = Libudt::find() else { return };
+    // Before anything was received, when there is nothing to acknowledge, and after.
+    for first in [0, 50_000] {
+        let here = Here::new();
+        let listener = here.listen().unwrap();
+        let tap = Tap::new(here.local_addr(), 0);
+        let peer = libudt.connect(tap.address(), &format!("both --bytes {first} --expect 100000"));
+        let accepted = Here::accept(&listener);
+        let (_, digest) = recv(&accepted, Some(first)).unwrap();
+        // From here on it is idle, and not deaf any more, as it is for a moment after connecting.
+        tap.wait_for(Up, Kind::KeepAlive);
+        accepted.set_read_timeout(Some(CERTAINTY));
+        for _ in 0..3 {
+            tap.slip_in(Up, &Control::Shutdown);
+        }
+        let waited = accepted.recv(&mut [0]).unwrap_err();
+        assert!(matches!(waited, Error::TimedOut(_)), "after {first} bytes: {waited}");
+        tap.wait_for(Up, Kind::Ack2);
+        let sent = send(&accepted, 21, 100_000).unwrap();
+        accepted.finish().unwrap();
+        let report = peer.report();
+        assert_eq!((report.digest("received_digest"), report.digest("sent_digest")), (sent, digest));
+    }
+}
+
+/// A caller made by hand.
+struct Caller {
+    socket: UdpSocket,
+    handshake: Handshake,
+}
+
+impl Caller {
+    fn new(listener: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(listener).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let handshake = Handshake {
+            version: Handshake::VERSION,
+            socket_type: SocketType::Stream,
+            isn: SeqNo::new(1),
+            mss: 1500,
+            flow_window: 8192,
+            request: Request::Induction,
+            socket_id: SocketId::new(5),
+            cookie: 0,
+            peer_ip: listener.ip(),
+        };
+        Self { socket, handshake }
+    }
+
+    fn send(&self, request: Request, cookie: u32) {
+        let mut datagram = Vec::new();
+        let packet = Handshake { request, cookie, ..self.handshake };
+        Control::Handshake(packet).encode(Timestamp::ZERO, SocketId::NONE, &mut datagram);
+        self.socket.send(&datagram).unwrap();
+    }
+
+    /// What it was answered.
+    fn recv(&self) -> Handshake {
+        let mut datagram = [0; 2_000];
+        let len = self.socket.recv(&mut datagram).unwrap();
+        let Ok((_, _, Control::Handshake(answer))) = Control::decode(&datagram[..len]) else { panic!("no handshake") };
+        answer
+    }
+}
+
+#[test]
+fn a_libudt_of_a_network_in_which_somebody_guesses_cookies_connects() {
+    let Some(libudt) = Libudt::find() else { return };
+    let here = Here::new();
+    let listener = here.listen().unwrap();
+    let caller = Caller::new(here.local_addr());
+    caller.send(Request::Induction, 0);
+    let cookie = caller.recv().cookie;
+    let over = AtomicBool::new(false);
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guesser = Caller::new(here.local_addr());
+            guesser.socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+            let mut guesses = 1..;
+            // Until the test is through, or has failed.
+            for round in 0..2_000 {
+                for guess in guesses.by_ref().take(20) {
+                    guesser.send(Request::Conclusion, cookie.wrapping_add(guess));
+                }
+                if round == 40 {
+                    tell.send(()).unwrap();
+                }
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                // Guesses are not answered, so that this only takes its time.
+                guesser.socket.recv(&mut [0]).unwrap_err();
+            }
+        });
+        told.recv().unwrap();
+        caller.send(Request::Conclusion, cookie);
+        let answer = caller.recv();
+        let peer = libudt.connect(here.local_addr(), "send --bytes 100000 --seed 6");
+        let received = recv(&Here::accept(&listener), None).unwrap();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(answer.request, Request::Induction, "one cookie is not enough");
+        assert_ne!(answer.cookie, cookie);
+        assert_eq!(received, (100_000, peer.report().digest("sent_digest")));
+    });
+}

@@ -1,0 +1,163 @@
+//! Whether the peer is still there, when somebody says in its name that it left (attack B1).
+//!
+//! A shutdown carries nothing that only the peer knows, and neither do data and acknowledgements that go on coming: on
+//! an idle connection there are none. So the peer is asked: a full acknowledgement, even one that says nothing new, is
+//! confirmed at once (ACK2) by every living UDT4 peer, whether or not anything was ever sent, and by none that has
+//! closed. A keep-alive would not do: nobody answers one.
+
+use farhaul_units::{Duration, Instant};
+
+use super::consts::SYN_INTERVAL;
+use crate::transport::earliest;
+
+/// Questions asked: on a path that loses one packet in ten, all of them or their answers get lost once in 150 times.
+const QUESTIONS: u32 = 3;
+/// Time between two of them. Some builds of libudt confirm one acknowledgement in this time at most (UDT4 wire, §7).
+const SPACING: Duration = SYN_INTERVAL;
+/// Least time for the answer to the last one: the host of the peer may be busy.
+const MIN_SILENCE: Duration = Duration::from_millis(20);
+/// The same while data is outstanding in either direction. Losses and a filling queue make a live peer silent for long,
+/// and only a peer that aborts leaves then.
+const SILENCE_WITH_DATA: Duration = Duration::from_millis(500);
+/// A peer that still sends after this many such silences never sent that shutdown.
+const DISBELIEF: u32 = 2;
+
+/// A shutdown that was received, until it is believed or the peer has shown that it did not send it.
+#[derive(Debug, Default)]
+pub(crate) struct Challenge {
+    doubt: Option<Doubt>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// When the shutdown came.
+    since: Instant,
+    /// When it is believed.
+    believe_at: Instant,
+    questions: u32,
+    next_question: Instant,
+}
+
+impl Challenge {
+    /// A shutdown came; `silence` is how long an answer may take.
+    pub(crate) fn on_shutdown(&mut self, now: Instant, silence: Duration) {
+        // One more changes nothing: a flood of them asks no more questions and gains no time.
+        self.doubt.get_or_insert(Doubt {
+            since: now,
+            believe_at: now + SPACING * (QUESTIONS - 1) + silence,
+            questions: QUESTIONS,
+            next_question: now,
+        });
+    }
+
+    /// Whether an acknowledgement is to be sent now that a peer must confirm.
+    pub(crate) fn poll_question(&mut self, now: Instant) -> bool {
+        let Some(doubt) = self.doubt.as_mut().filter(|doubt| doubt.questions > 0 && doubt.next_question <= now) else {
+            return false;
+        };
+        doubt.questions -= 1;
+        doubt.next_question = now + SPACING;
+        true
+    }
+
+    /// The peer confirmed an acknowledgement that was sent at `asked`. If that was after the shutdown came, it cannot
+    /// have left before.
+    pub(crate) fn on_answer(&mut self, asked: Instant) {
+        self.doubt.take_if(|doubt| asked >= doubt.since);
+    }
+
+    /// Data or an acknowledgement came from the peer: either it overtook the shutdown, or that was forged.
+    pub(crate) fn on_sign_of_life(&mut self, now: Instant, silence: Duration) {
+        let Some(doubt) = &mut self.doubt else { return };
+        if now - doubt.since > silence * DISBELIEF {
+            self.doubt = None;
+        } else {
+            doubt.believe_at = doubt.believe_at.max(now + silence);
+        }
+    }
+
+    /// Whether the shutdown is to be believed now.
+    pub(crate) fn is_lost(&mut self, now: Instant) -> bool {
+        self.doubt.take_if(|doubt| doubt.believe_at <= now).is_some()
+    }
+
+    /// Whether a shutdown was received that is neither believed nor disbelieved yet.
+    pub(crate) const fn is_on(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let doubt = self.doubt?;
+        earliest((doubt.questions > 0).then_some(doubt.next_question), Some(doubt.believe_at))
+    }
+}
+
+/// How long an answer may take; `settled` says that all data has arrived.
+pub(crate) fn silence(round_trip: Duration, settled: bool) -> Duration {
+    let short = (round_trip + SYN_INTERVAL).max(MIN_SILENCE);
+    if settled { short } else { short.max(SILENCE_WITH_DATA) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn challenged() -> Challenge {
+        let mut challenge = Challenge::default();
+        challenge.on_shutdown(at(0), silence(RTT, true));
+        challenge
+    }
+
+    #[test]
+    fn three_questions_are_asked_however_many_shutdowns_come() {
+        let mut challenge = Challenge::default();
+        let asked: Vec<u64> = (0..100)
+            .filter(|&millis| {
+                challenge.on_shutdown(at(millis), silence(RTT, true));
+                challenge.poll_question(at(millis))
+            })
+            .collect();
+        assert_eq!(asked, [0, 10, 20]);
+    }
+
+    #[test]
+    fn without_an_answer_a_shutdown_is_believed_after_a_round_trip_and_a_margin() {
+        let mut challenge = challenged();
+        assert!(!challenge.is_lost(at(129)));
+        assert!(challenge.is_lost(at(130)));
+    }
+
+    #[test]
+    fn an_answer_to_a_question_revokes_it_and_an_answer_to_something_older_does_not() {
+        let mut challenge = Challenge::default();
+        challenge.on_shutdown(at(50), silence(RTT, true));
+        challenge.on_answer(at(49));
+        assert!(challenge.is_on());
+        challenge.on_answer(at(50));
+        assert_eq!((challenge.is_on(), challenge.deadline()), (false, None));
+    }
+
+    #[test]
+    fn what_overtook_the_shutdown_delays_belief() {
+        let mut challenge = challenged();
+        challenge.on_sign_of_life(at(60), silence(RTT, true));
+        assert!(!challenge.is_lost(at(169)));
+        assert!(challenge.is_lost(at(170)));
+    }
+
+    #[test]
+    fn a_peer_that_goes_on_sending_never_sent_it() {
+        let mut challenge = challenged();
+        for millis in (0..1_000).step_by(10) {
+            challenge.on_sign_of_life(at(millis), silence(RTT, true));
+            assert!(!challenge.is_lost(at(millis)));
+        }
+        assert!(!challenge.is_on());
+    }
+}

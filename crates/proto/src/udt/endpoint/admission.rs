@@ -1,0 +1,54 @@
+//! Who may become a connection: the limits of what callers hold that have proved their address and nothing more.
+
+use std::net::IpAddr;
+
+use farhaul_units::{Duration, Instant};
+
+use super::table::Table;
+use crate::config::Config;
+use crate::udt::handshake::{PrefixBudget, Room};
+
+/// Accepted connections that have not been heard since at most (attack A6).
+const MAX_HALF_OPEN: usize = 1024;
+/// Callers of one network that may be silent after they were accepted. A caller that speaks gives its place back at once, so
+/// that this bounds the calls of a network per round trip, not per second: a thousand calls from one host need four
+/// round trips or tries, and a try comes every 250 ms.
+const SILENT_PER_NETWORK: u32 = 256;
+/// Time in which those places come back by themselves: as long as a connection that is never heard lives. In that time
+/// one network holds what it had and what came back, which is half of all places at most.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Admits callers.
+pub(super) struct Admission {
+    silent: PrefixBudget,
+}
+
+impl Admission {
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self { silent: PrefixBudget::new(key, SILENT_PER_NETWORK, SILENCE) }
+    }
+
+    /// What there is for a caller from `ip`.
+    pub(super) fn room(&self, ip: IpAddr, now: Instant, table: &Table, config: &Config) -> Room {
+        if table.len() >= config.max_connections
+            || table.half_open() >= MAX_HALF_OPEN
+            || table.unclaimed() >= config.backlog
+        {
+            Room::None
+        } else if self.silent.has_left(ip, now) {
+            Room::Free
+        } else {
+            Room::Later
+        }
+    }
+
+    /// A caller from `ip` was accepted.
+    pub(super) fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
+        self.silent.take(ip, now);
+    }
+
+    /// It said something after the handshake, so it is no flood of calls.
+    pub(super) fn on_heard(&mut self, ip: IpAddr) {
+        self.silent.give_back(ip);
+    }
+}

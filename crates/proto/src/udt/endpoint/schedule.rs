@@ -1,0 +1,128 @@
+//! Whose turn it is: connections that may have something to send, and connections that wait for a time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use farhaul_units::Instant;
+
+/// The ready queue and the deadlines of a table of connections.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    ready: VecDeque<u32>,
+    /// Earliest first; an entry that is not the slot's own deadline any more is stale, and skipped.
+    deadlines: BinaryHeap<Reverse<(Instant, u32)>>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// It stands in the ready queue.
+    queued: bool,
+    /// The deadline that stands in the heap for it.
+    deadline: Option<Instant>,
+}
+
+impl Schedule {
+    /// The connection may have something to send, to say or to wait for.
+    pub(super) fn mark_ready(&mut self, slot: u32) {
+        let entry = self.entry(slot);
+        if !entry.queued {
+            entry.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+
+    /// The next connection to ask.
+    pub(super) fn next_ready(&mut self) -> Option<u32> {
+        let slot = self.ready.pop_front()?;
+        self.entry(slot).queued = false;
+        Some(slot)
+    }
+
+    /// Whether anybody is to be asked now.
+    pub(super) fn is_idle(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// The connection wants to be woken at `deadline`. A later one than it has already is not noted: it says so again
+    /// when it is woken.
+    pub(super) fn wake_at(&mut self, slot: u32, deadline: Instant) {
+        let entry = self.entry(slot);
+        if entry.deadline.is_none_or(|set| deadline < set) {
+            entry.deadline = Some(deadline);
+            self.deadlines.push(Reverse((deadline, slot)));
+        }
+    }
+
+    /// A connection whose deadline has come, and that deadline.
+    pub(super) fn next_due(&mut self, now: Instant) -> Option<(u32, Instant)> {
+        while let Some(&Reverse((deadline, slot))) = self.deadlines.peek().filter(|due| due.0.0 <= now) {
+            self.deadlines.pop();
+            let entry = self.entry(slot);
+            if entry.deadline == Some(deadline) {
+                entry.deadline = None;
+                return Some((slot, deadline));
+            }
+        }
+        None
+    }
+
+    /// The earliest deadline; it may be a stale one.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadlines.peek().map(|Reverse((deadline, _))| *deadline)
+    }
+
+    /// The connection is gone. Its place in the ready queue stays, and finds nobody.
+    pub(super) fn forget(&mut self, slot: u32) {
+        self.entry(slot).deadline = None;
+    }
+
+    fn entry(&mut self, slot: u32) -> &mut Entry {
+        let slot = slot as usize;
+        if slot >= self.entries.len() {
+            self.entries.resize(slot + 1, Entry::default());
+        }
+        &mut self.entries[slot]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_connection_is_asked_once_however_often_it_was_marked() {
+        let mut schedule = Schedule::default();
+        for slot in [3, 1, 3, 1] {
+            schedule.mark_ready(slot);
+        }
+        assert_eq!([schedule.next_ready(), schedule.next_ready(), schedule.next_ready()], [Some(3), Some(1), None]);
+    }
+
+    #[test]
+    fn each_connection_is_woken_at_the_earliest_time_it_asked_for_and_once() {
+        let mut schedule = Schedule::default();
+        schedule.wake_at(2, at(30));
+        schedule.wake_at(2, at(10));
+        schedule.wake_at(2, at(20));
+        schedule.wake_at(5, at(15));
+        assert_eq!(schedule.next_due(at(9)), None);
+        assert_eq!(schedule.next_due(at(40)), Some((2, at(10))));
+        assert_eq!(schedule.next_due(at(40)), Some((5, at(15))));
+        assert_eq!(schedule.next_due(at(40)), None);
+    }
+
+    #[test]
+    fn a_connection_that_is_gone_is_not_woken() {
+        let mut schedule = Schedule::default();
+        schedule.wake_at(0, at(10));
+        schedule.forget(0);
+        assert_eq!(schedule.next_due(at(40)), None);
+    }
+}

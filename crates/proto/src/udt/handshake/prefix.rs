@@ -1,0 +1,141 @@
+//! Budgets of networks: what one of them may do before the others are to be protected from it.
+
+use std::net::IpAddr;
+
+use farhaul_units::{Duration, Instant};
+use siphasher::sip::SipHasher24;
+
+/// Networks told apart, by keyed hash; more share a budget. A network meets a given other one with a chance of
+/// 1 : 4096, and which ones meet nobody can aim at, or find out, without the key. 32 KiB, however many there are.
+const CELLS: usize = 4096;
+
+/// A token bucket for each network: the /24 of an IPv4 address, the /56 of an IPv6 address, which is what one site has.
+pub(crate) struct PrefixBudget {
+    key: [u8; 16],
+    size: u32,
+    refill: Duration,
+    /// When each bucket is full again if nothing more is taken from it: that one number says all about it.
+    full_at: Box<[Instant]>,
+}
+
+impl PrefixBudget {
+    /// Buckets of `size` tokens; one that is empty is full again after `refill`, with as many tokens in each part of it.
+    pub(crate) fn new(key: [u8; 16], size: u32, refill: Duration) -> Self {
+        Self { key, size, refill, full_at: vec![Instant::ZERO; CELLS].into() }
+    }
+
+    /// Whether the network of `ip` has a token.
+    pub(crate) fn has_left(&self, ip: IpAddr, now: Instant) -> bool {
+        self.full_at[self.cell(ip)] + self.token() <= now + self.refill
+    }
+
+    /// Takes a token of the network of `ip`, if it has one.
+    pub(crate) fn take(&mut self, ip: IpAddr, now: Instant) {
+        if self.has_left(ip, now) {
+            let token = self.token();
+            let cell = self.cell(ip);
+            self.full_at[cell] = self.full_at[cell].max(now) + token;
+        }
+    }
+
+    /// Gives a token back that was taken, before time does.
+    pub(crate) fn give_back(&mut self, ip: IpAddr) {
+        let (cell, token) = (self.cell(ip), self.token());
+        self.full_at[cell] = self.full_at[cell].saturating_sub(token);
+    }
+
+    /// How long one token takes to come back.
+    fn token(&self) -> Duration {
+        self.refill / self.size
+    }
+
+    fn cell(&self, ip: IpAddr) -> usize {
+        // A socket of both families sees IPv4 callers as IPv6 addresses that all begin alike.
+        let mut input = [0; 1 + 7];
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => {
+                input[0] = 4;
+                input[1..4].copy_from_slice(&ip.octets()[..3]);
+            }
+            IpAddr::V6(ip) => {
+                input[0] = 6;
+                input[1..8].copy_from_slice(&ip.octets()[..7]);
+            }
+        }
+        // The low bits only: the whole is never shown to anybody.
+        SipHasher24::new_with_key(&self.key).hash(&input) as usize % CELLS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn budget() -> PrefixBudget {
+        PrefixBudget::new([3; 16], 10, Duration::from_secs(1))
+    }
+
+    /// Takes tokens until there are none.
+    fn drain(budget: &mut PrefixBudget, from: IpAddr, now: Instant) -> u32 {
+        let mut taken = 0;
+        while budget.has_left(from, now) {
+            budget.take(from, now);
+            taken += 1;
+        }
+        taken
+    }
+
+    #[test]
+    fn a_bucket_holds_its_size_and_refills_evenly() {
+        let mut budget = budget();
+        assert_eq!(drain(&mut budget, ip("10.0.0.1"), at(5_000)), 10);
+        assert_eq!(drain(&mut budget, ip("10.0.0.1"), at(5_350)), 3);
+        assert_eq!(drain(&mut budget, ip("10.0.0.1"), at(60_000)), 10);
+    }
+
+    #[test]
+    fn a_token_that_is_given_back_can_be_taken_at_once_and_none_is_made() {
+        let mut budget = budget();
+        drain(&mut budget, ip("10.0.0.1"), at(5_000));
+        budget.give_back(ip("10.0.0.1"));
+        assert_eq!(drain(&mut budget, ip("10.0.0.1"), at(5_000)), 1);
+        for _ in 0..50 {
+            budget.give_back(ip("10.0.0.1"));
+        }
+        assert_eq!(drain(&mut budget, ip("10.0.0.1"), at(5_000)), 10);
+    }
+
+    #[test]
+    fn addresses_of_one_site_share_a_bucket_and_other_sites_have_their_own() {
+        let mut budget = budget();
+        drain(&mut budget, ip("10.0.0.1"), at(0));
+        drain(&mut budget, ip("2001:db8:0:100::1"), at(0));
+        for same in ["10.0.0.255", "::ffff:10.0.0.9", "2001:db8:0:1ff:ffff::"] {
+            assert!(!budget.has_left(ip(same), at(0)), "{same}");
+        }
+        for other in ["10.0.1.1", "::ffff:10.0.2.1", "2001:db8:0:200::1"] {
+            assert!(budget.has_left(ip(other), at(0)), "{other}");
+        }
+    }
+
+    #[test]
+    fn who_shares_a_bucket_with_whom_follows_from_the_key() {
+        let network = |n: u32| IpAddr::from(std::net::Ipv4Addr::from(n << 8));
+        let mates_of = |key: u8| -> Vec<u32> {
+            let mut budget = PrefixBudget::new([key; 16], 1, Duration::from_secs(1));
+            budget.take(network(0), at(0));
+            (1..100_000).filter(|&n| !budget.has_left(network(n), at(0))).collect()
+        };
+        let (one, other) = (mates_of(1), mates_of(2));
+        assert!(!one.is_empty() && one.len() < 100, "{}", one.len());
+        assert!(one.iter().filter(|n| other.contains(n)).count() < 5);
+    }
+}

@@ -1,0 +1,415 @@
+//! What has to leave again: what the peer reported lost, and what must be lost because nothing moves on.
+
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
+use farhaul_wire::udt4::Timestamp;
+
+use crate::buffer::SendBuffer;
+use crate::loss::SendList;
+use crate::timer::Timer;
+use crate::transport::earliest;
+
+/// Shortest time without progress before the oldest packet is sent again. Above the 100 ms at which an idle libudt looks at
+/// its acknowledgement timer.
+pub(super) const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(120);
+/// That time doubles with each time in a row, this often at most.
+const MAX_DOUBLINGS: u32 = 5;
+/// Shortest time after which a packet is sent again once more. Half of the shortest interval at which losses are reported
+/// again, so that an honest report is never taken for an echo.
+const MIN_ECHO: Duration = Duration::from_millis(5);
+/// Packets of the loss list looked at for one that may leave; those sent again less than a round trip ago wait (B6).
+const MAX_LOOK_AHEAD: u32 = 64;
+
+/// Repairs that are due, and the timers that find more of them.
+#[derive(Debug)]
+pub(super) struct Repairs {
+    lost: SendList,
+    /// No progress for so long that the oldest packet is sent again.
+    retransmission: Timer,
+    /// Expirations of that timer in a row.
+    stalls: u32,
+    /// When a reported packet that was sent again a moment ago may leave once more.
+    echo: Timer,
+    /// All that is reported lost waits for that.
+    only_echoes: bool,
+    /// Since when something is missing that the peer reported: what is known of whether it was lost.
+    reported: Option<Cause>,
+}
+
+/// Why packets of which the peer reported that they are missing were missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// All of them arrived before their repairs can have: they were late, and the report was spurious (RFC 4015).
+    Late,
+    /// At least one may have arrived as a repair only.
+    Lost,
+}
+
+/// A walk over what is reported lost, in search of something that may leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Search {
+    at: SeqNo,
+    left: u32,
+}
+
+impl Repairs {
+    /// Nothing lost; the first packet of the connection is `first`.
+    pub(super) const fn new(first: SeqNo) -> Self {
+        Self {
+            lost: SendList::new(first),
+            retransmission: Timer::stopped(),
+            stalls: 0,
+            echo: Timer::stopped(),
+            only_echoes: false,
+            reported: None,
+        }
+    }
+
+    // ---- what leaves again ----
+
+    /// Begins to look for a packet that may leave again; `None` if nothing is lost.
+    pub(super) fn search(&mut self) -> Option<Search> {
+        self.only_echoes = false;
+        self.lost.first().map(|at| Search { at, left: MAX_LOOK_AHEAD })
+    }
+
+    /// The next lost packet before `end` that was not looked at yet.
+    pub(super) fn next(&mut self, search: &mut Search, end: SeqNo) -> Option<SeqNo> {
+        let found = search.left.checked_sub(1).and_then(|left| {
+            search.left = left;
+            self.lost.next_after(search.at, end)
+        });
+        match found {
+            Some(seq) => search.at = seq.next(),
+            None => self.only_echoes = !self.lost.is_empty(),
+        }
+        found
+    }
+
+    /// How many packets from `seq` on may leave again now; `None` if it left again less than a round trip ago.
+    pub(super) fn ready(
+        &mut self,
+        seq: SeqNo,
+        allowance: u32,
+        buffer: &SendBuffer,
+        (now, stamp): (Instant, Timestamp),
+        round_trip: Duration,
+    ) -> Option<u32> {
+        if let Some(wait) = self.echo_wait(seq, buffer, stamp, round_trip) {
+            self.echo.start(now, wait);
+            return None;
+        }
+        // A run may hold packets that were sent again recently only if all of it was not.
+        let packets = self.lost.run_length(seq, allowance);
+        let resent = self.lost.next_resent(seq.next(), seq.plus(packets));
+        Some(resent.map_or(packets, |resent| resent.distance_from(seq).unsigned_abs()))
+    }
+
+    /// `packets` packets from `first` on were sent again.
+    pub(super) fn served(&mut self, first: SeqNo, packets: u32) {
+        if self.lost.next_resent(first, first.plus(packets)).is_some() {
+            // Which of the repairs is acknowledged cannot be told any more.
+            self.reported = self.reported.map(|_| Cause::Lost);
+        }
+        self.lost.served(first, packets);
+    }
+
+    /// How long a packet that was sent again must wait before it may be sent once more.
+    fn echo_wait(&self, seq: SeqNo, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) -> Option<Duration> {
+        if !self.lost.was_resent(seq) {
+            return None;
+        }
+        let since = Duration::from_micros(u64::from(stamp.value().wrapping_sub(buffer.stamped(seq)?.value())));
+        // The round trip is what the peer claims it to be (attack B9).
+        round_trip.max(MIN_ECHO).checked_sub(since).filter(|wait| !wait.is_zero())
+    }
+
+    // ---- what is found to be lost ----
+
+    /// The peer reports packets in flight; says how many of them are news. One that was sent again less than a round trip
+    /// ago is none: when the report was made, its repair had not arrived yet. A later report means that the repair is lost,
+    /// too, and counts.
+    pub(super) fn report(
+        &mut self,
+        range: SeqRange,
+        buffer: &SendBuffer,
+        stamp: Timestamp,
+        round_trip: Duration,
+    ) -> u32 {
+        let echoes = self.echoes(range, buffer, stamp, round_trip);
+        let listed = self.lost.report(range);
+        if listed > 0 {
+            // What is news need not wait for what was sent again a moment ago.
+            self.echo.stop();
+        }
+        if listed > echoes {
+            self.reported.get_or_insert(Cause::Late);
+        }
+        listed - echoes
+    }
+
+    /// How many packets of a range are not listed and were sent again less than a round trip ago.
+    fn echoes(&self, range: SeqRange, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) -> u32 {
+        let (mut at, end, mut echoes) = (range.first, range.last.next(), 0);
+        while let Some(seq) = self.lost.next_resent(at, end) {
+            let is_echo = !self.lost.contains(seq) && self.echo_wait(seq, buffer, stamp, round_trip).is_some();
+            echoes += u32::from(is_echo);
+            at = seq.next();
+        }
+        echoes
+    }
+
+    /// Nothing at all was heard for the expiration time: everything `in_flight` may be gone.
+    pub(super) fn on_expiration(&mut self, in_flight: SeqRange) {
+        if self.lost.is_empty() {
+            self.lost.report(in_flight);
+        }
+    }
+
+    /// No acknowledgement made progress for long: the repair of the oldest packet may be lost, or the last packets may be, of
+    /// which the receiver does not know. All repairs are suspect, since libudt never repeats a report.
+    ///
+    /// `given_up` are packets that the receiver was told to skip: the request was lost, or the receiver did not understand
+    /// it because an earlier one was.
+    pub(super) fn on_stall(&mut self, in_flight: SeqRange, given_up: impl Iterator<Item = SeqRange>) {
+        self.stalls += 1;
+        let SeqRange { first, last } = in_flight;
+        let mut at = first;
+        while let Some(seq) = self.lost.next_resent(at, last.next()) {
+            self.lost.report(SeqRange::new(seq, seq));
+            at = seq.next();
+        }
+        for dropped in given_up.filter_map(|range| range.clip(in_flight)) {
+            self.lost.report(dropped);
+        }
+        self.lost.report(SeqRange::new(last, last));
+        self.lost.report(SeqRange::new(first, first));
+    }
+
+    /// The receiver had no room for `oldest` and what follows: that one packet asks whether there is some, and the rest
+    /// follows when there is (attack B10).
+    pub(super) fn ask(&mut self, oldest: SeqNo) {
+        self.lost.report(SeqRange::new(oldest, oldest));
+    }
+
+    /// Takes packets off the list without sending them.
+    pub(super) fn forget(&mut self, range: SeqRange) {
+        self.reported = self.reported.map(|_| Cause::Lost);
+        self.lost.forget(range);
+    }
+
+    /// Looks at what is acknowledged by `seq` before it is forgotten: a packet that left again no less than the smallest
+    /// `round_trip` ago may have arrived only then.
+    pub(super) fn judge(&mut self, acked: SeqRange, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) {
+        if self.reported != Some(Cause::Late) {
+            return;
+        }
+        let (mut at, end) = (acked.first, acked.last.next());
+        while let Some(seq) = self.lost.next_resent(at, end) {
+            let left = buffer.stamped(seq).unwrap_or(stamp);
+            if Duration::from_micros(u64::from(stamp.value().wrapping_sub(left.value()))) >= round_trip {
+                self.reported = Some(Cause::Lost);
+                return;
+            }
+            at = seq.next();
+        }
+    }
+
+    /// Everything before `seq` has arrived. If nothing that the peer reported is missing any more, says why it was.
+    pub(super) fn acknowledge(&mut self, seq: SeqNo) -> Option<Cause> {
+        self.lost.acknowledge(seq);
+        self.stalls = 0;
+        self.retransmission.stop();
+        if self.lost.is_clean() { self.reported.take() } else { None }
+    }
+
+    // ---- timers ----
+
+    /// Looks again after `time` unless there is progress; an earlier look stays.
+    pub(super) fn watch(&mut self, now: Instant, time: Duration) {
+        self.retransmission.start(now, time);
+    }
+
+    /// Looks again after `time` unless there is progress, whatever was planned before.
+    pub(super) fn watch_anew(&mut self, now: Instant, time: Duration) {
+        self.retransmission.set(now + time);
+    }
+
+    /// The receiver has room again for what it refused.
+    pub(super) fn look_at_once(&mut self, now: Instant) {
+        self.stalls = 0;
+        self.retransmission.set(now);
+    }
+
+    /// Whether it is time to look for what never arrived.
+    pub(super) fn stalls(&mut self, now: Instant) -> bool {
+        self.retransmission.fires(now)
+    }
+
+    /// Echoes that have waited for long enough may leave.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.echo.fires(now) {
+            self.only_echoes = false;
+        }
+    }
+
+    /// Time without progress after which the oldest packet is sent again.
+    pub(super) fn timeout(&self, round_trip_with_margin: Duration) -> Duration {
+        round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT) * (1 << self.stalls.min(MAX_DOUBLINGS))
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        earliest(self.retransmission.deadline(), self.echo.deadline())
+    }
+
+    // ---- facts ----
+
+    /// Whether anything may leave again as soon as pacing allows.
+    pub(super) const fn can_leave(&self) -> bool {
+        !self.lost.is_empty() && !self.only_echoes
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.lost.is_empty()
+    }
+
+    /// Whether nothing is or was lost among the packets in flight.
+    pub(super) const fn is_clean(&self) -> bool {
+        self.lost.is_clean()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.lost.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_wire::udt4::SocketId;
+
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(10);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn stamp(millis: u32) -> Timestamp {
+        Timestamp::new(millis * 1_000)
+    }
+
+    fn range(first: u32, last: u32) -> SeqRange {
+        SeqRange::new(SeqNo::new(first), SeqNo::new(last))
+    }
+
+    /// A hundred packets in flight, sent at the start.
+    fn flight() -> (Repairs, SendBuffer) {
+        let mut buffer = SendBuffer::new(SeqNo::new(0), 100, SocketId::new(1));
+        buffer.write_stream(&[0; 100 * 100], SeqNo::new(0));
+        (Repairs::new(SeqNo::new(0)), buffer)
+    }
+
+    /// The packets that leave again at this time.
+    fn leave(repairs: &mut Repairs, buffer: &mut SendBuffer, millis: u32) -> Vec<u32> {
+        let mut left = Vec::new();
+        while let Some(mut search) = repairs.search() {
+            let times = (at(millis.into()), stamp(millis));
+            let found = loop {
+                let Some(seq) = repairs.next(&mut search, SeqNo::new(100)) else { break None };
+                if let Some(packets) = repairs.ready(seq, 1, buffer, times, ROUND_TRIP) {
+                    break Some((seq, packets));
+                }
+            };
+            let Some((seq, packets)) = found else { break };
+            buffer.run(seq, packets, stamp(millis));
+            repairs.served(seq, packets);
+            left.push(seq.value());
+        }
+        left
+    }
+
+    #[test]
+    fn an_echo_waits_for_a_round_trip_and_holds_nothing_else_back() {
+        let (mut repairs, mut buffer) = flight();
+        assert_eq!(repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP), 2);
+        assert_eq!(leave(&mut repairs, &mut buffer, 20), [3, 4]);
+        assert_eq!(repairs.report(range(3, 5), &buffer, stamp(24), ROUND_TRIP), 1, "two are echoes");
+        assert_eq!(leave(&mut repairs, &mut buffer, 24), [5]);
+        assert!(!repairs.can_leave());
+        assert_eq!(repairs.deadline(), Some(at(30)));
+        repairs.handle_timeout(at(30));
+        assert!(repairs.can_leave());
+        assert_eq!(leave(&mut repairs, &mut buffer, 30), [3, 4]);
+    }
+
+    #[test]
+    fn a_report_made_after_the_repair_had_time_to_arrive_is_news() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        assert_eq!(repairs.report(range(3, 3), &buffer, stamp(29), ROUND_TRIP), 0);
+        assert_eq!(repairs.report(range(3, 4), &buffer, stamp(30), ROUND_TRIP), 1, "the other is listed already");
+        assert_eq!(leave(&mut repairs, &mut buffer, 30), [3, 4]);
+    }
+
+    #[test]
+    fn a_stall_suspects_the_oldest_the_last_and_all_repairs() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(7, 8), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        repairs.on_stall(range(0, 99), [range(90, 200)].into_iter());
+        let mut expected = vec![0, 7, 8];
+        expected.extend(90..100);
+        assert_eq!(leave(&mut repairs, &mut buffer, 200), expected);
+    }
+
+    /// Packets 3 and 4 are reported at 20 ms, sent again, and acknowledged with all before 6 at `millis`.
+    fn acknowledged_at(millis: u32) -> Option<Cause> {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        repairs.judge(range(0, 3), &buffer, stamp(22), ROUND_TRIP);
+        assert_eq!(repairs.acknowledge(SeqNo::new(4)), None, "one is missing still");
+        repairs.judge(range(4, 5), &buffer, stamp(millis), ROUND_TRIP);
+        let cause = repairs.acknowledge(SeqNo::new(6));
+        assert_eq!(repairs.acknowledge(SeqNo::new(7)), None, "said once");
+        cause
+    }
+
+    #[test]
+    fn a_loss_was_none_if_all_arrived_before_their_repairs_can_have() {
+        assert_eq!(acknowledged_at(29), Some(Cause::Late));
+        assert_eq!(acknowledged_at(30), Some(Cause::Lost));
+    }
+
+    #[test]
+    fn a_packet_that_left_again_twice_may_have_been_lost() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.report(range(3, 3), &buffer, stamp(20), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 20);
+        repairs.report(range(3, 3), &buffer, stamp(21), ROUND_TRIP);
+        leave(&mut repairs, &mut buffer, 30);
+        repairs.judge(range(0, 3), &buffer, stamp(31), ROUND_TRIP);
+        assert_eq!(repairs.acknowledge(SeqNo::new(4)), Some(Cause::Lost));
+    }
+
+    #[test]
+    fn the_time_to_the_next_stall_doubles_five_times() {
+        let (mut repairs, _) = flight();
+        let times: Vec<u128> = (0..8)
+            .map(|_| {
+                let time = repairs.timeout(ROUND_TRIP).as_micros() / 1_000;
+                repairs.on_stall(range(0, 99), std::iter::empty());
+                time
+            })
+            .collect();
+        assert_eq!(times, [120, 240, 480, 960, 1_920, 3_840, 3_840, 3_840]);
+    }
+
+    #[test]
+    fn a_receiver_without_room_is_asked_with_one_packet() {
+        let (mut repairs, mut buffer) = flight();
+        repairs.ask(SeqNo::new(0));
+        assert_eq!(leave(&mut repairs, &mut buffer, 200), [0]);
+    }
+}

@@ -1,0 +1,76 @@
+//! What is measured, with its unit.
+
+/// A measured quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Quantity {
+    /// Payload that the receiver got, bit/s from its first to its last byte.
+    Goodput,
+    /// Payload that the receiver got in the second half of the sending time, bit/s: start-up is over by then.
+    Steady,
+    /// Data packets sent more than once, share of all sent.
+    Retransmitted,
+    /// Processor time of both sides, s per 1e9 bytes received.
+    CpuPerGb,
+    /// Most resident memory of the sending process, bytes.
+    SenderMemory,
+    /// Most resident memory of the receiving process, bytes.
+    ReceiverMemory,
+    /// From connect() to the receiver's confirmation, s.
+    Completion,
+    /// Jain's index of fairness of two flows: 1 is equal, 0.5 is all for one.
+    Jain,
+    /// Resident memory that was added, bytes.
+    Growth,
+    /// Processor time, share of one core.
+    CpuShare,
+    /// Virtual seconds per real second.
+    Speed,
+}
+
+impl Quantity {
+    /// The words in the tables and in JSON.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::Steady => "goodput after start-up",
+            Self::Retransmitted => "retransmitted",
+            Self::CpuPerGb => "cpu",
+            Self::SenderMemory => "memory sending",
+            Self::ReceiverMemory => "memory receiving",
+            Self::Completion => "completion",
+            Self::Jain => "Jain's index",
+            Self::Growth => "memory added",
+            Self::CpuShare => "cpu share",
+            Self::Speed => "speed",
+        }
+    }
+
+    /// The unit of the values in JSON.
+    pub(super) const fn unit(self) -> &'static str {
+        match self {
+            Self::Goodput | Self::Steady => "bit/s",
+            Self::CpuPerGb => "s/GB",
+            Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
+            Self::Completion => "s",
+            Self::Retransmitted | Self::CpuShare => "share",
+            Self::Jain => "index",
+            Self::Speed => "times real time",
+        }
+    }
+
+    /// A figure for people.
+    pub(super) fn show(self, value: f64) -> String {
+        match self {
+            Self::Goodput | Self::Steady if value >= 2e9 => format!("{:.2} Gbit/s", value / 1e9),
+            Self::Goodput | Self::Steady => format!("{:.1} Mbit/s", value / 1e6),
+            Self::CpuPerGb => format!("{value:.2} s/GB"),
+            Self::SenderMemory | Self::ReceiverMemory | Self::Growth => {
+                format!("{:.1} MiB", value / f64::from(1 << 20))
+            }
+            Self::Completion => format!("{value:.3} s"),
+            Self::Retransmitted | Self::CpuShare => format!("{:.3} %", value * 1e2),
+            Self::Jain => format!("{value:.3}"),
+            Self::Speed => format!("{value:.1} ×"),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What must hold among the medians of a row.
+
+use std::fmt;
+
+use anyhow::{Result, ensure};
+
+use super::quantity::Quantity;
+use super::samples::{Key, Samples, Summary};
+
+/// Something that must hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requirement {
+    pub(super) case: &'static str,
+    pub(super) program: &'static str,
+    pub(super) quantity: Quantity,
+    pub(super) bound: Bound,
+}
+
+/// What a figure is held against.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bound {
+    /// At least this.
+    Least(f64),
+    /// At most this.
+    Most(f64),
+    /// At least so many times the figure of another program.
+    LeastTimes(f64, &'static str),
+    /// At most so many times the figure of another program.
+    MostTimes(f64, &'static str),
+    /// At most this, or at most so many times the figure of another program: whichever is easier.
+    MostOrTimes(f64, f64, &'static str),
+}
+
+/// How it stands with a requirement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) holds: bool,
+    pub(super) ours: Summary,
+    pub(super) limit: f64,
+    /// The program beside ours with its median: the one in the bound, or else the reference library where it ran.
+    pub(super) peer: Option<(&'static str, f64)>,
+}
+
+/// Beside what figures stand that are not held against anybody's.
+const REFERENCE: &str = "libudt";
+
+impl Requirement {
+    /// How it stands under a setting.
+    ///
+    /// # Errors
+    /// A figure that it takes was not measured, so nothing is known.
+    pub(super) fn judge(&self, samples: &Samples, setting: &'static str) -> Result<Verdict> {
+        let Self { case, program, quantity, bound } = *self;
+        let summary = |program| samples.summary(&Key { setting, case, program, quantity });
+        let ours = summary(program)?;
+        let theirs = |program| -> Result<(&'static str, f64)> { Ok((program, summary(program)?.median)) };
+        let (limit, peer) = match bound {
+            Bound::Least(limit) | Bound::Most(limit) => (limit, theirs(REFERENCE).ok()),
+            Bound::LeastTimes(factor, other) | Bound::MostTimes(factor, other) => {
+                let peer = theirs(other)?;
+                (factor * peer.1, Some(peer))
+            }
+            Bound::MostOrTimes(limit, factor, other) => match theirs(other) {
+                Ok(peer) => (limit.max(factor * peer.1), Some(peer)),
+                // The easier half holds without the other program, or nothing is known.
+                Err(error) => {
+                    ensure!(ours.median <= limit, error);
+                    (limit, None)
+                }
+            },
+        };
+        let holds = match bound {
+            Bound::Least(_) | Bound::LeastTimes(..) => ours.median >= limit,
+            Bound::Most(_) | Bound::MostTimes(..) | Bound::MostOrTimes(..) => ours.median <= limit,
+        };
+        Ok(Verdict { holds, ours, limit, peer })
+    }
+
+    /// What is asked of the figure.
+    pub(super) fn must(&self) -> String {
+        let show = |limit| self.quantity.show(limit);
+        match self.bound {
+            Bound::Least(limit) => format!("≥ {}", show(limit)),
+            Bound::Most(limit) => format!("≤ {}", show(limit)),
+            Bound::LeastTimes(factor, other) => format!("≥ {factor} × {other}"),
+            Bound::MostTimes(factor, other) => format!("≤ {factor} × {other}"),
+            Bound::MostOrTimes(limit, factor, other) => format!("≤ {} or {factor} × {other}", show(limit)),
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} of {} {}", self.case, self.quantity.name(), self.program, self.must())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::Measured;
+    use super::*;
+
+    fn samples(figures: &[(&'static str, f64)]) -> Samples {
+        let mut samples = Samples::default();
+        for &(program, value) in figures {
+            samples.add("a", program, Ok(Measured::of([(Quantity::CpuPerGb, value)])));
+        }
+        samples
+    }
+
+    fn judge(bound: Bound, figures: &[(&'static str, f64)]) -> Result<Verdict> {
+        let requirement = Requirement { case: "a", program: "ours", quantity: Quantity::CpuPerGb, bound };
+        requirement.judge(&samples(figures), "")
+    }
+
+    #[test]
+    fn a_requirement_compares_medians_of_the_same_case() {
+        let figures = [("ours", 10.0), ("theirs", 4.0)];
+        let verdict = judge(Bound::LeastTimes(2.0, "theirs"), &figures).unwrap();
+        assert_eq!((verdict.holds, verdict.limit, verdict.peer), (true, 8.0, Some(("theirs", 4.0))));
+        assert!(!judge(Bound::LeastTimes(3.0, "theirs"), &figures).unwrap().holds);
+        assert!(!judge(Bound::MostTimes(2.0, "theirs"), &figures).unwrap().holds);
+    }
+
+    #[test]
+    fn of_two_limits_the_easier_one_holds() {
+        let bound = Bound::MostOrTimes(3.5, 1.2, "raw");
+        assert!(judge(bound, &[("ours", 3.0), ("raw", 1.0)]).unwrap().holds);
+        assert!(judge(bound, &[("ours", 4.0), ("raw", 3.5)]).unwrap().holds);
+        assert!(!judge(bound, &[("ours", 4.0), ("raw", 3.0)]).unwrap().holds);
+        assert!(judge(bound, &[("ours", 3.0)]).unwrap().holds);
+        assert!(judge(bound, &[("ours", 4.0)]).is_err(), "what the other half would say is not known");
+    }
+
+    #[test]
+    fn the_reference_stands_beside_a_plain_limit_where_it_ran() {
+        assert_eq!(judge(Bound::Most(3.0), &[("ours", 2.0), ("libudt", 5.0)]).unwrap().peer, Some(("libudt", 5.0)));
+        assert_eq!(judge(Bound::Most(3.0), &[("ours", 2.0)]).unwrap().peer, None);
+    }
+
+    #[test]
+    fn a_missing_figure_is_not_a_met_requirement() {
+        assert!(judge(Bound::Least(0.0), &[]).is_err());
+        assert!(judge(Bound::LeastTimes(1.0, "theirs"), &[("ours", 1.0)]).is_err());
+    }
+}
