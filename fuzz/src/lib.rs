@@ -8,4 +8,6 @@
 #[cfg(test)]
 mod proto;
 #[cfg(test)]
+mod session;
+#[cfg(test)]
 mod wire;

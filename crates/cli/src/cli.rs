@@ -4,6 +4,7 @@ mod address;
 mod path;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
@@ -15,14 +16,17 @@ use farhaul_units::{ByteSize, Rate, parse_duration};
 use crate::cmd;
 use crate::exit::Fault;
 use crate::fault;
+use crate::output::Output;
 use crate::output::json::Start;
+use crate::output::trace::Trace;
 
 pub(crate) use address::{HostPort, Location, Place};
 pub(crate) use path::PathOptions;
 
 const UNITS: &str = "\
 Units: link rates in bits (10gbit, 950mbit), sizes in bytes (64MiB, 4GB), times with a unit (50ms, 2s).
-Options of connections and of `serve` can be set in the environment too: FARHAUL_TIMEOUT=1min, FARHAUL_PLAIN=1.
+Options of connections and of `serve` can be set in the environment too: FARHAUL_TIMEOUT=1min, FARHAUL_PLAIN=1; and all
+that are worth keeping in ~/.config/farhaul/config.toml: timeout = \"1min\", also below [VERB] and [host.\"NAME\"].
 
 Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 network or UDP path dead,
 5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 130/143 signals.";
@@ -33,6 +37,9 @@ Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 netwo
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
+    /// Print the settings that hold and where each is from, and do nothing else
+    #[arg(long, global = true)]
+    show_config: bool,
 }
 
 #[derive(Subcommand)]
@@ -67,8 +74,7 @@ pub(crate) struct Transport {
     #[arg(long, env = "FARHAUL_RATE", value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
     /// Largest packet in bytes, IP and UDP headers included; the smaller of both sides holds
-    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500,
-          value_parser = clap::value_parser!(u32).range(76..=65_535))]
+    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500, value_parser = packet_size)]
     pub(crate) mtu: u32,
     /// Largest size of each buffer: 64MiB [default: automatic, as the path needs]
     #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
@@ -79,9 +85,29 @@ pub(crate) struct Transport {
     /// How long to wait for the first answer
     #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) connect_timeout: Duration,
+    /// Write what the connection did into this file, 50 times a second, as a JSON sequence in the manner of qlog
+    #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Print one JSON record per line: start, interval, file, warning, end
     #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+}
+
+/// Smallest packet that two sides agree on: what every IPv4 host takes (RFC 791, section 3.1).
+const LEAST_PACKET: u32 = 576;
+/// Longest packet that the length field of an IP header can tell.
+const LONGEST_PACKET: u32 = 65_535;
+
+/// Reads the size of a packet, in bytes.
+fn packet_size(text: &str) -> Result<u32, String> {
+    let bytes = text.parse().map_err(|_| format!("'{text}' is no whole number of bytes"))?;
+    match bytes {
+        ..LEAST_PACKET => Err(format!(
+            "no peer agrees to less than {LEAST_PACKET} bytes, which every IPv4 host takes (RFC 791): the headers' share grows"
+        )),
+        LEAST_PACKET..=LONGEST_PACKET => Ok(bytes),
+        _ => Err(format!("no IP packet is longer than {LONGEST_PACKET} bytes")),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -131,6 +157,11 @@ impl Transport {
         ))
     }
 
+    /// The file of events, if one is wanted.
+    pub(crate) fn begin_trace(&self, verb: &str, output: &Output) -> Result<Option<Trace>, Fault> {
+        Trace::begin(self.trace.as_deref(), verb, output)
+    }
+
     /// The settings as the `start` record shows them.
     pub(crate) fn start(&self, verb: &'static str) -> Start {
         Start {
@@ -168,6 +199,16 @@ mod tests {
                 assert!(option.get_help().is_some(), "{} {}", verb.get_name(), option.get_id());
             }
         }
+    }
+
+    #[test]
+    fn packets_that_no_peer_agrees_to_are_refused_with_the_reason() {
+        for (size, words) in [("575", "576"), ("65536", "65535"), ("1.5kB", "whole number")] {
+            let parsed = Cli::try_parse_from(["farhaul", "bench", "--connect", "h:1", "--mtu", size]);
+            let message = parsed.err().unwrap().to_string();
+            assert!(message.contains(words), "{message}");
+        }
+        assert_eq!((packet_size("576"), packet_size("65535")), (Ok(576), Ok(65_535)));
     }
 
     #[test]

@@ -14,8 +14,9 @@ pub(crate) mod version;
 
 use std::fmt::Display;
 
-use farhaul::{Error, Stream};
+use farhaul::{Error, Stats, Stream};
 use farhaul_udp::Clock;
+use farhaul_units::ByteSize;
 
 use crate::cli::{Protocol, Transport, Verb};
 use crate::exit::Fault;
@@ -23,7 +24,7 @@ use crate::fault;
 use crate::host::Trouble;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::output::human::{percent, time};
+use crate::output::human::{count, percent, time};
 use crate::output::json::{Direction, End, ErrorRecord, Limit, Record};
 
 /// What every verb gets: the clock and the signals.
@@ -69,24 +70,31 @@ impl Context {
         self.interrupt.shows(|| {});
     }
 
-    /// SIGUSR1 prints where `stream` stands.
-    pub(crate) fn show_state(&self, output: &Output, stream: &Stream) {
-        let (output, stream) = (output.clone(), stream.clone());
+    /// SIGUSR1 prints where each of `streams` stands.
+    pub(crate) fn show_state(&self, output: &Output, streams: &[Stream]) {
+        let (output, streams) = (output.clone(), streams.to_vec());
         self.interrupt.shows(move || {
-            if let Ok(stats) = stream.stats() {
-                output.warn(&format!(
-                    "state after {}: {} packets sent, {} sent again, {} received, RTT {}, {} in flight, window {} packets",
-                    time(stats.elapsed),
-                    stats.totals.packets_sent,
-                    stats.totals.packets_retransmitted,
-                    stats.totals.packets_received,
-                    time(stats.rtt),
-                    stats.in_flight,
-                    stats.cwnd
-                ));
+            for stats in streams.iter().filter_map(|stream| stream.stats().ok()) {
+                output.state(&state(&stats));
             }
         });
     }
+}
+
+/// Where a connection stands, in a line.
+fn state(stats: &Stats) -> String {
+    let totals = &stats.totals;
+    format!(
+        "after {}: {} acknowledged, {} received; {} packets sent, {} of them again; RTT {}, {} packets in flight, window {}",
+        time(stats.elapsed),
+        ByteSize(totals.bytes_acked),
+        ByteSize(totals.bytes_read),
+        count(totals.packets_sent),
+        count(totals.packets_retransmitted),
+        time(stats.rtt),
+        count(stats.in_flight.into()),
+        count(stats.cwnd.into()),
+    )
 }
 
 /// The record of a session that has not begun to move yet.

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use farhaul::{ConnectionLost, Error};
-use farhaul_session::{AbortCode, SessionError};
+use farhaul_session::{Abort, AbortCode, SessionError};
 
 use crate::exit::{Code, Fault};
 use crate::host::Trouble;
@@ -119,10 +119,17 @@ fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
         ),
         SessionError::PeerLeft => Fault::new(Code::PeerLost, format!("{peer} left before everything was done")),
         SessionError::Store(failure) if failure.code.is_out_of_space() => {
-            Fault::new(Code::DiskFull, format!("{failure}; make room and start again"))
+            Fault::new(Code::DiskFull, format!("on this side, {failure}; make room and start again"))
         }
-        SessionError::Store(failure) => Fault::new(Code::LocalIo, format!("cannot store: {failure}")),
+        SessionError::Store(failure) => Fault::new(Code::LocalIo, format!("on this side, {failure}")),
         SessionError::Cancelled(abort) => Fault::new(Code::Failed, abort.message.clone()),
+        SessionError::PeerAborted(Abort { code: AbortCode::NoSpace, message }) => Fault::new(
+            Code::DiskFull,
+            format!("on the other side ({peer}), {message}; make room there and start again"),
+        ),
+        SessionError::PeerAborted(Abort { code: AbortCode::Storage, message }) => {
+            Fault::new(Code::LocalIo, format!("on the other side ({peer}), {message}"))
+        }
         SessionError::PeerAborted(abort) => Fault::new(of_abort(abort.code), format!("{peer}: {}", abort.message)),
         _ => Fault::new(Code::Failed, format!("{peer}: {error}")),
     }

@@ -14,6 +14,8 @@ use farhaul::{Error, Stream};
 use farhaul_session::SessionError;
 use farhaul_udp::Clock;
 
+use crate::sys::Threads;
+
 /// Bytes read from a stream at a time: as many as one turn at it moves.
 const BLOCK: usize = 256 << 10;
 /// Received blocks that may wait for a session that is busy writing. Answers are small and far fewer.
@@ -68,8 +70,8 @@ pub(crate) struct Waits {
     pub(crate) room: f64,
     /// With nothing to write: the peer had to answer first.
     pub(crate) peer: f64,
-    /// Processor time of the thread itself.
-    pub(crate) cpu: f64,
+    /// A processor was what it needed.
+    pub(crate) busy: f64,
 }
 
 impl From<Error> for Trouble {
@@ -87,9 +89,9 @@ impl From<SessionError> for Trouble {
 /// Runs `session` until it is over and the stream is finished.
 pub(crate) fn drive(line: &Line<'_>, session: &mut impl Session) -> (Waits, Result<(), Trouble>) {
     let mut waits = Waits::default();
-    let cpu = farhaul_udp::thread_cpu_time();
+    let threads = Threads::begin();
     let moved = if session.sends() { send(line, session, &mut waits) } else { receive(line, session) };
-    waits.cpu = farhaul_udp::thread_cpu_time().saturating_sub(cpu).as_secs_f64();
+    waits.busy = threads.busy().as_secs_f64();
     session.handle_events();
     let result = match (moved, session.error()) {
         // What the session says is more than that the connection then ended.
@@ -272,3 +274,6 @@ fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trou
         let _ = line.stream.finish();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 pub(crate) mod human;
 pub(crate) mod json;
 pub(crate) mod progress;
+pub(crate) mod trace;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,6 +76,11 @@ impl Output {
     pub(crate) fn warn(&self, message: &str) {
         self.record(&Record::Warning { message: message.to_owned() });
         self.line(&format!("{} {message}", self.style().yellow("warning:")));
+    }
+
+    /// What SIGUSR1 asked for. No record: whoever reads those did not ask.
+    pub(crate) fn state(&self, line: &str) {
+        self.line(&format!("{} {line}", self.style().bold("state:")));
     }
 
     /// Why the program fails.

@@ -1,6 +1,9 @@
-//! What no safe library knows of this process: its processor time.
+//! What no safe library knows of this process: its processor time, and how long its threads queued for a processor.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::ops::Sub;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -41,6 +44,62 @@ impl Sub for CpuSeconds {
     }
 }
 
+/// What the processors did for the threads that a transfer runs on: the calling one, and those that serve UDP ports.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    began: BTreeMap<String, Spent>,
+}
+
+impl Threads {
+    /// Begins to count.
+    pub(crate) fn begin() -> Self {
+        Self { began: threads() }
+    }
+
+    /// How long a processor was what the transfer needed: the busiest thread ran, or any of them queued for one. These
+    /// threads wait for each other, so that one in the queue holds up all of them.
+    pub(crate) fn busy(&self) -> Duration {
+        let (mut running, mut queueing) = (Duration::ZERO, Duration::ZERO);
+        for (thread, now) in threads() {
+            let before = self.began.get(&thread).copied().unwrap_or_default();
+            running = running.max(now.running.saturating_sub(before.running));
+            queueing += now.queueing.saturating_sub(before.queueing);
+        }
+        running + queueing
+    }
+}
+
+/// Where a runnable thread spent its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spent {
+    running: Duration,
+    /// In the run queue of a processor that did something else.
+    queueing: Duration,
+}
+
+/// Beginning of the names of threads that serve UDP ports.
+const PORT_THREAD: &str = "farhaul:";
+
+/// Each thread by its folder; without schedstat, what the system tells of this one.
+fn threads() -> BTreeMap<String, Spent> {
+    let of = |folder: &Path| fs::read_to_string(folder.join("schedstat")).ok().as_deref().and_then(schedstat);
+    let without = || Spent { running: farhaul_udp::thread_cpu_time(), queueing: Duration::ZERO };
+    let own = of(Path::new("/proc/thread-self")).unwrap_or_else(without);
+    let mut all = BTreeMap::from([(String::new(), own)]);
+    for folder in fs::read_dir("/proc/self/task").into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.starts_with(PORT_THREAD)) {
+            all.extend(of(&folder).map(|spent| (folder.to_string_lossy().into_owned(), spent)));
+        }
+    }
+    all
+}
+
+/// Nanoseconds of running and of waiting in a run queue (the kernel's Documentation/scheduler/sched-stats.rst).
+fn schedstat(line: &str) -> Option<Spent> {
+    let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse().ok().map(Duration::from_nanos));
+    Some(Spent { running: numbers.next()?, queueing: numbers.next()? })
+}
+
 fn seconds(time: libc::timeval) -> f64 {
     time.tv_sec as f64 + time.tv_usec as f64 / 1e6
 }
@@ -55,6 +114,28 @@ fn usage() -> Option<libc::rusage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn running_and_queueing_are_told_apart() {
+        let spent = |running, queueing| Spent {
+            running: Duration::from_nanos(running),
+            queueing: Duration::from_nanos(queueing),
+        };
+        assert_eq!(schedstat("12 30 7\n"), Some(spent(12, 30)));
+        assert_eq!(schedstat("12\n"), None);
+        assert_eq!(schedstat(""), None);
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_busy() {
+        let (threads, began) = (Threads::begin(), farhaul_udp::thread_cpu_time());
+        let mut spent = Duration::ZERO;
+        while spent < Duration::from_millis(20) {
+            spent = farhaul_udp::thread_cpu_time() - began;
+        }
+        // The kernel brings its account up to date at its ticks.
+        assert!(threads.busy() >= spent / 2, "{:?} of {spent:?}", threads.busy());
+    }
 
     #[test]
     fn processor_time_never_goes_back() {

@@ -3,24 +3,20 @@
 //! DATA\*, END(sender's figures) → REPORT(receiver's figures), in the direction that the connecting side chose. The
 //! content is not looked at; DATA is the longest that frames allow, and is sent again and again from the same memory.
 
-mod figures;
+mod filler;
 #[cfg(test)]
 mod tests;
 
-use farhaul_units::{Duration, Instant, Rng};
+use farhaul_units::{Duration, Instant};
 
+use crate::course::Course;
 use crate::error::{Abort, Malformed, SessionError, Violation};
-use crate::field::Fields;
-use crate::framing::{Decoder, FrameKind, HEADER_LEN, MAX_DATA, Piece, header};
+use crate::field::{Fields, decode_whole};
+use crate::figures::Figures;
+use crate::framing::{Decoder, FrameKind, Piece};
 use crate::opening::{Accept, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
-
-pub use figures::Figures;
-
-/// Body of a full DATA frame: with its header exactly as long as the longest body, so that it fills whole pages.
-const BODY: usize = MAX_DATA - HEADER_LEN;
-/// Any seed will do: the bytes only must not be compressible.
-const FILL_SEED: u64 = 0x6661_7268_6175_6c21;
+use filler::Filler;
 
 /// What is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +79,7 @@ pub struct Bench {
 
 #[derive(Debug)]
 struct State {
-    phase: Phase,
+    course: Course<Phase>,
     awaits_accept: bool,
     out: Outbox,
     events: std::collections::VecDeque<BenchEvent>,
@@ -95,7 +91,7 @@ struct State {
     sender: Option<Figures>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Sending,
     Receiving,
@@ -103,8 +99,6 @@ enum Phase {
     WantsFigures,
     /// END is written; the report is missing.
     AwaitsReport,
-    Done,
-    Failed(SessionError),
 }
 
 impl Bench {
@@ -124,7 +118,7 @@ impl Bench {
 
     fn new(spec: BenchSpec, sends: bool, awaits_accept: bool) -> Self {
         let state = State {
-            phase: if sends { Phase::Sending } else { Phase::Receiving },
+            course: Course::At(if sends { Phase::Sending } else { Phase::Receiving }),
             awaits_accept,
             out: Outbox::default(),
             events: std::collections::VecDeque::new(),
@@ -184,7 +178,7 @@ impl Bench {
     /// The host's answer to [`BenchEvent::FiguresWanted`]. `bytes` and `elapsed` are filled in here. Ignored if nothing
     /// was asked.
     pub fn handle_figures(&mut self, figures: Figures) {
-        if self.state.phase == Phase::WantsFigures {
+        if self.state.course.is_at(Phase::WantsFigures) {
             self.state.on_figures(figures);
         }
     }
@@ -203,21 +197,18 @@ impl Bench {
 
     /// Whether nothing more will happen, apart from writing what is pending.
     pub const fn is_over(&self) -> bool {
-        matches!(self.state.phase, Phase::Done | Phase::Failed(_))
+        self.state.course.is_over()
     }
 
     /// Why the measurement failed, if it did.
     pub const fn error(&self) -> Option<&SessionError> {
-        match &self.state.phase {
-            Phase::Failed(error) => Some(error),
-            _ => None,
-        }
+        self.state.course.error()
     }
 }
 
 impl State {
     fn on_data(&mut self, now: Instant, count: usize) -> Result<(), SessionError> {
-        if self.phase != Phase::Receiving || self.awaits_accept {
+        if !self.course.is_at(Phase::Receiving) || self.awaits_accept {
             return Err(Violation::OutOfPlace(FrameKind::Data).into());
         }
         self.bytes += count as u64;
@@ -227,7 +218,7 @@ impl State {
     }
 
     fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
-        match (kind, &self.phase) {
+        match (kind, self.course.phase()) {
             (FrameKind::Abort, _) => return Err(received_abort(body)),
             (FrameKind::Accept, _) if self.awaits_accept => {
                 Accept::decode(body)?;
@@ -235,8 +226,8 @@ impl State {
                 self.events.push_back(BenchEvent::Accepted);
             }
             _ if self.awaits_accept => return Err(SessionError::NotFarhaul),
-            (FrameKind::End, Phase::Receiving) => {
-                let figures = Figures::decode(body).map_err(|reason| reason.in_frame(kind))?;
+            (FrameKind::End, Some(Phase::Receiving)) => {
+                let figures = decode_whole(kind, body, Figures::decode)?;
                 // What is reported must be what was sent: the stream lost or invented nothing.
                 if figures.bytes != self.bytes {
                     return Err(Violation::Counts.into());
@@ -244,13 +235,13 @@ impl State {
                 self.sender = Some(figures);
                 self.want_figures();
             }
-            (FrameKind::Report, Phase::AwaitsReport) => {
-                let receiver = Figures::decode(body).map_err(|reason| reason.in_frame(kind))?;
+            (FrameKind::Report, Some(Phase::AwaitsReport)) => {
+                let receiver = decode_whole(kind, body, Figures::decode)?;
                 if receiver.bytes != self.bytes {
                     return Err(Violation::Counts.into());
                 }
                 let sender = self.sender.expect("sent before the report is awaited");
-                self.phase = Phase::Done;
+                self.course = Course::Done;
                 self.events.push_back(BenchEvent::Done { sender, receiver });
             }
             _ => return Err(Violation::OutOfPlace(kind).into()),
@@ -259,7 +250,7 @@ impl State {
     }
 
     fn want_figures(&mut self) {
-        self.phase = Phase::WantsFigures;
+        self.course = Course::At(Phase::WantsFigures);
         self.events.push_back(BenchEvent::FiguresWanted);
     }
 
@@ -273,11 +264,11 @@ impl State {
             None => {
                 self.out.put(FrameKind::End, |out| figures.encode(out));
                 self.sender = Some(figures);
-                self.phase = Phase::AwaitsReport;
+                self.course = Course::At(Phase::AwaitsReport);
             }
             Some(sender) => {
                 self.out.put(FrameKind::Report, |out| figures.encode(out));
-                self.phase = Phase::Done;
+                self.course = Course::Done;
                 self.events.push_back(BenchEvent::Done { sender, receiver: figures });
             }
         }
@@ -286,7 +277,7 @@ impl State {
     /// Small frames first, unless a DATA frame is half written.
     fn poll_write(&mut self, now: Instant) -> &[u8] {
         let Some(filler) = &mut self.filler else { return self.out.pending() };
-        if !filler.is_under_way() && self.out.pending().is_empty() && self.phase == Phase::Sending {
+        if !filler.is_under_way() && self.out.pending().is_empty() && self.course.is_at(Phase::Sending) {
             let spent = self.first.map_or(Duration::ZERO, |first| now.saturating_since(first));
             if !filler.begin_frame(spent, self.bytes) {
                 self.want_figures();
@@ -312,68 +303,7 @@ impl State {
     }
 
     fn fail(&mut self, error: SessionError) -> SessionError {
-        if let Some(abort) = error.abort() {
-            put_abort(self.out.bytes(), &abort);
-        }
-        self.phase = Phase::Failed(error.clone());
-        error
-    }
-}
-
-/// One DATA frame that is sent again and again.
-struct Filler {
-    frame: Box<[u8]>,
-    stop: Stop,
-    /// The part of the frame that is still to be written.
-    start: usize,
-    end: usize,
-}
-
-impl Filler {
-    fn new(stop: Stop) -> Self {
-        let mut frame = vec![0; HEADER_LEN + BODY].into_boxed_slice();
-        let mut rng = Rng::new(FILL_SEED);
-        for word in frame[HEADER_LEN..].chunks_mut(8) {
-            word.copy_from_slice(&rng.next_u64().to_be_bytes()[..word.len()]);
-        }
-        Self { frame, stop, start: 0, end: 0 }
-    }
-
-    /// Makes the next frame pending; `false` if there is none.
-    fn begin_frame(&mut self, spent: Duration, sent: u64) -> bool {
-        let body = match self.stop {
-            Stop::After(duration) if spent >= duration => 0,
-            Stop::After(_) => BODY,
-            Stop::Bytes(bytes) => usize::try_from(bytes.saturating_sub(sent)).unwrap_or(BODY).min(BODY),
-        };
-        if body == 0 {
-            return false;
-        }
-        self.frame[..HEADER_LEN].copy_from_slice(&header(FrameKind::Data, body));
-        (self.start, self.end) = (0, HEADER_LEN + body);
-        true
-    }
-
-    const fn is_under_way(&self) -> bool {
-        self.start < self.end
-    }
-
-    fn pending(&self) -> &[u8] {
-        &self.frame[self.start..self.end]
-    }
-
-    /// How many bytes of payload that was.
-    fn handle_written(&mut self, count: usize) -> u64 {
-        assert!(count <= self.end - self.start, "the host wrote more than was pending");
-        let before = self.start.max(HEADER_LEN);
-        self.start += count;
-        (self.start.max(HEADER_LEN) - before) as u64
-    }
-}
-
-impl std::fmt::Debug for Filler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Filler({:?}, {} pending)", self.stop, self.end - self.start)
+        self.course.fail(error, |abort| put_abort(self.out.bytes(), abort))
     }
 }
 

@@ -212,9 +212,14 @@ impl SessionError {
             Self::Cancelled(abort) => return Some(abort.clone()),
             Self::NotFarhaul | Self::PeerMisbehaved(_) => AbortCode::Protocol,
             Self::Version { .. } => AbortCode::Version,
-            Self::Store(failure) if failure.code.is_out_of_space() => AbortCode::NoSpace,
-            Self::Store(_) => AbortCode::Storage,
+            // The peer adds on which side it was.
+            Self::Store(failure) if failure.code.is_out_of_space() => return Some(failed(AbortCode::NoSpace, failure)),
+            Self::Store(failure) => return Some(failed(AbortCode::Storage, failure)),
         };
         Some(Abort { code, message: self.to_string() })
     }
+}
+
+fn failed(code: AbortCode, failure: &Failure) -> Abort {
+    Abort { code, message: failure.to_string() }
 }

@@ -1,6 +1,7 @@
 //! Fixed-size fields of frame bodies: big-endian numbers and counted bytes, read with bounds checked.
 
-use crate::error::Malformed;
+use crate::error::{Malformed, Violation};
+use crate::framing::FrameKind;
 
 /// What is left of a frame body.
 pub(crate) struct Fields<'a> {
@@ -53,4 +54,16 @@ impl<'a> Fields<'a> {
     pub(crate) const fn end(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
+}
+
+/// The body of a frame, read to its end.
+pub(crate) fn decode_whole<T>(
+    kind: FrameKind,
+    body: &[u8],
+    read: impl FnOnce(&mut Fields<'_>) -> Result<T, Malformed>,
+) -> Result<T, Violation> {
+    let mut fields = Fields::new(body);
+    let value = read(&mut fields).map_err(|reason| reason.in_frame(kind))?;
+    fields.end().map_err(|reason| reason.in_frame(kind))?;
+    Ok(value)
 }

@@ -10,8 +10,8 @@
 //!                                     ←    MADE       mode and times are set, after its last entry
 //! FAILED                              ↔    FAILED     this entry only; the others go on
 //! SKIPPED                             →               never became an entry
-//! END                                 →
-//!                                     ←    DONE       every entry is answered
+//! END                                 →              with the sender's figures
+//!                                     ←    DONE       every entry is answered; the receiver's figures
 //! ABORT                               ↔    ABORT      the session is over
 //! ```
 
@@ -41,7 +41,7 @@ const MAX_EVENTS: usize = 4096;
 pub enum FileEvent {
     /// The accepting side serves the request. Only on the connecting side.
     Accepted,
-    /// A file begins.
+    /// A file begins; its size may be unknown until it has ended.
     Started(Arc<Entry>),
     /// A file is under its final name on the receiving disk, with this digest; both sides know.
     Verified(Arc<Entry>, Digest),
@@ -92,7 +92,7 @@ pub struct Progress {
     pub bytes: u64,
     /// Bytes that the receiver's disk has taken, as far as this side knows.
     pub stored: u64,
-    /// The file under way, its size and the bytes of it sent or received.
+    /// The file under way, its size ([`Entry::UNKNOWN_SIZE`] if nobody knows it yet) and the bytes of it sent or received.
     pub current: Option<(EntryId, u64, u64)>,
 }
 
@@ -111,16 +111,4 @@ fn decode_failed(body: &[u8]) -> Result<(EntryId, Failure), Violation> {
     let mut fields = Fields::new(body);
     (|| Ok((entry_id(&mut fields)?, Failure::decode(&mut fields)?)))()
         .map_err(|reason: Malformed| reason.in_frame(FrameKind::Failed))
-}
-
-/// The body of a frame, read to its end.
-fn decode_whole<T>(
-    kind: FrameKind,
-    body: &[u8],
-    read: impl FnOnce(&mut Fields<'_>) -> Result<T, Malformed>,
-) -> Result<T, Violation> {
-    let mut fields = Fields::new(body);
-    let value = read(&mut fields).map_err(|reason| reason.in_frame(kind))?;
-    fields.end().map_err(|reason| reason.in_frame(kind))?;
-    Ok(value)
 }

@@ -36,7 +36,7 @@ pub enum FrameKind {
     Data = 0x11,
     /// Sender: the current file is complete; its digest.
     Digest = 0x12,
-    /// Sender: no more entries; benchmark: no more data, the sender's figures.
+    /// Sender: no more entries, or in a benchmark no more data; its figures.
     End = 0x13,
     /// Sender: something at the source that never became an entry.
     Skipped = 0x14,
@@ -48,7 +48,7 @@ pub enum FrameKind {
     Made = 0x1a,
     /// Either side: this entry failed.
     Failed = 0x1b,
-    /// Receiver, last: everything is answered.
+    /// Receiver, last: everything is answered; its figures.
     Done = 0x1c,
     /// Benchmark receiver, last: its figures.
     Report = 0x20,

@@ -48,13 +48,16 @@
 //! | `bench` | measuring |
 //! | `store` | what file sessions need of a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
+//! | `course` | how far a session is, and how it ended |
 //! | `error`, `failure` | why a session, or one file, failed |
 #![forbid(unsafe_code)]
 
 mod bench;
+mod course;
 mod error;
 mod failure;
 mod field;
+mod figures;
 mod file;
 mod framing;
 mod integrity;
@@ -64,9 +67,10 @@ mod outbox;
 mod path_rules;
 mod store;
 
-pub use bench::{Bench, BenchEvent, BenchSpec, Direction, Figures, Stop};
+pub use bench::{Bench, BenchEvent, BenchSpec, Direction, Stop};
 pub use error::{Abort, AbortCode, Malformed, SessionError, Violation};
 pub use failure::{FailCode, Failure};
+pub use figures::Figures;
 pub use file::{FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals};
 pub use framing::FrameKind;
 pub use integrity::Digest;

@@ -46,7 +46,7 @@ pub struct Entry {
     pub path: RelPath,
     /// What.
     pub kind: EntryKind,
-    /// Bytes of a file; zero for a directory.
+    /// Bytes of a file, or [`UNKNOWN_SIZE`](Self::UNKNOWN_SIZE) until it has ended; zero for a directory.
     pub size: u64,
     /// Permission bits of the source, `0o777` at most; the receiving host applies its umask.
     pub mode: u32,
@@ -55,6 +55,14 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Stands for the size of a file that is not known before its end, since it comes out of a pipe. Its digest ends it.
+    pub const UNKNOWN_SIZE: u64 = u64::MAX;
+
+    /// Whether the size is known.
+    pub const fn has_size(&self) -> bool {
+        self.size != Self::UNKNOWN_SIZE
+    }
+
     /// What tells whether a file was changed while it was copied.
     pub const fn stamp(&self) -> Stamp {
         Stamp { size: self.size, mtime: self.mtime }

@@ -19,6 +19,7 @@
 mod memory;
 
 use crate::failure::Failure;
+use crate::figures::Figures;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, ShownPath, Stamp};
 
@@ -40,7 +41,9 @@ pub trait Source {
 
     /// Reads bytes of the file `id` at `offset` into `out`, which is not empty.
     ///
-    /// Offsets ascend without gaps, and no more than the entry's size is asked for. Short reads are fine.
+    /// Offsets ascend without gaps, and no more than the entry's size is asked for. Short reads are fine. A file of
+    /// [unknown size](Entry::UNKNOWN_SIZE) ends with [`Chunk::End`]; what was read until then is its size, which
+    /// [`recheck`](Self::recheck) has to agree with.
     ///
     /// # Errors
     /// The file cannot be read; it fails, the session goes on.
@@ -54,6 +57,12 @@ pub trait Source {
 
     /// The file `id` is not needed any more.
     fn close(&mut self, id: EntryId);
+
+    /// What the peer is told about this side once everything is sent; the session fills in `bytes`. A host that
+    /// measures wraps its source and answers here.
+    fn figures(&mut self) -> Figures {
+        Figures::default()
+    }
 }
 
 /// What [`Source::next_entry`] gave.
@@ -94,7 +103,8 @@ pub trait Store {
     /// It cannot be made; it and everything in it fails.
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure>;
 
-    /// Makes the temporary file for `entry` and remembers it under `id`. Space may be reserved, within what is free.
+    /// Makes the temporary file for `entry` and remembers it under `id`. Space may be reserved, within what is free. The
+    /// size of a file that nobody knows yet is given as zero.
     ///
     /// # Errors
     /// It cannot be made; nothing is remembered.
@@ -138,6 +148,12 @@ pub trait Store {
     /// [`FileReceiver::handle_store`](crate::FileReceiver::handle_store) after progress in the background.
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
         None
+    }
+
+    /// What the peer is told about this side once every entry is answered; the session fills in `bytes`. A host that
+    /// measures wraps its store and answers here.
+    fn figures(&mut self) -> Figures {
+        Figures::default()
     }
 }
 

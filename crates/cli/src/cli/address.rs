@@ -68,6 +68,8 @@ impl fmt::Display for HostPort {
 pub(crate) enum Location {
     Local(PathBuf),
     Remote(Place),
+    /// `-`: stdin as a source, stdout as a target.
+    Standard,
 }
 
 /// A path below the root of a running `serve`.
@@ -92,7 +94,7 @@ impl FromStr for Location {
             ));
         }
         if text == "-" {
-            return Err("copying from stdin or to stdout is not there yet: use `farhaul pipe`".into());
+            return Ok(Self::Standard);
         }
         // As scp has it: a colon before the first slash makes it a host.
         let before_slash = text.split('/').next().unwrap_or_default();
@@ -149,9 +151,10 @@ mod tests {
 
     #[test]
     fn what_is_not_there_yet_says_so() {
-        for (text, word) in [("user@host:file", "SSH"), ("tsunami://host/f", "tsunami"), ("-", "pipe")] {
+        for (text, word) in [("user@host:file", "SSH"), ("tsunami://host/f", "tsunami")] {
             assert!(text.parse::<Location>().unwrap_err().contains(word), "{text}");
         }
         assert_eq!("./a:b".parse(), Ok(Location::Local("./a:b".into())));
+        assert_eq!(("-".parse(), "./-".parse()), (Ok(Location::Standard), Ok(Location::Local("./-".into()))));
     }
 }

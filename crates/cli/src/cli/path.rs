@@ -25,7 +25,7 @@ pub(crate) struct PathOptions {
     /// Share of packets that are lost: 0.1%
     #[arg(long, value_name = "SHARE", value_parser = parse_ratio)]
     loss: Option<f64>,
-    /// Queue before the bottleneck: 1000packets, 4MB, or bdp for one bandwidth-delay product [default: 1000packets]
+    /// Queue before the bottleneck: 1000 packets, 4MB, or bdp for one bandwidth-delay product [default: 1000]
     #[arg(long, value_name = "SIZE")]
     queue: Option<Queue>,
     /// Additional random delay of up to this, in order
@@ -113,7 +113,7 @@ struct OneWay {
     corrupt: f64,
 }
 
-/// A queue as it is typed.
+/// A queue as it is typed. A bare number counts packets, as everywhere with queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
     Size(QueueSize),
@@ -128,14 +128,11 @@ impl FromStr for Queue {
         if text.eq_ignore_ascii_case("bdp") {
             return Ok(Self::Bdp);
         }
-        for unit in ["packets", "packet", "pkt"] {
-            if let Some(number) = text.strip_suffix(unit) {
-                let packets = number.trim().parse().map_err(|_| format!("'{text}' is no whole number of packets"))?;
-                return Ok(Self::Size(QueueSize::Packets(packets)));
-            }
-        }
-        if text.parse::<f64>().is_ok() {
-            return Err(format!("'{text}' has no unit: write {text}packets or {text}kB (bytes), or bdp"));
+        let bare = text.parse::<f64>().is_ok().then_some(text);
+        let counted = ["packets", "packet", "pkt"].iter().find_map(|unit| text.strip_suffix(unit)).or(bare);
+        if let Some(number) = counted {
+            let packets = number.trim().parse().map_err(|_| format!("'{text}' is no whole number of packets"))?;
+            return Ok(Self::Size(QueueSize::Packets(packets)));
         }
         text.parse::<ByteSize>().map(|bytes| Self::Size(QueueSize::Bytes(bytes))).map_err(|error| error.to_string())
     }
@@ -203,10 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn queues_need_a_unit() {
+    fn queues_count_packets_unless_they_say_otherwise() {
+        assert_eq!("1000".parse(), Ok(Queue::Size(QueueSize::Packets(1_000))));
         assert_eq!("1000packets".parse(), Ok(Queue::Size(QueueSize::Packets(1_000))));
         assert_eq!("4MB".parse(), Ok(Queue::Size(QueueSize::Bytes(ByteSize(4_000_000)))));
-        let message = "1000".parse::<Queue>().unwrap_err();
-        assert!(message.contains("1000packets") && message.contains("1000kB"), "{message}");
+        for text in ["1.5", "-1", "1000 furlongs"] {
+            assert!(text.parse::<Queue>().is_err(), "{text}");
+        }
     }
 }

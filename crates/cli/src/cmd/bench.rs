@@ -1,5 +1,9 @@
 //! `bench`: memory to memory, both sides' figures.
 
+mod flows;
+
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,7 +21,11 @@ use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, drive};
 use crate::output::Output;
 use crate::output::human::{percent, time};
-use crate::output::json::{Direction, End, bits_per_second, share};
+use crate::output::json::{Direction, End, Start, bits_per_second, share};
+use crate::output::trace::Trace;
+
+/// More connections than that measure the machine and not the path.
+const MAX_FLOWS: u64 = 128;
 
 /// Measure the path between two hosts, memory to memory
 ///
@@ -43,6 +51,10 @@ pub(crate) struct BenchArgs {
     /// The listener sends, this side receives
     #[arg(long, conflicts_with = "listen")]
     reverse: bool,
+    /// Measure over this many connections at once, each from a port of its own; every one of them sends --bytes
+    #[arg(long, value_name = "N", conflicts_with = "listen", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=MAX_FLOWS))]
+    flows: u64,
     /// Report intervals of this many seconds; 0 for none
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     interval: Duration,
@@ -62,7 +74,8 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
     args.transport.require_plain()?;
     let output = Output::from_flag(args.transport.json);
     let interval = Some(args.interval).filter(|interval| !interval.is_zero());
-    let bench = Measurement { args, context, output, interval };
+    let trace = args.transport.begin_trace("bench", &output)?;
+    let bench = Measurement { args, context, output, interval, trace };
     match (&args.listen, &args.connect) {
         (Some(listen), _) => bench.listen(listen),
         (None, Some(connect)) => bench.connect(connect),
@@ -75,11 +88,16 @@ struct Measurement<'a> {
     context: &'a Context,
     output: Output,
     interval: Option<Duration>,
+    trace: Option<Trace>,
 }
+
+/// A flow's record, and how it ended.
+type Measured = (End, Result<(), Fault>);
 
 /// The parts of a session that differ between the two ends.
 struct Place<'a> {
     session: Option<u64>,
+    flow: Option<u64>,
     address: String,
     role: Role,
     sends: bool,
@@ -106,21 +124,33 @@ impl Measurement<'_> {
             Stop::Bytes(bytes) => start.settings.insert("bytes".into(), bytes.into()),
             Stop::After(time) => start.settings.insert("seconds".into(), time.as_secs_f64().into()),
         };
+        start.settings.insert("flows".into(), self.args.flows.into());
         let sends = spec.direction == Way::Forward;
         let address = to.to_string();
-        let place = Place { session: None, address, role: Role::Connecting, sends, early: &[], meter };
-        match connect::connect(self.context, &self.output, &self.args.transport, to, start) {
-            Ok(stream) => {
-                self.context.show_state(&self.output, &stream);
-                let result = self.measure(&stream, Bench::connect(spec), &place);
-                self.context.hide_state();
-                result
-            }
-            Err(fault) => {
-                let end = self.empty_end(&place);
-                report_end(&self.output, end, Err(fault))
-            }
+        let place = Place { session: None, flow: None, address, role: Role::Connecting, sends, early: &[], meter };
+        let streams = match self.open(to, start) {
+            Ok(streams) => streams,
+            Err(fault) => return report_end(&self.output, self.empty_end(&place), Err(fault)),
+        };
+        self.context.show_state(&self.output, &streams);
+        let (end, result) = match &streams[..] {
+            [stream] => self.measure(stream, Bench::connect(spec), &place)?,
+            streams => self.measure_all(streams, spec, &place)?,
+        };
+        self.context.hide_state();
+        self.conclude(end, result)
+    }
+
+    /// All connections, before anything is sent on one of them.
+    fn open(&self, to: &HostPort, start: Start) -> Result<Vec<Stream>, Fault> {
+        let transport = &self.args.transport;
+        let first = connect::connect(self.context, &self.output, transport, to, start)?;
+        let peer = first.peer_addr();
+        let mut streams = vec![first];
+        for _ in 1..self.args.flows {
+            streams.push(connect::connect_again(self.context, transport, peer)?);
         }
+        Ok(streams)
     }
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
@@ -136,21 +166,34 @@ impl Measurement<'_> {
         };
         let place = Place {
             session: Some(caller.session),
+            flow: None,
             address: caller.peer.to_string(),
             role: Role::Accepting,
             sends: spec.direction == Way::Reverse,
             early: &caller.early,
             meter: Meter::start(self.context.clock),
         };
-        if let Err(fault) = self.measure(&caller.stream, Bench::accept(spec), &place) {
+        let measured = self.measure(&caller.stream, Bench::accept(spec), &place);
+        if let Err(fault) = measured.and_then(|(end, result)| self.conclude(end, result)) {
             self.output.warn(&fault.message);
         }
     }
 
-    fn measure(&self, stream: &Stream, session: Bench, place: &Place<'_>) -> Result<(), Fault> {
-        let output = self.output.clone();
-        let view = View { output, session: place.session, sends: place.sends, interval: self.interval, bar: None };
-        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+    fn view(&self, place: &Place<'_>) -> View {
+        View {
+            output: self.output.clone(),
+            session: place.session,
+            flow: place.flow,
+            sends: place.sends,
+            interval: self.interval,
+            bar: None,
+            trace: self.trace.clone(),
+        }
+    }
+
+    /// One flow: its record, and whether it ran to its end.
+    fn measure(&self, stream: &Stream, session: Bench, place: &Place<'_>) -> Result<Measured, Fault> {
+        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, self.view(place))?;
         let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter);
         let line = Line { stream, role: place.role, clock: self.context.clock, early: place.early };
         let (waits, driven) = drive(&line, &mut job);
@@ -175,8 +218,31 @@ impl Measurement<'_> {
             (Ok(()), None) => Err(Fault::new(Code::PeerLost, format!("{} left before it reported", place.address))),
             (Ok(()), Some(_)) => Ok(()),
         };
+        Ok((end, result))
+    }
+
+    /// All flows at once: their sum.
+    fn measure_all(&self, streams: &[Stream], spec: BenchSpec, place: &Place<'_>) -> Result<Measured, Fault> {
+        // Each flow is traced by itself.
+        let view = View { trace: None, ..self.view(place) };
+        let mut watch = Watch::start(streams.to_vec(), self.context.clock, view)?;
+        let flows: Result<Vec<Measured>, Fault> = thread::scope(|scope| {
+            let measure = |(stream, number)| {
+                let place = Place { flow: Some(number), address: place.address.clone(), ..*place };
+                scope.spawn(move || self.measure(stream, Bench::connect(spec), &place))
+            };
+            let running: Vec<_> = streams.iter().zip(1..).map(measure).collect();
+            running.into_iter().map(|flow| flow.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        watch.stop();
+        let end = End { cpu_seconds: place.meter.cpu(), ..self.empty_end(place) };
+        Ok(flows::sum(end, &flows?))
+    }
+
+    fn conclude(&self, end: End, result: Result<(), Fault>) -> Result<(), Fault> {
         if result.is_ok() {
-            self.output.say(&summary(&self.output, &end));
+            let session = end.session.map_or(String::new(), |session| format!("[{session}] "));
+            self.output.say(&(session + &summary(&self.output, &end)));
         }
         report_end(&self.output, end, result)
     }
@@ -200,8 +266,9 @@ fn summary(output: &Output, end: &End) -> String {
     let limit = end
         .limited_by
         .map_or(String::new(), |limit| format!("\n  {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let flows: String = end.flows.iter().map(|flow| flows::line(flow) + "\n").collect();
     format!(
-        "{} {} in {}: {} at the receiver\n  {} of the packets sent again; RTT {} at least, {} on average, {} at the 99th percentile\n  processor time {:.2} s here{peer_cpu}{limit}",
+        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets sent again; RTT {} at least, {} on average, {} at the 99th percentile\n  processor time {:.2} s here{peer_cpu}{limit}",
         style.green("measured:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),

@@ -29,6 +29,13 @@ pub(super) fn connect(
     Err(failed.expect("a name that was resolved has an address, and it failed"))
 }
 
+/// One more connection to where the first one went, from a port of its own.
+pub(super) fn connect_again(context: &Context, transport: &Transport, peer: SocketAddr) -> Result<Stream, Fault> {
+    let endpoint = transport.bind_for(peer)?;
+    context.interrupt.cancels(endpoint.canceller());
+    endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))
+}
+
 fn connect_to(
     context: &Context,
     output: &Output,

@@ -2,19 +2,21 @@
 
 mod partial;
 mod plan;
+mod standard;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use farhaul::{DiskSource, DiskStore, Stream};
-use farhaul_session::{FileReceiver, FileSender, Pull, Push, ReceiveLimits};
+use farhaul_session::{FileReceiver, FileSender, Pull, Push, ReceiveLimits, Source};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::{Context, connect, end_record, limited_by, report_end};
-use crate::cli::{Location, Transport};
+use crate::cli::{HostPort, Location, Transport};
 use crate::exit::{Code, Fault};
 use crate::host::file::outcome::{self, Measured};
 use crate::host::file::{FileLog, Receiving, Sending, Timed};
@@ -23,8 +25,10 @@ use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, drive};
 use crate::output::human::{percent, plural, time};
 use crate::output::json::{Direction, End, share};
-use crate::output::{Output, progress};
-use plan::{Plan, PullPlan, PushPlan};
+use crate::output::trace::Trace;
+use crate::output::{JsonTo, Output, progress};
+use plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
+use standard::{StandardInput, StandardOutput};
 
 /// Copy files and directories to or from a running `farhaul serve`, verified
 ///
@@ -35,6 +39,11 @@ use plan::{Plan, PullPlan, PushPlan};
 ///     farhaul copy --plain big.iso udt://host:9000/            into the server's root
 ///     farhaul copy --plain -r data udt://host:9000/backup/     a tree into backup/
 ///     farhaul copy --plain udt://host:9000/big.iso .           from the server to here
+///     tar c data | farhaul copy --plain - udt://host:9000/data.tar
+///     farhaul copy --plain udt://host:9000/data.tar - | tar x
+///
+/// To stdout, bytes appear before they are verified: only exit code 0 says that they were right. Records of --json then go
+/// to stderr.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CopyArgs {
@@ -57,11 +66,20 @@ pub(crate) struct CopyArgs {
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let plan = Plan::of(&args.places)?;
     args.transport.require_plain()?;
-    let output = Output::from_flag(args.transport.json);
-    let copy = Copy { args, context, output: output.clone(), meter: Meter::start(context.clock) };
+    let output = match &plan {
+        Plan::Fetch(_) if std::io::stdout().is_terminal() => {
+            return Err(Fault::usage("stdout is a terminal: redirect it into a file or a program, or give a name"));
+        }
+        Plan::Fetch(_) if args.transport.json => Output::new(JsonTo::Stderr),
+        _ => Output::from_flag(args.transport.json),
+    };
+    let trace = args.transport.begin_trace("copy", &output)?;
+    let copy = Copy { args, context, trace, output: output.clone(), meter: Meter::start(context.clock) };
     let (direction, address) = match &plan {
         Plan::Push(plan) => (Direction::Sent, plan.to.server.to_string()),
         Plan::Pull(plan) => (Direction::Received, plan.server.to_string()),
+        Plan::Feed(plan) => (Direction::Sent, plan.to.server.to_string()),
+        Plan::Fetch(plan) => (Direction::Received, plan.server.to_string()),
     };
     let mut end = End {
         address: Some(address),
@@ -73,6 +91,8 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let result = match &plan {
         Plan::Push(plan) => copy.push(plan, &mut end),
         Plan::Pull(plan) => copy.pull(plan, &mut end),
+        Plan::Feed(plan) => copy.feed(plan, &mut end),
+        Plan::Fetch(plan) => copy.fetch(plan, &mut end),
     };
     output.detach();
     if result.is_ok() && !args.quiet {
@@ -81,11 +101,26 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     report_end(&output, end, result)
 }
 
+/// What differs between copies to a server.
+struct Feed<'a> {
+    server: &'a HostPort,
+    log: FileLog,
+    bar: Option<ProgressBar>,
+    /// The data comes out of another program.
+    fed: bool,
+}
+
+fn pulling(pull: Pull, server: &HostPort) -> Result<FileReceiver, Fault> {
+    FileReceiver::connect(pull, ReceiveLimits::default())
+        .map_err(|error| Fault::usage(format!("cannot ask {server} for that: {error}")))
+}
+
 /// One run of the verb.
 struct Copy<'a> {
     args: &'a CopyArgs,
     context: &'a Context,
     output: Output,
+    trace: Option<Trace>,
     meter: Meter,
 }
 
@@ -97,20 +132,38 @@ impl Copy<'_> {
         let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
         let push =
             Push { target: plan.to.path.clone(), target_is_directory: plan.to.is_directory || plan.sources.len() > 1 };
-        let bar = self.bar(total);
-        let mut job = Sending {
-            session: FileSender::connect(push),
-            source: Timed::new(source, self.context.clock),
-            log: self.log(total.is_none().then(|| bar.clone()).flatten()),
-        };
-        let (driven, measured) = self.drive(&stream, &mut job, bar)?;
-        outcome::of_sending(end, &job, &measured);
+        let bar = self.bar(Some(total.unwrap_or(0)));
+        let log = self.log(total.is_none().then(|| bar.clone()).flatten());
+        self.send(&stream, push, source, Feed { server: &plan.to.server, log, bar, fed: false }, end)
+    }
+
+    /// From stdin.
+    fn feed(&self, plan: &FeedPlan, end: &mut End) -> Result<(), Fault> {
+        let stream = self.connect(&plan.to.server, json!({ "source": "-", "target": plan.to.to_string() }))?;
+        let source = StandardInput::begin(plan.name.clone(), stream.clone(), self.context.interrupt.clone())?;
+        let push = Push { target: plan.directory.clone(), target_is_directory: true };
+        let (bar, log) = (self.bar(None), self.log(None));
+        self.send(&stream, push, source, Feed { server: &plan.to.server, log, bar, fed: true }, end)
+    }
+
+    fn send(
+        &self,
+        stream: &Stream,
+        push: Push,
+        source: impl Source,
+        feed: Feed<'_>,
+        end: &mut End,
+    ) -> Result<(), Fault> {
+        let Feed { server, log, bar, fed } = feed;
+        let source = Timed::new(source, stream.clone(), self.meter);
+        let mut job = Sending { session: FileSender::connect(push), source, log };
+        let (driven, measured) = self.drive(stream, &mut job, bar)?;
+        outcome::of_sending(end, &job, &Measured { fed, ..measured });
         outcome::result(&job.log, driven, |trouble| {
-            let fault = self.context.fault(trouble, &plan.to.server);
+            let fault = self.context.fault(trouble, server);
             if job.log.current().is_none() {
                 return fault;
             }
-            let server = &plan.to.server;
             fault.and(&format!("the incomplete file lies beside its target on {server}; its name ends in .fhpart"))
         })
     }
@@ -121,12 +174,11 @@ impl Copy<'_> {
             .map_err(|error| Fault::new(Code::LocalIo, format!("cannot write to {}: {error}", plan.to.display())))?;
         let places_itself_in_it = plan.to.is_dir();
         let pull = Pull { paths: plan.paths.clone(), recursive: self.args.recursive };
-        let session = FileReceiver::connect(pull, ReceiveLimits::default())
-            .map_err(|error| Fault::usage(format!("cannot ask {} for that: {error}", plan.server)))?;
+        let session = pulling(pull, &plan.server)?;
         let stream = self.connect(&plan.server, json!({ "target": plan.to.to_string_lossy() }))?;
-        let bar = self.bar(None);
+        let bar = self.bar(Some(0));
         let log = self.log(bar.clone());
-        let mut job = Receiving { session, store: Timed::new(store, self.context.clock), log };
+        let mut job = Receiving { session, store: Timed::new(store, stream.clone(), self.meter), log };
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
         outcome::result(&job.log, driven, |trouble| {
@@ -138,7 +190,23 @@ impl Copy<'_> {
         })
     }
 
-    fn connect(&self, server: &crate::cli::HostPort, target: serde_json::Value) -> Result<Stream, Fault> {
+    /// To stdout.
+    fn fetch(&self, plan: &FetchPlan, end: &mut End) -> Result<(), Fault> {
+        let session = pulling(Pull { paths: vec![plan.path.clone()], recursive: false }, &plan.server)?;
+        let stream = self.connect(&plan.server, json!({ "target": "-" }))?;
+        let bar = self.bar(Some(0));
+        let log = self.log(bar.clone()).without_place();
+        let store = Timed::new(StandardOutput::new(stream.clone()), stream.clone(), self.meter);
+        let mut job = Receiving { session, store, log };
+        let (driven, measured) = self.drive(&stream, &mut job, bar)?;
+        outcome::of_receiving(end, &job, &measured);
+        outcome::result(&job.log, driven, |trouble| {
+            let fault = self.context.fault(trouble, &plan.server);
+            if job.log.moved() == 0 { fault } else { fault.and("what was written to stdout is incomplete") }
+        })
+    }
+
+    fn connect(&self, server: &HostPort, target: serde_json::Value) -> Result<Stream, Fault> {
         let mut start = self.args.transport.start("copy");
         start.settings.insert("recursive".into(), self.args.recursive.into());
         if let serde_json::Value::Object(target) = target {
@@ -147,11 +215,11 @@ impl Copy<'_> {
         connect::connect(self.context, &self.output, &self.args.transport, server, start)
     }
 
-    /// A bar where somebody may look at it.
-    fn bar(&self, total: Option<u64>) -> Option<ProgressBar> {
+    /// A bar where somebody may look at it; without a length if nobody will know that before the end.
+    fn bar(&self, length: Option<u64>) -> Option<ProgressBar> {
         let shown = !self.args.quiet && !self.output.is_json() && crate::output::human::is_terminal();
         shown.then(|| {
-            let bar = progress::bar(Some(total.unwrap_or(0)));
+            let bar = progress::bar(length);
             self.output.attach(bar.clone());
             bar
         })
@@ -167,10 +235,17 @@ impl Copy<'_> {
         job: &mut impl Session,
         bar: Option<ProgressBar>,
     ) -> Result<(Result<(), crate::host::Trouble>, Measured), Fault> {
-        self.context.show_state(&self.output, stream);
-        let view =
-            View { output: self.output.clone(), session: None, sends: job.sends(), interval: self.args.interval, bar };
-        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+        self.context.show_state(&self.output, std::slice::from_ref(stream));
+        let view = View {
+            output: self.output.clone(),
+            session: None,
+            flow: None,
+            sends: job.sends(),
+            interval: self.args.interval,
+            bar,
+            trace: self.trace.clone(),
+        };
+        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let line = Line { stream, role: Role::Connecting, clock: self.context.clock, early: &[] };
         let (waits, driven) = drive(&line, job);
         watch.stop();
@@ -183,6 +258,7 @@ impl Copy<'_> {
                 rtt: watch.rtt(),
                 meter: self.meter,
                 waits,
+                fed: false,
                 rate: self.args.transport.rate,
                 buffer: self.args.transport.buffer,
             },

@@ -22,6 +22,7 @@ use crate::host::measure::{self, Meter, Sender};
 use crate::host::watch::{View, Watch};
 use crate::output::human::time;
 use crate::output::json::{Direction, End, bits_per_second};
+use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
 use input::Input;
 
@@ -40,7 +41,7 @@ const BLOCK: usize = 256 << 10;
 #[command(verbatim_doc_comment)]
 pub(crate) struct PipeArgs {
     /// Wait for one connection on this UDP port; with --rendezvous, this side's port
-    #[arg(long, value_name = "ADDR", required_unless_present = "connect")]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["connect", "show_config"])]
     listen: Option<HostPort>,
     /// Connect to this address
     #[arg(long, value_name = "ADDR")]
@@ -61,7 +62,8 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     }
     args.transport.require_plain()?;
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
-    let pipe = Pipe { args, context, output };
+    let trace = args.transport.begin_trace("pipe", &output)?;
+    let pipe = Pipe { args, context, output, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {
         Ok((stream, meter)) => pipe.transfer(&stream, meter),
@@ -76,6 +78,7 @@ struct Pipe<'a> {
     args: &'a PipeArgs,
     context: &'a Context,
     output: Output,
+    trace: Option<Trace>,
 }
 
 /// What arrived, and when.
@@ -118,9 +121,17 @@ impl Pipe<'_> {
     }
 
     fn transfer(&self, stream: &Stream, meter: Meter) -> Result<(), Fault> {
-        self.context.show_state(&self.output, stream);
-        let view = View { output: self.output.clone(), session: None, sends: false, interval: None, bar: None };
-        let mut watch = Watch::start(stream.clone(), self.context.clock, view)?;
+        self.context.show_state(&self.output, std::slice::from_ref(stream));
+        let view = View {
+            output: self.output.clone(),
+            session: None,
+            flow: None,
+            sends: false,
+            interval: None,
+            bar: None,
+            trace: self.trace.clone(),
+        };
+        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let input = Input::start(stream.clone(), !self.args.wait, self.context.clock)?;
         let mut arrived = Arrived::default();
         let received = self.receive(stream, &input, meter, &mut arrived);
@@ -142,9 +153,9 @@ impl Pipe<'_> {
             None => bits_per_second(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
         };
         if input.bytes() > 0 {
-            let waits = Waits { room: input.waited(), ..Waits::default() };
+            let waits = Waits { room: input.waited(), busy: input.busy(), ..Waits::default() };
             let (rate, buffer) = (self.args.transport.rate, self.args.transport.buffer);
-            measure::fill_limit(&mut end, &stats, &Sender { waits, disk: 0.0, fed: true, rate, buffer });
+            measure::fill_limit(&mut end, &stats, &Sender { waits, fed: true, rate, buffer, ..Sender::default() });
         }
         if result.is_ok() && crate::output::human::is_terminal() {
             self.output.say(&self.output.style().dim(&summary(&end)));

@@ -22,6 +22,7 @@ use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::output::Output;
 use crate::output::human::{plural, time};
 use crate::output::json::{Direction, End};
+use crate::output::trace::Trace;
 use missing::Missing;
 
 /// Serve a directory to `farhaul copy`
@@ -69,7 +70,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         args.root.display(),
         endpoint.local_addr()
     ));
-    let server = Server { args, context, output: output.clone(), root };
+    let trace = args.transport.begin_trace("serve", &output)?;
+    let server = Server { args, context, output: output.clone(), trace, root };
     server::run(context, &output, &endpoint, args.max_sessions, |caller| server.serve(&caller))
 }
 
@@ -77,6 +79,7 @@ struct Server<'a> {
     args: &'a ServeArgs,
     context: &'a Context,
     output: Output,
+    trace: Option<Trace>,
     root: Directory,
 }
 
@@ -101,7 +104,7 @@ impl Server<'_> {
         };
         let (log, meter) = self.log(caller);
         let session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
-        let mut job = Receiving { session, store: Timed::new(store, self.context.clock), log };
+        let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Received);
         outcome::of_receiving(&mut end, &job, &measured);
@@ -119,7 +122,7 @@ impl Server<'_> {
     fn send_from(&self, caller: &Caller, source: impl Source) {
         let (log, meter) = self.log(caller);
         let session = FileSender::accept(&caller.open);
-        let mut job = Sending { session, source: Timed::new(source, self.context.clock), log };
+        let mut job = Sending { session, source: Timed::new(source, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);
@@ -137,12 +140,14 @@ impl Server<'_> {
         let view = View {
             output: self.output.clone(),
             session: Some(caller.session),
+            flow: None,
             sends: job.sends(),
             interval,
             bar: None,
+            trace: self.trace.clone(),
         };
         // Without a thread to look at it, a copy is still a copy.
-        let mut watch = Watch::start(caller.stream.clone(), self.context.clock, view).ok();
+        let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();
         let line =
             Line { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
         let (waits, driven) = drive(&line, job);
@@ -158,6 +163,7 @@ impl Server<'_> {
                 rtt: rtt.unwrap_or_default(),
                 meter,
                 waits,
+                fed: false,
                 rate: self.args.transport.rate,
                 buffer: self.args.transport.buffer,
             },

@@ -1,6 +1,7 @@
 //! What listeners share: taking connections one thread each, and reading what each of them wants.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use farhaul_session::{AbortCode, Acceptor, Open, refusal, refusal_of};
 use super::Context;
 use crate::exit::Fault;
 use crate::output::Output;
+use crate::output::human::plural;
 
 /// How long a peer may take to say what it wants.
 const OPENING: Duration = Duration::from_secs(10);
@@ -45,7 +47,12 @@ pub(super) fn run(
 ) -> Result<(), Fault> {
     let local = endpoint.local_addr();
     let listener = endpoint.listen().map_err(|error| context.connection_fault(&error, &local))?;
-    let busy = AtomicUsize::new(0);
+    let (busy, taken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (running, total, words) = (Arc::clone(&busy), Arc::clone(&taken), output.clone());
+    context.interrupt.shows(move || {
+        let (running, total) = (running.load(Ordering::Acquire), total.load(Ordering::Acquire));
+        words.state(&format!("{} running, {total} since the beginning", plural(running as u64, "session")));
+    });
     thread::scope(|scope| {
         for session in 1.. {
             let (stream, peer) = match listener.accept() {
@@ -53,6 +60,7 @@ pub(super) fn run(
                 Err(error) => return Err(context.connection_fault(&error, &local)),
             };
             let full = busy.fetch_add(1, Ordering::AcqRel) >= max;
+            taken.fetch_add(1, Ordering::AcqRel);
             let (busy, serve) = (&busy, &serve);
             scope.spawn(move || {
                 if full {

@@ -4,6 +4,9 @@ use crate::output::json::{Limit, share};
 
 /// A transport that has its processor this busy is held back by it, whatever else is true.
 const BUSY: f64 = 0.9;
+/// A processor that was needed for less than this share may have been the longest of many reasons, but not the limit. The
+/// same holds for the disk behind a full receive buffer.
+const MOSTLY: f64 = 0.5;
 
 /// Where a sender's time went, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,31 +23,38 @@ pub(crate) struct Evidence {
     pub(crate) capped: bool,
     /// The program waited for its disk.
     pub(crate) reading: f64,
-    /// The program waited for leave of the receiver, whose disk had not taken enough.
-    pub(crate) granting: f64,
+    /// The program waited for an answer of the receiver: leave to go on, or the last confirmation.
+    pub(crate) answering: f64,
+    /// The receiver waited for its disk.
+    pub(crate) storing: f64,
     /// The program waited for room in the send buffer.
     pub(crate) room: f64,
     /// The send buffer has a cap; without one it is as large as the path needs.
     pub(crate) small_buffer: bool,
     /// The data comes from another program, which may be slow; otherwise it is at hand.
     pub(crate) fed: bool,
-    /// Processor time of the busiest thread.
-    pub(crate) cpu: f64,
+    /// A processor was what the transport needed: its busiest thread ran, or one of them queued.
+    pub(crate) busy: f64,
 }
 
 /// The strongest limit, with the share of the time for which it held.
 pub(crate) fn strongest(evidence: &Evidence) -> (Limit, f64) {
+    let busy = share(evidence.busy, evidence.elapsed);
+    let other = beside_processor(evidence);
+    if busy >= BUSY || (busy >= MOSTLY && busy > other.1) { (Limit::Cpu, busy) } else { other }
+}
+
+fn beside_processor(evidence: &Evidence) -> (Limit, f64) {
     let Evidence { elapsed, application, flow_window, congestion, .. } = *evidence;
     let of_elapsed = |seconds| share(seconds, elapsed);
-    if of_elapsed(evidence.cpu) >= BUSY {
-        return (Limit::Cpu, of_elapsed(evidence.cpu));
-    }
     if application > flow_window && application > congestion {
         return within_application(evidence);
     }
     match congestion >= flow_window {
         true if evidence.capped => (Limit::RateCap, of_elapsed(congestion)),
         true => (Limit::Congestion, of_elapsed(congestion)),
+        // A receiver that waits for its disk does not empty its buffer.
+        false if evidence.storing >= MOSTLY * flow_window => (Limit::DiskWrite, of_elapsed(evidence.storing)),
         false => (Limit::ReceiveBuffer, of_elapsed(flow_window)),
     }
 }
@@ -55,15 +65,19 @@ fn within_application(evidence: &Evidence) -> (Limit, f64) {
         true => (evidence.room - evidence.congestion - evidence.flow_window).max(0.0),
         false => 0.0,
     };
-    let rest = (evidence.application - evidence.reading - evidence.granting - room).max(0.0);
+    let storing = evidence.answering.min(evidence.storing);
+    // Nothing was left to send: the transfer was short beside the round trip of its confirmation.
+    let over = evidence.answering - storing;
+    let rest = (evidence.application - evidence.reading - evidence.answering - room).max(0.0);
     let reasons = [
         (Limit::DiskRead, evidence.reading),
-        (Limit::DiskWrite, evidence.granting),
+        (Limit::DiskWrite, storing),
         (Limit::SendBuffer, room),
+        (Limit::Application, if evidence.fed { over + rest } else { over }),
         // What is at hand and nevertheless does not leave waits for a processor.
-        (if evidence.fed { Limit::Application } else { Limit::Cpu }, rest),
+        (Limit::Cpu, if evidence.fed { 0.0 } else { rest }),
     ];
-    let (limit, seconds) = reasons.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are four");
+    let (limit, seconds) = reasons.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are five");
     (limit, share(seconds, evidence.elapsed))
 }
 
@@ -78,11 +92,12 @@ mod tests {
         congestion: 0.0,
         capped: false,
         reading: 0.0,
-        granting: 0.0,
+        answering: 0.0,
+        storing: 0.0,
         room: 0.0,
         small_buffer: false,
         fed: false,
-        cpu: 0.0,
+        busy: 0.0,
     };
 
     #[test]
@@ -92,11 +107,16 @@ mod tests {
             (Evidence { congestion: 9.0, capped: true, ..TEN_SECONDS }, Limit::RateCap, 0.9),
             (Evidence { flow_window: 5.0, congestion: 4.0, ..TEN_SECONDS }, Limit::ReceiveBuffer, 0.5),
             (Evidence { application: 8.0, reading: 7.0, ..TEN_SECONDS }, Limit::DiskRead, 0.7),
-            (Evidence { application: 8.0, granting: 6.0, ..TEN_SECONDS }, Limit::DiskWrite, 0.6),
+            (Evidence { application: 8.0, answering: 7.0, storing: 6.0, ..TEN_SECONDS }, Limit::DiskWrite, 0.6),
+            (Evidence { flow_window: 8.0, storing: 7.0, ..TEN_SECONDS }, Limit::DiskWrite, 0.7),
+            (Evidence { flow_window: 8.0, storing: 3.0, ..TEN_SECONDS }, Limit::ReceiveBuffer, 0.8),
+            (Evidence { application: 8.0, answering: 7.0, storing: 1.0, ..TEN_SECONDS }, Limit::Application, 0.6),
             (Evidence { application: 8.0, room: 9.0, small_buffer: true, ..TEN_SECONDS }, Limit::SendBuffer, 0.9),
             (Evidence { application: 8.0, room: 9.0, fed: true, ..TEN_SECONDS }, Limit::Application, 0.8),
             (Evidence { application: 8.0, ..TEN_SECONDS }, Limit::Cpu, 0.8),
-            (Evidence { congestion: 9.0, cpu: 9.5, ..TEN_SECONDS }, Limit::Cpu, 0.95),
+            (Evidence { congestion: 9.0, busy: 9.5, ..TEN_SECONDS }, Limit::Cpu, 0.95),
+            (Evidence { congestion: 6.0, busy: 8.0, ..TEN_SECONDS }, Limit::Cpu, 0.8),
+            (Evidence { congestion: 9.0, busy: 8.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
         ];
         for (evidence, limit, part) in cases {
             let (found, its) = strongest(&evidence);

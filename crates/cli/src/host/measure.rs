@@ -86,8 +86,9 @@ pub(crate) fn fill(end: &mut End, stats: &Stats, rtt: RttMicros) {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sender {
     pub(crate) waits: Waits,
-    /// Seconds spent on the disk.
+    /// Seconds spent on the disk here, and there as far as that is told.
     pub(crate) disk: f64,
+    pub(crate) peer_disk: f64,
     /// The data comes from another program.
     pub(crate) fed: bool,
     /// Caps that were asked for.
@@ -99,19 +100,22 @@ pub(crate) struct Sender {
 pub(crate) fn fill_limit(end: &mut End, stats: &Stats, sender: &Sender) {
     let (totals, waits) = (&stats.totals, &sender.waits);
     let seconds = totals.send_duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    // Nothing to send and nothing on its way is the application's time as well.
+    let idle = stats.elapsed.saturating_sub(totals.send_duration);
     let wire_bits = totals.packets_sent as f64 * f64::from(stats.payload_size) * 8.0;
     let (limit, part) = limit::strongest(&Evidence {
         elapsed: end.seconds,
-        application: totals.limited_by_application.as_secs_f64(),
+        application: (totals.limited_by_application + idle).as_secs_f64(),
         flow_window: totals.limited_by_flow_window.as_secs_f64(),
         congestion: totals.limited_by_congestion.as_secs_f64(),
         capped: sender.rate.is_some_and(|cap| wire_bits / seconds > NEARLY * cap.bits_per_second() as f64),
         reading: sender.disk,
-        granting: waits.peer,
+        answering: waits.peer,
+        storing: sender.peer_disk,
         room: waits.room,
         small_buffer: sender.buffer.is_some(),
         fed: sender.fed,
-        cpu: waits.cpu.max(end.cpu_seconds.total() - waits.cpu),
+        busy: waits.busy,
     });
     end.limited_by = Some(limit);
     end.limited_by_share = Some(part);
@@ -136,5 +140,6 @@ pub(crate) fn peer(figures: &Figures) -> Peer {
             .cpu_user
             .zip(figures.cpu_system)
             .map(|(user, system)| CpuSeconds { user: user.as_secs_f64(), system: system.as_secs_f64() }),
+        disk_seconds: figures.disk.map(|time| time.as_secs_f64()),
     }
 }

@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 use crate::output::Output;
 use crate::output::human;
 use crate::output::json::{Interval, Record, RttMicros, bits_per_second, micros};
+use crate::output::trace::Trace;
 
 /// How often the connection is looked at: often enough for a 99th percentile of a few seconds, too rarely to be felt.
 const TICK: Duration = Duration::from_millis(20);
@@ -24,11 +25,14 @@ pub(crate) struct View {
     pub(crate) output: Output,
     /// Numbers the sessions of a listener.
     pub(crate) session: Option<u64>,
+    /// Numbers the flows of a measurement; the intervals of single flows are for programs only.
+    pub(crate) flow: Option<u64>,
     /// This side sends: progress is what the peer acknowledged, otherwise what arrived.
     pub(crate) sends: bool,
     /// How often an interval is reported.
     pub(crate) interval: Option<Duration>,
     pub(crate) bar: Option<ProgressBar>,
+    pub(crate) trace: Option<Trace>,
 }
 
 /// A thread that looks; ends with [`Watch::stop`].
@@ -49,11 +53,11 @@ struct State {
 }
 
 impl Watch {
-    /// Begins to look at `stream`.
-    pub(crate) fn start(stream: Stream, clock: Clock, view: View) -> io::Result<Self> {
+    /// Begins to look at `streams`, as if they were one.
+    pub(crate) fn start(streams: Vec<Stream>, clock: Clock, view: View) -> io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), bell: Condvar::new() });
         let its = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("watch".into()).spawn(move || its.run(&stream, clock, view))?;
+        let thread = thread::Builder::new().name("watch".into()).spawn(move || its.run(&streams, clock, view))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -83,22 +87,43 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, stream: &Stream, clock: Clock, view: View) {
+    fn run(&self, streams: &[Stream], clock: Clock, view: View) {
         let mut intervals = Intervals::new(view, clock.now());
+        let mut seen = vec![Stats::default(); streams.len()];
         let mut state = self.state();
         while !state.stopped {
             state = self.bell.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
             let stopped = state.stopped;
             drop(state);
-            if let Ok(stats) = stream.stats() {
-                intervals.look(clock.now(), &stats, stopped);
-                state = self.state();
-                state.samples.add(&stats);
-            } else {
-                state = self.state();
+            // What is over keeps its last figures.
+            for (seen, stream) in seen.iter_mut().zip(streams) {
+                *seen = stream.stats().unwrap_or(*seen);
             }
+            intervals.look(clock.now(), &sum(&seen), stopped);
+            intervals.trace(clock.now(), &seen, stopped);
+            state = self.state();
+            seen.iter().for_each(|stats| state.samples.add(stats));
         }
     }
+}
+
+/// What several connections did together, as far as intervals show it.
+fn sum(all: &[Stats]) -> Stats {
+    let Some((first, others)) = all.split_first() else { return Stats::default() };
+    let mut sum = *first;
+    for stats in others {
+        let (into, from) = (&mut sum.totals, &stats.totals);
+        into.bytes_acked += from.bytes_acked;
+        into.bytes_read += from.bytes_read;
+        into.packets_sent += from.packets_sent;
+        into.packets_retransmitted += from.packets_retransmitted;
+        into.packets_received += from.packets_received;
+        sum.cwnd = sum.cwnd.saturating_add(stats.cwnd);
+        sum.in_flight = sum.in_flight.saturating_add(stats.in_flight);
+        sum.rtt += stats.rtt;
+    }
+    sum.rtt /= u32::try_from(all.len()).unwrap_or(u32::MAX);
+    sum
 }
 
 /// Turns snapshots into intervals and progress.
@@ -128,6 +153,15 @@ impl Intervals {
         }
     }
 
+    fn trace(&self, now: Instant, all: &[Stats], last: bool) {
+        let Some(trace) = &self.view.trace else { return };
+        let group = self.view.session.or(self.view.flow).unwrap_or(1).to_string();
+        all.iter().for_each(|stats| trace.metrics(&group, now - self.began, stats));
+        if last {
+            trace.flush();
+        }
+    }
+
     const fn bytes(&self, stats: &Stats) -> u64 {
         if self.view.sends { stats.totals.bytes_acked } else { stats.totals.bytes_read }
     }
@@ -137,6 +171,7 @@ impl Intervals {
         let bytes = self.bytes(stats).saturating_sub(self.bytes(&self.before));
         let interval = Interval {
             session: self.view.session,
+            flow: self.view.flow,
             start_seconds: (self.since - self.began).as_secs_f64(),
             end_seconds: (now - self.began).as_secs_f64(),
             bytes,
@@ -149,14 +184,18 @@ impl Intervals {
             cwnd_packets: stats.cwnd,
             in_flight_packets: stats.in_flight,
         };
-        self.view.output.say(&line(&interval, self.view.sends));
+        if self.view.flow.is_none() {
+            self.view.output.say(&line(&interval, self.view.sends));
+        }
         self.view.output.record(&Record::Interval(interval));
     }
 }
 
 fn line(interval: &Interval, sends: bool) -> String {
+    // Sessions of a listener run beside each other.
+    let session = interval.session.map_or(String::new(), |session| format!("[{session}] "));
     let mut line = format!(
-        "{:>5.1} to {:>5.1} s   {:>8}   {:>11}   RTT {}",
+        "{session}{:>5.1} to {:>5.1} s   {:>8}   {:>11}   RTT {:>7}",
         interval.start_seconds,
         interval.end_seconds,
         ByteSize(interval.bytes).to_string(),
@@ -164,7 +203,7 @@ fn line(interval: &Interval, sends: bool) -> String {
         human::time(Duration::from_micros(interval.rtt_us)),
     );
     if sends {
-        line.push_str(&format!("   {} sent again", human::plural(interval.packets_retransmitted, "packet")));
+        line.push_str(&format!("   {:>5} packets sent again", human::count(interval.packets_retransmitted)));
     }
     line
 }
@@ -185,8 +224,11 @@ impl Samples {
         if stats.totals.acks_received + stats.totals.acks_sent == 0 {
             return;
         }
-        let min = micros(stats.min_rtt);
-        self.min = Some(self.min.map_or(min, |least| least.min(min)));
+        // A side that only receives may have measured nothing yet.
+        let least = micros(stats.min_rtt);
+        if least > 0 {
+            self.min = Some(self.min.map_or(least, |before| before.min(least)));
+        }
         self.skipped += 1;
         if self.skipped <= self.stride {
             return;
@@ -209,7 +251,7 @@ impl Samples {
         sorted.sort_unstable();
         let mean = sorted.iter().map(|&rtt| u64::from(rtt)).sum::<u64>() / sorted.len() as u64;
         let p99 = u64::from(sorted[last * 99 / 100]);
-        RttMicros { min: self.min.unwrap_or(0).min(mean), mean, p99 }
+        RttMicros { min: self.min.unwrap_or(mean).min(mean), mean, p99 }
     }
 }
 
@@ -233,6 +275,27 @@ mod tests {
         let rtt = samples.summary();
         assert_eq!(rtt.min, 1_000);
         assert!((99_000..105_000).contains(&rtt.mean), "{rtt:?}");
+    }
+
+    #[test]
+    fn a_least_time_that_was_not_measured_yet_is_none() {
+        let mut samples = Samples::default();
+        let mut early = stats(100);
+        early.min_rtt = Duration::ZERO;
+        samples.add(&early);
+        assert_eq!(samples.summary().min, 100_000);
+        samples.add(&stats(100));
+        assert_eq!(samples.summary().min, 1_000);
+    }
+
+    #[test]
+    fn intervals_stand_in_columns() {
+        let interval =
+            Interval { end_seconds: 1.0, bytes: 21_200_000, goodput_bps: 168_000_000, ..Interval::default() };
+        let slow = Interval { start_seconds: 99.0, end_seconds: 100.0, rtt_us: 24_700, ..Interval::default() };
+        let (first, second) = (line(&interval, true), line(&slow, true));
+        assert_eq!(first.chars().count(), second.chars().count(), "{first}\n{second}");
+        assert!(line(&Interval { session: Some(3), ..slow }, false).starts_with("[3] "));
     }
 
     #[test]

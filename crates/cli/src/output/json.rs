@@ -51,6 +51,9 @@ pub(crate) struct Interval {
     /// Numbers the sessions of a listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<u64>,
+    /// Numbers the flows of a measurement with several; without it, their sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) flow: Option<u64>,
     pub(crate) start_seconds: f64,
     pub(crate) end_seconds: f64,
     /// Payload bytes that the peer acknowledged, or that arrived here.
@@ -126,10 +129,31 @@ pub(crate) struct End {
     pub(crate) limited_by: Option<Limit>,
     /// The share of the time for which that held the transfer.
     pub(crate) limited_by_share: Option<f64>,
+    /// Each flow of a measurement with several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) flows: Vec<Flow>,
     /// Whether both sides compared digests.
     pub(crate) verified: bool,
     pub(crate) security: &'static str,
     pub(crate) exit_code: u8,
+    pub(crate) error: Option<ErrorRecord>,
+}
+
+/// One flow of several.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Flow {
+    pub(crate) flow: u64,
+    pub(crate) bytes: u64,
+    pub(crate) seconds: f64,
+    pub(crate) goodput_bps: u64,
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_retransmitted: u64,
+    pub(crate) packets_received: u64,
+    pub(crate) loss_ratio: f64,
+    pub(crate) rtt_us: RttMicros,
+    pub(crate) peer: Option<Peer>,
+    pub(crate) limited_by: Option<Limit>,
+    pub(crate) limited_by_share: Option<f64>,
     pub(crate) error: Option<ErrorRecord>,
 }
 
@@ -144,6 +168,8 @@ pub(crate) struct Peer {
     pub(crate) packets_lost: Option<u64>,
     pub(crate) rtt_us: Option<RttMicros>,
     pub(crate) cpu_seconds: Option<CpuSeconds>,
+    /// Time spent waiting for its disk.
+    pub(crate) disk_seconds: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -162,7 +188,7 @@ pub(crate) enum Direction {
 }
 
 /// What held a transfer back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Limit {
     Application,

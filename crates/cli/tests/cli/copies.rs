@@ -2,6 +2,7 @@ use std::fs;
 use std::process::Stdio;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::process::{Scratch, Server, Started, farhaul};
 
@@ -37,11 +38,25 @@ fn a_file_is_pushed_and_pulled_and_verified() {
     assert_eq!(push.records()[1]["status"], "verified");
     let served = server.wait_for("end");
     assert_eq!((served["bytes"].as_u64(), served["direction"].as_str()), (Some(3_000_001), Some("received")));
+    know_each_other(&end, &served);
 
-    farhaul(&["copy", "--plain", &url, &back]).succeeds();
+    let pull = farhaul(&["copy", "--plain", "--json", &url, &back]);
+    pull.succeeds();
     assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap());
+    know_each_other(&server.wait_for("end"), &pull.end());
     server.signal(Signal::TERM);
     assert_eq!(server.end().0, 143);
+}
+
+/// Each side of a copy tells what the other saw.
+#[track_caller]
+fn know_each_other(sender: &Value, receiver: &Value) {
+    assert_eq!(sender["peer"]["packets_received"], receiver["packets_received"], "{sender}");
+    assert_eq!(sender["goodput_bps"], receiver["goodput_bps"], "{sender} {receiver}");
+    for (end, peer) in [(sender, &sender["peer"]), (receiver, &receiver["peer"])] {
+        assert_eq!(end["bytes"], peer["bytes"], "{end}");
+        assert!(peer["cpu_seconds"]["user"].is_number() && peer["disk_seconds"].is_number(), "{end}");
+    }
 }
 
 #[test]

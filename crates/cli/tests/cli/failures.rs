@@ -4,6 +4,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use crate::process::{Scratch, Server, Started, farhaul};
+use crate::requirement::{runs, skip};
 
 #[test]
 fn a_port_that_is_taken_is_named_with_what_to_do() {
@@ -52,6 +53,23 @@ fn a_full_disk_ends_a_pipe_with_its_own_code() {
     let receiver = Started::begin_to(&["pipe", "--plain", "--connect", &server.address], Stdio::null(), full.into());
     server.feed(b"some bytes");
     receiver.end().fails(7, &["stdout", "space"]);
+}
+
+#[test]
+fn socket_buffers_that_the_kernel_cuts_are_warned_about_with_the_command_that_helps() {
+    // As root the limit is passed over, unless that right is given away.
+    let without_rights = ["setpriv", "--bounding-set=-net_admin"];
+    let wrapper = if rustix::process::geteuid().is_root() { &without_rights[..] } else { &[] };
+    if !wrapper.is_empty() && runs(&[wrapper, &["true"]].concat(), "it takes root's rights away").is_none() {
+        return;
+    }
+    let limit = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
+    if limit.trim().parse::<u64>().map_or(true, |limit| limit >= 8 << 20) {
+        return skip("net.core.rmem_max is as large as anything that is asked for").unwrap_or_default();
+    }
+    let mut server = Server::begin_under(wrapper, &["bench"]);
+    let warning = server.wait_for("warning");
+    assert!(warning["message"].as_str().unwrap().contains("sysctl -w net.core.rmem_max="), "{warning}");
 }
 
 #[test]

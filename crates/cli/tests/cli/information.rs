@@ -1,3 +1,5 @@
+use std::os::unix::ffi::OsStrExt;
+
 use serde_json::Value;
 
 use crate::process::{farhaul, farhaul_where};
@@ -50,6 +52,21 @@ fn a_bare_number_is_refused_with_both_readings() {
     let run = farhaul(&["relay", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--rate", "100"]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("100mbit") && run.stderr.contains("100MB/s"), "{}", run.stderr);
+}
+
+#[test]
+fn a_packet_size_that_no_peer_agrees_to_is_refused_at_once() {
+    let run = farhaul(&["bench", "--plain", "--connect", "127.0.0.1:9", "--mtu", "575"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("576") && run.stderr.contains("RFC 791"), "{}", run.stderr);
+}
+
+#[test]
+fn a_name_that_is_no_text_is_refused_and_no_crash() {
+    let name = std::ffi::OsStr::from_bytes(b"\xff");
+    let run =
+        std::process::Command::new(env!("CARGO_BIN_EXE_farhaul")).args(["copy", "--plain", "a"]).arg(name).output();
+    assert_eq!(run.unwrap().status.code(), Some(2));
 }
 
 #[test]

@@ -2,7 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 mod copies;
+mod disks;
 mod failures;
 mod information;
+mod integrity;
+mod limits;
+mod partings;
 mod process;
+mod requirement;
+mod settings;
+mod standard;
 mod streams;
+mod terminals;

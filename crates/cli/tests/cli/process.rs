@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -51,9 +51,17 @@ pub(crate) fn records(text: &str) -> Vec<Value> {
 }
 
 fn command(arguments: &[&str]) -> Command {
+    command_under(&[], arguments)
+}
+
+/// The program, run by another one that does something to it.
+fn command_under(wrapper: &[&str], arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     // --foreground: a signal to the group reaches the program once.
-    command.args(["--foreground", &LIMIT.as_secs().to_string(), env!("CARGO_BIN_EXE_farhaul")]).args(arguments);
+    command.args(["--foreground", &LIMIT.as_secs().to_string()]).args(wrapper);
+    command.arg(env!("CARGO_BIN_EXE_farhaul")).args(arguments);
+    // The settings of whoever runs the tests are not ours.
+    command.env("XDG_CONFIG_HOME", "/dev/null").env("XDG_CONFIG_DIRS", "/dev/null");
     command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -63,9 +71,24 @@ pub(crate) fn farhaul(arguments: &[&str]) -> Run {
     Started(command(arguments).spawn().unwrap()).end()
 }
 
+/// The same, run by another program.
+pub(crate) fn farhaul_under(wrapper: &[&str], arguments: &[&str]) -> Run {
+    Started(command_under(wrapper, arguments).spawn().unwrap()).end()
+}
+
 /// The same with these variables in its environment.
 pub(crate) fn farhaul_where(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
     Started(command(arguments).envs(variables.iter().copied()).spawn().unwrap()).end()
+}
+
+/// Runs it on a terminal of its own; everything that appeared there is in `stdout`.
+pub(crate) fn farhaul_on_terminal(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
+    let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_farhaul"), quoted.join(" "));
+    let mut command = Command::new("timeout");
+    command.args([&LIMIT.as_secs().to_string(), "script", "-qec", &line, "/dev/null"]).env_remove("NO_COLOR");
+    command.env("TERM", "xterm").envs(variables.iter().copied());
+    Started(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).end()
 }
 
 /// Runs it with `input`.
@@ -90,6 +113,11 @@ impl Started {
     /// With its stdout somewhere else.
     pub(crate) fn begin_to(arguments: &[&str], input: Stdio, stdout: Stdio) -> Self {
         Self(command(arguments).stdin(input).stdout(stdout).spawn().unwrap())
+    }
+
+    /// Its input, to be written piece by piece.
+    pub(crate) fn input(&mut self) -> ChildStdin {
+        self.0.stdin.take().unwrap()
     }
 
     pub(crate) fn end(self) -> Run {
@@ -128,12 +156,30 @@ impl Reporting {
         kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
     }
 
+    /// Waits until it has said this on stderr; that line.
+    pub(crate) fn says(&mut self, words: &str) -> String {
+        let stderr = self.started.0.stderr.as_mut().unwrap();
+        let mut line = Vec::new();
+        loop {
+            let mut byte = [0];
+            assert_ne!(stderr.read(&mut byte).unwrap(), 0, "it ended without {words}");
+            match byte {
+                [b'\n'] if String::from_utf8_lossy(&line).contains(words) => return String::from_utf8(line).unwrap(),
+                [b'\n'] => line.clear(),
+                [other] => line.push(other),
+            }
+        }
+    }
+
     pub(crate) fn end(mut self) -> Run {
         let mut stdout = Vec::new();
         self.lines.read_to_end(&mut stdout).unwrap();
         Run { stdout, ..self.started.end() }
     }
 }
+
+/// What every listening run gets: a port of its own, and records.
+const LISTENING: [&str; 4] = ["--plain", "--json", "--listen", "127.0.0.1:0"];
 
 /// A listening run whose address is known.
 pub(crate) struct Server {
@@ -146,10 +192,25 @@ pub(crate) struct Server {
 impl Server {
     /// Begins; `--json`, `--plain` and a port of its own are added.
     pub(crate) fn begin(arguments: &[&str]) -> Self {
-        let all = [arguments, &["--plain", "--json", "--listen", "127.0.0.1:0"]].concat();
-        let mut child = command(&all).stdin(Stdio::piped()).spawn().unwrap();
+        Self::begin_under(&[], arguments)
+    }
+
+    /// The same, run by another program.
+    pub(crate) fn begin_under(wrapper: &[&str], arguments: &[&str]) -> Self {
+        let all = [arguments, &LISTENING].concat();
+        Self::started(&mut command_under(wrapper, &all), arguments[0])
+    }
+
+    /// Begins with its stdout somewhere else.
+    pub(crate) fn begin_to(arguments: &[&str], stdout: Stdio) -> Self {
+        let all = [arguments, &LISTENING].concat();
+        Self::started(command(&all).stdout(stdout), arguments[0])
+    }
+
+    fn started(command: &mut Command, verb: &str) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         // A pipe's records are on stderr, because its stdout is data.
-        let from: Box<dyn Read> = match arguments[0] {
+        let from: Box<dyn Read> = match verb {
             "pipe" => Box::new(child.stderr.take().unwrap()),
             _ => Box::new(child.stdout.take().unwrap()),
         };
@@ -160,6 +221,11 @@ impl Server {
         let address = start["local"].as_str().unwrap().to_owned();
         let process = i32::try_from(start["process_id"].as_u64().unwrap()).unwrap();
         Self { child, lines, address, process }
+    }
+
+    /// What it writes, to be read by somebody else.
+    pub(crate) fn output(&mut self) -> ChildStdout {
+        self.child.stdout.take().unwrap()
     }
 
     /// Gives it input, and ends that.
@@ -220,6 +286,14 @@ impl Scratch {
     /// A path below it, as text.
     pub(crate) fn at(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The names in one of its directories, in order.
+    pub(crate) fn names(&self, directory: &str) -> Vec<String> {
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let mut names: Vec<_> = fs::read_dir(self.0.join(directory)).unwrap().map(name).collect();
+        names.sort();
+        names
     }
 
     /// Makes a directory.

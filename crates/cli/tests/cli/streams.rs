@@ -2,7 +2,9 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::process::{Server, Started, farhaul, farhaul_with, records};
+use serde_json::Value;
+
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_with, records};
 
 #[test]
 fn a_pipe_carries_all_bytes_and_ends_with_the_input() {
@@ -57,6 +59,64 @@ fn a_measurement_tells_both_sides_figures() {
     }
     server.signal(Signal::INT);
     assert_eq!(server.end().0, 130);
+}
+
+#[test]
+fn several_flows_are_measured_at_once_and_summed() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    for reverse in [&[][..], &["--reverse"]] {
+        let arguments = ["bench", "--plain", "--json", "--connect", &server.address, "--flows", "3", "--bytes", "4MB"];
+        let run = farhaul(&[&arguments, reverse].concat());
+        run.succeeds();
+        let end = run.end();
+        let flows = end["flows"].as_array().unwrap();
+        assert_eq!((flows.len(), end["bytes"].as_u64()), (3, Some(12_000_000)), "{end}");
+        let sum = |field: &str| flows.iter().map(|flow| flow[field].as_u64().unwrap()).sum::<u64>();
+        for field in ["bytes", "packets_sent", "packets_received", "packets_retransmitted"] {
+            assert_eq!(end[field].as_u64(), Some(sum(field)), "{field}: {end}");
+        }
+        assert_eq!(end["peer"]["bytes"], 12_000_000);
+        assert!(flows.iter().all(|flow| flow["bytes"] == 4_000_000 && flow["error"].is_null()), "{end}");
+        assert!(end["goodput_bps"].as_u64().unwrap() > 0, "{end}");
+    }
+}
+
+#[test]
+fn intervals_of_several_flows_are_told_one_by_one_and_summed() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let arguments = ["bench", "--plain", "--json", "--connect", &server.address, "--flows", "2", "--rate", "20mbit"];
+    let run = farhaul(&[&arguments[..], &["--bytes", "1MB", "--interval", "0.1"]].concat());
+    run.succeeds();
+    let records = run.records();
+    let total = |flow: Value| {
+        let of_flow = |record: &&Value| record["event"] == "interval" && record["flow"] == flow;
+        records.iter().rfind(of_flow).and_then(|record| record["bytes_total"].as_u64()).unwrap()
+    };
+    assert!(total(Value::Null) >= total(1.into()).max(total(2.into())), "{records:?}");
+}
+
+#[test]
+fn a_trace_tells_how_a_connection_went_over_time() {
+    let scratch = Scratch::new();
+    let trace = scratch.at("trace");
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let arguments =
+        ["bench", "--plain", "--connect", &server.address, "--flows", "2", "--bytes", "1MB", "--rate", "20mbit"];
+    farhaul(&[&arguments[..], &["--trace", &trace]].concat()).succeeds();
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let mut texts = text
+        .split_terminator('\n')
+        .map(|line| serde_json::from_str::<Value>(line.strip_prefix('\x1e').unwrap()).unwrap());
+    assert_eq!(texts.next().unwrap()["serialization_format"], "application/qlog+json-seq");
+    let events: Vec<Value> = texts.collect();
+    for flow in ["1", "2"] {
+        let of_flow: Vec<&Value> = events.iter().filter(|event| event["group_id"] == flow).collect();
+        let sent: Vec<u64> = of_flow.iter().map(|event| event["data"]["packets_sent"].as_u64().unwrap()).collect();
+        assert!(sent.len() > 5 && sent.is_sorted() && sent.last() > Some(&500), "{sent:?}");
+        assert!(of_flow.iter().all(|event| event["name"] == "farhaul:metrics_updated" && event["time"].is_number()));
+    }
+    farhaul(&["bench", "--plain", "--connect", "127.0.0.1:9", "--trace", "/nonexistent/trace"])
+        .fails(7, &["/nonexistent/trace"]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
+use super::filler::BODY;
 use super::*;
+use crate::framing::MAX_DATA;
 use crate::opening::Acceptor;
 
 /// One round of the pipes per this time.
@@ -134,7 +136,7 @@ proptest! {
         for value in &values[..usize::from(count)] {
             body.extend_from_slice(&(value >> 1).to_be_bytes());
         }
-        let figures = Figures::decode(&body).unwrap();
+        let figures = Figures::decode(&mut Fields::new(&body)).unwrap();
         prop_assert_eq!(figures.bytes, values[0] >> 1);
         prop_assert_eq!(figures.cpu_user.is_some(), count > 2);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Chunk, Commit, Leftover, Next, Source, Store};
 use crate::failure::{FailCode, Failure};
+use crate::figures::Figures;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, ShownPath, Stamp};
 use crate::path_rules::RelPath;
@@ -42,10 +43,14 @@ pub struct MemorySource {
     pub skipped: Vec<(ShownPath, Failure)>,
     /// Files whose time changes after they were opened.
     pub touched: Vec<RelPath>,
+    /// Files whose size nobody knows before their end.
+    pub streamed: Vec<RelPath>,
     /// Files that end early, and where.
     pub truncated: BTreeMap<RelPath, usize>,
     /// Files that cannot be read beyond an offset.
     pub unreadable: BTreeMap<RelPath, u64>,
+    /// What the peer is told about this side.
+    pub figures: Figures,
     pub(crate) last: Option<RelPath>,
     pub(crate) open: Option<(EntryId, RelPath)>,
 }
@@ -83,7 +88,10 @@ impl Source for MemorySource {
         if file.kind == EntryKind::File {
             self.open = Some((id, path.clone()));
         }
-        let size = u64::try_from(file.content.len()).expect("fits");
+        let size = match self.streamed.contains(path) {
+            true => Entry::UNKNOWN_SIZE,
+            false => u64::try_from(file.content.len()).expect("fits"),
+        };
         Next::Entry(Entry { path: path.clone(), kind: file.kind, size, mode: file.mode, mtime: file.mtime })
     }
 
@@ -111,6 +119,10 @@ impl Source for MemorySource {
         Ok(stamp)
     }
 
+    fn figures(&mut self) -> Figures {
+        self.figures
+    }
+
     fn close(&mut self, id: EntryId) {
         self.opened(id);
         self.open = None;
@@ -132,6 +144,8 @@ pub struct MemoryStore {
     pub uncommittable: Vec<RelPath>,
     /// Commits take effect only when [`MemoryStore::settle`] is called, and writes count as backlog until then.
     pub deferred: bool,
+    /// What the peer is told about this side.
+    pub figures: Figures,
     /// At the end of a session it does everything that was deferred without being told.
     pub settles_itself: bool,
     pub(crate) used: u64,
@@ -225,6 +239,10 @@ impl Store for MemoryStore {
         if leftover == Leftover::Keep {
             self.partial.insert(path, content);
         }
+    }
+
+    fn figures(&mut self) -> Figures {
+        self.figures
     }
 
     fn settle(&mut self) {

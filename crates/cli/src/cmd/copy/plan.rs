@@ -12,6 +12,10 @@ use crate::exit::{Code, Fault};
 pub(super) enum Plan {
     Push(PushPlan),
     Pull(PullPlan),
+    /// From stdin.
+    Feed(FeedPlan),
+    /// To stdout.
+    Fetch(FetchPlan),
 }
 
 #[derive(Debug)]
@@ -27,9 +31,36 @@ pub(super) struct PullPlan {
     pub(super) to: PathBuf,
 }
 
+#[derive(Debug)]
+pub(super) struct FeedPlan {
+    /// The directory, which stands there already, and the name that the file gets in it.
+    pub(super) directory: RelPath,
+    pub(super) name: RelPath,
+    pub(super) to: Place,
+}
+
+#[derive(Debug)]
+pub(super) struct FetchPlan {
+    pub(super) server: HostPort,
+    pub(super) path: RelPath,
+}
+
 impl Plan {
     pub(super) fn of(places: &[Location]) -> Result<Self, Fault> {
         let (to, from) = places.split_last().expect("the command line takes no less than two places");
+        match (from, to) {
+            ([Location::Standard], Location::Remote(to)) => return FeedPlan::to(to).map(Self::Feed),
+            ([Location::Remote(Place { server, path, is_directory: false })], Location::Standard) => {
+                return Ok(Self::Fetch(FetchPlan { server: server.clone(), path: path.clone() }));
+            }
+            _ if places.contains(&Location::Standard) => {
+                return Err(Fault::usage(
+                    "- stands for stdin or stdout as one end of a copy of one file: `copy - udt://host:port/NAME` or \
+                     `copy udt://host:port/NAME -`",
+                ));
+            }
+            _ => {}
+        }
         let local: Vec<PathBuf> = from.iter().filter_map(local).collect();
         let remote: Vec<&Place> = from.iter().filter_map(remote).collect();
         match to {
@@ -50,6 +81,19 @@ impl Plan {
                  possible",
             )),
         }
+    }
+}
+
+impl FeedPlan {
+    fn to(to: &Place) -> Result<Self, Fault> {
+        let name = to.path.split_last().filter(|_| !to.is_directory).and_then(|(name, parents)| {
+            let directory = parents.iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
+            directory.and_then(|directory| Ok((directory, RelPath::root().join(name.clone())?))).ok()
+        });
+        let (directory, name) = name.ok_or_else(|| {
+            Fault::usage(format!("stdin has no name of its own: write the name that it gets, {to}NAME"))
+        })?;
+        Ok(Self { directory, name, to: to.clone() })
     }
 }
 
@@ -78,14 +122,14 @@ impl PullPlan {
 fn local(place: &Location) -> Option<PathBuf> {
     match place {
         Location::Local(path) => Some(path.clone()),
-        Location::Remote(_) => None,
+        Location::Remote(_) | Location::Standard => None,
     }
 }
 
 const fn remote(place: &Location) -> Option<&Place> {
     match place {
         Location::Remote(place) => Some(place),
-        Location::Local(_) => None,
+        Location::Local(_) | Location::Standard => None,
     }
 }
 
@@ -104,12 +148,28 @@ mod tests {
     }
 
     #[test]
+    fn stdin_gets_the_last_name_of_the_target() {
+        let Ok(Plan::Feed(feed)) = plan(&["-", "udt://h:1/d/e/name"]) else { panic!() };
+        assert_eq!((feed.directory.to_string(), feed.name.to_string()), ("d/e".into(), "name".into()));
+        let Ok(Plan::Feed(feed)) = plan(&["-", "udt://h:1/name"]) else { panic!() };
+        assert!(feed.directory.is_root());
+        assert!(matches!(plan(&["udt://h:1/d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.path.to_string() == "d/x"));
+    }
+
+    #[test]
     fn what_cannot_be_copied_is_a_usage_error() {
         for places in [
             &["a", "b"][..],
             &["udt://h:1/a", "udt://h:1/b"],
             &["udt://h:1/a", "udt://g:1/b", "."],
             &["a", "udt://h:1/b", "."],
+            &["-", "udt://h:1/"],
+            &["-", "udt://h:1/d/"],
+            &["-", "a", "udt://h:1/d"],
+            &["-", "-"],
+            &["-", "a"],
+            &["udt://h:1/", "-"],
+            &["udt://h:1/a", "udt://h:1/b", "-"],
         ] {
             assert_eq!(plan(places).unwrap_err().code, Code::Usage, "{places:?}");
         }

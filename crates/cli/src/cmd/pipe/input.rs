@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use farhaul::{Error, Stream};
 use farhaul_udp::Clock;
@@ -12,6 +13,7 @@ use farhaul_udp::Clock;
 use super::BLOCK;
 use crate::exit::{Code, Fault};
 use crate::fault;
+use crate::sys::Threads;
 
 /// How far stdin is sent.
 #[derive(Clone, Default)]
@@ -25,6 +27,8 @@ struct Shared {
     bytes: AtomicU64,
     /// Time spent waiting for room, in nanoseconds.
     waited: AtomicU64,
+    /// Time for which a processor was what it needed, in nanoseconds; known at the end.
+    busy: AtomicU64,
     /// This side closed the connection.
     closed: AtomicBool,
     state: Mutex<State>,
@@ -61,6 +65,11 @@ impl Input {
         self.shared.waited.load(Ordering::Acquire) as f64 / 1e9
     }
 
+    /// Seconds for which a processor was what it needed, once everything is sent.
+    pub(super) fn busy(&self) -> f64 {
+        self.shared.busy.load(Ordering::Acquire) as f64 / 1e9
+    }
+
     /// Whether stdin ended without a byte.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes() == 0 && !matches!(*self.state(), State::Open)
@@ -81,7 +90,9 @@ impl Input {
     }
 
     fn run(&self, stream: &Stream, closes: bool, clock: Clock) {
+        let threads = Threads::begin();
         let ended = self.send_all(stream, clock);
+        self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
         let closes = (closes && self.bytes() > 0) || matches!(ended, State::Unreadable(_));
         *self.state() = ended;
         if closes {
@@ -108,8 +119,7 @@ impl Input {
             self.shared.bytes.fetch_add(len as u64, Ordering::AcqRel);
             let began = clock.now();
             let sent = stream.send_all(&block[..len]);
-            let nanos = u64::try_from((clock.now() - began).as_nanos()).unwrap_or(u64::MAX);
-            self.shared.waited.fetch_add(nanos, Ordering::AcqRel);
+            self.shared.waited.fetch_add(nanos(clock.now() - began), Ordering::AcqRel);
             if let Err(error) = sent {
                 return State::Cut(error);
             }
@@ -119,4 +129,8 @@ impl Input {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

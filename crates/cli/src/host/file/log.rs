@@ -21,15 +21,16 @@ pub(crate) struct FileLog {
     grows: Option<ProgressBar>,
     /// The file under way, as bytes of its path.
     current: Option<Vec<u8>>,
-    /// When the first and the last byte of content moved, and how many have.
+    /// When the first byte of content moved, and how many have.
     first: Option<Instant>,
-    last: Option<Instant>,
     moved: u64,
     totals: Option<(Totals, Instant)>,
     failures: u64,
     first_failure: Option<(String, Failure, Side)>,
     corrupted: bool,
     accepted: bool,
+    /// What comes is passed on at once, and has no place where it could be kept back.
+    without_place: bool,
 }
 
 impl FileLog {
@@ -41,24 +42,25 @@ impl FileLog {
             grows,
             current: None,
             first: None,
-            last: None,
             moved: 0,
             totals: None,
             failures: 0,
             first_failure: None,
             corrupted: false,
             accepted: false,
+            without_place: false,
         }
+    }
+
+    /// For a copy whose bytes are out of our hands before they are verified.
+    pub(crate) const fn without_place(mut self) -> Self {
+        self.without_place = true;
+        self
     }
 
     /// Totals once every entry was answered, and the time until then.
     pub(crate) fn totals(&self) -> Option<(Totals, Duration)> {
         self.totals.map(|(totals, done)| (totals, self.meter.until(done)))
-    }
-
-    /// From the first to the last byte of content, as far as this side sees it.
-    pub(crate) fn moving(&self) -> Duration {
-        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
     }
 
     /// Bytes of content that moved so far.
@@ -86,6 +88,7 @@ impl FileLog {
         };
         let what = if failure.code == FailCode::IsDirectory { format!("{what}; -r copies directories") } else { what };
         Some(match self.corrupted {
+            true if self.without_place => Fault::new(Code::Integrity, what).and("what was written to stdout is wrong"),
             true => Fault::new(Code::Integrity, what).and("nothing wrong was put in place; start the copy again"),
             false => Fault::new(Code::FilesFailed, what),
         })
@@ -94,9 +97,7 @@ impl FileLog {
     pub(super) fn on_moved(&mut self, progress: Progress) {
         if progress.bytes > self.moved {
             self.moved = progress.bytes;
-            let now = self.meter.now();
-            self.first.get_or_insert(now);
-            self.last = Some(now);
+            self.first.get_or_insert_with(|| self.meter.now());
         }
     }
 
@@ -118,7 +119,7 @@ impl FileLog {
 
     fn on_started(&mut self, entry: &Entry) {
         self.current = Some(entry.path.to_bytes());
-        if let Some(bar) = &self.grows {
+        if let Some(bar) = self.grows.as_ref().filter(|_| entry.has_size()) {
             bar.inc_length(entry.size);
         }
     }

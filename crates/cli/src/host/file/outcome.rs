@@ -19,6 +19,8 @@ pub(crate) struct Measured {
     pub(crate) rtt: RttMicros,
     pub(crate) meter: Meter,
     pub(crate) waits: Waits,
+    /// The data came out of another program.
+    pub(crate) fed: bool,
     /// Caps of the sending rate and of buffers.
     pub(crate) rate: Option<Rate>,
     pub(crate) buffer: Option<ByteSize>,
@@ -27,19 +29,29 @@ pub(crate) struct Measured {
 /// Fills in what the sending side knows.
 pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &Measured) {
     common(end, &job.log, measured);
-    // What a receiver would see from its first to its last byte: confirmations travel half a round trip, as data does.
-    let receiving = job.log.until_confirmed().saturating_sub(measured.stats.min_rtt);
+    let there = job.session.peer_figures();
+    // A receiver that saw one block, or that never came to tell, has no first and last byte. What it would see otherwise:
+    // confirmations travel half a round trip, as data does.
+    let receiving = there.map(|figures| figures.elapsed).filter(|time| !time.is_zero());
+    let receiving = receiving.unwrap_or_else(|| job.log.until_confirmed().saturating_sub(measured.stats.min_rtt));
     end.goodput_bps = bits_per_second(end.bytes, receiving);
-    let Measured { waits, rate, buffer, .. } = *measured;
-    let sender = Sender { waits, disk: job.source.seconds, fed: false, rate, buffer };
+    end.peer = there.map(measure::peer);
+    let Measured { waits, rate, buffer, fed, .. } = *measured;
+    // Who waits for another program does not wait for a disk.
+    let disk = if fed { 0.0 } else { job.source.seconds() };
+    let peer_disk = there.and_then(|figures| figures.disk).unwrap_or_default().as_secs_f64();
+    let sender = Sender { waits, disk, peer_disk, fed, rate, buffer };
     measure::fill_limit(end, &measured.stats, &sender);
 }
 
 /// Fills in what the receiving side knows.
 pub(crate) fn of_receiving<S: Store>(end: &mut End, job: &Receiving<S>, measured: &Measured) {
     common(end, &job.log, measured);
-    end.goodput_bps = bits_per_second(job.log.moved(), job.log.moving());
-    let disk = share(job.store.seconds, end.seconds);
+    let receiving = Some(job.store.moving()).filter(|time| !time.is_zero());
+    let receiving = receiving.unwrap_or_else(|| job.log.until_confirmed());
+    end.goodput_bps = bits_per_second(job.log.moved(), receiving);
+    end.peer = job.session.peer_figures().map(measure::peer);
+    let disk = share(job.store.seconds(), end.seconds);
     if disk >= MOSTLY {
         end.limited_by = Some(Limit::DiskWrite);
         end.limited_by_share = Some(disk);

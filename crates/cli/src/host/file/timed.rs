@@ -1,24 +1,58 @@
-//! A source or store that measures how long the disk takes.
+//! A source or store that measures how long the disk takes, and tells the peer about this side at the end.
 
-use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Leftover, Next, Source, Stamp, Store};
-use farhaul_udp::Clock;
+use std::time::Duration;
 
-/// Something with a disk behind it, and the seconds that were spent there.
+use farhaul::Stream;
+use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store};
+use farhaul_units::Instant;
+
+use crate::host::measure::Meter;
+use crate::output::json::RttMicros;
+
+/// Something with a disk behind it, and the time that was spent there.
 pub(crate) struct Timed<T> {
     inner: T,
-    clock: Clock,
-    pub(crate) seconds: f64,
+    stream: Stream,
+    meter: Meter,
+    spent: Duration,
+    /// When content was first and last read or written.
+    first: Option<Instant>,
+    last: Option<Instant>,
 }
 
 impl<T> Timed<T> {
-    pub(crate) const fn new(inner: T, clock: Clock) -> Self {
-        Self { inner, clock, seconds: 0.0 }
+    /// `inner` as one end of a copy over `stream`.
+    pub(crate) const fn new(inner: T, stream: Stream, meter: Meter) -> Self {
+        Self { inner, stream, meter, spent: Duration::ZERO, first: None, last: None }
+    }
+
+    /// Seconds spent on the disk.
+    pub(crate) const fn seconds(&self) -> f64 {
+        self.spent.as_secs_f64()
+    }
+
+    /// From the first to the last bytes of content.
+    pub(crate) fn moving(&self) -> Duration {
+        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
+    }
+
+    fn moves(&mut self) {
+        let now = self.meter.now();
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+    }
+
+    /// What the peer is told.
+    fn figures(&self) -> Figures {
+        let stats = self.stream.stats().unwrap_or_default();
+        let figures = self.meter.figures(&stats, RttMicros::default());
+        Figures { elapsed: self.moving(), disk: Some(self.spent), ..figures }
     }
 
     fn timed<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> R {
-        let began = self.clock.now();
+        let began = self.meter.now();
         let result = call(&mut self.inner);
-        self.seconds += (self.clock.now() - began).as_secs_f64();
+        self.spent += self.meter.now() - began;
         result
     }
 }
@@ -29,6 +63,7 @@ impl<T: Source> Source for Timed<T> {
     }
 
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
+        self.moves();
         self.timed(|inner| inner.read(id, offset, out))
     }
 
@@ -38,6 +73,10 @@ impl<T: Source> Source for Timed<T> {
 
     fn close(&mut self, id: EntryId) {
         self.inner.close(id);
+    }
+
+    fn figures(&mut self) -> Figures {
+        Self::figures(self)
     }
 }
 
@@ -51,6 +90,7 @@ impl<T: Store> Store for Timed<T> {
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.moves();
         self.timed(|inner| inner.write(id, offset, bytes))
     }
 
@@ -76,5 +116,9 @@ impl<T: Store> Store for Timed<T> {
 
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
         self.inner.poll_committed()
+    }
+
+    fn figures(&mut self) -> Figures {
+        Self::figures(self)
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{Committing, Directory, GRANT_PART, Phase, State};
+use crate::course::Course;
 use crate::error::SessionError;
 use crate::failure::Failure;
+use crate::figures::Figures;
 use crate::file::{FileEvent, Side, put_failed};
 use crate::framing::FrameKind;
 use crate::manifest::{Entry, EntryId, ShownPath};
@@ -37,7 +39,7 @@ impl State {
             }
         }
         self.grant(store);
-        self.finish_if_settled();
+        self.finish_if_settled(store);
         Ok(())
     }
 
@@ -72,11 +74,15 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn finish_if_settled(&mut self) {
-        if self.phase == Phase::Ended && self.committing.is_empty() {
+    pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) {
+        if self.course.is_at(Phase::Ended) && self.committing.is_empty() {
             let files = self.totals.files;
-            self.out.put(FrameKind::Done, |out| out.extend_from_slice(&files.to_be_bytes()));
-            self.phase = Phase::Done;
+            let figures = Figures { bytes: self.received, ..store.figures() };
+            self.out.put(FrameKind::Done, |out| {
+                out.extend_from_slice(&files.to_be_bytes());
+                figures.encode(out);
+            });
+            self.course = Course::Done;
             self.stored = self.received;
             self.events.push_back(FileEvent::Done(self.totals));
         }
@@ -112,7 +118,7 @@ impl State {
         self.stored = self.stored.max(self.received.saturating_sub(store.backlog()));
         let window = self.limits.window.max(INITIAL_CREDIT);
         let granted = self.stored.saturating_add(window);
-        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.phase == Phase::Receiving {
+        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.course.is_at(Phase::Receiving) {
             self.granted = granted;
             let stored = self.stored;
             self.out.put(FrameKind::Grant, |out| {
@@ -134,10 +140,6 @@ impl State {
                 let _ = self.settle(id, committing, outcome.map(|()| Commit::Done));
             }
         }
-        if let Some(abort) = error.abort() {
-            put_abort(self.out.bytes(), &abort);
-        }
-        self.phase = Phase::Failed(error.clone());
-        error
+        self.course.fail(error, |abort| put_abort(self.out.bytes(), abort))
     }
 }

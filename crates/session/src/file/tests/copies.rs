@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::pair::{Pipes, Seen, pull, push};
 use super::{path, tree};
+use crate::figures::Figures;
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Totals};
 use crate::integrity::Digest;
 use crate::opening::{Acceptor, Pull, Push};
@@ -31,6 +32,55 @@ fn a_tree_arrives_whole_with_modes_and_times() {
     for events in [&seen.sender, &seen.receiver] {
         assert!(events.iter().any(|event| matches!(event, FileEvent::Verified(entry, verified)
             if entry.path == path("top") && *verified == digest)));
+    }
+}
+
+#[test]
+fn files_of_unknown_size_arrive_with_the_size_that_they_had() {
+    let sent = tree(&[("a", 0), ("b", 1), ("c", 256 << 10), ("d", (700 << 10) + 1), ("e", 5)]);
+    let mut source =
+        MemorySource { streamed: vec![path("a"), path("b"), path("c"), path("d")], ..MemorySource::new(sent.clone()) };
+    let mut store = MemoryStore::default();
+    let seen = push(&mut source, &mut store, LIMITS, Pipes { seed: 5, step: 90_000 });
+    assert_eq!(store.tree, sent);
+    assert_eq!(seen.totals().bytes, sent.values().map(|file| file.content.len() as u64).sum::<u64>());
+    for events in [&seen.sender, &seen.receiver] {
+        let sizes: Vec<u64> = events
+            .iter()
+            .filter_map(|event| match event {
+                FileEvent::Verified(entry, _) => Some(entry.size),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(sizes, [0, 1, 256 << 10, (700 << 10) + 1, 5]);
+    }
+}
+
+#[test]
+fn both_sides_learn_each_others_figures() {
+    use farhaul_units::Duration;
+    let sent = tree(&[("a", 70_000), ("b", 3)]);
+    let here = Figures { packets_sent: Some(50), disk: Some(Duration::from_millis(3)), ..Figures::default() };
+    let there =
+        Figures { elapsed: Duration::from_secs(2), cpu_user: Some(Duration::from_secs(1)), ..Figures::default() };
+    let mut source = MemorySource { figures: here, ..MemorySource::new(sent) };
+    let mut store = MemoryStore { figures: there, ..MemoryStore::default() };
+    for pushed in [true, false] {
+        let seen = match pushed {
+            true => push(&mut source, &mut store, LIMITS, Pipes::WIDE),
+            false => {
+                let request = Pull { paths: vec![RelPath::root()], recursive: true };
+                pull(
+                    request,
+                    &mut MemorySource { figures: here, ..MemorySource::new(source.tree.clone()) },
+                    &mut store,
+                    LIMITS,
+                    Pipes::WIDE,
+                )
+            }
+        };
+        let bytes = seen.totals().bytes;
+        assert_eq!(seen.figures, (Some(Figures { bytes, ..there }), Some(Figures { bytes, ..here })));
     }
 }
 

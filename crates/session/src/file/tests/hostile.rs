@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::path;
 use crate::error::{SessionError, Violation};
+use crate::figures::Figures;
 use crate::file::{FileReceiver, FileSender, ReceiveLimits};
 use crate::framing::{FrameKind, put_frame};
 use crate::integrity::Digest;
@@ -32,8 +33,11 @@ impl Script {
         this.frame(FrameKind::Digest, Digest::of(content).as_bytes())
     }
 
-    fn end(self, entries: u64, skipped: u64) -> Self {
-        self.frame(FrameKind::End, &[entries.to_be_bytes(), skipped.to_be_bytes()].concat())
+    /// An END that says how many bytes of content there were.
+    fn end(self, entries: u64, skipped: u64, bytes: u64) -> Self {
+        let mut body = [entries.to_be_bytes(), skipped.to_be_bytes()].concat();
+        Figures { bytes, ..Figures::default() }.encode(&mut body);
+        self.frame(FrameKind::End, &body)
     }
 
     /// An ENTRY whose path is given as it travels.
@@ -140,6 +144,23 @@ fn data_must_be_exactly_what_was_announced() {
 }
 
 #[test]
+fn a_file_without_a_size_may_not_pass_the_limits_either() {
+    let endless = || Script::default().entry("a", EntryKind::File, Entry::UNKNOWN_SIZE);
+    let small = ReceiveLimits { file_size: 1000, ..limits() };
+    let begin = |limits| FileReceiver::accept(&Open::new(Request::Push(Push::default()), 0), limits);
+    let script =
+        endless().frame(FrameKind::Data, &[0; 1001]).frame(FrameKind::Digest, Digest::of(&[0; 1001]).as_bytes());
+    let (outcome, store) = feed(begin(small), &script.file("b", b"good").end(2, 0, 1005));
+    assert_eq!((outcome, store.tree.keys().next()), (Ok(()), Some(&path("b"))), "the file fails alone");
+    let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
+    let script = endless().frame(FrameKind::Data, &[0; 1 << 20]).frame(FrameKind::Data, b"x");
+    let error = receiver().handle_received(&mut store, &script.0).unwrap_err();
+    assert_eq!(error, Violation::CreditExceeded.into());
+    let directory = Script::default().entry("d", EntryKind::Directory, Entry::UNKNOWN_SIZE);
+    assert!(matches!(violation(receiver(), directory), Violation::Malformed { kind: FrameKind::Entry, .. }));
+}
+
+#[test]
 fn more_than_was_granted_is_refused() {
     let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
     let mut receiver = receiver();
@@ -152,7 +173,7 @@ fn more_than_was_granted_is_refused() {
 #[test]
 fn a_wrong_digest_fails_the_file_alone_and_removes_it() {
     let script = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"abc");
-    let script = script.frame(FrameKind::Digest, Digest::of(b"abd").as_bytes()).file("b", b"good").end(2, 0);
+    let script = script.frame(FrameKind::Digest, Digest::of(b"abd").as_bytes()).file("b", b"good").end(2, 0, 7);
     let (outcome, store) = feed(receiver(), &script);
     assert_eq!(outcome, Ok(()));
     assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("b")]);
@@ -167,9 +188,9 @@ fn frames_out_of_place_are_refused() {
         (Script::default().frame(FrameKind::Digest, &[0; 32]), FrameKind::Digest),
         (Script::default().frame(FrameKind::Verified, &[0; 40]), FrameKind::Verified),
         (Script::default().frame(FrameKind::Open, b""), FrameKind::Open),
-        (Script::default().end(0, 0).entry("a", EntryKind::File, 0), FrameKind::Entry),
+        (Script::default().end(0, 0, 0).entry("a", EntryKind::File, 0), FrameKind::Entry),
         (begun().entry("b", EntryKind::File, 3), FrameKind::Entry),
-        (begun().end(1, 0), FrameKind::End),
+        (begun().end(1, 0, 0), FrameKind::End),
     ] {
         // After DONE nothing is looked at any more, so nothing comes of it either.
         if kind == FrameKind::Entry && script.0.starts_with(&[FrameKind::End as u8]) {
@@ -178,7 +199,35 @@ fn frames_out_of_place_are_refused() {
             assert_eq!(violation(receiver(), script), Violation::OutOfPlace(kind));
         }
     }
-    assert_eq!(violation(receiver(), Script::default().end(1, 0)), Violation::Counts);
+    assert_eq!(violation(receiver(), Script::default().end(1, 0, 0)), Violation::Counts);
+}
+
+#[test]
+fn figures_that_do_not_fit_the_session_are_refused() {
+    assert_eq!(violation(receiver(), Script::default().end(0, 0, 1)), Violation::Counts, "a byte that never came");
+    for body in [&[0; 16][..], &[[0; 16].as_slice(), &[200], &[0; 16]].concat(), &[[0; 16].as_slice(), &[1]].concat()] {
+        let refused = violation(receiver(), Script::default().frame(FrameKind::End, body));
+        assert!(matches!(refused, Violation::Malformed { kind: FrameKind::End, .. }), "{refused}");
+    }
+    let mut trailing = vec![0; 16];
+    Figures::default().encode(&mut trailing);
+    trailing.push(0);
+    let refused = violation(receiver(), Script::default().frame(FrameKind::End, &trailing));
+    assert!(refused.to_string().contains("after the last field"), "{refused}");
+}
+
+#[test]
+fn a_confirmation_of_other_bytes_than_those_sent_is_refused() {
+    let confirmed = |bytes| {
+        let mut script = Script::default();
+        let verified = [&0u64.to_be_bytes()[..], Digest::of(b"abc").as_bytes()].concat();
+        script = script.frame(FrameKind::Verified, &verified);
+        let mut body = 1u64.to_be_bytes().to_vec();
+        Figures { bytes, ..Figures::default() }.encode(&mut body);
+        script.frame(FrameKind::Done, &body)
+    };
+    assert!(sender_hears(confirmed(3)).is_ok());
+    assert_eq!(sender_hears(confirmed(4)), Err(Violation::Counts.into()));
 }
 
 /// Attack D5: a manifest without end needs no memory, and ends at the limit of entries.
@@ -232,7 +281,9 @@ fn a_sender_believes_only_its_own_digest() {
     assert_eq!(sender_hears(verified(1, b"abc")), Err(Violation::UnknownEntry.into()));
     let twice = Script([verified(0, b"abc").0, verified(0, b"abc").0].concat());
     assert_eq!(sender_hears(twice), Err(Violation::UnknownEntry.into()));
-    let done = Script::default().frame(FrameKind::Done, &0u64.to_be_bytes());
+    let mut nothing = 0u64.to_be_bytes().to_vec();
+    Figures { bytes: 3, ..Figures::default() }.encode(&mut nothing);
+    let done = Script::default().frame(FrameKind::Done, &nothing);
     assert_eq!(sender_hears(done), Err(Violation::Counts.into()), "done without an answer for `a`");
     let grant = Script::default().frame(FrameKind::Grant, &[0; 16]);
     assert_eq!(sender_hears(grant), Err(Violation::CreditWithdrawn.into()));

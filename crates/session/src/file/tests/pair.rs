@@ -5,6 +5,7 @@ use farhaul_units::Rng;
 use super::super::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side, Totals};
 use crate::error::SessionError;
 use crate::failure::FailCode;
+use crate::figures::Figures;
 use crate::opening::{Acceptor, Open, Pull, Push, Request};
 use crate::store::{MemorySource, MemoryStore};
 
@@ -32,6 +33,8 @@ pub(super) struct Seen {
     pub(super) receiver_error: Option<SessionError>,
     /// Most bytes of DATA that were ahead of the store.
     pub(super) most_ahead: u64,
+    /// What the sender learned of the receiver, and the other way round.
+    pub(super) figures: (Option<Figures>, Option<Figures>),
 }
 
 impl Seen {
@@ -146,6 +149,7 @@ fn run(
             sender.poll_write(source);
             assert!(source.is_idle(), "a file stays open at the source");
             assert!(seen.sender_error.is_some() || store.is_idle(), "a file stays open at the target");
+            seen.figures = (sender.peer_figures().copied(), receiver.peer_figures().copied());
             return seen;
         }
     }

@@ -1,4 +1,4 @@
-//! What each side of a measurement reports about itself.
+//! What each side of a measurement or of a copy reports about itself.
 
 use farhaul_units::Duration;
 
@@ -15,7 +15,7 @@ pub struct Figures {
     pub bytes: u64,
     /// From the first to the last of these bytes.
     pub elapsed: Duration,
-    /// Processor time of this side's program during the measurement, in user mode.
+    /// Processor time of this side's program during the session, in user mode.
     pub cpu_user: Option<Duration>,
     /// The same in the kernel.
     pub cpu_system: Option<Duration>,
@@ -33,6 +33,8 @@ pub struct Figures {
     pub rtt_mean: Option<Duration>,
     /// Round-trip time that one in a hundred exceeds.
     pub rtt_p99: Option<Duration>,
+    /// Time spent waiting for this side's disk: reading on the side that sent, writing and synchronising on the other.
+    pub disk: Option<Duration>,
 }
 
 impl Figures {
@@ -50,22 +52,23 @@ impl Figures {
             self.rtt_min.map(nanos),
             self.rtt_mean.map(nanos),
             self.rtt_p99.map(nanos),
+            self.disk.map(nanos),
         ];
-        out.push(u8::try_from(values.len()).expect("eleven"));
+        out.push(u8::try_from(values.len()).expect("twelve"));
         for value in values {
             out.extend_from_slice(&value.unwrap_or(UNKNOWN).to_be_bytes());
         }
     }
 
-    pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields::new(body);
-        let mut left = fields.u8()?;
+    /// Takes all that were announced; values that only a later version knows are passed over.
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let count = usize::from(fields.u8()?);
+        let mut values = Fields::new(fields.bytes(count * size_of::<u64>())?);
         let mut next = || -> Result<Option<u64>, Malformed> {
-            if left == 0 {
+            if values.end().is_ok() {
                 return Ok(None);
             }
-            left -= 1;
-            Ok(Some(fields.u64()?).filter(|&value| value != UNKNOWN))
+            Ok(Some(values.u64()?).filter(|&value| value != UNKNOWN))
         };
         Ok(Self {
             bytes: next()?.ok_or(Malformed::Value("byte count"))?,
@@ -79,6 +82,7 @@ impl Figures {
             rtt_min: next()?.map(Duration::from_nanos),
             rtt_mean: next()?.map(Duration::from_nanos),
             rtt_p99: next()?.map(Duration::from_nanos),
+            disk: next()?.map(Duration::from_nanos),
         })
     }
 }

@@ -1,0 +1,160 @@
+//! stdin and stdout as one end of a copy: a file whose size nobody knows before its end, and one without a name.
+
+use std::io::{self, Read, Stdout, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::Stream;
+use farhaul_session::{
+    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Leftover, Mtime, Next, RelPath, Source, Stamp,
+    Store,
+};
+
+use crate::interrupt::Interrupt;
+
+/// Bytes that are read at a time.
+const BLOCK: usize = 256 << 10;
+/// Blocks that may be read ahead.
+const AHEAD: usize = 4;
+/// How often who waits for stdin looks whether anybody still wants it: soon enough for a person who stops the program.
+const LOOK: Duration = Duration::from_millis(100);
+/// Permission bits of what comes out of a pipe; the receiver's umask takes some away, as everywhere.
+const MODE: u32 = 0o666;
+
+/// One file that is stdin. A thread reads it, since nobody knows how long that waits.
+pub(super) struct StandardInput {
+    name: RelPath,
+    mtime: Mtime,
+    given: bool,
+    blocks: Receiver<io::Result<Vec<u8>>>,
+    /// What is left of the last block, from this position on.
+    block: Vec<u8>,
+    used: usize,
+    taken: u64,
+    stream: Stream,
+    interrupt: Interrupt,
+}
+
+impl StandardInput {
+    /// Begins to read, for a copy over `stream` under this name.
+    pub(super) fn begin(name: RelPath, stream: Stream, interrupt: Interrupt) -> io::Result<Self> {
+        let (filled, blocks) = sync_channel(AHEAD);
+        thread::Builder::new().name("input".into()).spawn(move || {
+            let mut stdin = io::stdin().lock();
+            loop {
+                let mut block = vec![0; BLOCK];
+                let read = match stdin.read(&mut block) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Ok(len) => Ok(block[..len].to_vec()),
+                    Err(error) => Err(error),
+                };
+                let last = read.as_ref().map_or(true, Vec::is_empty);
+                if filled.send(read).is_err() || last {
+                    return;
+                }
+            }
+        })?;
+        // Of a file its own time, of a pipe that of the last write.
+        let mtime = rustix::fs::fstat(io::stdin())
+            .map(|stat| Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) });
+        let mtime = mtime.unwrap_or_default();
+        let (block, used, taken) = (Vec::new(), 0, 0);
+        Ok(Self { name, mtime, given: false, blocks, block, used, taken, stream, interrupt })
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.interrupt.is_stopping() && self.stream.stats().is_ok()
+    }
+}
+
+impl Source for StandardInput {
+    fn next_entry(&mut self, _: EntryId) -> Next {
+        if std::mem::replace(&mut self.given, true) {
+            return Next::End;
+        }
+        let path = self.name.clone();
+        Next::Entry(Entry { path, kind: EntryKind::File, size: Entry::UNKNOWN_SIZE, mode: MODE, mtime: self.mtime })
+    }
+
+    fn read(&mut self, _: EntryId, _: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
+        while self.used == self.block.len() {
+            match self.blocks.recv_timeout(LOOK) {
+                Ok(Ok(block)) if block.is_empty() => return Ok(Chunk::End),
+                Ok(Ok(block)) => (self.block, self.used) = (block, 0),
+                Ok(Err(error)) => return Err(Failure::new(FailCode::Io, format!("cannot read stdin: {error}"))),
+                Err(RecvTimeoutError::Timeout) if self.is_wanted() => {}
+                // Whoever drives the session learns why from the connection.
+                Err(RecvTimeoutError::Timeout) => return Ok(Chunk::Pending),
+                Err(RecvTimeoutError::Disconnected) => return Ok(Chunk::End),
+            }
+        }
+        let rest = &self.block[self.used..];
+        let len = rest.len().min(out.len());
+        out[..len].copy_from_slice(&rest[..len]);
+        self.used += len;
+        self.taken += len as u64;
+        Ok(Chunk::Data(len))
+    }
+
+    fn recheck(&mut self, _: EntryId) -> Result<Stamp, Failure> {
+        Ok(Stamp { size: self.taken, mtime: self.mtime })
+    }
+
+    fn close(&mut self, _: EntryId) {}
+}
+
+/// Writes the one file that comes to stdout, as it comes: its digest can only be compared afterwards.
+pub(super) struct StandardOutput {
+    stdout: Stdout,
+    stream: Stream,
+}
+
+impl StandardOutput {
+    /// For a copy over `stream`.
+    pub(super) fn new(stream: Stream) -> Self {
+        Self { stdout: io::stdout(), stream }
+    }
+
+    fn written(&self, result: io::Result<()>) -> Result<(), Failure> {
+        result.map_err(|error| {
+            let code = match error.kind() {
+                // Whoever reads has seen enough.
+                io::ErrorKind::BrokenPipe => {
+                    self.stream.close();
+                    std::process::exit(0);
+                }
+                io::ErrorKind::StorageFull => FailCode::NoSpace,
+                io::ErrorKind::QuotaExceeded => FailCode::Quota,
+                _ => FailCode::Io,
+            };
+            Failure::new(code, format!("cannot write to stdout: {error}"))
+        })
+    }
+}
+
+impl Store for StandardOutput {
+    fn make_dir(&mut self, _: EntryId, _: &Entry) -> Result<(), Failure> {
+        Err(FailCode::IsDirectory.into())
+    }
+
+    fn begin(&mut self, _: EntryId, _: &Entry) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: EntryId, _: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.stdout.write_all(bytes);
+        self.written(written)
+    }
+
+    fn commit(&mut self, _: EntryId, _: &Entry, _: &Digest) -> Result<Commit, Failure> {
+        let written = self.stdout.flush();
+        self.written(written).map(|()| Commit::Done)
+    }
+
+    fn finish_dir(&mut self, _: EntryId, _: &Entry) -> Result<Commit, Failure> {
+        Ok(Commit::Done)
+    }
+
+    fn abort(&mut self, _: EntryId, _: Leftover) {}
+}

@@ -1,0 +1,201 @@
+//! Settings in files: TOML below the XDG folders, as further defaults of the options.
+//!
+//! A flag wins over the environment, that over the user's file, that over the system's, that over the default. In a file,
+//! `[host."NAME"]` wins over `[VERB]`, and that over what stands above all sections. Keys are the long names of options;
+//! what no option is called is refused, since a misspelt setting would otherwise be silently without effect.
+
+mod files;
+mod show;
+
+use std::collections::BTreeMap;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command};
+use toml::{Table, Value};
+
+use crate::cli::Transport;
+use crate::exit::Fault;
+use files::File;
+pub(crate) use show::show;
+
+/// The verbs that have settings worth keeping.
+const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "relay"];
+/// Options that say what is to be done now. Only a server has the same address each time.
+const OF_THE_MOMENT: &[&str] = &["listen", "connect", "to", "help", "version", "show-config"];
+/// Name of the table of hosts.
+const HOSTS: &str = "host";
+
+/// What the files say.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// The weakest first.
+    files: Vec<File>,
+}
+
+/// What a file gave an option, and where it stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    value: String,
+    origin: String,
+}
+
+impl Given {
+    /// The file and the section.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+}
+
+/// By the long names of options.
+pub(crate) type Defaults = BTreeMap<String, Given>;
+
+impl Config {
+    /// Reads the files, if `verb` has settings at all.
+    pub(crate) fn load(verb: Option<&str>, command: &Command) -> Result<Self, Fault> {
+        if !verb.is_some_and(|verb| VERBS.contains(&verb)) {
+            return Ok(Self::default());
+        }
+        let config = Self { files: files::read_all()? };
+        config.files.iter().try_for_each(|file| check(file, command))?;
+        Ok(config)
+    }
+
+    /// What holds for `verb` when it talks to `hosts`, each as `host:port`.
+    pub(crate) fn defaults(&self, verb: &str, hosts: &[String]) -> Defaults {
+        let mut defaults = Defaults::new();
+        for file in &self.files {
+            let mut take = |table: &Table, section: &str| {
+                for (key, value) in table {
+                    if let Some(value) = plain(value) {
+                        let origin = format!("{}{section}", file.path.display());
+                        defaults.insert(key.clone(), Given { value, origin });
+                    }
+                }
+            };
+            take(&file.table, "");
+            if let Some(Value::Table(table)) = file.table.get(verb) {
+                take(table, &format!(" [{verb}]"));
+            }
+            for (name, table) in of_hosts(&file.table) {
+                if hosts.iter().any(|host| is_named(host, name)) {
+                    take(table, &format!(" [host.\"{name}\"]"));
+                }
+            }
+        }
+        defaults
+    }
+}
+
+/// The command with these values as the defaults of `verb`.
+pub(crate) fn with_defaults(command: Command, verb: &str, defaults: &Defaults) -> Command {
+    command.mut_subcommand(verb, |command| {
+        let ids: Vec<_> = command
+            .get_arguments()
+            .filter_map(|arg| Some((arg.get_id().clone(), defaults.get(arg.get_long()?)?.value.clone())))
+            .collect();
+        ids.into_iter().fold(command, |command, (id, value)| {
+            // Defaults live as long as the program in clap; there are few, and they are read once or twice.
+            let value: &'static str = Box::leak(value.into_boxed_str());
+            command.mut_arg(id, |arg| arg.required(false).default_value(value))
+        })
+    })
+}
+
+/// Which hosts a command line talks to, as `host:port`.
+pub(crate) fn hosts(matches: &ArgMatches) -> Vec<String> {
+    let typed = |id: &str| -> Vec<String> {
+        let given = matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine);
+        let values = given.then(|| matches.get_raw(id)).flatten().into_iter().flatten();
+        values.map(|value| value.to_string_lossy().into_owned()).collect()
+    };
+    let of_url = |place: String| {
+        let rest = place.strip_prefix("udt://")?;
+        Some(rest.split('/').next().unwrap_or(rest).to_owned())
+    };
+    typed("connect").into_iter().chain(typed("places").into_iter().filter_map(of_url)).collect()
+}
+
+/// Whether `name` is `host`, which has a port, with or without that.
+fn is_named(host: &str, name: &str) -> bool {
+    let without_port = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    name == host
+        || name == without_port
+        || Some(name) == without_port.strip_prefix('[').and_then(|h| h.strip_suffix(']'))
+}
+
+fn of_hosts(table: &Table) -> impl Iterator<Item = (&str, &Table)> {
+    let hosts = table.get(HOSTS).and_then(Value::as_table).into_iter().flatten();
+    hosts.filter_map(|(name, value)| Some((name.as_str(), value.as_table()?)))
+}
+
+/// A value as it would be typed.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+/// Everything in `file` must be an option.
+fn check(file: &File, command: &Command) -> Result<(), Fault> {
+    let connection = Transport::augment_args(Command::new("connection"));
+    let section = |name: &str, table: &Table, options: &Command| {
+        table.iter().try_for_each(|(key, value)| {
+            let place = format!("{}{name}", file.path.display());
+            settable(options, key).map_err(|why| Fault::usage(format!("{place}: '{key}' {why}")))?;
+            plain(value).map(drop).ok_or_else(|| {
+                Fault::usage(format!("{place}: '{key}' must be a text in quotes, a number, true or false"))
+            })
+        })
+    };
+    let (sections, settings): (Table, Table) = file.table.clone().into_iter().partition(|(_, value)| value.is_table());
+    section("", &settings, &connection)?;
+    for (name, value) in &sections {
+        let Value::Table(table) = value else { continue };
+        match command.find_subcommand(name).filter(|_| VERBS.contains(&name.as_str())) {
+            Some(verb) => section(&format!(" [{name}]"), table, verb)?,
+            None if name == HOSTS => {
+                for (host, value) in table {
+                    let at = format!(" [host.\"{host}\"]");
+                    let wanted = || {
+                        Fault::usage(format!(
+                            "{}: 'host.{host}' must be a section: [host.\"{host}\"]",
+                            file.path.display()
+                        ))
+                    };
+                    section(&at, value.as_table().ok_or_else(wanted)?, &connection)?;
+                }
+            }
+            None => {
+                let all = VERBS.join("], [");
+                return Err(Fault::usage(format!(
+                    "{}: there is no section [{name}]: there are [{all}] and [host.\"NAME\"]",
+                    file.path.display()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether `key` may stand in a file; why not.
+fn settable(options: &Command, key: &str) -> Result<(), String> {
+    let Some(arg) = options.get_arguments().find(|arg| arg.get_long() == Some(key)) else {
+        return Err("is no option here; `farhaul VERB --help` lists them, here without the dashes".to_owned());
+    };
+    let serves = options.get_name() == "serve" && key == "listen";
+    if OF_THE_MOMENT.contains(&key) && !serves {
+        return Err("says what to do now, and cannot be set in a file".to_owned());
+    }
+    if options.get_arg_conflicts_with(arg).is_empty() {
+        Ok(())
+    } else {
+        Err("excludes another option, and cannot be set in a file".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

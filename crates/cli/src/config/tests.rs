@@ -1,0 +1,67 @@
+use clap::CommandFactory;
+
+use super::*;
+use crate::cli::Cli;
+use crate::exit::Code;
+
+fn file(name: &str, text: &str) -> File {
+    File { path: name.into(), table: text.parse().unwrap() }
+}
+
+fn refused(text: &str) -> String {
+    let fault = check(&file("f", text), &Cli::command()).unwrap_err();
+    assert_eq!(fault.code, Code::Usage);
+    fault.message
+}
+
+#[test]
+fn the_nearer_and_the_more_special_setting_wins() {
+    let system = file("system", "timeout = '1s'\nrate = '1mbit'\n[host.'far']\nrate = '2mbit'\n[bench]\nmtu = 9000");
+    let user = file("user", "timeout = '2s'\n[bench]\ninterval = 5\n[host.'far:9']\ntimeout = '3s'");
+    let config = Config { files: vec![system, user] };
+    let given = |verb, host: &str, key| {
+        config.defaults(verb, &[host.to_owned()]).get(key).map(|given| (given.value.clone(), given.origin.clone()))
+    };
+    let of = |value: &str, origin: &str| Some((value.to_owned(), origin.to_owned()));
+    assert_eq!(given("bench", "near:9", "timeout"), of("2s", "user"));
+    assert_eq!(given("bench", "far:9", "timeout"), of("3s", "user [host.\"far:9\"]"));
+    assert_eq!(given("bench", "far:8", "timeout"), of("2s", "user"));
+    assert_eq!(given("bench", "far:9", "rate"), of("2mbit", "system [host.\"far\"]"));
+    assert_eq!(given("bench", "near:9", "interval"), of("5", "user [bench]"));
+    assert_eq!(given("copy", "near:9", "mtu"), None);
+}
+
+#[test]
+fn hosts_are_named_with_or_without_their_port() {
+    assert!(is_named("far.example:9", "far.example") && is_named("far.example:9", "far.example:9"));
+    assert!(is_named("[::1]:9", "::1") && is_named("[::1]:9", "[::1]:9"));
+    assert!(!is_named("far.example:9", "far") && !is_named("far.example:9", "far.example:8"));
+}
+
+#[test]
+fn what_is_no_option_is_refused_with_its_place() {
+    assert!(refused("timeuot = '1s'").contains("f: 'timeuot' is no option"));
+    assert!(refused("root = '/'").contains("'root'"), "not an option of connections");
+    assert!(refused("[bench]\nroot = '/'").contains("f [bench]: 'root'"));
+    assert!(refused("[demo]\nrate = '1mbit'").contains("[demo]"));
+    assert!(refused("[host.a]\nroot = '/'").contains("[host.\"a\"]"));
+    assert!(refused("timeout = ['1s']").contains("must be a text"));
+    assert!(refused("[bench]\nconnect = 'a:1'").contains("now"));
+    assert!(refused("[bench]\nbytes = '1GB'").contains("excludes another"));
+    let fine = "timeout = '1s'\nplain = true\n[serve]\nroot = '/'\nlisten = ':9'\n[relay]\ndelay = '5ms'\n[host.a]\nmtu = 9000";
+    assert_eq!(check(&file("f", fine), &Cli::command()), Ok(()));
+}
+
+#[test]
+fn settings_are_defaults_that_flags_replace() {
+    let config = Config { files: vec![file("f", "plain = true\ntimeout = '7s'\n[serve]\nroot = '/r'\nlisten = ':9'")] };
+    let command = || with_defaults(Cli::command(), "serve", &config.defaults("serve", &[]));
+    command().debug_assert();
+    let parsed = |arguments: &[&str]| {
+        let matches = command().try_get_matches_from([&["farhaul", "serve"], arguments].concat()).unwrap();
+        let (_, matches) = matches.subcommand().unwrap();
+        ["root", "timeout", "plain"].map(|id| matches.get_raw(id).unwrap().next().unwrap().to_str().unwrap().to_owned())
+    };
+    assert_eq!(parsed(&[]), ["/r", "7s", "true"]);
+    assert_eq!(parsed(&["--timeout", "8s", "--root", "/s"]), ["/s", "8s", "true"]);
+}

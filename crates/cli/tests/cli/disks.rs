@@ -1,0 +1,73 @@
+//! Disks that are full and files that cannot be read: which side, what was copied all the same, and the exit code.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::process::{Scratch, Server, farhaul, farhaul_under};
+use crate::requirement::runs;
+
+/// Mounts a disk of 2 MiB at the path given next, seen by nobody else, and runs the rest.
+const SMALL_DISK: &str = "mount -t tmpfs -o size=2m none \"$0\" && exec \"$@\"";
+
+fn can_mount() -> Option<()> {
+    runs(&["unshare", "-rm", "sh", "-c", "mount -t tmpfs none /mnt"], "it gives a test a disk of its own")
+}
+
+#[test]
+fn a_full_disk_at_the_server_is_told_to_the_sender_with_its_side() {
+    let Some(()) = can_mount() else { return };
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    let mut server =
+        Server::begin_under(&["unshare", "-rm", "sh", "-c", SMALL_DISK, &root], &["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    // One file whose room is reserved first, and many small ones that fill the disk by and by.
+    let large = scratch.file("large", 4_000_000);
+    let many: Vec<String> = (0..8).map(|number| scratch.file(&format!("part{number}"), 400_000)).collect();
+    for sources in [vec![large.as_str()], many.iter().map(String::as_str).collect()] {
+        let run = farhaul(&[&["copy", "--plain", "--json"], &sources[..], &[&url]].concat());
+        run.fails(7, &[&server.address, "other side", "no space left"]);
+        assert_eq!(run.end()["error"]["code"], "DISK_FULL");
+        let there = server.wait_for("end");
+        assert_eq!(there["error"]["code"], "DISK_FULL", "{there}");
+    }
+    // It goes on as soon as something fits.
+    farhaul(&["copy", "--plain", &scratch.file("small", 10), &url]).succeeds();
+}
+
+#[test]
+fn a_full_disk_here_is_named_as_this_side() {
+    let Some(()) = can_mount() else { return };
+    let scratch = Scratch::new();
+    let (root, here) = (scratch.dir("root"), scratch.dir("here"));
+    scratch.file("root/large", 4_000_000);
+    let server = Server::begin(&["serve", "--root", &root]);
+    let run = farhaul_under(
+        &["unshare", "-rm", "sh", "-c", SMALL_DISK, &here],
+        &["copy", "--plain", &format!("udt://{}/large", server.address), &here],
+    );
+    run.fails(7, &["on this side", "no space left", "make room"]);
+}
+
+#[test]
+fn a_file_that_may_not_be_read_fails_alone() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    for name in ["one", "two", "three"] {
+        scratch.dir("tree");
+        scratch.file(&format!("tree/{name}"), 10);
+    }
+    fs::set_permissions(scratch.at("tree/two"), Permissions::from_mode(0o0)).unwrap();
+    // Root may read everything, unless it gives that right away.
+    let without_rights = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"];
+    let wrapper = if rustix::process::geteuid().is_root() { &without_rights[..] } else { &[] };
+    if !wrapper.is_empty() && runs(&[wrapper, &["true"]].concat(), "it takes root's rights away").is_none() {
+        return;
+    }
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let run = farhaul_under(wrapper, &["copy", "--plain", "--json", "-r", &scratch.at("tree"), &url]);
+    run.fails(3, &["tree/two", "permission denied"]);
+    assert_eq!((&run.end()["files"], &run.end()["failed"]), (&2.into(), &1.into()), "{}", run.end());
+    assert_eq!(scratch.names("root/tree"), ["one", "three"]);
+}

@@ -1,0 +1,137 @@
+//! Each verdict of `limited_by` in a run that is throttled in exactly that way. That of a busy processor is forced in
+//! `host/tests.rs`: congestion control follows a process that merely gets less of it, and is then the limit indeed.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::process::{Reporting, Scratch, Server, Started, farhaul, farhaul_under, records};
+use crate::requirement::runs;
+
+/// Most of the time: the other verdicts of a run share the rest.
+const MOSTLY: f64 = 0.5;
+
+#[track_caller]
+fn is_limited_by(end: &Value, limit: &str) {
+    assert_eq!(end["limited_by"], limit, "{end}");
+    let share = end["limited_by_share"].as_f64().unwrap();
+    assert!((MOSTLY..=1.0).contains(&share), "{end}");
+}
+
+/// A relay that ends with the test.
+struct Relay(Reporting);
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.0.signal(Signal::TERM);
+    }
+}
+
+/// A relay to `server` with this path, and its address.
+fn relay(server: &Server, path: &[&str]) -> (Relay, String) {
+    let arguments = [&["relay", "--json", "--listen", "127.0.0.1:0", "--to", &server.address], path].concat();
+    let relay = Started::begin(&arguments, Stdio::null()).after("start");
+    let address = relay.record["local"].as_str().unwrap().to_owned();
+    (Relay(relay), address)
+}
+
+fn measure(address: &str, options: &[&str]) -> Value {
+    let run = farhaul(&[&["bench", "--plain", "--json", "--interval", "0", "--connect", address], options].concat());
+    run.succeeds();
+    run.end()
+}
+
+#[test]
+fn a_program_that_gives_its_data_slowly_is_the_limit() {
+    let mut listener = Server::begin(&["pipe"]);
+    let mut output = listener.output();
+    listener.feed(b"");
+    let (_relay, address) = relay(&listener, &["--delay", "2ms"]);
+    let mut pipe = Started::begin(&["pipe", "--plain", "--json", "--connect", &address], Stdio::piped());
+    let mut input = pipe.input();
+    // The next piece only when the last one has arrived: meanwhile the transport has nothing to do.
+    let mut piece = [7; 1000];
+    for _ in 0..100 {
+        input.write_all(&piece).unwrap();
+        output.read_exact(&mut piece).unwrap();
+    }
+    drop(input);
+    let run = pipe.end();
+    run.succeeds();
+    is_limited_by(records(&run.stderr).last().unwrap(), "application");
+}
+
+#[test]
+fn a_cap_of_the_rate_is_the_limit() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    is_limited_by(&measure(&server.address, &["--bytes", "3MB", "--rate", "20mbit"]), "rate_cap");
+}
+
+#[test]
+fn a_narrow_path_is_the_limit_by_way_of_congestion_control() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let (_relay, address) = relay(&server, &["--rate", "20mbit", "--delay", "10ms", "--queue", "bdp"]);
+    is_limited_by(&measure(&address, &["--bytes", "3MB"]), "congestion");
+}
+
+#[test]
+fn a_small_send_buffer_on_a_long_path_is_the_limit() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let (_relay, address) = relay(&server, &["--delay", "20ms"]);
+    is_limited_by(&measure(&address, &["--bytes", "3MB", "--buffer", "128kB"]), "send_buffer");
+}
+
+#[test]
+fn a_reader_at_the_far_end_that_does_not_read_is_the_limit() {
+    let scratch = Scratch::new();
+    let file = scratch.file("input", 4_000_000);
+    // Whoever reads the far end's output passes it on at a tenth of the speed of anything else here.
+    let mut last = Server::begin_to(&["pipe"], Stdio::null());
+    let mut far = Server::begin(&["pipe", "--buffer", "256kB"]);
+    last.feed(b"");
+    far.feed(b"");
+    let slow = ["pipe", "--plain", "--rate", "20mbit", "--buffer", "256kB", "--connect", &last.address];
+    let slow = Started::begin(&slow, far.output().into());
+    let near =
+        Started::begin(&["pipe", "--plain", "--json", "--connect", &far.address], File::open(&file).unwrap().into());
+    let run = near.end();
+    run.succeeds();
+    is_limited_by(records(&run.stderr).last().unwrap(), "receive_buffer");
+    slow.end().succeeds();
+}
+
+/// Makes each of these system calls take ten milliseconds longer.
+fn slow(call: &str) -> Option<Vec<String>> {
+    runs(&["strace", "-f", "-o", "/dev/null", "true"], "it slows system calls down")?;
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:delay_enter=10000"));
+    Some(["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject].map(str::to_owned).into())
+}
+
+#[test]
+fn a_slow_disk_at_the_sender_is_the_limit() {
+    let Some(slow) = slow("pread64") else { return };
+    let scratch = Scratch::new();
+    let (file, root) = (scratch.file("file", 8_000_000), scratch.dir("root"));
+    let server = Server::begin(&["serve", "--root", &root]);
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    let run = farhaul_under(&slow, &["copy", "--plain", "--json", &file, &format!("udt://{}/", server.address)]);
+    run.succeeds();
+    is_limited_by(&run.end(), "disk_read");
+}
+
+#[test]
+fn a_slow_disk_at_the_receiver_is_the_limit() {
+    let Some(slow) = slow("pwrite64") else { return };
+    let scratch = Scratch::new();
+    let (file, root) = (scratch.file("file", 8_000_000), scratch.dir("root"));
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    let mut server = Server::begin_under(&slow, &["serve", "--root", &root]);
+    let run = farhaul(&["copy", "--plain", "--json", &file, &format!("udt://{}/", server.address)]);
+    run.succeeds();
+    is_limited_by(&run.end(), "disk_write");
+    assert!(run.end()["peer"]["disk_seconds"].as_f64().unwrap() > 0.0, "{}", run.end());
+    is_limited_by(&server.wait_for("end"), "disk_write");
+}

@@ -1,0 +1,110 @@
+//! A peer that goes in the middle of a transfer, one way or another: both ends end with an error that names it, and the
+//! incomplete file keeps its temporary name.
+
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::process::{Reporting, Scratch, Server, Started};
+
+/// A server and a copy to it that is under way, slow enough to be in its middle for a long time.
+struct Copying {
+    scratch: Scratch,
+    server: Server,
+    copy: Reporting,
+}
+
+impl Copying {
+    /// By way of `through`, if that is not the server itself.
+    fn begin(through: impl FnOnce(&Server) -> String) -> Self {
+        let scratch = Scratch::new();
+        let (file, root) = (scratch.file("file", 60_000_000), scratch.dir("root"));
+        let server = Server::begin(&["serve", "--timeout", "1s", "--root", &root]);
+        let url = format!("udt://{}/", through(&server));
+        let slow = ["copy", "--plain", "--json", "--timeout", "1s", "--interval", "50ms", "--rate", "20mbit"];
+        let copy = Started::begin(&[&slow[..], &[&file, &url]].concat(), Stdio::null()).after("interval");
+        Self { scratch, server, copy }
+    }
+
+    fn direct() -> Self {
+        Self::begin(|server| server.address.clone())
+    }
+
+    /// The sender ended because its peer is lost.
+    #[track_caller]
+    fn sender_ends(self) {
+        let run = self.copy.end();
+        run.fails(8, &["127.0.0.1:", "nothing heard", "incomplete file", ".fhpart"]);
+        assert_eq!(run.end()["error"]["code"], "PEER_LOST");
+    }
+
+    /// The server's session ended because its peer is lost.
+    #[track_caller]
+    fn server_ends(&mut self) {
+        let end = self.server.wait_for("end");
+        assert_eq!((&end["exit_code"], &end["error"]["code"]), (&8.into(), &"PEER_LOST".into()), "{end}");
+    }
+
+    #[track_caller]
+    fn incomplete_file_keeps_its_temporary_name(&self) {
+        let names = self.scratch.names("root");
+        assert!(names.len() == 1 && names[0].starts_with(".file.") && names[0].ends_with(".fhpart"), "{names:?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_in_the_middle_is_lost_to_the_sender() {
+    let copying = Copying::direct();
+    copying.server.signal(Signal::KILL);
+    copying.incomplete_file_keeps_its_temporary_name();
+    copying.sender_ends();
+}
+
+#[test]
+fn a_sender_that_is_killed_in_the_middle_is_lost_to_the_server() {
+    let mut copying = Copying::direct();
+    copying.copy.signal(Signal::KILL);
+    copying.server_ends();
+    copying.incomplete_file_keeps_its_temporary_name();
+}
+
+#[test]
+fn a_server_that_is_suspended_is_given_up_and_knows_it_when_it_wakes() {
+    let mut copying = Copying::direct();
+    copying.server.signal(Signal::STOP);
+    let copy = copying.copy.end();
+    copy.fails(8, &["nothing heard", "incomplete file"]);
+    copying.server.signal(Signal::CONT);
+    let end = copying.server.wait_for("end");
+    assert_eq!(end["error"]["code"], "PEER_LOST", "{end}");
+    let names = copying.scratch.names("root");
+    assert!(names.len() == 1 && names[0].ends_with(".fhpart"), "{names:?}");
+}
+
+#[test]
+fn a_sender_that_is_suspended_is_given_up_and_knows_it_when_it_wakes() {
+    let mut copying = Copying::direct();
+    copying.copy.signal(Signal::STOP);
+    copying.server_ends();
+    copying.incomplete_file_keeps_its_temporary_name();
+    copying.copy.signal(Signal::CONT);
+    let run = copying.copy.end();
+    assert_eq!((run.code, &run.end()["error"]["code"]), (8, &"PEER_LOST".into()), "{}", run.stderr);
+}
+
+#[test]
+fn ends_that_are_cut_off_from_each_other_both_give_up() {
+    let mut relay = None;
+    let mut copying = Copying::begin(|server| {
+        let arguments = ["relay", "--json", "--listen", "127.0.0.1:0", "--to", &server.address];
+        let begun = Started::begin(&arguments, Stdio::null()).after("start");
+        let address = begun.record["local"].as_str().unwrap().to_owned();
+        relay = Some(begun);
+        address
+    });
+    relay.as_ref().unwrap().signal(Signal::STOP);
+    copying.server_ends();
+    copying.incomplete_file_keeps_its_temporary_name();
+    copying.sender_ends();
+    relay.unwrap().signal(Signal::KILL);
+}

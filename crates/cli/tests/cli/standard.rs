@@ -1,0 +1,101 @@
+//! `-` as one end of a copy: stdin gets a name at the server, a file of the server goes to stdout.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+
+use farhaul::Listener;
+use rustix::process::Signal;
+
+use crate::integrity::{SIZE, send_damaged};
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_on_terminal, farhaul_with, records};
+use crate::requirement::runs;
+
+#[test]
+fn stdin_arrives_under_the_name_of_the_target_and_is_verified() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.dir("root/deep");
+    let server = Server::begin(&["serve", "--root", &root]);
+    let content = fs::read(scratch.file("content", 3_000_001)).unwrap();
+    for (name, content) in [("name", &content[..]), ("deep/name", &content[..70_000]), ("empty", &[])] {
+        let url = format!("udt://{}/{name}", server.address);
+        let run = farhaul_with(content, &["copy", "--plain", "--json", "-", &url]);
+        run.succeeds();
+        let end = run.end();
+        assert_eq!((&end["bytes"], &end["verified"]), (&content.len().into(), &true.into()), "{end}");
+        assert_eq!(run.records()[1]["bytes"], content.len());
+        assert!(fs::read(scratch.at(&format!("root/{name}"))).unwrap() == content, "{name}");
+    }
+    farhaul(&["copy", "--plain", "-", &format!("udt://{}/deep", server.address)]).fails(3, &["deep", "in the way"]);
+}
+
+#[test]
+fn stdin_has_to_get_a_name() {
+    farhaul(&["copy", "--plain", "-", "udt://127.0.0.1:9/"]).fails(2, &["name", "udt://127.0.0.1:9/"]);
+    farhaul(&["copy", "--plain", "-", "file", "udt://127.0.0.1:9/x"]).fails(2, &["copy - udt://"]);
+}
+
+#[test]
+fn a_file_goes_to_stdout_byte_for_byte_and_its_records_to_stderr() {
+    let scratch = Scratch::new();
+    let (root, file) = (scratch.dir("root"), scratch.file("root/file", 2_000_003));
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}/file", server.address);
+    let run = farhaul(&["copy", "--plain", "--json", &url, "-"]);
+    run.succeeds();
+    assert!(run.stdout == fs::read(&file).unwrap());
+    let end = records(&run.stderr).pop().unwrap();
+    assert_eq!((&end["event"], &end["verified"]), (&"end".into(), &true.into()), "{end}");
+    farhaul(&["copy", "--plain", &format!("udt://{}/nothing", server.address), "-"])
+        .fails(3, &["nothing", "not found"]);
+}
+
+#[test]
+fn a_terminal_is_no_place_for_a_file() {
+    if runs(&["script", "-qec", "true", "/dev/null"], "it makes a terminal").is_some() {
+        let run = farhaul_on_terminal(&[], &["copy", "--plain", "udt://127.0.0.1:9/file", "-"]);
+        assert_eq!(run.code, 2);
+        assert!(String::from_utf8_lossy(&run.stdout).contains("stdout is a terminal"));
+    }
+}
+
+#[test]
+fn damaged_bytes_on_stdout_are_told_by_the_exit_code() {
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| send_damaged(&listener));
+        let run = farhaul(&["copy", "--plain", &format!("udt://{}/file", listener.local_addr()), "-"]);
+        run.fails(6, &["file", "digest differs", "written to stdout is wrong"]);
+        assert_eq!(run.stdout.len(), SIZE);
+    });
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_a_copy_quietly() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.file("root/file", 2_000_000);
+    let mut server = Server::begin(&["serve", "--root", &root]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let url = format!("udt://{}/file", server.address);
+    let run = Started::begin_to(&["copy", "--plain", &url, "-"], Stdio::null(), writer.into()).end();
+    assert_eq!((run.code, &run.stderr[..]), (0, ""));
+    assert_eq!(server.wait_for("end")["error"]["code"], "PEER_LOST");
+}
+
+#[test]
+fn stdin_that_gives_nothing_can_be_interrupted() {
+    let scratch = Scratch::new();
+    let mut server = Server::begin(&["serve", "--root", &scratch.dir("root")]);
+    let url = format!("udt://{}/file", server.address);
+    let arguments = ["copy", "--plain", "--json", "--interval", "50ms", "-", &url];
+    let mut copy = Started::begin(&arguments, Stdio::piped());
+    let _input = copy.input();
+    let copy = copy.after("interval");
+    copy.signal(Signal::INT);
+    copy.end().fails(130, &["interrupted"]);
+    assert!(server.wait_for("end")["error"].is_object());
+    assert!(scratch.names("root").iter().all(|name| name.ends_with(".fhpart")));
+}

@@ -1,0 +1,68 @@
+//! The bytes of no meaning.
+
+use farhaul_units::{Duration, Rng};
+
+use super::Stop;
+use crate::framing::{FrameKind, HEADER_LEN, MAX_DATA, header};
+
+/// Body of a full DATA frame: with its header exactly as long as the longest body, so that it fills whole pages.
+pub(super) const BODY: usize = MAX_DATA - HEADER_LEN;
+/// Any seed will do: the bytes only must not be compressible.
+const FILL_SEED: u64 = 0x6661_7268_6175_6c21;
+
+/// One DATA frame that is sent again and again.
+pub(super) struct Filler {
+    frame: Box<[u8]>,
+    stop: Stop,
+    /// The part of the frame that is still to be written.
+    start: usize,
+    end: usize,
+}
+
+impl Filler {
+    pub(super) fn new(stop: Stop) -> Self {
+        let mut frame = vec![0; HEADER_LEN + BODY].into_boxed_slice();
+        let mut rng = Rng::new(FILL_SEED);
+        for word in frame[HEADER_LEN..].chunks_mut(8) {
+            word.copy_from_slice(&rng.next_u64().to_be_bytes()[..word.len()]);
+        }
+        Self { frame, stop, start: 0, end: 0 }
+    }
+
+    /// Makes the next frame pending; `false` if there is none.
+    pub(super) fn begin_frame(&mut self, spent: Duration, sent: u64) -> bool {
+        let body = match self.stop {
+            Stop::After(duration) if spent >= duration => 0,
+            Stop::After(_) => BODY,
+            Stop::Bytes(bytes) => usize::try_from(bytes.saturating_sub(sent)).unwrap_or(BODY).min(BODY),
+        };
+        if body == 0 {
+            return false;
+        }
+        self.frame[..HEADER_LEN].copy_from_slice(&header(FrameKind::Data, body));
+        (self.start, self.end) = (0, HEADER_LEN + body);
+        true
+    }
+
+    pub(super) const fn is_under_way(&self) -> bool {
+        self.start < self.end
+    }
+
+    pub(super) fn pending(&self) -> &[u8] {
+        &self.frame[self.start..self.end]
+    }
+
+    /// How many bytes of payload that was.
+    pub(super) fn handle_written(&mut self, count: usize) -> u64 {
+        assert!(count <= self.end - self.start, "the host wrote more than was pending");
+        let before = self.start.max(HEADER_LEN);
+        self.start += count;
+        (self.start.max(HEADER_LEN) - before) as u64
+    }
+}
+
+impl std::fmt::Debug for Filler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Filler({:?}, {} pending)", self.stop, self.end - self.start)
+    }
+}

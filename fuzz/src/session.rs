@@ -1,0 +1,176 @@
+//! Sessions of copies and measurements, each fed what a peer could write.
+
+use bolero::check;
+use farhaul_session::{
+    Acceptor, Bench, BenchSpec, Direction, FileReceiver, FileSender, MemoryFile, MemorySource, MemoryStore, Open, Pull,
+    ReceiveLimits, RelPath, Request, Stop,
+};
+use farhaul_units::Instant;
+
+/// Bytes of a stream: a few frames of each kind.
+const MAX_STREAM: usize = 4_000;
+/// Most bytes that may wait for a peer that reads nothing: the limit of the box of answers and one frame's answers.
+const MAX_PENDING: usize = 80 << 10;
+/// Bytes that a session gets at a time, so that frames come in pieces.
+const PIECE: usize = 61;
+
+fn limits() -> ReceiveLimits {
+    ReceiveLimits { window: 1 << 20, file_size: 1 << 30, bytes: 1 << 30, entries: 500 }
+}
+
+fn pull() -> Pull {
+    Pull { paths: vec![RelPath::root()], recursive: true }
+}
+
+/// What an accepting side hears first.
+#[test]
+fn opening() {
+    check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
+        let mut acceptor = Acceptor::new();
+        let mut rest = stream;
+        while !rest.is_empty() {
+            match acceptor.handle_received(&rest[..rest.len().min(PIECE)]) {
+                Ok((used, None)) => rest = &rest[used.max(1)..],
+                Ok((used, Some(open))) => return go_on(&open, &rest[used..]),
+                Err(_) => return,
+            }
+        }
+    });
+}
+
+/// What the receiver of a pull hears; a sender's stream.
+#[test]
+fn sender_says() {
+    check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
+        receive(FileReceiver::connect(pull(), limits()).expect("a request that can be made"), stream);
+    });
+}
+
+/// What a sender hears that serves a pull; a receiver's stream.
+#[test]
+fn receiver_says() {
+    check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
+        let open = Open {
+            version: farhaul_session::VERSION,
+            oldest_version: farhaul_session::OLDEST_VERSION,
+            capabilities: farhaul_session::Capabilities::NONE,
+            credit: 1 << 20,
+            request: Request::Pull(pull()),
+        };
+        send(FileSender::accept(&open), stream);
+    });
+}
+
+/// Both sides of a measurement.
+#[test]
+fn measurement() {
+    check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let spec = BenchSpec { direction, stop: Stop::Bytes(10) };
+            measure(Bench::connect(spec), stream);
+            measure(Bench::accept(spec), stream);
+        }
+    });
+}
+
+fn go_on(open: &Open, stream: &[u8]) {
+    match open.request {
+        Request::Push(_) => receive(FileReceiver::accept(open, limits()), stream),
+        Request::Pull(_) => send(FileSender::accept(open), stream),
+        Request::Bench(spec) => measure(Bench::accept(spec), stream),
+        _ => {}
+    }
+}
+
+fn receive(mut session: FileReceiver, stream: &[u8]) {
+    let mut store = MemoryStore::default();
+    for piece in stream.chunks(PIECE) {
+        let taken = session.handle_received(&mut store, piece);
+        assert!(session.poll_write().len() < MAX_PENDING);
+        while session.poll_event().is_some() {}
+        if taken.is_err() {
+            assert!(session.is_over() && session.error().is_some());
+            break;
+        }
+    }
+    let ended = session.handle_end(&mut store);
+    assert!(ended.is_err() || session.is_over());
+    assert!(store.is_idle(), "nothing stays open");
+}
+
+fn send(mut session: FileSender, stream: &[u8]) {
+    let file = |text: &[u8]| RelPath::parse(text).expect("a path");
+    let mut source = MemorySource::new([(file(b"a"), MemoryFile::file(b"abc".to_vec()))].into());
+    for piece in stream.chunks(PIECE) {
+        let pending = session.poll_write(&mut source).len();
+        session.handle_written(pending);
+        if session.handle_received(piece).is_err() {
+            assert!(session.is_over() && session.error().is_some());
+            break;
+        }
+        while session.poll_event().is_some() {}
+    }
+    let ended = session.handle_end();
+    assert!(ended.is_err() || session.is_over());
+    session.poll_write(&mut source);
+    assert!(source.is_idle(), "nothing stays open");
+}
+
+fn measure(mut session: Bench, stream: &[u8]) {
+    for piece in stream.chunks(PIECE) {
+        let pending = session.poll_write(Instant::ZERO).len();
+        session.handle_written(Instant::ZERO, pending);
+        if session.handle_received(Instant::ZERO, piece).is_err() {
+            assert!(session.is_over() && session.error().is_some());
+            return;
+        }
+        while session.poll_event().is_some() {}
+    }
+}
+
+/// Writes honest streams and damaged ones into the corpora: `cargo test -p farhaul-fuzz -- --ignored record_session_corpora`.
+#[test]
+#[ignore = "writes into the source tree"]
+fn record_session_corpora() {
+    let name = |text: &[u8]| RelPath::parse(text).expect("a path");
+    let tree = || [(name(b"d"), MemoryFile::directory()), (name(b"d/f"), MemoryFile::file(vec![7; 300]))].into();
+    let mut source = MemorySource::new(tree());
+    source.streamed.push(name(b"d/f"));
+    let mut receiver = FileReceiver::connect(pull(), limits()).expect("a request that can be made");
+    let request = receiver.poll_write().to_vec();
+    receiver.handle_written(request.len());
+    let (_, open) = Acceptor::new().handle_received(&request).expect("ours");
+    let mut sender = FileSender::accept(&open.expect("whole"));
+    let mut store = MemoryStore::default();
+    let (mut forth, mut back) = (Vec::new(), Vec::new());
+    while !(sender.is_over() && receiver.is_over()) {
+        let said = sender.poll_write(&mut source).to_vec();
+        sender.handle_written(said.len());
+        receiver.handle_received(&mut store, &said).expect("ours");
+        let answered = receiver.poll_write().to_vec();
+        receiver.handle_written(answered.len());
+        sender.handle_received(&answered).expect("ours");
+        forth.extend(said);
+        back.extend(answered);
+    }
+    let mut pushing = FileSender::connect(farhaul_session::Push::default());
+    let pushed = pushing.poll_write(&mut MemorySource::new(tree())).to_vec();
+    let corpora = [
+        ("opening", "pull", request),
+        ("opening", "push", pushed),
+        ("sender_says", "tree", forth),
+        ("receiver_says", "tree", back),
+    ];
+    for (target, kind, bytes) in corpora {
+        let folder = format!("{}/src/__fuzz__/session__{target}/corpus", env!("CARGO_MANIFEST_DIR"));
+        std::fs::create_dir_all(&folder).expect("the source tree can be written");
+        let mut damaged = bytes.clone();
+        // The last frames hold the figures.
+        let at = damaged.len().saturating_sub(40);
+        damaged[at] ^= 0xff;
+        let cut = bytes[..bytes.len() - 1].to_vec();
+        for (how, bytes) in [("honest", bytes), ("damaged", damaged), ("cut", cut)] {
+            std::fs::write(format!("{folder}/{kind}-{how}"), bytes).expect("the source tree can be written");
+        }
+    }
+}
