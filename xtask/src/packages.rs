@@ -24,6 +24,8 @@ const PACKAGES: &[Package] = &[
         without: "everything against the reference library",
     },
     Package { name: "tshark", signs: &["tshark"], without: "a second opinion on our packets" },
+    Package { name: "strace", signs: &["strace"], without: "disks that are made slow" },
+    Package { name: "util-linux", signs: &["setpriv"], without: "programs with fewer rights than the tests have" },
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use farhaul::Endpoint;
+use farhaul::{Builder, Endpoint, MinProgress};
 use farhaul_cc::Spec;
 use farhaul_units::{ByteSize, Rate, parse_duration};
 
@@ -123,6 +123,15 @@ impl Protocol {
 impl Transport {
     /// Opens a UDP port with these settings.
     pub(crate) fn bind(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
+        open(self.builder(), address)
+    }
+
+    /// Opens the port of a daemon, whose peers may not hold a connection by taking a byte now and then.
+    pub(crate) fn bind_daemon(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
+        open(self.builder().min_progress(MinProgress::DAEMON), address)
+    }
+
+    fn builder(&self) -> Builder {
         let mut builder = Endpoint::builder()
             .mss(self.mtu)
             .connect_timeout(self.connect_timeout)
@@ -135,7 +144,7 @@ impl Transport {
         if let Some(ByteSize(bytes)) = self.buffer {
             builder = builder.send_buffer(bytes).recv_buffer(bytes);
         }
-        builder.bind(address).map_err(|error| fault::of_connection(&error, &address))
+        builder
     }
 
     /// Opens any port that reaches `peer`.
@@ -178,6 +187,10 @@ impl Transport {
             ..Start::default()
         }
     }
+}
+
+fn open(builder: Builder, address: SocketAddr) -> Result<Endpoint, Fault> {
+    builder.bind(address).map_err(|error| fault::of_connection(&error, &address))
 }
 
 #[cfg(test)]

@@ -57,6 +57,13 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
         ConnectionLost::NoProgress(after) => {
             (Code::PeerLost, format!("{peer} lives but took no data for {}", time(after)))
         }
+        ConnectionLost::TooSlow { bytes, time: period } => (
+            Code::PeerLost,
+            format!(
+                "{peer} lives but took only {bytes} bytes in {}, which is less than a daemon waits for",
+                time(period)
+            ),
+        ),
         ConnectionLost::ClosedByPeer | ConnectionLost::Aborted => (
             Code::PeerLost,
             format!("{peer} closed the connection before everything was transferred; look there for why"),

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let root = Directory::open(&args.root).map_err(|error| {
         Fault::new(Code::LocalIo, format!("cannot serve {}: {error}; --root must be a directory", args.root.display()))
     })?;
-    let endpoint = args.transport.bind(args.listen.first()?)?;
+    let endpoint = args.transport.bind_daemon(args.listen.first()?)?;
     let mut start = args.transport.start("serve");
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
