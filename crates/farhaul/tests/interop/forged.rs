@@ -87,19 +87,14 @@ impl Caller {
     }
 }
 
+/// Callers of which one at least is asked for a second cookie.
+const TRIES: usize = 20;
+
 #[test]
 fn a_libudt_of_a_network_in_which_somebody_guesses_cookies_connects() {
-    // One run in some four ended with a silent peer, for a cause not yet found.
-    if std::env::var_os("FARHAUL_UNEXPLAINED").is_none() {
-        println!("SKIPPED: fails now and then, cause unknown; FARHAUL_UNEXPLAINED=1 runs it");
-        return;
-    }
     let Some(libudt) = Libudt::find() else { return };
     let here = Here::new();
     let listener = here.listen().unwrap();
-    let caller = Caller::new(here.local_addr());
-    caller.send(Request::Induction, 0);
-    let cookie = caller.recv().cookie;
     let over = AtomicBool::new(false);
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
@@ -110,7 +105,7 @@ fn a_libudt_of_a_network_in_which_somebody_guesses_cookies_connects() {
             // Until the test is through, or has failed.
             for round in 0..2_000 {
                 for guess in guesses.by_ref().take(20) {
-                    guesser.send(Request::Conclusion, cookie.wrapping_add(guess));
+                    guesser.send(Request::Conclusion, guess);
                 }
                 if round == 40 {
                     tell.send(()).unwrap();
@@ -123,13 +118,24 @@ fn a_libudt_of_a_network_in_which_somebody_guesses_cookies_connects() {
             }
         });
         told.recv().unwrap();
-        caller.send(Request::Conclusion, cookie);
-        let answer = caller.recv();
+        // Where the guesser paused for a moment, the budget has one guess left, and a caller is rightly taken at once.
+        let asked_twice = (0..TRIES).any(|_| {
+            let caller = Caller::new(here.local_addr());
+            caller.send(Request::Induction, 0);
+            let cookie = caller.recv().cookie;
+            caller.send(Request::Conclusion, cookie);
+            let answer = caller.recv();
+            if answer.request == Request::Induction {
+                assert_ne!(answer.cookie, cookie);
+                return true;
+            }
+            drop(Here::accept(&listener));
+            false
+        });
         let peer = libudt.connect(here.local_addr(), "send --bytes 100000 --seed 6");
         let received = recv(&Here::accept(&listener), None).unwrap();
         over.store(true, Ordering::Relaxed);
-        assert_eq!(answer.request, Request::Induction, "one cookie is not enough");
-        assert_ne!(answer.cookie, cookie);
+        assert!(asked_twice, "one cookie is not enough");
         assert_eq!(received, (100_000, peer.report().digest("sent_digest")));
     });
 }
