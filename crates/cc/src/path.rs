@@ -18,6 +18,9 @@ pub struct Path {
     pub min_rtt: Option<Duration>,
     /// Latest round-trip time sample; `None` before the first.
     pub latest_rtt: Option<Duration>,
+    /// Round-trip time that the peer measured of its acknowledgements and their confirmations, smoothed by it. They wait in
+    /// the queues as data does, but neither for repairs nor for overtaken packets; `None` before the first.
+    pub reported_rtt: Option<Duration>,
     /// Largest round-trip time sample of the last one to two round trips; zero without one.
     pub recent_max_rtt: Duration,
     /// Arrival speed as the receiver reports it, smoothed and clamped to twice what was sent (attack B9).

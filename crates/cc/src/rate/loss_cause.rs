@@ -74,7 +74,9 @@ pub(super) fn is_raised(path: &Path) -> bool {
     let Some(min) = path.min_rtt else { return false };
     // The latest sample has been smoothed by the receiver already; smoothed again, a queue seems to stand for long after
     // it has drained.
-    path.latest_rtt.unwrap_or(path.rtt).min(path.rtt) > min.saturating_add(raise(min))
+    let ours = path.latest_rtt.unwrap_or(path.rtt).min(path.rtt);
+    // Where packets overtake each other, acknowledgements of data always wait for late ones; the peer's measurement does not.
+    ours.min(path.reported_rtt.unwrap_or(ours)) > min.saturating_add(raise(min))
 }
 
 /// Whether a queue stood a moment ago, if only for a burst of somebody else: a single sample is less certain than the
@@ -108,6 +110,13 @@ mod tests {
         let mut cause = LossCause::default();
         assert!(!cause.is_congestion(&path(101, 100_000), 1));
         assert!(cause.is_congestion(&path(130, 100_000), 1));
+    }
+
+    #[test]
+    fn waiting_for_overtaken_packets_is_no_queue() {
+        let reported = |millis| Path { reported_rtt: Some(Duration::from_millis(millis)), ..path(130, 100_000) };
+        assert!(!is_raised(&reported(104)));
+        assert!(is_raised(&reported(128)));
     }
 
     #[test]

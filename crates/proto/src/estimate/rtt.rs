@@ -17,6 +17,8 @@ pub(crate) struct Rtt {
     smoothed: Duration,
     variation: Duration,
     latest: Option<Duration>,
+    /// What the peer reported last.
+    reported: Option<Duration>,
     /// Smallest sample of the present window and of the one before. A window begins with its first sample.
     min: Option<Duration>,
     previous_min: Option<Duration>,
@@ -41,6 +43,7 @@ impl Rtt {
             smoothed: INITIAL,
             variation: Duration::from_millis(50),
             latest: None,
+            reported: None,
             min: None,
             previous_min: None,
             window_end: Instant::ZERO,
@@ -55,6 +58,11 @@ impl Rtt {
             self.note_minimum(sample, now);
             true
         }
+    }
+
+    /// The peer has an estimate of its own.
+    pub(crate) const fn note_reported(&mut self, reported: Duration) {
+        self.reported = Some(reported);
     }
 
     /// Takes in an estimate that the peer reported; says whether it was plausible. It counts for the minimum only as long
@@ -116,6 +124,11 @@ impl Rtt {
 
     pub(crate) const fn latest(&self) -> Option<Duration> {
         self.latest
+    }
+
+    /// What the peer reported last.
+    pub(crate) const fn reported(&self) -> Option<Duration> {
+        self.reported
     }
 
     /// Smallest sample of the present window and of the one before: of the last ten to twenty seconds while there are

@@ -75,6 +75,10 @@ impl Established {
 
     /// The measurements that an acknowledgement makes possible or carries.
     fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
+        let reported = self.reported_round_trip(ack);
+        if let Some(reported) = reported {
+            self.rtt.note_reported(reported);
+        }
         if let Some(sample) = self.sender.round_trip(ack.seq(), stamp) {
             let prompt = ack.number().is_none();
             let delay = if prompt { Duration::ZERO } else { SYN_INTERVAL };
@@ -82,7 +86,7 @@ impl Established {
             let sample = self.without_delay(sample, prompt)?;
             return self.rtt.sample(sample, now).then_some(sample);
         }
-        let reported = self.reported_round_trip(ack)?;
+        let reported = reported?;
         self.rtt.report(reported, now).then_some(reported)
     }
 
