@@ -10,7 +10,8 @@
 //!                  while one stands and 1/P < 1.02·D: as the native law, with the spare bandwidth C − 1/P   (3)
 //! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than two
 //!                    cuts below what gets through, nor than 4 packets per round trip; otherwise nothing     (4)
-//! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate
+//! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate; at most
+//!                    2·max(1/P, D)·(least RTT) + 28 MiB, for what is under way lies in memory on both sides
 //! near paths       see near.rs
 //! ```
 //!
@@ -51,6 +52,9 @@ const STANDING_LEAD: f64 = 1.02;
 /// The window over what the rate fills. Acknowledgements are cumulative: a lost packet holds them back for the round trip
 /// of its repair, and if the repair is lost for two more; all that time the rate goes on (departure D22).
 const WINDOW_GAIN: f64 = 4.0;
+/// Bytes that may be under way over twice what fills the path when its queues are empty: with a backlog of 2 MiB behind
+/// them a connection stays below the promised 2·BDP + 32 MiB. Costs one percent at 1 Gbit/s, 100 ms and a loss of 1e-3.
+const WINDOW_ROOM: f64 = 28.0 * 1024.0 * 1024.0;
 /// Packets on top of that. Source: UDT4's W = R·(RTT + SYN) + 16.
 const WINDOW_HEADROOM: f64 = 16.0;
 /// Packets per round trip that no congestion takes away: a path that loses as many at this rate as at any other is not
@@ -338,6 +342,8 @@ fn slowest(path: &Path) -> SendPeriod {
 fn follow_rate(path: &Path, control: &mut Control) {
     let sent = 1e6 / control.send_period.as_micros();
     let delivered = measured_rate(path).map_or(0.0, PacketRate::packets_per_second);
-    let filled = PacketRate::new(sent.max(delivered)).packets_in(path.rtt + SYN_INTERVAL);
-    set_cwnd(path, control, filled * WINDOW_GAIN + WINDOW_HEADROOM);
+    let rate = PacketRate::new(sent.max(delivered));
+    let filled = rate.packets_in(path.rtt + SYN_INTERVAL);
+    let held = 2.0 * rate.packets_in(path.min_rtt.unwrap_or(path.rtt)) + WINDOW_ROOM / f64::from(path.mss.max(1));
+    set_cwnd(path, control, (filled * WINDOW_GAIN).min(held) + WINDOW_HEADROOM);
 }

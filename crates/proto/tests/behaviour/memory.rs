@@ -52,6 +52,16 @@ fn a_long_fat_path_takes_twice_its_product_and_a_fixed_amount_on_each_side() {
 }
 
 #[test]
+fn a_path_twice_as_long_that_loses_much_keeps_the_promise_too() {
+    for loss in [1e-3, 1e-2] {
+        let round_trip = 2 * ROUND_TRIP;
+        let path = PathSpec { delay: round_trip / 2, queue: QueueSize::Bdp(round_trip), ..path(loss) };
+        let (most, _) = most_held(&path, Plan::receive());
+        assert!(most.iter().all(|&most| most > 0 && most <= 4 * BDP + FIXED), "{most:?} bytes with {path:?}");
+    }
+}
+
+#[test]
 fn a_reader_that_is_slower_than_the_path_costs_no_more() {
     let reader = Plan::receive().reading_at(Rate::from_megabits_per_second(50));
     let (most, _) = most_held(&path(0.0), reader);
