@@ -14,6 +14,10 @@ use crate::tap::Tap;
 
 /// What a libudt that closes first waits, so that its last acknowledgement can be repaired.
 const CLOSE: &str = "--close-delay 3000";
+/// What a libudt sends. Its end is not waited for: its one shutdown packet may be lost, and nothing then tells of the end
+/// but half a minute's silence.
+const BYTES: u64 = 2_000_000;
+const MESSAGES: usize = 100;
 
 /// Something was lost, doubled and overtaken in each direction that carried much.
 fn assert_bad(report: &RelayReport) {
@@ -38,10 +42,10 @@ fn a_stream_to_a_listening_libudt() {
 #[test]
 fn a_stream_from_a_listening_libudt() {
     let Some(libudt) = Libudt::find() else { return };
-    let (peer, address) = libudt.listen("send --bytes 2000000 --start-delay 50");
+    let (peer, address) = libudt.listen(&format!("send --bytes {BYTES} --start-delay 50"));
     let path = LongPath::bad(address);
-    let received = recv(&Here::new().connect(path.address()).unwrap(), None).unwrap();
-    assert_eq!(received, (2_000_000, peer.report().digest("sent_digest")));
+    let received = recv(&Here::new().connect(path.address()).unwrap(), Some(BYTES)).unwrap();
+    assert_eq!(received, (BYTES, peer.report().digest("sent_digest")));
     assert_bad(&path.end());
 }
 
@@ -66,9 +70,9 @@ fn a_stream_from_a_libudt_that_called() {
     let here = Here::new();
     let listener = here.listen().unwrap();
     let path = LongPath::bad(here.local_addr());
-    let peer = libudt.connect(path.address(), "send --bytes 2000000");
-    let received = recv(&Here::accept(&listener), None).unwrap();
-    assert_eq!(received, (2_000_000, peer.report().digest("sent_digest")));
+    let peer = libudt.connect(path.address(), &format!("send --bytes {BYTES}"));
+    let received = recv(&Here::accept(&listener), Some(BYTES)).unwrap();
+    assert_eq!(received, (BYTES, peer.report().digest("sent_digest")));
     assert_bad(&path.end());
 }
 
@@ -108,9 +112,9 @@ fn messages_from_libudt_ordered_and_unordered() {
         let here = Here::new();
         let listener = here.listen_for_messages().unwrap();
         let path = LongPath::bad(here.local_addr());
-        let action = format!("send --messages --count 100 --message-size 10000 --in-order {in_order}");
+        let action = format!("send --messages --count {MESSAGES} --message-size 10000 --in-order {in_order}");
         let peer = libudt.connect(path.address(), &action);
-        let messages = recv_messages(&Here::accept_messages(&listener), None).unwrap();
+        let messages = recv_messages(&Here::accept_messages(&listener), Some(MESSAGES)).unwrap();
         assert_eq!(peer.report().digest("sent_digest"), messages.digest);
         assert!(in_order == 0 || messages.order.is_sorted());
         assert_bad(&path.end());
