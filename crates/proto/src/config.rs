@@ -2,6 +2,9 @@
 
 use farhaul_cc::{Controller, Spec};
 use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
+use farhaul_wire::udt4::HEADER_LEN;
+
+use crate::udt::consts::IP_UDP_HEADER;
 
 /// How an endpoint's connections behave. Every field has a default that needs no tuning: buffers size themselves.
 ///
@@ -50,6 +53,15 @@ pub struct Config {
     pub initial_message: MsgNo,
     /// Makes the congestion controller of each new connection. Default: the registry's `udt`.
     pub controller: ControllerFactory,
+}
+
+impl Config {
+    /// Packets that a connection holds for its reader at most.
+    pub(crate) fn recv_window(&self) -> u32 {
+        let payload = u64::from(self.mss - IP_UDP_HEADER) - HEADER_LEN as u64;
+        let by_memory = u32::try_from(self.recv_buffer / payload).unwrap_or(u32::MAX);
+        self.max_flow_window.min(by_memory).max(2)
+    }
 }
 
 impl Default for Config {

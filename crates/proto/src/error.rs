@@ -80,4 +80,8 @@ pub enum PeerMisbehaved {
     /// The handshake answer echoed another initial sequence number than ours (libudt's error 1004).
     #[error("the handshake answer did not echo our initial sequence number")]
     SequenceNotEchoed,
+    /// It never sent a packet again that it was told is missing, although it is alive: it takes it for received. Somebody
+    /// may have acknowledged it in this side's name.
+    #[error("a missing packet was not sent again for {0:?}, as if it had been acknowledged")]
+    GapNotRepaired(Duration),
 }

@@ -114,6 +114,9 @@ pub enum StreamError {
     /// A byte-stream call on a connection in message mode, or the reverse.
     #[error("stream calls need a stream connection, message calls a message connection")]
     WrongMode,
+    /// A receiver must hold a whole message, and the peer's window ends at this many bytes.
+    #[error("a message of more than {0} bytes does not fit the peer's window")]
+    MessageTooLong(u64),
     /// The connection is over.
     #[error(transparent)]
     Lost(#[from] ConnectionLost),

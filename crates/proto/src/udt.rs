@@ -23,6 +23,7 @@ mod endpoint;
 mod established;
 mod expiry;
 mod farewell;
+mod gap;
 mod handshake;
 mod life;
 mod lifetimes;

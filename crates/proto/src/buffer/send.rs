@@ -31,8 +31,6 @@ pub(crate) struct SendBuffer {
     released_in_front: u32,
     chunks: VecDeque<Chunk>,
     spare: Vec<Chunk>,
-    /// Payload bytes held.
-    bytes: u64,
     next_message: MsgNo,
 }
 
@@ -66,7 +64,6 @@ impl SendBuffer {
             released_in_front: 0,
             chunks: VecDeque::new(),
             spare: Vec::new(),
-            bytes: 0,
             next_message: MsgNo::FIRST,
         }
     }
@@ -79,11 +76,6 @@ impl SendBuffer {
     /// The number that the next written packet gets.
     pub(crate) const fn end(&self) -> SeqNo {
         self.end
-    }
-
-    /// Payload bytes held.
-    pub(crate) const fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     pub(crate) const fn payload_size(&self) -> usize {
@@ -190,7 +182,6 @@ impl SendBuffer {
         if self.first == self.end && self.released_in_front > 0 {
             self.retire_front();
         }
-        self.bytes -= released;
         released
     }
 
@@ -237,7 +228,6 @@ impl SendBuffer {
         let (fits, rest) = data.split_at(data.len().min(self.payload_size - len));
         bytes[at + len..at + len + fits.len()].copy_from_slice(fits);
         lens[slot] += fits.len() as u16;
-        self.bytes += fits.len() as u64;
         rest
     }
 
@@ -256,7 +246,6 @@ impl SendBuffer {
         rest[..payload.len()].copy_from_slice(payload);
         chunk.lens[slot] = payload.len() as u16;
         self.end = self.end.next();
-        self.bytes += payload.len() as u64;
     }
 
     fn new_chunk(&self) -> Chunk {
@@ -312,7 +301,7 @@ mod tests {
         buffer.write_stream(&vec![0; 10_000_000], SeqNo::new(0));
         buffer.release(buffer.end());
         buffer.shrink();
-        assert_eq!((buffer.memory(), buffer.bytes()), (0, 0));
+        assert_eq!((buffer.memory(), buffer.packets()), (0, 0));
     }
 
     proptest! {
@@ -339,7 +328,6 @@ mod tests {
                     at = at.next();
                 }
                 prop_assert_eq!(&held[..], &written[released..]);
-                prop_assert_eq!(buffer.bytes() as usize, held.len());
             }
         }
     }

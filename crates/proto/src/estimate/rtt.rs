@@ -61,8 +61,8 @@ impl Rtt {
     }
 
     /// The peer has an estimate of its own.
-    pub(crate) const fn note_reported(&mut self, reported: Duration) {
-        self.reported = Some(reported);
+    pub(crate) fn note_reported(&mut self, reported: Duration) {
+        self.reported = Some(reported).filter(|reported| PLAUSIBLE.contains(reported)).or(self.reported);
     }
 
     /// Takes in an estimate that the peer reported; says whether it was plausible. It counts for the minimum only as long
@@ -171,6 +171,8 @@ mod tests {
         let mut rtt = Rtt::new();
         assert!(!rtt.sample(Duration::ZERO, Instant::ZERO));
         assert!(!rtt.sample(Duration::from_secs(61), Instant::ZERO));
+        rtt.note_reported(Duration::ZERO);
+        assert_eq!(rtt.reported(), None);
         assert_eq!(rtt.smoothed(), INITIAL);
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct Acks {
     /// What the last full or medium acknowledgement said.
     last_seq: SeqNo,
     last_sent: Option<Instant>,
-    /// What the last light acknowledgement said.
+    /// What the last acknowledgement of any kind said.
     last_light: SeqNo,
     /// First packet beyond the window that was advertised.
     advertised_end: SeqNo,
@@ -149,7 +149,7 @@ impl Acks {
                 self.timer.start(now, self.period);
             }
         }
-        let light = self.packets >= self.interval && facts.ack_point.is_after(self.last_light.later(self.last_seq));
+        let light = self.packets >= self.interval && facts.ack_point.is_after(self.last_light);
         light.then_some(Decision::Light)
     }
 
@@ -185,6 +185,8 @@ impl Acks {
         let number = self.number;
         self.number = number.next();
         self.last_seq = seq;
+        // Left behind, it would come to lie ahead after half the number space.
+        self.last_light = self.last_light.later(seq);
         self.advertised_end = self.advertised_end.later(seq.plus(facts.free));
         // An answer that says nothing new needs no confirmation: a peer cannot make it cost memory (attack B10).
         if demand == Demand::Proof || self.is_unconfirmed() {
@@ -267,6 +269,17 @@ mod tests {
         assert_eq!(step(&mut acks, 1, 64), Some(Ack::Light { seq: SeqNo::new(64) }));
         acks.on_arrival(at(2), 64, false);
         assert_eq!(step(&mut acks, 2, 64), None, "nothing new in order");
+    }
+
+    #[test]
+    fn light_acknowledgements_go_on_after_more_packets_without_one_than_half_the_number_space() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        for round in 1..=5 {
+            acks.on_arrival(at(20 * round), 1, false);
+            assert!(step(&mut acks, 20 * round + 10, (round as u32) << 28).is_some());
+        }
+        acks.on_arrival(at(111), 64, false);
+        assert_eq!(step(&mut acks, 111, (5 << 28) + 64), Some(Ack::Light { seq: SeqNo::new((5 << 28) + 64) }));
     }
 
     #[test]

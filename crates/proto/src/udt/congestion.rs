@@ -1,6 +1,6 @@
 //! Between the connection and its controller: what the controller is told, and within what bounds it is obeyed.
 
-use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use super::consts::SYN_INTERVAL;
@@ -61,7 +61,7 @@ impl Congestion {
     }
 
     /// Packets left.
-    pub(crate) fn on_sent(&mut self, now: Instant, packets: u32) {
+    pub(crate) fn note_sent(&mut self, now: Instant, packets: u32) {
         let (since, count) = &mut self.sent.interval;
         if now - *since >= SYN_INTERVAL {
             (*since, *count) = (now, 0);
@@ -126,6 +126,19 @@ impl Congestion {
 
     pub(crate) fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent) {
         self.controller.on_timeout(path, timeout, &mut self.control);
+    }
+
+    /// Whether the controller is to be told of data packets.
+    pub(crate) fn wants_packets(&self) -> bool {
+        self.controller.wants_packets()
+    }
+
+    pub(crate) fn on_sent(&mut self, path: &Path, sent: &SentEvent) {
+        self.controller.on_sent(path, sent, &mut self.control);
+    }
+
+    pub(crate) fn on_received(&mut self, path: &Path, received: &ReceivedEvent) {
+        self.controller.on_received(path, received, &mut self.control);
     }
 
     pub(crate) fn on_custom_message(&mut self, path: &Path, kind: u16, body: &[u8]) {
@@ -194,7 +207,7 @@ mod tests {
         congestion.on_report(at(40), 2, 1_000, Duration::from_millis(20));
         assert_eq!(congestion.arrival_rate(), None);
         congestion.on_progress(15);
-        congestion.on_sent(at(45), 20);
+        congestion.note_sent(at(45), 20);
         congestion.on_report(at(60), 500, 1_000, Duration::from_millis(20));
         assert_eq!(congestion.arrival_rate(), Some(PacketRate::new(500.0)));
     }

@@ -15,7 +15,7 @@ use self::admission::Admission;
 use self::schedule::Schedule;
 use self::table::Table;
 use super::connection::{Connection, Output};
-use super::handshake::{Listener, Offer, Verdict};
+use super::handshake::{IPV6_EXTRA, Listener, Offer, Verdict, is_ipv6};
 use super::messages::{Message, MessageOptions};
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
@@ -27,9 +27,6 @@ use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 const MAX_REPLIES: usize = 256;
 /// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
 const SUSPENDED: Duration = Duration::from_secs(2);
-
-/// Bytes by which an IPv6 header is longer than the IPv4 header that UDT's packet size counts.
-const IPV6_EXTRA: u32 = 20;
 
 /// How to open a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,6 +162,7 @@ impl Endpoint {
     fn on_unaddressed(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         if let Some(slot) = self.table.find_meeting(from) {
             self.deliver(slot, now, from, datagram);
+            self.schedule.mark_ready(slot);
             return;
         }
         // Only a complete handshake is ever answered, and with no more bytes than came (attack A11).
@@ -230,10 +228,10 @@ impl Endpoint {
         }
         let socket_id = self.new_socket_id();
         let id = self.table.reserve(socket_id);
-        let flow_window = self.config.max_flow_window;
+        let (flow_window, max_flow_window) = (self.config.recv_window(), self.config.max_flow_window);
         // UDT counts 28 bytes of headers whatever the address family; the real ones must fit the path as well.
-        let mss = if is_ipv6(peer) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
-        Ok((id, Offer { mode, isn, mss, flow_window, socket_id, peer }))
+        let mss = if is_ipv6(peer.ip()) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
+        Ok((id, Offer { mode, isn, mss, flow_window, max_flow_window, socket_id, peer }))
     }
 
     fn new_socket_id(&mut self) -> SocketId {
@@ -289,14 +287,6 @@ impl Endpoint {
             self.settle(slot, now);
         }
         None
-    }
-}
-
-/// Whether packets to `peer` carry an IPv6 header.
-fn is_ipv6(peer: SocketAddr) -> bool {
-    match peer {
-        SocketAddr::V4(_) => false,
-        SocketAddr::V6(peer) => peer.ip().to_ipv4_mapped().is_none(),
     }
 }
 

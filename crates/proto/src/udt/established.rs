@@ -6,7 +6,7 @@ mod losses;
 
 use std::collections::VecDeque;
 
-use farhaul_cc::TimeoutEvent;
+use farhaul_cc::{SentEvent, TimeoutEvent};
 use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control};
@@ -17,6 +17,7 @@ use super::congestion::Congestion;
 use super::consts::IP_UDP_HEADER;
 use super::expiry::{Expiry, Outcome};
 use super::farewell::Farewell;
+use super::gap::Gap;
 use super::handshake::Agreed;
 use super::progress::Progress;
 use super::receiver::{Receiver, Sizes};
@@ -45,8 +46,11 @@ pub(crate) struct Established {
     pub(crate) farewell: Farewell,
     challenge: Challenge,
     progress: Progress,
+    gap: Gap,
     rtt: Rtt,
     congestion: Congestion,
+    /// The last burst, if the controller wants to hear of it and has not.
+    burst: Option<SentEvent>,
     expiry: Expiry,
     max_window: u32,
     confirmations: VecDeque<AckNo>,
@@ -73,8 +77,6 @@ impl Established {
         let overhead = IP_UDP_HEADER + HEADER_LEN as u32;
         let full = (agreed.mss - overhead) as usize;
         let storage = (config.mss - overhead) as usize;
-        let window_of = |bytes: u64| u32::try_from(bytes / storage as u64).unwrap_or(u32::MAX);
-        let max_window = config.max_flow_window.min(window_of(config.recv_buffer)).max(2);
         let controller = (config.controller)(rng.next_u64());
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
         let expiry = Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork());
@@ -94,15 +96,17 @@ impl Established {
             receiver: Receiver::new(
                 agreed.recv_isn,
                 mode,
-                Sizes { storage, full, max_window },
+                Sizes { storage, full, max_window: config.recv_window() },
                 config.reorder_tolerance,
                 now,
             ),
             farewell: Farewell::default(),
             challenge: Challenge::default(),
             progress: Progress::new(now, config.stall_timeout, config.min_progress),
+            gap: Gap::new(agreed.recv_isn, config.peer_timeout),
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
+            burst: None,
             expiry,
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
@@ -154,7 +158,13 @@ impl Established {
 
     /// The datagrams of one receive call are through.
     pub(crate) fn finish_batch(&mut self, now: Instant) {
-        self.receiver.finish_batch(now, &self.rtt);
+        let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
+        self.gap.look(&self.receiver.buffer, now);
+        if self.congestion.wants_packets() {
+            let path = self.path(now);
+            self.congestion.on_received(&path, &received);
+            self.apply_control();
+        }
     }
 
     fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Verdict {
@@ -172,7 +182,10 @@ impl Established {
             Control::Shutdown => {
                 self.challenge.on_shutdown(now, self.silence());
             }
-            Control::DropRequest(request) => self.receiver.on_drop_request(request, now),
+            Control::DropRequest(request) => {
+                self.receiver.on_drop_request(request, now);
+                self.gap.look(&self.receiver.buffer, now);
+            }
             Control::CongestionWarning => {
                 self.congestion.on_warning();
                 self.apply_control();
@@ -220,6 +233,9 @@ impl Established {
         } else if let Some(reason) = self.progress.check(now) {
             return Verdict::Lost(reason);
         }
+        if let Some(reason) = self.gap.check(now) {
+            return Verdict::Lost(reason);
+        }
         match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
             Outcome::Nothing => {}
             Outcome::KeepAlive => {
@@ -239,6 +255,7 @@ impl Established {
     pub(crate) fn on_suspended(&mut self, now: Instant) {
         self.expiry.on_suspended(now);
         self.progress.restart(now);
+        self.gap.restart(now);
         self.keep_alive = true;
     }
 
@@ -296,6 +313,11 @@ impl Established {
 
     /// Data packets that may leave now.
     pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp) -> Option<Plan> {
+        if let Some(burst) = self.burst.take() {
+            let path = self.path(now);
+            self.congestion.on_sent(&path, &burst);
+            self.apply_control();
+        }
         self.sender.plan(now, stamp, self.rtt.smoothed())
     }
 
@@ -306,7 +328,10 @@ impl Established {
         }
         self.expiry.on_sent(now);
         let run = self.sender.emit(plan, now, stamp, self.rtt.with_margin())?;
-        self.congestion.on_sent(now, run.packets);
+        self.congestion.note_sent(now, run.packets);
+        if self.congestion.wants_packets() {
+            self.burst = Some(plan.event(run.packets));
+        }
         Some(run)
     }
 
@@ -319,6 +344,7 @@ impl Established {
             self.receiver.naks.deadline(&self.rtt),
             self.challenge.deadline(),
             self.expiry.deadline(),
+            self.gap.deadline(),
             progress,
         ]
         .into_iter()
@@ -326,6 +352,11 @@ impl Established {
     }
 
     // ---- commands ----
+
+    /// Payload bytes of the longest message that the peer can hold.
+    pub(crate) fn longest_message(&self) -> u64 {
+        u64::from(self.max_window) * self.sender.buffer().payload_size() as u64
+    }
 
     /// Tells the peer that this side cannot store what it receives (type 8).
     pub(crate) fn signal_error(&mut self, code: u32) {

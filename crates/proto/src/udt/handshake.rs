@@ -15,7 +15,7 @@ mod listener;
 mod prefix;
 mod rendezvous;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use farhaul_units::{Duration, SeqNo};
 use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
@@ -34,6 +34,8 @@ const RETRY: Duration = Duration::from_millis(250);
 /// Smallest packet size in bytes worth talking at, headers included: every IPv4 host takes 576 bytes (RFC 791), and the header
 /// shares below that are an attack on the processor (A5). A handshake that offers less is refused.
 pub const MIN_MSS: u32 = 576;
+/// Bytes by which an IPv6 header is longer than the IPv4 header that UDT's packet size counts.
+pub(crate) const IPV6_EXTRA: u32 = 20;
 /// Smallest flow window: libudt never advertises less than two packets.
 const MIN_WINDOW: u32 = 2;
 
@@ -43,7 +45,10 @@ pub(crate) struct Offer {
     pub(crate) mode: Mode,
     pub(crate) isn: SeqNo,
     pub(crate) mss: u32,
+    /// Packets that this side takes.
     pub(crate) flow_window: u32,
+    /// Packets that it has under way at most, whatever the peer takes.
+    pub(crate) max_flow_window: u32,
     pub(crate) socket_id: SocketId,
     pub(crate) peer: SocketAddr,
 }
@@ -93,18 +98,32 @@ impl Offer {
 
     /// What follows from the peer's packet: sizes are the smaller of both, within what is sane (attacks A4, A5).
     pub(crate) fn agree(&self, packet: &Handshake, round_trip: Option<Duration>) -> Result<Agreed, PeerIncompatible> {
-        if packet.mss < MIN_MSS {
+        if packet.mss < min_mss(self.peer.ip()) {
             return Err(PeerIncompatible::PacketSize(packet.mss));
         }
         Ok(Agreed {
             peer_id: packet.socket_id,
             mss: packet.mss.min(self.mss),
             peer_mss: packet.mss,
-            flow_window: packet.flow_window.clamp(MIN_WINDOW, self.flow_window.max(MIN_WINDOW)),
+            flow_window: packet.flow_window.clamp(MIN_WINDOW, self.max_flow_window.max(MIN_WINDOW)),
             send_isn: self.isn,
             recv_isn: packet.isn,
             round_trip,
         })
+    }
+}
+
+/// The smallest packet that a peer at `ip` may ask for. UDT counts 28 bytes of headers whatever the address family, so a peer
+/// whose packets carry the longer IPv6 header asks for that much less.
+pub(crate) fn min_mss(ip: IpAddr) -> u32 {
+    if is_ipv6(ip) { MIN_MSS - IPV6_EXTRA } else { MIN_MSS }
+}
+
+/// Whether packets to `ip` carry an IPv6 header.
+pub(crate) fn is_ipv6(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(ip) => ip.to_ipv4_mapped().is_none(),
     }
 }
 

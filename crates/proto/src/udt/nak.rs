@@ -89,6 +89,8 @@ impl Naks {
     /// Everything before `ack_point` has arrived.
     pub(crate) fn acknowledge(&mut self, ack_point: SeqNo) {
         self.list.acknowledge(ack_point);
+        // Left behind, it would come to lie ahead after half the number space.
+        self.reported = self.reported.later(ack_point);
         if self.list.is_empty() {
             self.timer.stop();
         }
@@ -222,6 +224,19 @@ mod tests {
             bench.arrive(seq, 400, 0);
         }
         assert_eq!((bench.reports(2_000), bench.naks.deadline(&bench.rtt)), (vec![], None));
+    }
+
+    #[test]
+    fn gaps_are_reported_after_more_packets_without_one_than_half_the_number_space() {
+        let mut bench = Bench::new(0);
+        bench.arrive(0, 100, 0);
+        for step in 1..=5 {
+            bench.naks.acknowledge(SeqNo::new(step << 28));
+        }
+        let first = 5 << 28;
+        bench.buffer = RecvBuffer::new(SeqNo::new(first), 100, 1_000);
+        bench.arrive(first + 3, 200, 0);
+        assert_eq!(bench.reports(200), [range(first, first + 2)]);
     }
 
     #[test]

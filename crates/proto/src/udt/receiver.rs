@@ -1,5 +1,6 @@
 //! Data arrival: store, find gaps, measure, and size the window.
 
+use farhaul_cc::ReceivedEvent;
 use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Timestamp};
 
@@ -35,6 +36,8 @@ pub(crate) struct Receiver {
     /// Packets of the present batch, and whether one of the new ones was short.
     batch: u32,
     batch_short: bool,
+    /// The packet that came last.
+    last: SeqNo,
     pub(crate) packets: u64,
     pub(crate) duplicates: u64,
     pub(crate) bytes: u64,
@@ -59,6 +62,7 @@ impl Receiver {
             arrived: now,
             batch: 0,
             batch_short: false,
+            last: first,
             packets: 0,
             duplicates: 0,
             bytes: 0,
@@ -74,6 +78,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, rtt: &Rtt) {
         self.batch += 1;
+        self.last = header.seq;
         self.capacity.on_arrival(header.seq, self.arrived);
         let end = self.buffer.end();
         match self.buffer.insert(header.seq, header.field, payload) {
@@ -98,11 +103,12 @@ impl Receiver {
         }
     }
 
-    /// The batch is complete: draws the conclusions that do not depend on single packets.
-    pub(crate) fn finish_batch(&mut self, now: Instant, rtt: &Rtt) {
+    /// The batch is complete: draws the conclusions that do not depend on single packets. Gives what a controller may hear of
+    /// it, unless it held no data.
+    pub(crate) fn finish_batch(&mut self, now: Instant, rtt: &Rtt) -> Option<ReceivedEvent> {
         let packets = std::mem::take(&mut self.batch);
         if packets == 0 {
-            return;
+            return None;
         }
         self.packets += u64::from(packets);
         self.arrival.on_arrival(self.arrived, u64::from(packets));
@@ -110,6 +116,10 @@ impl Receiver {
         self.naks.on_arrival(&self.buffer, self.front_left, now, rtt);
         self.naks.acknowledge(self.buffer.ack_point());
         self.size_window(now, rtt);
+        let mut received = ReceivedEvent::default();
+        received.last = self.last;
+        received.packets = packets;
+        Some(received)
     }
 
     /// The sender gave up a message.

@@ -5,7 +5,7 @@ mod repair;
 
 use std::collections::VecDeque;
 
-use farhaul_cc::{Control, DeliverySample};
+use farhaul_cc::{Control, DeliverySample, SentEvent};
 use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
@@ -64,6 +64,17 @@ pub(crate) struct Plan {
     seq: SeqNo,
     packets: u32,
     again: bool,
+}
+
+impl Plan {
+    /// What the controller hears of it once its first `packets` have left.
+    pub(crate) fn event(&self, packets: u32) -> SentEvent {
+        let mut event = SentEvent::default();
+        event.last = self.seq.plus(packets.saturating_sub(1));
+        event.packets = packets;
+        event.retransmission = self.again;
+        event
+    }
 }
 
 /// What an acknowledgement meant.
@@ -144,7 +155,8 @@ impl Sender {
     /// Takes a whole message if there is room for it, or if the buffer is empty: a message larger than the backlog has
     /// to go some time.
     pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expires: Option<Instant>) -> bool {
-        if (data.len() as u64) > self.room() && self.buffer.bytes() > 0 {
+        // An empty message takes a packet, too.
+        if (data.len() as u64).max(1) > self.room() && self.buffer.packets() > 0 {
             return false;
         }
         let (range, message) = self.buffer.write_message(data, in_order);

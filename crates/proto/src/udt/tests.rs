@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent};
 use farhaul_units::{Duration, Instant};
 
 use super::*;
+use crate::transport::StreamError;
 use crate::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read, Streams, Transport};
 
 const DELAY: Duration = Duration::from_millis(10);
@@ -195,4 +199,101 @@ fn an_idle_connection_sends_a_keep_alive_about_every_ten_seconds() {
     }
     let per_side = (pair.sent - before) / 2;
     assert!((50..=80).contains(&per_side), "{per_side} datagrams in ten minutes");
+}
+
+#[test]
+fn a_writer_that_was_refused_is_woken_although_another_one_was_not() {
+    let mut pair = Pair::new();
+    let [caller, _] = pair.connect(Mode::Message);
+    let (now, large) = (pair.now, content(1_500_000));
+    let mut send = |message: &[u8]| pair.ends[0].send_message(now, caller, message, MessageOptions::default());
+    assert_eq!([send(&large), send(&large), send(&large[..100])], [Ok(true), Ok(false), Ok(true)]);
+    pair.run_until(5, |pair| pair.events[0].contains(&Event::Writable(caller)));
+}
+
+#[test]
+fn empty_messages_fill_the_buffer_too() {
+    let mut pair = Pair::new();
+    let [caller, _] = pair.connect(Mode::Message);
+    let now = pair.now;
+    let taken =
+        (0..10_000).take_while(|_| pair.ends[0].send_message(now, caller, &[], MessageOptions::default()) == Ok(true));
+    let taken = taken.count();
+    assert!((1_000..2_000).contains(&taken), "{taken}");
+}
+
+#[test]
+fn a_message_that_no_window_holds_is_refused() {
+    let mut pair = Pair::new();
+    let [caller, _] = pair.connect(Mode::Message);
+    let (now, longest) = (pair.now, Config::default().max_flow_window as usize * 1_456);
+    let mut send = |len| pair.ends[0].send_message(now, caller, &vec![0; len], MessageOptions::default());
+    assert_eq!(send(longest + 1), Err(StreamError::MessageTooLong(longest as u64)));
+    assert_eq!(send(longest), Ok(true));
+}
+
+#[test]
+fn a_rendezvous_takes_no_longer_than_its_round_trips() {
+    let mut pair = Pair::new();
+    let options = ConnectOptions { mode: Mode::Stream, rendezvous: true };
+    let begin = pair.now;
+    let ids = [0, 1].map(|end| pair.ends[end].connect_with(begin, address(1 - end), options).unwrap());
+    pair.run_until(5, |pair| (0..2).all(|end| pair.events[end].contains(&Event::Connected(ids[end]))));
+    assert!(pair.now - begin < DELAY * 5, "{:?}", pair.now - begin);
+}
+
+/// Counts what it is told of single packets.
+#[derive(Clone, Default)]
+struct Counting(Arc<[AtomicU64; 3]>);
+
+impl Controller for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn on_ack(&mut self, _: &Path, _: &AckEvent, control: &mut Control) {
+        control.cwnd = Some(100.0);
+    }
+
+    fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
+
+    fn on_sent(&mut self, path: &Path, sent: &SentEvent, _: &mut Control) {
+        assert!(sent.last.is_before(path.next_seq), "it has been sent");
+        self.0[usize::from(sent.retransmission)].fetch_add(u64::from(sent.packets), Ordering::Relaxed);
+    }
+
+    fn on_received(&mut self, _: &Path, received: &ReceivedEvent, _: &mut Control) {
+        self.0[2].fetch_add(u64::from(received.packets), Ordering::Relaxed);
+    }
+
+    fn wants_packets(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_controller_that_asks_for_packets_hears_of_every_one() {
+    let mut pair = Pair::new();
+    let counted = Counting::default();
+    for end in &mut pair.ends {
+        let counted = counted.clone();
+        *end = Endpoint::new(
+            Config { controller: Box::new(move |_| Box::new(counted.clone())), ..Config::default() },
+            Entropy { cookie_key: [7; 16], seed: 7 },
+        );
+    }
+    let mut count = 0;
+    pair.keep = Box::new(move |_, _| {
+        count += 1;
+        count % 50 != 0
+    });
+    let [caller, listener] = pair.connect(Mode::Stream);
+    let data = content(1_000_000);
+    assert!(pair.transfer(caller, listener, &data) == data);
+    let told = [0, 1, 2].map(|what| counted.0[what].load(Ordering::Relaxed));
+    let [sent, received] =
+        [(0, caller), (1, listener)].map(|(end, id)| pair.ends[end].stats(pair.now, id).unwrap().totals);
+    let again = sent.packets_retransmitted;
+    assert!(again > 0);
+    assert_eq!(told, [sent.packets_sent - again, again, received.packets_received]);
 }

@@ -17,7 +17,8 @@ impl Connection {
         established.begin_work(now);
         let taken = established.sender.write(data);
         established.counts().bytes_written += taken as u64;
-        self.writer_waits = taken < data.len();
+        // Several writers may share a connection: that this one got all it wanted wakes no other.
+        self.writer_waits |= taken < data.len();
         Ok(taken)
     }
 
@@ -38,12 +39,16 @@ impl Connection {
     ) -> Result<bool, StreamError> {
         let established = self.writable_part(Mode::Message)?;
         established.begin_work(now);
+        let longest = established.longest_message();
+        if message.len() as u64 > longest {
+            return Err(StreamError::MessageTooLong(longest));
+        }
         let expires = options.ttl.map(|ttl| now + ttl);
         let taken = established.sender.write_message(message, options.in_order, expires);
         if taken {
             established.counts().bytes_written += message.len() as u64;
         }
-        self.writer_waits = !taken;
+        self.writer_waits |= !taken;
         Ok(taken)
     }
 

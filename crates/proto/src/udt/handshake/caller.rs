@@ -154,6 +154,7 @@ mod tests {
             isn: SeqNo::new(77),
             mss: 1500,
             flow_window: 8192,
+            max_flow_window: 8192,
             socket_id: SocketId::new(5),
             peer: SocketAddr::from(([127, 0, 0, 1], 9000)),
         };

@@ -99,7 +99,7 @@ impl Listener {
         }
         let fits = packet.version == Handshake::VERSION
             && packet.socket_type == super::socket_type(self.mode)
-            && packet.mss >= super::MIN_MSS;
+            && packet.mss >= super::min_mss(from.ip());
         match room {
             Room::Free if fits => Verdict::Accept,
             Room::Later if fits => Verdict::Ignore,
@@ -136,6 +136,7 @@ mod tests {
             isn: SeqNo::new(77),
             mss: 1500,
             flow_window: 8192,
+            max_flow_window: 8192,
             socket_id: SocketId::new(5),
             peer: from(200),
         };
@@ -168,6 +169,21 @@ mod tests {
         assert!(refused(listener.on_handshake(&other_version, from(1), Instant::ZERO, Room::Free)));
         assert!(refused(listener.on_handshake(&messages, from(1), Instant::ZERO, Room::Free)));
         assert!(refused(listener.on_handshake(&good, from(1), Instant::ZERO, Room::None)));
+    }
+
+    #[test]
+    fn the_smallest_packet_is_as_long_over_either_address_family() {
+        for (address, mss) in [("10.0.0.1:4000", 576), ("[fd00::1]:4000", 556)] {
+            let from: SocketAddr = address.parse().unwrap();
+            let mut listener = Listener::new([3; 16], Mode::Stream);
+            let mut answer = |mss, request, cookie| {
+                let packet = Handshake { mss, ..call(request, cookie) };
+                listener.on_handshake(&packet, from, Instant::ZERO, Room::Free)
+            };
+            let Verdict::Reply(Handshake { cookie, .. }) = answer(mss, Request::Induction, 0) else { panic!() };
+            assert!(matches!(answer(mss - 1, Request::Conclusion, cookie), Verdict::Reply(_)), "{address}");
+            assert_eq!(answer(mss, Request::Conclusion, cookie), Verdict::Accept, "{address}");
+        }
     }
 
     #[test]

@@ -112,6 +112,7 @@ mod tests {
             isn: SeqNo::new(isn),
             mss: 1500,
             flow_window: 8192,
+            max_flow_window: 8192,
             socket_id: SocketId::new(id),
             peer: SocketAddr::from(([127, 0, 0, 1], 9000)),
         };
