@@ -1,17 +1,18 @@
 //! What to send next: losses first, then new data, within window and pacing.
 
+mod messages;
 mod persist;
 mod repair;
 
 use std::collections::VecDeque;
 
 use farhaul_cc::{Control, DeliverySample, SentEvent};
-use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
 use self::persist::Persist;
 pub(crate) use self::repair::Cause;
-use self::repair::{MIN_RETRANSMISSION_TIMEOUT, Repairs};
+use self::repair::Repairs;
 use super::lifetimes::Lifetimes;
 use super::limit::{Limit, LimitClock};
 use crate::buffer::{Run, SendBuffer};
@@ -147,25 +148,6 @@ impl Sender {
         taken
     }
 
-    /// The next message has this number; before the first only.
-    pub(crate) fn number_messages_from(&mut self, number: MsgNo) {
-        self.buffer.number_messages_from(number);
-    }
-
-    /// Takes a whole message if there is room for it, or if the buffer is empty: a message larger than the backlog has
-    /// to go some time.
-    pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expires: Option<Instant>) -> bool {
-        // An empty message takes a packet, too.
-        if (data.len() as u64).max(1) > self.room() && self.buffer.packets() > 0 {
-            return false;
-        }
-        let (range, message) = self.buffer.write_message(data, in_order);
-        if let Some(expires) = expires {
-            self.lifetimes.add(range, message, expires);
-        }
-        true
-    }
-
     // ---- what leaves ----
 
     /// Packets that may leave now. Notes what holds the sender if none may.
@@ -200,11 +182,6 @@ impl Sender {
         self.sent += u64::from(run.packets);
         self.pacer.on_sent(now, run.packets);
         Some(run)
-    }
-
-    /// A drop request to be sent.
-    pub(crate) fn poll_drop(&mut self) -> Option<DropRequest> {
-        self.drops.pop_front()
     }
 
     fn plan_again(&mut self, now: Instant, stamp: Timestamp, allowance: u32, round_trip: Duration) -> Option<Plan> {
@@ -251,20 +228,6 @@ impl Sender {
             packets += 1;
         }
         Some(Plan { seq: self.next, packets, again: false })
-    }
-
-    /// Gives up the message of `seq` if its time is over; the receiver is told once per call.
-    fn drop_if_expired(&mut self, seq: SeqNo, now: Instant) -> bool {
-        let Some((request, news)) = self.lifetimes.expired(seq, now) else { return false };
-        self.messages_dropped += u64::from(news);
-        self.repairs.forget(request.range);
-        self.next = self.next.later(request.range.last.next());
-        // The request may be lost, and the receiver may not know of these packets at all.
-        self.repairs.watch(now, MIN_RETRANSMISSION_TIMEOUT * 2);
-        if self.drops.back().is_none_or(|newest| newest.message != request.message) {
-            self.drops.push_back(request);
-        }
-        true
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
