@@ -70,6 +70,11 @@ impl Pacer {
         (!self.period.is_unpaced()).then(|| self.next_burst())
     }
 
+    /// Packets that leave in `time` at the present period; `None` when nothing is paced.
+    pub(crate) fn packets_in(&self, time: Duration) -> Option<u64> {
+        self.period.packet_rate().map(|rate| rate.packets_in(time) as u64)
+    }
+
     /// When enough packets for a burst are due.
     fn next_burst(&self) -> Instant {
         self.due + self.period.time_for(u64::from(self.burst()) - 1)

@@ -24,6 +24,11 @@ use crate::transport::earliest;
 const UNPROVEN_WINDOW: u32 = 16;
 /// Data that may wait unsent, at least: an application that writes now and then keeps the sender busy meanwhile.
 const MIN_BACKLOG: u64 = 2 << 20;
+/// Where less than that leaves in this time, no more than leaves: a slow path does not make data old before it is sent, nor
+/// an end wait for minutes.
+const BACKLOG_TIME: Duration = Duration::from_millis(250);
+/// But at least as many packets.
+const LEAST_BACKLOG: u64 = 4;
 /// Data that may wait unsent, at most.
 const MAX_BACKLOG: u64 = 16 << 20;
 
@@ -133,13 +138,19 @@ impl Sender {
         let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
         // Beyond two fillings of the path, packets only wait for repairs of others: no reason to hold more behind them.
         let useful = (2 * u64::from(self.filled) * place + MAX_BACKLOG).saturating_sub(in_flight);
-        let backlog = in_flight.min(useful).clamp(MIN_BACKLOG, MAX_BACKLOG).saturating_sub(held - in_flight);
+        let backlog = in_flight.min(useful).clamp(self.least_backlog(), MAX_BACKLOG).saturating_sub(held - in_flight);
         backlog.min(self.cap.saturating_sub(held))
+    }
+
+    /// Bytes that may wait unsent whatever is under way.
+    fn least_backlog(&self) -> u64 {
+        let paced = self.pacer.packets_in(BACKLOG_TIME).unwrap_or(u64::MAX).max(LEAST_BACKLOG);
+        paced.saturating_mul(self.buffer.payload_size() as u64).min(MIN_BACKLOG)
     }
 
     /// Whether enough room has come back to wake a writer that found none.
     pub(crate) fn has_room_again(&self) -> bool {
-        self.room() >= (MIN_BACKLOG / 2).min(self.cap)
+        self.room() >= (self.least_backlog() / 2).min(self.cap)
     }
 
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {

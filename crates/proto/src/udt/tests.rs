@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent};
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, Rate};
 
 use super::*;
 use crate::transport::StreamError;
@@ -204,10 +204,32 @@ fn an_idle_connection_sends_a_keep_alive_about_every_ten_seconds() {
 #[test]
 fn a_writer_that_was_refused_is_woken_although_another_one_was_not() {
     let mut pair = Pair::new();
+    let [caller, _] = pair.connect(Mode::Stream);
+    let large = content(5_000_000);
+    assert!(pair.ends[0].write(pair.now, caller, &large).unwrap() < large.len());
+    pair.run_until(5, |pair| pair.ends[0].writable(caller) >= 100);
+    assert_eq!(pair.ends[0].write(pair.now, caller, &large[..100]), Ok(100));
+    pair.events[0].clear();
+    pair.run_until(5, |pair| pair.events[0].contains(&Event::Writable(caller)));
+}
+
+#[test]
+fn a_slow_sender_takes_no_more_than_leaves_soon() {
+    let mut pair = Pair::new();
+    let max_rate = Some(Rate::from_bits_per_second(1_000_000));
+    pair.ends[0] = Endpoint::new(Config { max_rate, ..Config::default() }, Entropy { cookie_key: [1; 16], seed: 1 });
+    let [caller, _] = pair.connect(Mode::Stream);
+    let taken = pair.ends[0].write(pair.now, caller, &content(1_000_000)).unwrap();
+    assert!((20_000..40_000).contains(&taken), "{taken} bytes");
+}
+
+#[test]
+fn messages_follow_one_another_however_long_they_are() {
+    let mut pair = Pair::new();
     let [caller, _] = pair.connect(Mode::Message);
     let (now, large) = (pair.now, content(1_500_000));
-    let mut send = |message: &[u8]| pair.ends[0].send_message(now, caller, message, MessageOptions::default());
-    assert_eq!([send(&large), send(&large), send(&large[..100])], [Ok(true), Ok(false), Ok(true)]);
+    let mut send = || pair.ends[0].send_message(now, caller, &large, MessageOptions::default());
+    assert_eq!([send(), send(), send()], [Ok(true), Ok(true), Ok(false)]);
     pair.run_until(5, |pair| pair.events[0].contains(&Event::Writable(caller)));
 }
 

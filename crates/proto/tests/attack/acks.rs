@@ -161,8 +161,10 @@ fn b9_acks_in_slices_copies_and_light_ones_earn_no_more_than_one_for_all() {
         bench.control(&peer, &last);
         assert_eq!(bench.stats(&peer).totals.bytes_acked, 16 * FULL as u64);
         let stats = bench.stats(&peer);
-        bench.write(&peer, 1 << 20);
+        bench.write_some(&peer, 1 << 20);
         bench.run_millis(100);
+        let after = bench.stats(&peer);
+        assert!(after.send_buffer_packets > after.in_flight, "there was more to send");
         let (left, _) = data_packets(&bench.take_sent());
         (left, if stats.send_period.is_unpaced() { stats.cwnd } else { 0 })
     };

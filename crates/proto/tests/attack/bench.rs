@@ -160,11 +160,16 @@ impl Bench {
         })
     }
 
-    /// The application writes as much as fits.
+    /// The application writes `bytes`, for which there is room.
     pub(crate) fn write(&mut self, peer: &Peer, bytes: usize) {
+        assert_eq!(self.write_some(peer, bytes), bytes, "it fits");
+    }
+
+    /// The application writes as much of `bytes` as there is room for.
+    pub(crate) fn write_some(&mut self, peer: &Peer, bytes: usize) -> usize {
         let written = self.end.write(self.now, peer.id, &vec![0x5A; bytes]).expect("the connection is open");
-        assert_eq!(written, bytes, "it fits");
         self.drain();
+        written
     }
 
     /// A control packet of the peer arrives.

@@ -12,11 +12,12 @@ impl Sender {
         self.buffer.number_messages_from(number);
     }
 
-    /// Takes a whole message if there is room for it, or if the buffer is empty: a message larger than the backlog has
-    /// to go some time.
+    /// Takes a whole message if there is any room: a message larger than the backlog has to go some time, and one that waited
+    /// for the buffer to be empty would leave the path idle.
     pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expires: Option<Instant>) -> bool {
-        // An empty message takes a packet, too.
-        if (data.len() as u64).max(1) > self.room() && self.buffer.packets() > 0 {
+        let packets = u64::from(self.buffer.packets()) + u64::from(self.buffer.packets_for(data.len()));
+        let fits = packets * self.buffer.payload_size() as u64 <= self.cap;
+        if (self.room() == 0 || !fits) && self.buffer.packets() > 0 {
             return false;
         }
         let (range, message) = self.buffer.write_message(data, in_order);
