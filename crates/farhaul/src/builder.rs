@@ -237,12 +237,12 @@ impl Builder {
             let spec: Spec = spec.parse().map_err(|error| Error::Controller(format!("{error}")))?;
             config.controller = Box::new(move |seed| spec.build(seed));
         }
-        let (backlog, longest_message) = (config.backlog, config.send_buffer);
+        let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.rendezvous_timeout];
         let transport = udt::Endpoint::new(config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
         let cancelled = Arc::new(CancelFlag::new());
-        Ok(Endpoint::from_host(Host { driver, cancelled, backlog, connect_timeouts, longest_message }))
+        Ok(Endpoint::from_host(Host { driver, cancelled, connect_timeouts, longest_message }))
     }
 }
 

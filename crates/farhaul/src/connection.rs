@@ -20,8 +20,6 @@ pub(crate) struct Host {
     pub(crate) driver: Driver<udt::Endpoint>,
     /// Raised by the endpoint's canceller: ends every wait on this port.
     pub(crate) cancelled: Arc<CancelFlag>,
-    /// Connections that may wait to be accepted.
-    pub(crate) backlog: usize,
     /// How long a connection attempt may take, and one by rendezvous.
     pub(crate) connect_timeouts: [Duration; 2],
     /// Longest message that can ever be sent.
@@ -59,6 +57,7 @@ impl Connection {
     /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
     pub(crate) fn accept(host: &Arc<Host>, core: &mut Core<udt::Endpoint>) -> Option<Self> {
         while let Some(id) = core.next_accepted() {
+            core.transport.claim(id);
             if let Some(peer) = core.transport.peer(id) {
                 return Some(Self::new(Arc::clone(host), id, peer));
             }

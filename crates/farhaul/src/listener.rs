@@ -78,7 +78,7 @@ impl Listener {
 impl<S: Accept> Listener<S> {
     pub(crate) fn open(host: &Arc<Host>) -> Result<Self, Error> {
         let mut turn = host.driver.turn()?;
-        if !turn.open_door(host.backlog) {
+        if !turn.open_door() {
             return Err(Error::AlreadyListening);
         }
         turn.transport.listen(S::MODE);

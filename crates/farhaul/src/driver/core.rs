@@ -55,7 +55,6 @@ pub(crate) struct Core<T> {
 #[derive(Debug, Default)]
 struct Accepting {
     open: bool,
-    backlog: usize,
     queue: VecDeque<ConnectionId>,
     bell: Bell,
 }
@@ -129,13 +128,9 @@ impl<T: Streams> Core<T> {
         self.leaving.retain(|id| self.transport.peer(*id).is_some());
     }
 
-    /// Lets peers connect; `false` if they may already.
-    pub(crate) fn open_door(&mut self, backlog: usize) -> bool {
-        let was_open = std::mem::replace(&mut self.accepting.open, true);
-        if !was_open {
-            self.accepting.backlog = backlog.max(1);
-        }
-        !was_open
+    /// Lets peers connect; `false` if they may already. How many may wait is the transport's business.
+    pub(crate) fn open_door(&mut self) -> bool {
+        !std::mem::replace(&mut self.accepting.open, true)
     }
 
     /// Lets nobody in any more and releases those whom nobody took.
@@ -181,7 +176,7 @@ impl<T: Streams> Core<T> {
     }
 
     fn on_accepted(&mut self, now: Instant, id: ConnectionId) {
-        if !self.accepting.open || self.accepting.queue.len() >= self.accepting.backlog {
+        if !self.accepting.open {
             self.transport.release(now, id);
             return;
         }

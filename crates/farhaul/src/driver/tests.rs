@@ -151,7 +151,7 @@ fn accept(driver: &Driver<Toy>) -> Result<ConnectionId, Error> {
 #[test]
 fn a_writer_reaches_a_blocked_reader_on_another_port() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
-    assert!(b.turn().unwrap().open_door(1));
+    assert!(b.turn().unwrap().open_door());
     connect(&a, &b);
     thread::scope(|scope| {
         let reader = scope.spawn(|| accept(&b).and_then(|_| read(&b, None)));
@@ -161,7 +161,7 @@ fn a_writer_reaches_a_blocked_reader_on_another_port() {
 }
 
 #[test]
-fn nobody_gets_in_while_the_door_is_closed_or_the_hall_is_full() {
+fn nobody_gets_in_while_the_door_is_closed() {
     let mut core = Core::new(Toy::default());
     let knock = |core: &mut Core<Toy>, slot| {
         core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
@@ -170,11 +170,12 @@ fn nobody_gets_in_while_the_door_is_closed_or_the_hall_is_full() {
         core.transport.peer.is_some()
     };
     assert!(!knock(&mut core, 0), "the door is closed");
-    assert!(core.open_door(1) && !core.open_door(1));
-    assert!(knock(&mut core, 1));
-    assert!(!knock(&mut core, 2), "the hall is full");
-    assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)));
-    assert_eq!(core.next_accepted(), None);
+    assert!(core.open_door() && !core.open_door());
+    assert!(knock(&mut core, 1) && knock(&mut core, 2));
+    assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)), "first come, first served");
+    core.close_door(Instant::ZERO);
+    assert_eq!(core.next_accepted(), None, "who was not taken is sent away");
+    assert!(!knock(&mut core, 3));
 }
 
 #[test]

@@ -438,7 +438,7 @@ impl Connection {
         matches!(self.phase, Phase::Meeting(_))
     }
 
-    /// Accepted, and not used by the application yet.
+    /// Accepted, and not taken by the application yet.
     pub(crate) const fn waits_for_application(&self) -> bool {
         matches!(self.interest, Interest::Awaited)
     }

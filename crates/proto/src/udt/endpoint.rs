@@ -144,6 +144,12 @@ impl Endpoint {
         let _ = self.command(id, |connection| connection.signal_error(code));
     }
 
+    /// The application took an accepted connection: it waits no longer in the [backlog](Config::backlog). Any use of a
+    /// connection says so as well.
+    pub fn claim(&mut self, id: ConnectionId) {
+        let _ = self.command(id, Connection::claim);
+    }
+
     /// Sends a user-defined control packet (type 0x7FFF) to the peer's controller. Not reliable.
     pub fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
         let _ = self.command(id, |connection| connection.send_custom(kind, body));
