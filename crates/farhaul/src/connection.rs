@@ -13,7 +13,7 @@ use farhaul_units::Instant;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{CancelFlags, Core, Driver, Place};
 use crate::error::Error;
-use crate::reach::Probe;
+use crate::reach::Reaching;
 
 /// A UDP port with a UDT endpoint on it, shared by all handles.
 pub(crate) struct Host {
@@ -138,22 +138,11 @@ impl Connection {
         self.host.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
 
-    /// Waits until the connection is established, which may take `longest`. If nobody answers for half of that, the network is
-    /// asked why.
-    pub(crate) fn wait_until_connected(&self, longest: Duration) -> Result<(), Error> {
-        let wait = |time| self.host.driver.wait_for(Place::Settle(self.id), self.flags(), time, self.is_connected());
-        match wait(Some(longest / 2)) {
-            Err(Error::TimedOut(_)) => {}
-            settled => return settled,
-        }
-        let probe = Probe::send(self.peer);
-        wait(None).map_err(|error| match (&error, self.peer) {
-            (Error::Lost(ConnectionLost::ConnectTimeout(time)), peer) => {
-                let time = *time;
-                probe.verdict().map_or(error, |source| Error::Unreachable { peer, time, source })
-            }
-            _ => error,
-        })
+    /// Waits until the connection is established, or `reaching` gives up.
+    pub(crate) fn wait_until_connected(&self, mut reaching: Reaching) -> Result<(), Error> {
+        let id = self.id;
+        let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
+        self.host.driver.wait_for(Place::Settle(id), self.flags(), None, look)
     }
 
     /// Tells the peer that what it sends cannot be stored.
@@ -175,19 +164,6 @@ impl Connection {
     #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
     pub(crate) fn poll<R>(&self, place: Place, cx: &Context<'_>, attempt: impl Attempt<R>) -> Poll<Result<R, Error>> {
         self.host.driver.poll_for(place, self.flags(), cx, attempt)
-    }
-
-    /// Whether the connection is established: an attempt for [`Place::Settle`].
-    pub(crate) fn is_connected(&self) -> impl Attempt<()> {
-        let id = self.id;
-        move |core: &mut Core<_>, _| {
-            let status = core.status(id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
-            match status.lost {
-                _ if status.connected => Ok(Some(())),
-                Some(lost) => Err(lost.into()),
-                None => Ok(None),
-            }
-        }
     }
 
     /// Whether everything was acknowledged: an attempt for [`Place::Settle`].

@@ -40,6 +40,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The peer's address is of the other family than the port's, IPv4 or IPv6, so nothing can be sent there.
+    #[error(
+        "{peer} cannot be reached from {local}: one address is of IPv4, the other of IPv6; bind one of the peer's family"
+    )]
+    WrongFamily {
+        /// The address of this side's port.
+        local: SocketAddr,
+        /// Who was to be called.
+        peer: SocketAddr,
+    },
     /// No connection could be begun.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -48,7 +58,7 @@ pub enum Error {
     Unreachable {
         /// Who was called.
         peer: SocketAddr,
-        /// The time-out that passed.
+        /// How long this side tried: the time-out, or less if there were other addresses to try.
         time: Duration,
         /// What the network said. A hint only: anybody can forge such messages.
         source: io::Error,
@@ -119,7 +129,7 @@ impl Error {
             Self::InvalidOption { .. } | Self::Controller(_) | Self::MessageTooLong { .. } => {
                 io::ErrorKind::InvalidInput
             }
-            Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
+            Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
             Self::Connect(_) => io::ErrorKind::AddrInUse,
             Self::Lost(lost) => lost_kind(*lost),
             Self::Finished => io::ErrorKind::BrokenPipe,

@@ -14,7 +14,7 @@ use farhaul_proto::Mode;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::connection::{Attempt, Connection, Host};
 use crate::driver::{CancelFlags, Core, Place};
-use crate::endpoint::{Endpoint, first_that_works};
+use crate::endpoint::{Endpoint, first_that_works, resolve};
 use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::stream::Stream;
@@ -71,7 +71,7 @@ impl Listener {
     /// # Errors
     /// The address cannot be resolved, or its port not be opened.
     pub fn bind(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(address, |address| Endpoint::bind(address)?.listen())
+        first_that_works(&resolve(address)?, |to| Endpoint::bind(to.peer)?.listen())
     }
 }
 

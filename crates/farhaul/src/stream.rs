@@ -7,11 +7,12 @@ use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use farhaul_proto::udt::ConnectOptions;
 use farhaul_proto::{ConnectionId, Read, Streams};
 
 use crate::connection::{Attempt, Connection};
 use crate::driver::Core;
-use crate::endpoint::{Endpoint, first_that_works};
+use crate::endpoint::{Endpoint, any_port_for, first_that_works, resolve};
 use crate::error::Error;
 
 /// Bytes that one call moves at most: a few trains, some 50 µs under the lock. A caller with more calls again.
@@ -66,7 +67,10 @@ impl Stream {
     /// # Errors
     /// The name cannot be resolved, nobody answers, or the peer refuses.
     pub fn connect(peer: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(peer, |peer| Endpoint::bind(crate::endpoint::any_port_for(peer))?.connect(peer))
+        first_that_works(&resolve(peer)?, |to| {
+            let endpoint = Endpoint::bind(any_port_for(to.peer))?;
+            endpoint.connect_to(to, ConnectOptions::default()).map(Self::from_connection)
+        })
     }
 
     pub(crate) fn from_connection(connection: Connection) -> Self {

@@ -1,6 +1,6 @@
 //! A transport together with who waits for what on its connections: everything that the lock protects.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams};
 use farhaul_units::Instant;
@@ -47,6 +47,8 @@ pub(crate) struct Core<T> {
     pub(super) wakeups: Wakeups,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
+    /// When whoever waits for a connection to settle is to look again although nothing happened.
+    alarms: BTreeSet<(Instant, ConnectionId)>,
     /// Released connections whose peers may not have been told yet.
     leaving: Vec<ConnectionId>,
 }
@@ -92,6 +94,7 @@ impl<T: Streams> Core<T> {
             wakeups: Wakeups::default(),
             accepting: Accepting::default(),
             slots: Vec::new(),
+            alarms: BTreeSet::new(),
             leaving: Vec::new(),
         }
     }
@@ -111,6 +114,7 @@ impl<T: Streams> Core<T> {
         if find(&mut self.slots, id).is_some() {
             self.slots[id.slot()] = None;
         }
+        self.alarms.retain(|(_, its)| *its != id);
         self.transport.release(now, id);
         if self.leaving.len() == self.leaving.capacity() {
             self.forget_those_who_left();
@@ -154,6 +158,27 @@ impl<T: Streams> Core<T> {
             Place::Write(id) => Some(&mut find(&mut self.slots, id)?.writable),
             Place::Settle(id) => Some(&mut find(&mut self.slots, id)?.settled),
             Place::Accept => Some(&mut self.accepting.bell),
+        }
+    }
+
+    /// Has whoever waits for the connection to settle look again at `time`.
+    pub(crate) fn look_again_at(&mut self, time: Instant, id: ConnectionId) {
+        self.alarms.insert((time, id));
+    }
+
+    /// When the next such alarm is due.
+    pub(super) fn next_alarm(&self) -> Option<Instant> {
+        self.alarms.first().map(|(time, _)| *time)
+    }
+
+    /// Rings for the alarms that are due.
+    pub(super) fn ring_alarms(&mut self, now: Instant) {
+        while self.next_alarm().is_some_and(|time| time <= now) {
+            if let Some((_, id)) = self.alarms.pop_first()
+                && let Some(slot) = find(&mut self.slots, id)
+            {
+                slot.settled.ring(&mut self.wakeups);
+            }
         }
     }
 

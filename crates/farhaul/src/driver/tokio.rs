@@ -12,8 +12,8 @@ use farhaul_proto::Mode;
 use farhaul_proto::udt::ConnectOptions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::Place;
-use crate::endpoint::Endpoint;
+use super::{Core, Place};
+use crate::endpoint::{Attempted, Endpoint};
 use crate::error::Error;
 use crate::listener::{Accept, Listener};
 use crate::stream::{Stream, reading, writing};
@@ -64,8 +64,11 @@ impl Endpoint {
     /// # Errors
     /// Nobody answers within the connect time-out, the peer refuses, or somebody cancelled.
     pub async fn connect_async(&self, peer: SocketAddr) -> Result<AsyncStream, Error> {
-        let connection = self.begin(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false })?;
-        poll_fn(|cx| connection.poll(Place::Settle(connection.id()), cx, connection.is_connected())).await?;
+        let to = Attempted { peer, has_alternative: false };
+        let (connection, mut reaching) = self.begin(to, ConnectOptions { mode: Mode::Stream, rendezvous: false })?;
+        let id = connection.id();
+        let mut look = |core: &mut Core<_>, now| reaching.look(core, now, id);
+        poll_fn(|cx| connection.poll(Place::Settle(id), cx, &mut look)).await?;
         Ok(Stream::from_connection(connection).into())
     }
 }

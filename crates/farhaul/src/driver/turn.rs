@@ -195,6 +195,8 @@ impl<'a, T: Streams> Turn<'a, T> {
     /// Begins the driver thread's turn.
     pub(super) fn begin_as_driver(&mut self) {
         self.driver = DriverThread::Awake;
+        let now = self.now;
+        self.ring_alarms(now);
         if self.shared.cancelled.swap(false, Ordering::AcqRel) {
             self.ring_all();
         }
@@ -227,7 +229,7 @@ impl<'a, T: Streams> Turn<'a, T> {
         let core = &mut **self;
         let outcome = core.outbox.transmit(now, &mut core.transport, |train| shared.send(train));
         core.take_events(now);
-        let due = core.transport.poll_timeout();
+        let due = earliest(core.transport.poll_timeout(), core.next_alarm());
         let next = match outcome {
             Outcome::Drained => due,
             Outcome::More => Some(now),
