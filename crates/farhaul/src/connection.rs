@@ -67,7 +67,13 @@ impl Connection {
 
     /// Waits until the peer has acknowledged everything that was written, then closes the connection.
     ///
-    /// What the peer sent until then can still be read. Writing is over from the call on, for every handle.
+    /// Writing is over from the call on, for every handle; reading goes on until everything is acknowledged. What the peer
+    /// sent by then can still be read, and after it comes the end of the stream.
+    ///
+    /// **This is no half-close.** UDT4 cannot close one direction alone, so what the peer had yet to send never comes, and the
+    /// peer's writes fail. If both sides have something to say, let one finish only after it has read the other's last word.
+    /// If both finish at the same time, the one whose data is still on its way when the other's close arrives gets
+    /// [`ConnectionLost::Aborted`].
     ///
     /// # Errors
     /// The connection was lost before everything was acknowledged, or the peer made no progress for the endpoint's

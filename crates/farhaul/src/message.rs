@@ -96,10 +96,14 @@ impl MessageSocket {
         })
     }
 
-    /// Receives the next message into `out`; `None` is the end: the peer closed after all its messages.
+    /// Receives the next message into `out`. `None` is the end: the peer closed, or this side
+    /// [finished](Connection::finish), and no message is known to be missing.
+    ///
+    /// If the peer finished, it was all. If it dropped its socket or was cut off, its last messages may be missing without a
+    /// sign of it: plain UDT4 has one sign for both, so a protocol on top should say which message is the last.
     ///
     /// # Errors
-    /// The connection was lost before its end; the time-out passed; somebody cancelled.
+    /// The connection was lost, or closed while a message was known to be missing; the time-out passed; somebody cancelled.
     pub fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
         let id = self.connection.id();
         self.connection.when_readable(|core: &mut Core<_>, now| {

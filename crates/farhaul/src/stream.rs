@@ -35,7 +35,8 @@ const FILE_BLOCK: usize = 1 << 20;
 /// **The end.** UDT4 cannot close one direction alone. Whoever has written everything calls [`finish`](Connection::finish),
 /// which waits until the peer has acknowledged all of it and then closes the connection; the peer reads to the end of
 /// the stream. Dropping the last handle without that aborts the connection at once: what was not acknowledged yet is
-/// lost, and the peer's calls end. Plain UDT4 has one sign for both ends, so a protocol on top should say how much comes.
+/// lost, and the peer's calls end. Plain UDT4 has one sign for both ends, so a peer that dropped its stream early may look as
+/// if it had finished; a protocol on top should say how much comes.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -120,11 +121,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Moves received bytes into `out` and says how many; zero is the end of the stream. The typed form of
-    /// [`io::Read::read`].
+    /// Moves received bytes into `out` and says how many; zero is the end of the stream, as far as UDT4 shows it: see
+    /// [`Stream`]. The typed form of [`io::Read::read`].
     ///
     /// # Errors
-    /// The connection was lost before its end, the time-out passed, or somebody cancelled.
+    /// The connection was lost, or closed while data was known to be missing; the time-out passed, or somebody cancelled.
     pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);

@@ -38,6 +38,38 @@ fn finishing_returns_when_the_peer_has_everything() {
 }
 
 #[test]
+fn a_reader_beside_finish_gets_what_came_and_then_the_end() {
+    let (left, right) = pair();
+    right.send_all(b"an answer").unwrap();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut text = String::new();
+            (&left).read_to_string(&mut text).map(|_| text)
+        });
+        // Once the answer was acknowledged it is there, and nothing more is to come.
+        right.finish().unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), "an answer");
+        left.finish().unwrap();
+    });
+    let (left, right) = pair();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| left.recv(&mut [0; 10]));
+        left.send_all(b"a question").unwrap();
+        left.finish().unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), 0, "who closed knows that the stream ends here");
+        assert_eq!(left.recv(&mut [0; 10]).unwrap(), 0, "and goes on knowing it");
+    });
+    drop(right);
+}
+
+#[test]
+fn a_stream_that_was_closed_unfinished_has_no_end() {
+    let (left, _right) = pair();
+    left.close();
+    assert!(matches!(left.recv(&mut [0; 10]), Err(Error::Lost(ConnectionLost::ClosedLocally))));
+}
+
+#[test]
 fn both_sides_may_finish() {
     let (left, right) = pair();
     thread::scope(|scope| {

@@ -22,6 +22,11 @@ use crate::stream::{Stream, reading, writing};
 ///
 /// Shutting it down ([`AsyncWrite::poll_shutdown`]) is [`finish`](AsyncStream::finish): it is done once the peer has
 /// acknowledged everything. Dropping it without that aborts the connection.
+///
+/// **UDT4 has no half-close.** A shutdown ends both directions: reading then gives what had come by then, and the end of the
+/// stream. So `tokio::io::copy_bidirectional` comes to its end, but whichever side closes first closes for both: what the
+/// peer of a stream sends after this side's shutdown is lost, with an error at the peer only. Where one side goes on sending
+/// after the other has said its last word, that last word needs a sign in-band.
 #[derive(Clone, Debug)]
 pub struct AsyncStream {
     stream: Stream,

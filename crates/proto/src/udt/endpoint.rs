@@ -134,7 +134,7 @@ impl Endpoint {
     /// Copies the next message into `out`.
     ///
     /// # Errors
-    /// The connection ended without the peer having closed it after all its data, or is not in message mode.
+    /// The connection was lost, or closed with something known to be missing, or is not in message mode.
     pub fn recv_message(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Message, StreamError> {
         self.command(id, |connection| connection.recv_message(out))?
     }
