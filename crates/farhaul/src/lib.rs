@@ -60,13 +60,13 @@ mod listener;
 mod message;
 mod reach;
 mod stream;
+#[cfg(feature = "tokio")]
+mod tasks;
 
 pub use builder::Builder;
 pub use canceller::Canceller;
 pub use connection::Connection;
 pub use driver::disk::{Directory, DiskSource, DiskStore};
-#[cfg(feature = "tokio")]
-pub use driver::tokio::AsyncStream;
 pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;
@@ -77,3 +77,5 @@ pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
 pub use stream::Stream;
+#[cfg(feature = "tokio")]
+pub use tasks::AsyncStream;

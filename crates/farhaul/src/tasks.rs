@@ -12,7 +12,7 @@ use farhaul_proto::Mode;
 use farhaul_proto::udt::ConnectOptions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Core, Place};
+use crate::driver::{Core, Place};
 use crate::endpoint::{Attempted, Endpoint};
 use crate::error::Error;
 use crate::listener::{Accept, Listener};
