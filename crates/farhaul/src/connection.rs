@@ -110,12 +110,14 @@ impl Connection {
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
     }
 
-    /// How long receiving may wait (`UDT_RCVTIMEO`); `None`, the default, is for ever. Shared by all clones.
+    /// How long receiving may wait (`UDT_RCVTIMEO`); `None`, the default, is for ever. Shared by all clones. For blocking
+    /// calls only: tasks use the time-outs of their runtime, such as `tokio::time::timeout`.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) {
         self.read_timeout.set(timeout);
     }
 
-    /// How long sending may wait (`UDT_SNDTIMEO`); `None`, the default, is for ever. Shared by all clones.
+    /// How long sending may wait (`UDT_SNDTIMEO`); `None`, the default, is for ever. Shared by all clones. For blocking
+    /// calls only, as for [reading](Connection::set_read_timeout).
     pub fn set_write_timeout(&self, timeout: Option<Duration>) {
         self.write_timeout.set(timeout);
     }

@@ -92,6 +92,15 @@ impl Endpoint {
         self.established(peer, options).map(MessageSocket::from_connection)
     }
 
+    /// [`rendezvous`](Endpoint::rendezvous) for messages: both sides must call for these.
+    ///
+    /// # Errors
+    /// As [`rendezvous`](Endpoint::rendezvous).
+    pub fn rendezvous_for_messages(&self, peer: impl ToSocketAddrs) -> Result<MessageSocket, Error> {
+        let options = ConnectOptions { mode: Mode::Message, rendezvous: true };
+        self.established(peer, options).map(MessageSocket::from_connection)
+    }
+
     /// Accepts streams that peers open to this port.
     ///
     /// # Errors

@@ -43,7 +43,8 @@
 //! Each runs on one machine: `cargo run --release --example hello`.
 //!
 //! **Threads.** Each UDP port has one thread that receives and keeps time. It sleeps when nothing happens, and a thread
-//! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads.
+//! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads: `AsyncStream`,
+//! `AsyncMessageSocket`, and the methods of endpoints and listeners whose names end in `_async` give them.
 //!
 //! **Ends.** [`finish`](Connection::finish) is the proof of delivery; dropping a stream without it aborts the connection. No call
 //! waits for ever on a dead peer, and a [`Canceller`] ends any that waits. Dropping never waits: see [`wait_for_farewells`]
@@ -78,4 +79,4 @@ pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
 pub use stream::Stream;
 #[cfg(feature = "tokio")]
-pub use tasks::AsyncStream;
+pub use tasks::{AsyncMessageSocket, AsyncStream};

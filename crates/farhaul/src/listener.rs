@@ -30,10 +30,21 @@ pub struct Listener<S = Stream> {
 }
 
 /// What a listener can accept.
-pub trait Accept: sealed::Sealed + Sized {}
+pub trait Accept: sealed::Sealed + Sized {
+    /// The same for tasks: what `accept_async` gives.
+    #[cfg(feature = "tokio")]
+    type Async: From<Self>;
+}
 
-impl Accept for Stream {}
-impl Accept for MessageSocket {}
+impl Accept for Stream {
+    #[cfg(feature = "tokio")]
+    type Async = crate::tasks::AsyncStream;
+}
+
+impl Accept for MessageSocket {
+    #[cfg(feature = "tokio")]
+    type Async = crate::tasks::AsyncMessageSocket;
+}
 
 mod sealed {
     use farhaul_proto::Mode;

@@ -1,125 +1,94 @@
-//! Streams for tasks: the same driver thread and the same connections, with wakers in place of blocked threads.
+//! Tasks in place of threads: the same driver thread and the same connections, with wakers in place of blocked threads.
 //!
 //! Nothing here needs a particular runtime; tokio's traits are what most asynchronous code is written against.
 
+mod connect;
+mod message;
+mod stream;
+
 use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use farhaul_proto::Mode;
-use farhaul_proto::udt::ConnectOptions;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use farhaul_proto::Stats;
 
-use crate::driver::{Core, Place};
-use crate::endpoint::{Attempted, Endpoint};
+use crate::canceller::Canceller;
+use crate::connection::Connection;
+use crate::driver::Place;
 use crate::error::Error;
 use crate::listener::{Accept, Listener};
-use crate::stream::{Stream, reading, writing};
+use crate::message::MessageSocket;
+use crate::stream::Stream;
 
-/// A [`Stream`] whose calls wait as tasks do.
-///
-/// Shutting it down ([`AsyncWrite::poll_shutdown`]) is [`finish`](AsyncStream::finish): it is done once the peer has
-/// acknowledged everything. Dropping it without that aborts the connection.
-///
-/// **UDT4 has no half-close.** A shutdown ends both directions: reading then gives what had come by then, and the end of the
-/// stream. So `tokio::io::copy_bidirectional` comes to its end, but whichever side closes first closes for both: what the
-/// peer of a stream sends after this side's shutdown is lost, with an error at the peer only. Where one side goes on sending
-/// after the other has said its last word, that last word needs a sign in-band.
-#[derive(Clone, Debug)]
-pub struct AsyncStream {
-    stream: Stream,
-    finishing: bool,
-}
+pub use message::AsyncMessageSocket;
+pub use stream::AsyncStream;
 
-impl AsyncStream {
-    /// The stream for blocking calls.
-    pub fn as_blocking(&self) -> &Stream {
-        &self.stream
-    }
+/// What the handles of tasks offer of [`Connection`]: all but what blocks, and the time-outs of what blocks.
+macro_rules! connection_of_tasks {
+    ($handle:ident, $blocking:ident) => {
+        impl $handle {
+            /// The same connection for calls that block; [`set_read_timeout`](crate::Connection::set_read_timeout) and
+            /// [`set_write_timeout`](crate::Connection::set_write_timeout) hold for these alone.
+            pub fn as_blocking(&self) -> &$blocking {
+                &self.inner
+            }
 
-    /// Waits until the peer has acknowledged everything that was written, then closes the connection.
-    ///
-    /// # Errors
-    /// The connection was lost before that.
-    pub async fn finish(&mut self) -> Result<(), Error> {
-        poll_fn(|cx| self.poll_finish(cx)).await
-    }
+            /// Waits until the peer has acknowledged everything that was written, then closes the connection. See
+            /// [`Connection::finish`](crate::Connection::finish) for what that means for reading.
+            ///
+            /// # Errors
+            /// The connection was lost before that, or somebody cancelled.
+            pub async fn finish(&self) -> Result<(), Error> {
+                finish(&self.inner).await
+            }
 
-    fn poll_finish(&mut self, cx: &Context<'_>) -> Poll<Result<(), Error>> {
-        let connection = &self.stream;
-        if !self.finishing {
-            connection.begin_to_finish()?;
-            self.finishing = true;
+            /// Ends the connection at once, in both directions; what was not acknowledged may be lost.
+            pub fn close(&self) {
+                self.inner.close();
+            }
+
+            /// The address of the peer.
+            pub fn peer_addr(&self) -> SocketAddr {
+                self.inner.peer_addr()
+            }
+
+            /// The address of this side's UDP port.
+            pub fn local_addr(&self) -> SocketAddr {
+                self.inner.local_addr()
+            }
+
+            /// Counters and estimates, as UDT's `perfmon` gives them and more.
+            ///
+            /// # Errors
+            /// The endpoint's driver thread is gone.
+            pub fn stats(&self) -> Result<Stats, Error> {
+                self.inner.stats()
+            }
+
+            /// Ends the waiting calls of this connection from elsewhere, those of tasks and those of threads, and later ones
+            /// until [`reset`](Canceller::reset).
+            pub fn canceller(&self) -> Canceller {
+                self.inner.canceller()
+            }
         }
-        connection.poll(Place::Settle(connection.id()), cx, connection.is_finished())
-    }
+    };
 }
 
-impl From<Stream> for AsyncStream {
-    fn from(stream: Stream) -> Self {
-        Self { stream, finishing: false }
-    }
-}
+connection_of_tasks!(AsyncStream, Stream);
+connection_of_tasks!(AsyncMessageSocket, MessageSocket);
 
-impl Endpoint {
-    /// [`connect`](Endpoint::connect) for tasks. Dropping the future gives the attempt up.
-    ///
-    /// # Errors
-    /// Nobody answers within the connect time-out, the peer refuses, or somebody cancelled.
-    pub async fn connect_async(&self, peer: SocketAddr) -> Result<AsyncStream, Error> {
-        let to = Attempted { peer, has_alternative: false };
-        let (connection, mut reaching) = self.begin(to, ConnectOptions { mode: Mode::Stream, rendezvous: false })?;
-        let id = connection.id();
-        let mut look = |core: &mut Core<_>, now| reaching.look(core, now, id);
-        poll_fn(|cx| connection.poll(Place::Settle(id), cx, &mut look)).await?;
-        Ok(Stream::from_connection(connection).into())
-    }
+async fn finish(connection: &Connection) -> Result<(), Error> {
+    connection.begin_to_finish()?;
+    poll_fn(|cx| connection.poll(Place::Settle(connection.id()), cx, connection.is_finished())).await
 }
 
 impl<S: Accept> Listener<S> {
-    /// [`accept`](Listener::accept) for tasks. Dropping the future loses no connection.
+    /// [`accept`](Listener::accept) for tasks, which gives a handle for tasks: an [`AsyncStream`] or an
+    /// [`AsyncMessageSocket`]. Dropping the future loses no connection.
     ///
     /// # Errors
     /// The listener was closed, or somebody cancelled.
-    pub async fn accept_async(&self) -> Result<(S, SocketAddr), Error> {
-        poll_fn(|cx| self.poll_accept(cx)).await
-    }
-}
-
-impl AsyncRead for AsyncStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let connection = &self.stream;
-        let room = out.initialize_unfilled();
-        if room.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
-        let id = connection.id();
-        let poll = connection.poll(Place::Read(id), cx, reading(id, room));
-        poll.map(|result| {
-            out.advance(result?);
-            Ok(())
-        })
-    }
-}
-
-impl AsyncWrite for AsyncStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        if data.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        let connection = &self.stream;
-        let id = connection.id();
-        connection.poll(Place::Write(id), cx, writing(id, data)).map_err(Into::into)
-    }
-
-    /// Done at once: written data leaves by itself.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_finish(cx).map_err(Into::into)
+    pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
+        let (connection, peer) = poll_fn(|cx| self.poll_accept(cx)).await?;
+        Ok((connection.into(), peer))
     }
 }
