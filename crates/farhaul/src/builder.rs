@@ -219,7 +219,8 @@ impl Builder {
     }
 
     /// A congestion controller of your own in place of a named one (`CCCFactory`), made anew for each connection from a seed
-    /// for its randomness. See the example `controller`.
+    /// for its randomness. See the example `controller`. It may talk to the one at the other end by custom packets:
+    /// [`send_custom`](crate::Connection::send_custom).
     pub fn controller_with(mut self, make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Self {
         self.config.controller = Box::new(make);
         self.controller = Choice::Made;

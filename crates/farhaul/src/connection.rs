@@ -110,6 +110,38 @@ impl Connection {
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
     }
 
+    /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of libudt's
+    /// CCC): at once, past the data that waits, and at most once, since nothing repeats it when it is lost. What more than a
+    /// few at a time would take is dropped as well.
+    ///
+    /// `body` may be as long as a packet's payload, [`Stats::payload_size`]. libudt reads it as 32-bit words in the byte order
+    /// of its machine, having turned each from that of the network, so for libudt it should be whole such words.
+    ///
+    /// At the other end a controller gets it that asks for such packets: in this library
+    /// [`Controller::on_custom_message`](farhaul_cc::Controller::on_custom_message) with
+    /// [`wants_custom_messages`](farhaul_cc::Controller::wants_custom_messages), set with
+    /// [`controller_with`](crate::Builder::controller_with); in libudt `processCustomMsg`. All others ignore it.
+    ///
+    /// # Errors
+    /// The body is too long; the connection is over.
+    pub fn send_custom(&self, kind: u16, body: &[u8]) -> Result<(), Error> {
+        let mut turn = self.host.driver.turn()?;
+        let status = turn.status(self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+        if let Some(lost) = status.lost {
+            return Err(lost.into());
+        }
+        if status.finished {
+            return Err(Error::Finished);
+        }
+        let stats = turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+        let (len, longest) = (body.len(), u64::from(stats.payload_size));
+        if len as u64 > longest {
+            return Err(Error::MessageTooLong { len, longest });
+        }
+        turn.transport.send_custom(self.id, kind, body);
+        Ok(())
+    }
+
     /// How long receiving may wait (`UDT_RCVTIMEO`); `None`, the default, is for ever. Shared by all clones. For blocking
     /// calls only: tasks use the time-outs of their runtime, such as `tokio::time::timeout`.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) {

@@ -69,11 +69,14 @@ pub enum Error {
     /// The stream was finished or closed by this side before.
     #[error("the connection was finished by this side")]
     Finished,
-    /// The message is longer than the send buffer, or time to live or order were asked of a stream.
-    #[error("the message of {len} bytes does not fit the send buffer")]
+    /// The message is longer than the [send buffer](crate::Builder::send_buffer), or the body of a
+    /// [custom packet](crate::Connection::send_custom) longer than a packet's payload.
+    #[error("the message of {len} bytes is longer than {longest}, the most that can be sent")]
     MessageTooLong {
-        /// Its length.
+        /// Its length in bytes.
         len: usize,
+        /// The greatest possible length in bytes.
+        longest: u64,
     },
     /// The peer ended the stream before as many bytes arrived as were announced.
     #[error("the stream ended after {received} of {expected} bytes")]
@@ -130,7 +133,9 @@ impl Error {
                 io::ErrorKind::InvalidInput
             }
             Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
-            Self::Connect(_) => io::ErrorKind::AddrInUse,
+            Self::Connect(ConnectError::TooManyConnections(_)) => io::ErrorKind::QuotaExceeded,
+            Self::Connect(ConnectError::RendezvousUnderWay) => io::ErrorKind::AddrInUse,
+            Self::Connect(_) => io::ErrorKind::Other,
             Self::Lost(lost) => lost_kind(*lost),
             Self::Finished => io::ErrorKind::BrokenPipe,
             Self::EndedEarly { .. } | Self::FileTooShort { .. } => io::ErrorKind::UnexpectedEof,
@@ -183,6 +188,12 @@ mod tests {
     #[test]
     fn a_cancelled_call_is_not_repeated_by_the_standard_library() {
         assert_ne!(io::Error::from(Error::Cancelled).kind(), io::ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn a_full_endpoint_is_no_address_in_use() {
+        assert_eq!(Error::from(ConnectError::TooManyConnections(1)).kind(), io::ErrorKind::QuotaExceeded);
+        assert_eq!(Error::from(ConnectError::RendezvousUnderWay).kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]

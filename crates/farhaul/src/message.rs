@@ -105,8 +105,8 @@ impl MessageSocket {
 
     /// Whether `message` can ever be sent.
     pub(crate) fn check_length(&self, message: &[u8]) -> Result<(), Error> {
-        let len = message.len();
-        if len as u64 > self.connection.longest_message() { Err(Error::MessageTooLong { len }) } else { Ok(()) }
+        let (len, longest) = (message.len(), self.connection.longest_message());
+        if len as u64 > longest { Err(Error::MessageTooLong { len, longest }) } else { Ok(()) }
     }
 }
 

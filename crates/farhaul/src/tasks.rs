@@ -56,6 +56,15 @@ macro_rules! connection_of_tasks {
                 self.inner.local_addr()
             }
 
+            /// Sends a user-defined control packet to the peer's congestion controller: see
+            /// [`Connection::send_custom`](crate::Connection::send_custom).
+            ///
+            /// # Errors
+            /// The body is too long; the connection is over.
+            pub fn send_custom(&self, kind: u16, body: &[u8]) -> Result<(), Error> {
+                self.inner.send_custom(kind, body)
+            }
+
             /// Counters and estimates, as UDT's `perfmon` gives them and more.
             ///
             /// # Errors
