@@ -204,8 +204,17 @@ impl Builder {
         self
     }
 
+    /// How long a peer that is alive may take no data at all while data waits for it, before its connection ends with
+    /// [`ConnectionLost::NoProgress`](crate::ConnectionLost::NoProgress); above zero, a year at most. Default: for ever, since
+    /// a reader may pause. [`min_progress`](Builder::min_progress) also ends the connections of peers that take hardly any.
+    pub fn stall_timeout(mut self, time: Duration) -> Self {
+        self.config.stall_timeout = Some(time);
+        self
+    }
+
     /// The least that peers must take while data waits for them, or their connection ends; for daemons, whose peers may
-    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Default: nothing is asked for.
+    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Its time is above zero, a year at most. Default:
+    /// nothing is asked for.
     pub fn min_progress(mut self, floor: MinProgress) -> Self {
         self.config.min_progress = Some(floor);
         self
@@ -271,12 +280,15 @@ fn check(config: &Config) -> Result<(), Error> {
         return out_of_range("max_flow_window", "from 2 to 268435456 packets");
     }
     let times = [
-        ("connect_timeout", config.connect_timeout),
-        ("rendezvous_timeout", config.rendezvous_timeout),
-        ("peer_timeout", config.peer_timeout),
-        ("linger", config.linger),
+        ("connect_timeout", Some(config.connect_timeout)),
+        ("rendezvous_timeout", Some(config.rendezvous_timeout)),
+        ("peer_timeout", Some(config.peer_timeout)),
+        ("linger", Some(config.linger)),
+        ("stall_timeout", config.stall_timeout),
+        ("min_progress", config.min_progress.map(|floor| floor.time)),
     ];
-    if let Some((option, _)) = times.into_iter().find(|(_, time)| time.is_zero() || *time > LONGEST_TIME) {
+    let is_out = |time: Duration| time.is_zero() || time > LONGEST_TIME;
+    if let Some((option, _)) = times.into_iter().find(|(_, time)| time.is_some_and(is_out)) {
         return out_of_range(option, "above zero and at most a year");
     }
     if !(SHORTEST_KEEP_ALIVE..=LONGEST_KEEP_ALIVE).contains(&config.keep_alive) {
@@ -327,6 +339,8 @@ mod tests {
             (Endpoint::builder().rendezvous_timeout(Duration::MAX), "rendezvous_timeout"),
             (Endpoint::builder().peer_timeout(Duration::ZERO), "peer_timeout"),
             (Endpoint::builder().linger(Duration::ZERO), "linger"),
+            (Endpoint::builder().stall_timeout(Duration::ZERO), "stall_timeout"),
+            (Endpoint::builder().min_progress(MinProgress { bytes: 1, time: Duration::MAX }), "min_progress"),
             (Endpoint::builder().keep_alive(Duration::ZERO), "keep_alive"),
             (Endpoint::builder().keep_alive(Duration::MAX), "keep_alive"),
             (Endpoint::builder().reorder_tolerance(u32::MAX), "reorder_tolerance"),

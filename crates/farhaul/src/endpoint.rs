@@ -61,6 +61,15 @@ impl Endpoint {
         self.host.driver.recv_drops()
     }
 
+    /// Datagrams, empty ones aside, that arrived since the port was opened and made no sense or belonged to no connection. Some are harmless, such
+    /// as those of a peer that has not heard yet that its connection is over; many mean that somebody guesses or scans.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn invalid_datagrams(&self) -> Result<u64, Error> {
+        Ok(self.host.driver.turn()?.transport.invalid_datagrams())
+    }
+
     /// Connects to `peer`, which must be listening for streams.
     ///
     /// A name with several addresses is tried one address after the other. Those of the other family than this port's are

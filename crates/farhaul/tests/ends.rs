@@ -282,6 +282,18 @@ fn a_peer_that_falls_silent_ends_every_call_with_its_name() {
 }
 
 #[test]
+fn a_peer_that_lives_and_takes_nothing_ends_a_connection_that_does_not_put_up_with_it() {
+    let time = Duration::from_millis(300);
+    let impatient = Endpoint::builder().stall_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let small = Endpoint::builder().recv_buffer(100_000).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = small.listen().unwrap();
+    let sender = impatient.connect(small.local_addr()).unwrap();
+    let _idle = listener.accept().unwrap();
+    let error = write_for_ever(&sender);
+    assert!(matches!(error, Error::Lost(ConnectionLost::NoProgress(its)) if its == time), "{error}");
+}
+
+#[test]
 fn a_call_with_a_time_out_leaves_the_connection_alive() {
     let (sender, receiver) = pair();
     receiver.set_read_timeout(Some(Duration::from_millis(5)));
