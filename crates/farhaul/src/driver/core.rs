@@ -6,7 +6,6 @@ use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams};
 use farhaul_units::Instant;
 
 use super::bell::{Bell, Wakeups};
-use super::departure::Departure;
 use super::outbox::Outbox;
 use crate::clock::Timeline;
 
@@ -43,7 +42,7 @@ pub(crate) struct Core<T> {
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
     /// The last handle is gone: the driver thread says good-bye and ends.
-    pub(super) departure: Option<Departure>,
+    pub(super) departing: bool,
     pub(super) wakeups: Wakeups,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
@@ -90,7 +89,7 @@ impl<T: Streams> Core<T> {
             outbox: Outbox::new(),
             timeline: Timeline::new(),
             driver: DriverThread::Awake,
-            departure: None,
+            departing: false,
             wakeups: Wakeups::default(),
             accepting: Accepting::default(),
             slots: Vec::new(),

@@ -9,6 +9,7 @@ use farhaul_proto::{Batch, ConnectError, ConnectionId, Event, Read, Stats, Strea
 use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
 
+use super::departure::departing;
 use super::*;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::error::Error;
@@ -222,6 +223,21 @@ fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
     assert_eq!(is_alive.try_recv(), Err(mpsc::TryRecvError::Empty), "the transport lives on without a handle");
     peer.send_to(b"good-bye", address).unwrap();
     assert!(is_alive.recv().is_err(), "the thread ends once the peer knows");
+}
+
+#[test]
+fn whoever_waits_for_farewells_waits_until_the_port_is_closed() {
+    let driver = driver(Toy::default());
+    let address = driver.local_addr();
+    // A thread that drops the last handle may be interrupted before it lets go of its share.
+    let share = Arc::clone(&driver.shared);
+    drop(driver);
+    let gone = share.wait_for(Place::Accept, [&NEVER, &NEVER], None, |_, _| Ok(None::<()>));
+    assert!(matches!(gone, Err(Error::DriverStopped)), "the thread is done");
+    assert!(UdpSocket::bind(address).is_err() && departing() > 0, "but the port is open, so the farewell is not over");
+    drop(share);
+    wait_for_farewells();
+    UdpSocket::bind(address).unwrap();
 }
 
 #[test]
