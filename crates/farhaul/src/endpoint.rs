@@ -186,7 +186,7 @@ pub(crate) struct Attempted {
 
 /// The addresses of `name`, at least one.
 pub(crate) fn resolve(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error> {
-    let addresses: Vec<SocketAddr> = name.to_socket_addrs().map_err(Error::Resolve)?.collect();
+    let addresses: Vec<SocketAddr> = name.to_socket_addrs().map_err(Error::Resolve)?.map(without_mapping).collect();
     if addresses.is_empty() {
         return Err(Error::Resolve(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
     }
@@ -194,11 +194,10 @@ pub(crate) fn resolve(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error
 }
 
 /// Those of `peers` that are of the family of the port at `local`.
-pub(crate) fn reachable_from(local: SocketAddr, peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
-    let first = peers[0];
-    let mut peers: Vec<SocketAddr> = peers.into_iter().map(without_mapping).collect();
+pub(crate) fn reachable_from(local: SocketAddr, mut peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
+    let peer = peers[0];
     peers.retain(|peer| peer.is_ipv4() == local.is_ipv4());
-    if peers.is_empty() { Err(Error::WrongFamily { local, peer: first }) } else { Ok(peers) }
+    if peers.is_empty() { Err(Error::WrongFamily { local, peer }) } else { Ok(peers) }
 }
 
 /// An IPv4 address as such, also if it came mapped into IPv6 (RFC 4291 §2.5.5.2).

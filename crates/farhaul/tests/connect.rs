@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use farhaul::{Builder, Endpoint, Error};
+use farhaul::{Builder, Endpoint, Error, Stream};
 
 /// Whoever waits for this fails by never ending.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
@@ -49,7 +49,8 @@ fn an_ipv4_address_in_the_form_of_ipv6_is_one() {
     let there = Endpoint::bind(any()).unwrap();
     let _listener = there.listen().unwrap();
     let mapped = format!("[::ffff:127.0.0.1]:{}", there.local_addr().port());
-    patient().bind(any()).unwrap().connect(mapped).unwrap();
+    patient().bind(any()).unwrap().connect(&mapped).unwrap();
+    Stream::connect(mapped).unwrap();
 }
 
 #[test]

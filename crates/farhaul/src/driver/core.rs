@@ -68,6 +68,8 @@ struct Slot {
     readable: Bell,
     writable: Bell,
     settled: Bell,
+    /// Its entry among the alarms.
+    alarm: Option<Instant>,
 }
 
 /// Where a connection stands, as far as its host was told.
@@ -110,10 +112,10 @@ impl<T: Streams> Core<T> {
 
     /// Forgets a connection here and in the transport.
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
-        if find(&mut self.slots, id).is_some() {
+        if let Some(slot) = find(&mut self.slots, id) {
+            slot.silence(&mut self.alarms);
             self.slots[id.slot()] = None;
         }
-        self.alarms.retain(|(_, its)| *its != id);
         self.transport.release(now, id);
         if self.leaving.len() == self.leaving.capacity() {
             self.forget_those_who_left();
@@ -160,9 +162,13 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// Has whoever waits for the connection to settle look again at `time`.
+    /// Has whoever waits for the connection to settle look again at `time`, should it not have settled by then.
     pub(crate) fn look_again_at(&mut self, time: Instant, id: ConnectionId) {
-        self.alarms.insert((time, id));
+        if let Some(slot) = find(&mut self.slots, id) {
+            slot.silence(&mut self.alarms);
+            slot.alarm = Some(time);
+            self.alarms.insert((time, id));
+        }
     }
 
     /// When the next such alarm is due.
@@ -176,6 +182,7 @@ impl<T: Streams> Core<T> {
             if let Some((_, id)) = self.alarms.pop_first()
                 && let Some(slot) = find(&mut self.slots, id)
             {
+                slot.alarm = None;
                 slot.settled.ring(&mut self.wakeups);
             }
         }
@@ -217,6 +224,7 @@ impl<T: Streams> Core<T> {
             Event::Writable(_) => slot.writable.ring(&mut self.wakeups),
             Event::Connected(_) => {
                 slot.status.connected = true;
+                slot.silence(&mut self.alarms);
                 slot.settled.ring(&mut self.wakeups);
             }
             Event::Finished(_) => {
@@ -225,6 +233,7 @@ impl<T: Streams> Core<T> {
             }
             Event::Closed(_, reason) => {
                 slot.status.lost = Some(reason);
+                slot.silence(&mut self.alarms);
                 slot.ring_all(&mut self.wakeups);
             }
             // A kind of event that this host does not know yet: let everybody of the connection look.
@@ -236,12 +245,18 @@ impl<T: Streams> Core<T> {
         if self.slots.len() <= id.slot() {
             self.slots.resize_with(id.slot() + 1, || None);
         }
-        self.slots[id.slot()] =
-            Some(Slot { id, status, readable: Bell::default(), writable: Bell::default(), settled: Bell::default() });
+        let (readable, writable, settled) = (Bell::default(), Bell::default(), Bell::default());
+        self.slots[id.slot()] = Some(Slot { id, status, readable, writable, settled, alarm: None });
     }
 }
 
 impl Slot {
+    fn silence(&mut self, alarms: &mut BTreeSet<(Instant, ConnectionId)>) {
+        if let Some(time) = self.alarm.take() {
+            alarms.remove(&(time, self.id));
+        }
+    }
+
     fn ring_all(&mut self, wakeups: &mut Wakeups) {
         self.readable.ring(wakeups);
         self.writable.ring(wakeups);

@@ -5,7 +5,9 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use farhaul_proto::{Batch, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams, Transmit, Transport};
+use farhaul_proto::{
+    Batch, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit, Transport,
+};
 use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
 
@@ -177,6 +179,36 @@ fn nobody_gets_in_while_the_door_is_closed() {
     core.close_door(Instant::ZERO);
     assert_eq!(core.next_accepted(), None, "who was not taken is sent away");
     assert!(!knock(&mut core, 3));
+}
+
+#[test]
+fn an_alarm_wakes_whoever_waits_for_a_connection_to_settle() {
+    let a = driver(Toy::default());
+    a.turn().unwrap().open(ID);
+    let mut looks = 0;
+    let settle = |core: &mut Core<Toy>, now| {
+        looks += 1;
+        core.look_again_at(now + Duration::from_millis(1), ID);
+        Ok((looks == 4).then_some(()))
+    };
+    a.wait_for(Place::Settle(ID), [&NEVER, &NEVER], None, settle).unwrap();
+}
+
+#[test]
+fn a_connection_that_settled_or_went_has_no_alarm() {
+    let mut core = Core::new(Toy::default());
+    for end in [Event::Connected(ID), Event::Closed(ID, ConnectionLost::Refused)] {
+        core.open(ID);
+        core.look_again_at(Instant::from_nanos(7), ID);
+        core.look_again_at(Instant::from_nanos(5), ID);
+        assert_eq!(core.next_alarm(), Some(Instant::from_nanos(5)));
+        core.transport.events.push(end);
+        core.take_events(Instant::ZERO);
+        assert_eq!(core.next_alarm(), None);
+    }
+    core.look_again_at(Instant::from_nanos(5), ID);
+    core.release(Instant::ZERO, ID);
+    assert_eq!(core.next_alarm(), None);
 }
 
 #[test]

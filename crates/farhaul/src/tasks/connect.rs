@@ -94,7 +94,7 @@ impl Endpoint {
 async fn resolve_elsewhere(name: impl ToSocketAddrs + Send + 'static) -> Result<Vec<SocketAddr>, Error> {
     // An address needs no resolving.
     if let Some(address) = (&name as &dyn Any).downcast_ref::<SocketAddr>() {
-        return Ok(vec![*address]);
+        return resolve(*address);
     }
     let search = Arc::new(Search::default());
     let finder = Finder(Arc::clone(&search));
