@@ -2,7 +2,7 @@
 //!
 //! The streams are tokio's `AsyncRead` and `AsyncWrite`, so everything that is written against these works on them.
 
-use farhaul::{AsyncStream, Endpoint, Listener};
+use farhaul::{Endpoint, Listener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::main(flavor = "current_thread")]
@@ -12,8 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = listener.local_addr();
 
     let answering = tokio::spawn(async move {
-        let (stream, peer) = listener.accept_async().await?;
-        let mut stream = AsyncStream::from(stream);
+        let (mut stream, peer) = listener.accept_async().await?;
         let mut question = [0; 5];
         stream.read_exact(&mut question).await?;
         println!("{peer} sent {question:?}");

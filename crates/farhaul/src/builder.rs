@@ -1,5 +1,7 @@
 //! Settings of an endpoint, before its port is opened.
 
+mod range;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,19 +21,6 @@ use crate::error::Error;
 /// Receive buffer to ask the system for: 10 ms at 25 Gbit/s, so that a driver thread that had to wait for a processor
 /// loses nothing. The system takes memory only for what is in it.
 const UDP_RECV_BUFFER: usize = 32 << 20;
-/// Largest packet that fits an IP packet.
-const LARGEST_MSS: u32 = 65_535;
-/// Largest flow window: an eighth of UDT's 2^31 sequence numbers, so that before and after are never in doubt.
-const LARGEST_WINDOW: u32 = 1 << 28;
-/// As good as never, and far from where times overflow.
-const LONGEST_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// UDT's unit of time: an idle connection need not do more often what a busy one does then (2004 paper §3.1: SYN).
-const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
-/// Longer than any peer or address translator waits.
-const LONGEST_KEEP_ALIVE: Duration = Duration::from_secs(3_600);
-/// Packets that a path may be out of order: a millisecond at 800 Gbit/s, and each gap below it is held in memory.
-const LARGEST_TOLERANCE: u32 = 65_536;
-
 /// Chooses settings, then opens the port: see [`Endpoint::builder`].
 ///
 /// Nothing needs tuning; every setting has a default that sizes itself or suits long fat paths. For those who come from
@@ -204,8 +193,17 @@ impl Builder {
         self
     }
 
+    /// How long a peer that is alive may take no data at all while data waits for it, before its connection ends with
+    /// [`ConnectionLost::NoProgress`](crate::ConnectionLost::NoProgress); above zero, a year at most. Default: for ever, since
+    /// a reader may pause. [`min_progress`](Builder::min_progress) also ends the connections of peers that take hardly any.
+    pub fn stall_timeout(mut self, time: Duration) -> Self {
+        self.config.stall_timeout = Some(time);
+        self
+    }
+
     /// The least that peers must take while data waits for them, or their connection ends; for daemons, whose peers may
-    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Default: nothing is asked for.
+    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Its time is above zero, a year at most. Default:
+    /// nothing is asked for.
     pub fn min_progress(mut self, floor: MinProgress) -> Self {
         self.config.min_progress = Some(floor);
         self
@@ -219,7 +217,8 @@ impl Builder {
     }
 
     /// A congestion controller of your own in place of a named one (`CCCFactory`), made anew for each connection from a seed
-    /// for its randomness. See the example `controller`.
+    /// for its randomness. See the example `controller`. It may talk to the one at the other end by custom packets:
+    /// [`send_custom`](crate::Connection::send_custom).
     pub fn controller_with(mut self, make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Self {
         self.config.controller = Box::new(make);
         self.controller = Choice::Made;
@@ -232,17 +231,17 @@ impl Builder {
     /// A setting is out of its range, or the port cannot be opened.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
         let Self { mut config, options, controller } = self;
-        check(&config)?;
+        range::check(&config)?;
         if let Choice::Named(spec) = controller {
             let spec: Spec = spec.parse().map_err(|error| Error::Controller(format!("{error}")))?;
             config.controller = Box::new(move |seed| spec.build(seed));
         }
-        let (backlog, longest_message) = (config.backlog, config.send_buffer);
+        let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.rendezvous_timeout];
         let transport = udt::Endpoint::new(config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
         let cancelled = Arc::new(CancelFlag::new());
-        Ok(Endpoint::from_host(Host { driver, cancelled, backlog, connect_timeouts, longest_message }))
+        Ok(Endpoint::from_host(Host { driver, cancelled, connect_timeouts, longest_message }))
     }
 }
 
@@ -259,41 +258,6 @@ impl fmt::Debug for Builder {
             .field("controller", &controller)
             .finish_non_exhaustive()
     }
-}
-
-fn check(config: &Config) -> Result<(), Error> {
-    let out_of_range = |option, range| Err(Error::InvalidOption { option, range });
-    if !(udt::MIN_MSS..=LARGEST_MSS).contains(&config.mss) {
-        return out_of_range("mss", "from 576, which every IPv4 host takes, to 65535 bytes");
-    }
-    if !(2..=LARGEST_WINDOW).contains(&config.max_flow_window) {
-        return out_of_range("max_flow_window", "from 2 to 268435456 packets");
-    }
-    let times = [
-        ("connect_timeout", config.connect_timeout),
-        ("rendezvous_timeout", config.rendezvous_timeout),
-        ("peer_timeout", config.peer_timeout),
-        ("linger", config.linger),
-    ];
-    if let Some((option, _)) = times.into_iter().find(|(_, time)| time.is_zero() || *time > LONGEST_TIME) {
-        return out_of_range(option, "above zero and at most a year");
-    }
-    if !(SHORTEST_KEEP_ALIVE..=LONGEST_KEEP_ALIVE).contains(&config.keep_alive) {
-        return out_of_range("keep_alive", "from 10 milliseconds to an hour");
-    }
-    if config.reorder_tolerance > LARGEST_TOLERANCE {
-        return out_of_range("reorder_tolerance", "at most 65536 packets");
-    }
-    if config.send_buffer < u64::from(config.mss) || config.recv_buffer < u64::from(config.mss) {
-        return out_of_range("send_buffer and recv_buffer", "at least one packet long");
-    }
-    if config.max_rate == Some(Rate::ZERO) {
-        return out_of_range("max_rate", "above zero");
-    }
-    if config.backlog == 0 || config.max_connections == 0 {
-        return out_of_range("backlog and max_connections", "at least 1");
-    }
-    Ok(())
 }
 
 /// Secrets and seeds from the operating system.
@@ -313,40 +277,6 @@ mod tests {
 
     fn bind(builder: Builder) -> Result<Endpoint, Error> {
         builder.bind(SocketAddr::from(([127, 0, 0, 1], 0)))
-    }
-
-    #[test]
-    fn settings_out_of_range_are_refused_by_name() {
-        for (builder, name) in [
-            (Endpoint::builder().mss(udt::MIN_MSS - 1), "mss"),
-            (Endpoint::builder().mss(65_536), "mss"),
-            (Endpoint::builder().max_flow_window(1), "max_flow_window"),
-            (Endpoint::builder().max_flow_window(u32::MAX), "max_flow_window"),
-            (Endpoint::builder().connect_timeout(Duration::ZERO), "connect_timeout"),
-            (Endpoint::builder().rendezvous_timeout(Duration::MAX), "rendezvous_timeout"),
-            (Endpoint::builder().peer_timeout(Duration::ZERO), "peer_timeout"),
-            (Endpoint::builder().linger(Duration::ZERO), "linger"),
-            (Endpoint::builder().keep_alive(Duration::ZERO), "keep_alive"),
-            (Endpoint::builder().keep_alive(Duration::MAX), "keep_alive"),
-            (Endpoint::builder().reorder_tolerance(u32::MAX), "reorder_tolerance"),
-            (Endpoint::builder().send_buffer(100), "send_buffer"),
-            (Endpoint::builder().max_rate(Rate::ZERO), "max_rate"),
-            (Endpoint::builder().backlog(0), "backlog"),
-        ] {
-            let message = bind(builder).unwrap_err().to_string();
-            assert!(message.contains(name), "{message}");
-        }
-    }
-
-    #[test]
-    fn the_smallest_packet_size_is_the_one_that_peers_agree_to() {
-        let small = || bind(Endpoint::builder().mss(udt::MIN_MSS)).unwrap();
-        let (here, there) = (small(), small());
-        let listener = there.listen().unwrap();
-        here.connect(there.local_addr()).unwrap();
-        listener.accept().unwrap();
-        let message = bind(Endpoint::builder().mss(575)).unwrap_err().to_string();
-        assert!(message.contains(&udt::MIN_MSS.to_string()), "{message}");
     }
 
     #[test]

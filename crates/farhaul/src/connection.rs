@@ -13,15 +13,13 @@ use farhaul_units::Instant;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{CancelFlags, Core, Driver, Place};
 use crate::error::Error;
-use crate::reach::Probe;
+use crate::reach::Reaching;
 
 /// A UDP port with a UDT endpoint on it, shared by all handles.
 pub(crate) struct Host {
     pub(crate) driver: Driver<udt::Endpoint>,
     /// Raised by the endpoint's canceller: ends every wait on this port.
     pub(crate) cancelled: Arc<CancelFlag>,
-    /// Connections that may wait to be accepted.
-    pub(crate) backlog: usize,
     /// How long a connection attempt may take, and one by rendezvous.
     pub(crate) connect_timeouts: [Duration; 2],
     /// Longest message that can ever be sent.
@@ -59,6 +57,7 @@ impl Connection {
     /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
     pub(crate) fn accept(host: &Arc<Host>, core: &mut Core<udt::Endpoint>) -> Option<Self> {
         while let Some(id) = core.next_accepted() {
+            core.transport.claim(id);
             if let Some(peer) = core.transport.peer(id) {
                 return Some(Self::new(Arc::clone(host), id, peer));
             }
@@ -68,7 +67,13 @@ impl Connection {
 
     /// Waits until the peer has acknowledged everything that was written, then closes the connection.
     ///
-    /// What the peer sent until then can still be read. Writing is over from the call on, for every handle.
+    /// Writing is over from the call on, for every handle; reading goes on until everything is acknowledged. What the peer
+    /// sent by then can still be read, and after it comes the end of the stream.
+    ///
+    /// **This is no half-close.** UDT4 cannot close one direction alone, so what the peer had yet to send never comes, and the
+    /// peer's writes fail. If both sides have something to say, let one finish only after it has read the other's last word.
+    /// If both finish at the same time, the one whose data is still on its way when the other's close arrives gets
+    /// [`ConnectionLost::Aborted`].
     ///
     /// # Errors
     /// The connection was lost before everything was acknowledged, or the peer made no progress for the endpoint's
@@ -105,12 +110,46 @@ impl Connection {
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
     }
 
-    /// How long receiving may wait (`UDT_RCVTIMEO`); `None`, the default, is for ever. Shared by all clones.
+    /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of libudt's
+    /// CCC): at once, past the data that waits, and at most once, since nothing repeats it when it is lost. What more than a
+    /// few at a time would take is dropped as well.
+    ///
+    /// `body` may be as long as a packet's payload, [`Stats::payload_size`]. libudt reads it as 32-bit words in the byte order
+    /// of its machine, having turned each from that of the network, so for libudt it should be whole such words.
+    ///
+    /// At the other end a controller gets it that asks for such packets: in this library
+    /// [`Controller::on_custom_message`](farhaul_cc::Controller::on_custom_message) with
+    /// [`wants_custom_messages`](farhaul_cc::Controller::wants_custom_messages), set with
+    /// [`controller_with`](crate::Builder::controller_with); in libudt `processCustomMsg`. All others ignore it.
+    ///
+    /// # Errors
+    /// The body is too long; the connection is over.
+    pub fn send_custom(&self, kind: u16, body: &[u8]) -> Result<(), Error> {
+        let mut turn = self.host.driver.turn()?;
+        let status = turn.status(self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+        if let Some(lost) = status.lost {
+            return Err(lost.into());
+        }
+        if status.finished {
+            return Err(Error::Finished);
+        }
+        let stats = turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+        let (len, longest) = (body.len(), u64::from(stats.payload_size));
+        if len as u64 > longest {
+            return Err(Error::MessageTooLong { len, longest });
+        }
+        turn.transport.send_custom(self.id, kind, body);
+        Ok(())
+    }
+
+    /// How long receiving may wait (`UDT_RCVTIMEO`); `None`, the default, is for ever. Shared by all clones. For blocking
+    /// calls only: tasks use the time-outs of their runtime, such as `tokio::time::timeout`.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) {
         self.read_timeout.set(timeout);
     }
 
-    /// How long sending may wait (`UDT_SNDTIMEO`); `None`, the default, is for ever. Shared by all clones.
+    /// How long sending may wait (`UDT_SNDTIMEO`); `None`, the default, is for ever. Shared by all clones. For blocking
+    /// calls only, as for [reading](Connection::set_read_timeout).
     pub fn set_write_timeout(&self, timeout: Option<Duration>) {
         self.write_timeout.set(timeout);
     }
@@ -139,22 +178,11 @@ impl Connection {
         self.host.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
 
-    /// Waits until the connection is established, which may take `longest`. If nobody answers for half of that, the network is
-    /// asked why.
-    pub(crate) fn wait_until_connected(&self, longest: Duration) -> Result<(), Error> {
-        let wait = |time| self.host.driver.wait_for(Place::Settle(self.id), self.flags(), time, self.is_connected());
-        match wait(Some(longest / 2)) {
-            Err(Error::TimedOut(_)) => {}
-            settled => return settled,
-        }
-        let probe = Probe::send(self.peer);
-        wait(None).map_err(|error| match (&error, self.peer) {
-            (Error::Lost(ConnectionLost::ConnectTimeout(time)), peer) => {
-                let time = *time;
-                probe.verdict().map_or(error, |source| Error::Unreachable { peer, time, source })
-            }
-            _ => error,
-        })
+    /// Waits until the connection is established, or `reaching` gives up.
+    pub(crate) fn wait_until_connected(&self, mut reaching: Reaching) -> Result<(), Error> {
+        let id = self.id;
+        let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
+        self.host.driver.wait_for(Place::Settle(id), self.flags(), None, look)
     }
 
     /// Tells the peer that what it sends cannot be stored.
@@ -176,19 +204,6 @@ impl Connection {
     #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
     pub(crate) fn poll<R>(&self, place: Place, cx: &Context<'_>, attempt: impl Attempt<R>) -> Poll<Result<R, Error>> {
         self.host.driver.poll_for(place, self.flags(), cx, attempt)
-    }
-
-    /// Whether the connection is established: an attempt for [`Place::Settle`].
-    pub(crate) fn is_connected(&self) -> impl Attempt<()> {
-        let id = self.id;
-        move |core: &mut Core<_>, _| {
-            let status = core.status(id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
-            match status.lost {
-                _ if status.connected => Ok(Some(())),
-                Some(lost) => Err(lost.into()),
-                None => Ok(None),
-            }
-        }
     }
 
     /// Whether everything was acknowledged: an attempt for [`Place::Settle`].

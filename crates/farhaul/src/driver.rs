@@ -20,8 +20,7 @@
 //! | how the thread ends after the last handle | `threads.rs`, `departure.rs` |
 //! | when it looks away to gather datagrams | `nap.rs` |
 //! | how datagrams leave | `outbox.rs` |
-//! | tasks in place of threads | `tokio.rs` |
-//! | files on the disk | `disk.rs` |
+//! //! | files on the disk | `disk.rs` |
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams), so other transports need another façade only.
 
@@ -34,8 +33,6 @@ mod outbox;
 #[cfg(test)]
 mod tests;
 mod threads;
-#[cfg(feature = "tokio")]
-pub(crate) mod tokio;
 mod turn;
 
 pub(crate) use self::core::{Core, Place};

@@ -14,6 +14,7 @@ use crate::connection::{Connection, Host};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::message::MessageSocket;
+use crate::reach::Reaching;
 use crate::stream::Stream;
 
 /// A UDP port on which connections are opened and accepted, any number of them, in both directions.
@@ -37,7 +38,7 @@ impl Endpoint {
     /// # Errors
     /// The address cannot be resolved, or its port not be opened.
     pub fn bind(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(address, |address| Self::builder().bind(address))
+        first_that_works(&resolve(address)?, |to| Self::builder().bind(to.peer))
     }
 
     pub(crate) fn from_host(host: Host) -> Self {
@@ -60,17 +61,30 @@ impl Endpoint {
         self.host.driver.recv_drops()
     }
 
-    /// Connects to `peer`, which must be listening for streams.
+    /// Datagrams, empty ones aside, that arrived since the port was opened and made no sense or belonged to no connection. Some are harmless, such
+    /// as those of a peer that has not heard yet that its connection is over; many mean that somebody guesses or scans.
     ///
     /// # Errors
-    /// The name cannot be resolved, nobody answers within the connect time-out ([`Error::Unreachable`] if the network says
-    /// why), the peer refuses, or somebody cancelled.
+    /// The endpoint's driver thread is gone.
+    pub fn invalid_datagrams(&self) -> Result<u64, Error> {
+        Ok(self.host.driver.turn()?.transport.invalid_datagrams())
+    }
+
+    /// Connects to `peer`, which must be listening for streams.
+    ///
+    /// A name with several addresses is tried one address after the other. Those of the other family than this port's are
+    /// passed over, and if the network says that one cannot be reached the next one gets its turn at once.
+    ///
+    /// # Errors
+    /// The name cannot be resolved, or only to addresses of the other family ([`Error::WrongFamily`]); nobody answers within
+    /// the connect time-out ([`Error::Unreachable`] if the network says why); the peer refuses; somebody cancelled.
     pub fn connect(&self, peer: impl ToSocketAddrs) -> Result<Stream, Error> {
         self.established(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false }).map(Stream::from_connection)
     }
 
     /// Connects to `peer`, which connects to us at the same time (`UDT_RENDEZVOUS`): nobody listens, and both ports
-    /// must be known beforehand. Gets through most address translators.
+    /// must be known beforehand. Gets through most address translators. If `peer` has several addresses, each is tried for
+    /// the whole time-out, since whom it calls need not be there yet.
     ///
     /// # Errors
     /// As [`connect`](Endpoint::connect), with the rendezvous time-out.
@@ -84,6 +98,15 @@ impl Endpoint {
     /// As [`connect`](Endpoint::connect).
     pub fn connect_for_messages(&self, peer: impl ToSocketAddrs) -> Result<MessageSocket, Error> {
         let options = ConnectOptions { mode: Mode::Message, rendezvous: false };
+        self.established(peer, options).map(MessageSocket::from_connection)
+    }
+
+    /// [`rendezvous`](Endpoint::rendezvous) for messages: both sides must call for these.
+    ///
+    /// # Errors
+    /// As [`rendezvous`](Endpoint::rendezvous).
+    pub fn rendezvous_for_messages(&self, peer: impl ToSocketAddrs) -> Result<MessageSocket, Error> {
+        let options = ConnectOptions { mode: Mode::Message, rendezvous: true };
         self.established(peer, options).map(MessageSocket::from_connection)
     }
 
@@ -110,21 +133,32 @@ impl Endpoint {
     }
 
     /// Begins to connect; the connection is not established yet.
-    pub(crate) fn begin(&self, peer: SocketAddr, options: ConnectOptions) -> Result<Connection, Error> {
+    pub(crate) fn begin(
+        &self,
+        Attempted { peer, has_alternative }: Attempted,
+        options: ConnectOptions,
+    ) -> Result<(Connection, Reaching), Error> {
+        let longest = self.host.connect_timeouts[usize::from(options.rendezvous)];
         let mut turn = self.host.driver.turn()?;
         let now = turn.now();
         let id = turn.transport.connect_with(now, peer, options)?;
         turn.open(id);
         drop(turn);
-        Ok(Connection::new(Arc::clone(&self.host), id, peer))
+        // Whom a rendezvous calls need not have opened its port yet.
+        let reaching = Reaching::begin(peer, now, longest, has_alternative && !options.rendezvous);
+        Ok((Connection::new(Arc::clone(&self.host), id, peer), reaching))
+    }
+
+    /// Connects to one address of a peer.
+    pub(crate) fn connect_to(&self, to: Attempted, options: ConnectOptions) -> Result<Connection, Error> {
+        let (connection, reaching) = self.begin(to, options)?;
+        connection.wait_until_connected(reaching)?;
+        Ok(connection)
     }
 
     fn established(&self, peer: impl ToSocketAddrs, options: ConnectOptions) -> Result<Connection, Error> {
-        first_that_works(peer, |peer| {
-            let connection = self.begin(peer, options)?;
-            connection.wait_until_connected(self.host.connect_timeouts[usize::from(options.rendezvous)])?;
-            Ok(connection)
-        })
+        let peers = reachable_from(self.local_addr(), resolve(peer)?)?;
+        first_that_works(&peers, |to| self.connect_to(to, options))
     }
 }
 
@@ -142,18 +176,49 @@ pub(crate) fn any_port_for(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Resolves `name` and tries its addresses one after the other; the last error counts.
+/// One of the addresses of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempted {
+    pub(crate) peer: SocketAddr,
+    /// There are others to try after it.
+    pub(crate) has_alternative: bool,
+}
+
+/// The addresses of `name`, at least one.
+pub(crate) fn resolve(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error> {
+    let addresses: Vec<SocketAddr> = name.to_socket_addrs().map_err(Error::Resolve)?.map(without_mapping).collect();
+    if addresses.is_empty() {
+        return Err(Error::Resolve(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+    }
+    Ok(addresses)
+}
+
+/// Those of `peers` that are of the family of the port at `local`.
+pub(crate) fn reachable_from(local: SocketAddr, mut peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
+    let peer = peers[0];
+    peers.retain(|peer| peer.is_ipv4() == local.is_ipv4());
+    if peers.is_empty() { Err(Error::WrongFamily { local, peer }) } else { Ok(peers) }
+}
+
+/// An IPv4 address as such, also if it came mapped into IPv6 (RFC 4291 §2.5.5.2).
+fn without_mapping(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip if ip.is_ipv4() => (ip, address.port()).into(),
+        _ => address,
+    }
+}
+
+/// Tries addresses one after the other; the last error counts.
 pub(crate) fn first_that_works<R>(
-    name: impl ToSocketAddrs,
-    mut attempt: impl FnMut(SocketAddr) -> Result<R, Error>,
+    addresses: &[SocketAddr],
+    mut attempt: impl FnMut(Attempted) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    let mut error = Error::Resolve(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
-    for address in name.to_socket_addrs().map_err(Error::Resolve)? {
-        match attempt(address) {
-            Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(its) => error = its,
-            done => return done,
+    let mut result = Err(Error::Resolve(io::ErrorKind::NotFound.into()));
+    for (index, &peer) in addresses.iter().enumerate() {
+        result = attempt(Attempted { peer, has_alternative: index + 1 < addresses.len() });
+        if matches!(result, Ok(_) | Err(Error::Cancelled)) {
+            break;
         }
     }
-    Err(error)
+    result
 }

@@ -40,6 +40,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The peer's address is of the other family than the port's, IPv4 or IPv6, so nothing can be sent there.
+    #[error(
+        "{peer} cannot be reached from {local}: one address is of IPv4, the other of IPv6; bind one of the peer's family"
+    )]
+    WrongFamily {
+        /// The address of this side's port.
+        local: SocketAddr,
+        /// Who was to be called.
+        peer: SocketAddr,
+    },
     /// No connection could be begun.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -48,7 +58,7 @@ pub enum Error {
     Unreachable {
         /// Who was called.
         peer: SocketAddr,
-        /// The time-out that passed.
+        /// How long this side tried: the time-out, or less if there were other addresses to try.
         time: Duration,
         /// What the network said. A hint only: anybody can forge such messages.
         source: io::Error,
@@ -59,11 +69,14 @@ pub enum Error {
     /// The stream was finished or closed by this side before.
     #[error("the connection was finished by this side")]
     Finished,
-    /// The message is longer than the send buffer, or time to live or order were asked of a stream.
-    #[error("the message of {len} bytes does not fit the send buffer")]
+    /// The message is longer than the [send buffer](crate::Builder::send_buffer) or the peer's window, or the body of a
+    /// [custom packet](crate::Connection::send_custom) longer than a packet's payload.
+    #[error("the message of {len} bytes is longer than {longest}, the most that can be sent")]
     MessageTooLong {
-        /// Its length.
+        /// Its length in bytes.
         len: usize,
+        /// The greatest possible length in bytes.
+        longest: u64,
     },
     /// The peer ended the stream before as many bytes arrived as were announced.
     #[error("the stream ended after {received} of {expected} bytes")]
@@ -119,8 +132,10 @@ impl Error {
             Self::InvalidOption { .. } | Self::Controller(_) | Self::MessageTooLong { .. } => {
                 io::ErrorKind::InvalidInput
             }
-            Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
-            Self::Connect(_) => io::ErrorKind::AddrInUse,
+            Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
+            Self::Connect(ConnectError::TooManyConnections(_)) => io::ErrorKind::QuotaExceeded,
+            Self::Connect(ConnectError::RendezvousUnderWay) => io::ErrorKind::AddrInUse,
+            Self::Connect(_) => io::ErrorKind::Other,
             Self::Lost(lost) => lost_kind(*lost),
             Self::Finished => io::ErrorKind::BrokenPipe,
             Self::EndedEarly { .. } | Self::FileTooShort { .. } => io::ErrorKind::UnexpectedEof,
@@ -173,6 +188,12 @@ mod tests {
     #[test]
     fn a_cancelled_call_is_not_repeated_by_the_standard_library() {
         assert_ne!(io::Error::from(Error::Cancelled).kind(), io::ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn a_full_endpoint_is_no_address_in_use() {
+        assert_eq!(Error::from(ConnectError::TooManyConnections(1)).kind(), io::ErrorKind::QuotaExceeded);
+        assert_eq!(Error::from(ConnectError::RendezvousUnderWay).kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]

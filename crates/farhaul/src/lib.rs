@@ -43,7 +43,8 @@
 //! Each runs on one machine: `cargo run --release --example hello`.
 //!
 //! **Threads.** Each UDP port has one thread that receives and keeps time. It sleeps when nothing happens, and a thread
-//! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads.
+//! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads: `AsyncStream`,
+//! `AsyncMessageSocket`, and the methods of endpoints and listeners whose names end in `_async` give them.
 //!
 //! **Ends.** [`finish`](Connection::finish) is the proof of delivery; dropping a stream without it aborts the connection. No call
 //! waits for ever on a dead peer, and a [`Canceller`] ends any that waits. Dropping never waits: see [`wait_for_farewells`]
@@ -60,13 +61,13 @@ mod listener;
 mod message;
 mod reach;
 mod stream;
+#[cfg(feature = "tokio")]
+mod tasks;
 
 pub use builder::Builder;
 pub use canceller::Canceller;
 pub use connection::Connection;
 pub use driver::disk::{Directory, DiskSource, DiskStore};
-#[cfg(feature = "tokio")]
-pub use driver::tokio::AsyncStream;
 pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;
@@ -77,3 +78,5 @@ pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
 pub use stream::Stream;
+#[cfg(feature = "tokio")]
+pub use tasks::{AsyncMessageSocket, AsyncStream};

@@ -14,7 +14,7 @@ use farhaul_proto::Mode;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::connection::{Attempt, Connection, Host};
 use crate::driver::{CancelFlags, Core, Place};
-use crate::endpoint::{Endpoint, first_that_works};
+use crate::endpoint::{Endpoint, first_that_works, resolve};
 use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::stream::Stream;
@@ -30,10 +30,21 @@ pub struct Listener<S = Stream> {
 }
 
 /// What a listener can accept.
-pub trait Accept: sealed::Sealed + Sized {}
+pub trait Accept: sealed::Sealed + Sized {
+    /// The same for tasks: what `accept_async` gives.
+    #[cfg(feature = "tokio")]
+    type Async: From<Self>;
+}
 
-impl Accept for Stream {}
-impl Accept for MessageSocket {}
+impl Accept for Stream {
+    #[cfg(feature = "tokio")]
+    type Async = crate::tasks::AsyncStream;
+}
+
+impl Accept for MessageSocket {
+    #[cfg(feature = "tokio")]
+    type Async = crate::tasks::AsyncMessageSocket;
+}
 
 mod sealed {
     use farhaul_proto::Mode;
@@ -71,14 +82,14 @@ impl Listener {
     /// # Errors
     /// The address cannot be resolved, or its port not be opened.
     pub fn bind(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(address, |address| Endpoint::bind(address)?.listen())
+        first_that_works(&resolve(address)?, |to| Endpoint::bind(to.peer)?.listen())
     }
 }
 
 impl<S: Accept> Listener<S> {
     pub(crate) fn open(host: &Arc<Host>) -> Result<Self, Error> {
         let mut turn = host.driver.turn()?;
-        if !turn.open_door(host.backlog) {
+        if !turn.open_door() {
             return Err(Error::AlreadyListening);
         }
         turn.transport.listen(S::MODE);

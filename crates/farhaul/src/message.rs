@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_proto::udt::{Message, MessageOptions};
+use farhaul_proto::{ConnectionId, StreamError};
 
-use crate::connection::Connection;
+use crate::connection::{Attempt, Connection};
 use crate::driver::Core;
 use crate::error::Error;
 
@@ -86,28 +87,46 @@ impl MessageSocket {
     /// # Errors
     /// As [`send`](MessageSocket::send).
     pub fn send_with(&self, message: &[u8], options: SendOptions) -> Result<(), Error> {
-        if message.len() as u64 > self.connection.longest_message() {
-            return Err(Error::MessageTooLong { len: message.len() });
-        }
-        let id = self.connection.id();
-        self.connection.when_writable(|core: &mut Core<_>, now| {
-            let options = MessageOptions { ttl: options.time_to_live, in_order: options.in_order };
-            Ok(core.transport.send_message(now, id, message, options)?.then_some(()))
-        })
+        self.check_length(message)?;
+        self.connection.when_writable(sending(self.connection.id(), message, options))
     }
 
-    /// Receives the next message into `out`; `None` is the end: the peer closed after all its messages.
+    /// Receives the next message into `out`. `None` is the end: the peer closed, or this side
+    /// [finished](Connection::finish), and no message is known to be missing.
+    ///
+    /// If the peer finished, it was all. If it dropped its socket or was cut off, its last messages may be missing without a
+    /// sign of it: plain UDT4 has one sign for both, so a protocol on top should say which message is the last.
     ///
     /// # Errors
-    /// The connection was lost before its end; the time-out passed; somebody cancelled.
+    /// The connection was lost, or closed while a message was known to be missing; the time-out passed; somebody cancelled.
     pub fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
-        let id = self.connection.id();
-        self.connection.when_readable(|core: &mut Core<_>, now| {
-            Ok(match core.transport.recv_message(now, id, out)? {
-                Message::Received { len, truncated } => Some(Some(Received { len, truncated })),
-                Message::Pending => None,
-                Message::End => Some(None),
-            })
+        self.connection.when_readable(receiving(self.connection.id(), out))
+    }
+
+    /// Whether `message` can ever be sent.
+    pub(crate) fn check_length(&self, message: &[u8]) -> Result<(), Error> {
+        let (len, longest) = (message.len(), self.connection.longest_message());
+        if len as u64 > longest { Err(Error::MessageTooLong { len, longest }) } else { Ok(()) }
+    }
+}
+
+/// An attempt to send `message`; nothing yet while there is no room.
+pub(crate) fn sending(id: ConnectionId, message: &[u8], options: SendOptions) -> impl Attempt<()> {
+    let options = MessageOptions { ttl: options.time_to_live, in_order: options.in_order };
+    move |core: &mut Core<_>, now| match core.transport.send_message(now, id, message, options) {
+        Ok(taken) => Ok(taken.then_some(())),
+        Err(StreamError::MessageTooLong(longest)) => Err(Error::MessageTooLong { len: message.len(), longest }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// An attempt to receive a message into `out`; nothing yet while none is complete, and `None` at the end.
+pub(crate) fn receiving(id: ConnectionId, out: &mut [u8]) -> impl Attempt<Option<Received>> {
+    move |core: &mut Core<_>, now| {
+        Ok(match core.transport.recv_message(now, id, &mut *out)? {
+            Message::Received { len, truncated } => Some(Some(Received { len, truncated })),
+            Message::Pending => None,
+            Message::End => Some(None),
         })
     }
 }

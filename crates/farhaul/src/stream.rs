@@ -7,11 +7,12 @@ use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use farhaul_proto::udt::ConnectOptions;
 use farhaul_proto::{ConnectionId, Read, Streams};
 
 use crate::connection::{Attempt, Connection};
 use crate::driver::Core;
-use crate::endpoint::{Endpoint, first_that_works};
+use crate::endpoint::{Endpoint, any_port_for, first_that_works, resolve};
 use crate::error::Error;
 
 /// Bytes that one call moves at most: a few trains, some 50 µs under the lock. A caller with more calls again.
@@ -34,7 +35,8 @@ const FILE_BLOCK: usize = 1 << 20;
 /// **The end.** UDT4 cannot close one direction alone. Whoever has written everything calls [`finish`](Connection::finish),
 /// which waits until the peer has acknowledged all of it and then closes the connection; the peer reads to the end of
 /// the stream. Dropping the last handle without that aborts the connection at once: what was not acknowledged yet is
-/// lost, and the peer's calls end. Plain UDT4 has one sign for both ends, so a protocol on top should say how much comes.
+/// lost, and the peer's calls end. Plain UDT4 has one sign for both ends, so a peer that dropped its stream early may look as
+/// if it had finished; a protocol on top should say how much comes.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -66,7 +68,10 @@ impl Stream {
     /// # Errors
     /// The name cannot be resolved, nobody answers, or the peer refuses.
     pub fn connect(peer: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(peer, |peer| Endpoint::bind(crate::endpoint::any_port_for(peer))?.connect(peer))
+        first_that_works(&resolve(peer)?, |to| {
+            let endpoint = Endpoint::bind(any_port_for(to.peer))?;
+            endpoint.connect_to(to, ConnectOptions::default()).map(Self::from_connection)
+        })
     }
 
     pub(crate) fn from_connection(connection: Connection) -> Self {
@@ -116,11 +121,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Moves received bytes into `out` and says how many; zero is the end of the stream. The typed form of
-    /// [`io::Read::read`].
+    /// Moves received bytes into `out` and says how many; zero is the end of the stream, as far as UDT4 shows it: see
+    /// [`Stream`]. The typed form of [`io::Read::read`].
     ///
     /// # Errors
-    /// The connection was lost before its end, the time-out passed, or somebody cancelled.
+    /// The connection was lost, or closed while data was known to be missing; the time-out passed, or somebody cancelled.
     pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);

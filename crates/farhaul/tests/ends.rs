@@ -38,6 +38,38 @@ fn finishing_returns_when_the_peer_has_everything() {
 }
 
 #[test]
+fn a_reader_beside_finish_gets_what_came_and_then_the_end() {
+    let (left, right) = pair();
+    right.send_all(b"an answer").unwrap();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut text = String::new();
+            (&left).read_to_string(&mut text).map(|_| text)
+        });
+        // Once the answer was acknowledged it is there, and nothing more is to come.
+        right.finish().unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), "an answer");
+        left.finish().unwrap();
+    });
+    let (left, right) = pair();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| left.recv(&mut [0; 10]));
+        left.send_all(b"a question").unwrap();
+        left.finish().unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), 0, "who closed knows that the stream ends here");
+        assert_eq!(left.recv(&mut [0; 10]).unwrap(), 0, "and goes on knowing it");
+    });
+    drop(right);
+}
+
+#[test]
+fn a_stream_that_was_closed_unfinished_has_no_end() {
+    let (left, _right) = pair();
+    left.close();
+    assert!(matches!(left.recv(&mut [0; 10]), Err(Error::Lost(ConnectionLost::ClosedLocally))));
+}
+
+#[test]
 fn both_sides_may_finish() {
     let (left, right) = pair();
     thread::scope(|scope| {
@@ -250,6 +282,18 @@ fn a_peer_that_falls_silent_ends_every_call_with_its_name() {
 }
 
 #[test]
+fn a_peer_that_lives_and_takes_nothing_ends_a_connection_that_does_not_put_up_with_it() {
+    let time = Duration::from_millis(300);
+    let impatient = Endpoint::builder().stall_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let small = Endpoint::builder().recv_buffer(100_000).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = small.listen().unwrap();
+    let sender = impatient.connect(small.local_addr()).unwrap();
+    let _idle = listener.accept().unwrap();
+    let error = write_for_ever(&sender);
+    assert!(matches!(error, Error::Lost(ConnectionLost::NoProgress(its)) if its == time), "{error}");
+}
+
+#[test]
 fn a_call_with_a_time_out_leaves_the_connection_alive() {
     let (sender, receiver) = pair();
     receiver.set_read_timeout(Some(Duration::from_millis(5)));
@@ -308,5 +352,18 @@ fn a_message_that_can_never_fit_is_refused_at_once() {
     let there = Endpoint::bind("127.0.0.1:0").unwrap();
     let _listener = there.listen_for_messages().unwrap();
     let sender = endpoint.connect_for_messages(there.local_addr()).unwrap();
-    assert!(matches!(sender.send(&vec![0; 2 << 20]), Err(Error::MessageTooLong { len: 2_097_152 })));
+    assert!(matches!(
+        sender.send(&vec![0; 2 << 20]),
+        Err(Error::MessageTooLong { len: 2_097_152, longest: 1_048_576 })
+    ));
+}
+
+#[test]
+fn a_message_that_the_receiver_can_never_hold_is_refused_at_once() {
+    let there = Endpoint::builder().recv_buffer(1_456 * 100).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let _listener = there.listen_for_messages().unwrap();
+    let sender = Endpoint::bind("127.0.0.1:0").unwrap().connect_for_messages(there.local_addr()).unwrap();
+    let refused = sender.send(&vec![0; 145_601]);
+    assert!(matches!(refused, Err(Error::MessageTooLong { len: 145_601, longest: 145_600 })), "{refused:?}");
+    sender.send(&vec![0; 145_600]).unwrap();
 }

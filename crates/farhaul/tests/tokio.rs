@@ -2,8 +2,19 @@
 #![cfg(feature = "tokio")]
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
-use farhaul::{AsyncStream, Endpoint, Error, Listener};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::time::Duration;
+
+use farhaul::{Endpoint, Error, Listener, SendOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Whoever waits for this fails by never ending.
+const FOR_EVER: Duration = Duration::from_secs(3_600);
+
+/// An address of the loopback network that no other test uses, so that nobody takes the port meanwhile.
+fn closed() -> SocketAddr {
+    UdpSocket::bind("127.0.0.82:0").unwrap().local_addr().unwrap()
+}
 
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
@@ -21,9 +32,9 @@ fn tasks_of_one_thread_transfer_to_one_another() {
             stream.finish().await.unwrap();
         };
         let receiving = async {
-            let (stream, _) = listener.accept_async().await.unwrap();
+            let (mut stream, _) = listener.accept_async().await.unwrap();
             let mut all = Vec::new();
-            AsyncStream::from(stream).read_to_end(&mut all).await.unwrap();
+            stream.read_to_end(&mut all).await.unwrap();
             all
         };
         let ((), all) = tokio::join!(sending, receiving);
@@ -39,7 +50,7 @@ fn shutting_down_is_finishing() {
         let mut stream = endpoint.connect_async(listener.local_addr()).await.unwrap();
         stream.write_all(b"everything").await.unwrap();
         stream.shutdown().await.unwrap();
-        assert_eq!(stream.as_blocking().stats().unwrap().totals.bytes_acked, 10);
+        assert_eq!(stream.stats().unwrap().totals.bytes_acked, 10);
     });
 }
 
@@ -51,5 +62,167 @@ fn a_task_that_waits_can_be_cancelled() {
         let cancel = async { canceller.cancel() };
         let (result, ()) = tokio::join!(listener.accept_async(), cancel);
         assert!(matches!(result, Err(Error::Cancelled)));
+    });
+}
+
+/// A program that passes on what comes from both sides until both have ended.
+#[test]
+fn whoever_copies_in_both_directions_comes_to_the_end() {
+    for far_side_is_first in [false, true] {
+        block_on(async {
+            let listener = Listener::bind("127.0.0.1:0").unwrap();
+            let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+            let (mut near, mut inner) = tokio::io::duplex(64);
+            let passing_on = async {
+                let mut outer = endpoint.connect_async(listener.local_addr()).await.unwrap();
+                tokio::io::copy_bidirectional(&mut inner, &mut outer).await.unwrap()
+            };
+            let near = async {
+                let mut all = Vec::new();
+                if far_side_is_first {
+                    near.read_to_end(&mut all).await.unwrap();
+                    near.shutdown().await.unwrap();
+                } else {
+                    near.write_all(b"question").await.unwrap();
+                    near.shutdown().await.unwrap();
+                    near.read_to_end(&mut all).await.unwrap();
+                }
+                all.len() as u64
+            };
+            let far = async {
+                let (mut far, _) = listener.accept_async().await.unwrap();
+                let mut all = Vec::new();
+                if far_side_is_first {
+                    far.write_all(b"an answer").await.unwrap();
+                    far.shutdown().await.unwrap();
+                } else {
+                    far.read_to_end(&mut all).await.unwrap();
+                }
+                all.len() as u64
+            };
+            let (passed_on, to_near, to_far) = tokio::join!(passing_on, near, far);
+            assert_eq!(passed_on, (to_far, to_near));
+            assert_eq!(passed_on, if far_side_is_first { (0, 9) } else { (8, 0) });
+        });
+    }
+}
+
+#[test]
+fn messages_travel_between_tasks_with_their_boundaries_and_their_end() {
+    block_on(async {
+        let (here, there) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+        let listener = there.listen_for_messages().unwrap();
+        let sending = async {
+            let sender = here.connect_for_messages_async(there.local_addr()).await.unwrap();
+            for len in [1, 1_457, 3_000_000] {
+                sender.send(&vec![7; len]).await.unwrap();
+            }
+            sender.send_with(b"last", SendOptions::default().in_order()).await.unwrap();
+            sender.finish().await.unwrap();
+        };
+        let receiving = async {
+            let (receiver, _) = listener.accept_async().await.unwrap();
+            let (mut room, mut lengths) = (vec![0; 3_000_000], Vec::new());
+            while let Some(received) = receiver.recv(&mut room).await.unwrap() {
+                lengths.push(received.len);
+            }
+            lengths
+        };
+        let ((), lengths) = tokio::join!(sending, receiving);
+        assert_eq!(lengths, [1, 1_457, 3_000_000, 4]);
+    });
+}
+
+#[test]
+fn a_message_that_can_never_fit_is_refused_to_tasks_as_well() {
+    block_on(async {
+        let endpoint = Endpoint::builder().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let there = Endpoint::bind("127.0.0.1:0").unwrap();
+        let _listener = there.listen_for_messages().unwrap();
+        let sender = endpoint.connect_for_messages_async(there.local_addr()).await.unwrap();
+        assert!(matches!(sender.send(&vec![0; 2 << 20]).await, Err(Error::MessageTooLong { len: 2_097_152, .. })));
+    });
+}
+
+#[test]
+fn tasks_meet_by_rendezvous() {
+    block_on(async {
+        let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+        let (to_right, to_left) = (right.local_addr(), left.local_addr());
+        let (mut here, mut there) =
+            tokio::try_join!(left.rendezvous_async(to_right), right.rendezvous_async(to_left)).unwrap();
+        there.write_all(b"stream").await.unwrap();
+        let mut text = [0; 6];
+        here.read_exact(&mut text).await.unwrap();
+        assert_eq!(&text, b"stream");
+        drop((here, there));
+        let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+        let (to_right, to_left) = (right.local_addr(), left.local_addr());
+        let meeting = (left.rendezvous_for_messages_async(to_right), right.rendezvous_for_messages_async(to_left));
+        let (here, there) = tokio::try_join!(meeting.0, meeting.1).unwrap();
+        there.send(b"message").await.unwrap();
+        assert_eq!(here.recv(&mut [0; 10]).await.unwrap().map(|received| received.len), Some(7));
+    });
+}
+
+#[test]
+fn a_name_is_resolved_and_its_closed_addresses_are_passed_over() {
+    block_on(async {
+        let listener = Listener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::builder().connect_timeout(FOR_EVER).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = listener.local_addr().port();
+        let stream = endpoint.connect_async(("localhost", port)).await.unwrap();
+        assert_eq!(stream.peer_addr(), listener.local_addr());
+        let error = endpoint.connect_async("no such name").await.unwrap_err();
+        assert!(matches!(error, Error::Resolve(_)), "{error}");
+        let addresses: Vec<SocketAddr> = vec!["[::1]:9".parse().unwrap(), closed(), listener.local_addr()];
+        let stream = endpoint.connect_async(Addresses(addresses)).await.unwrap();
+        assert_eq!(stream.peer_addr(), listener.local_addr());
+        let error = endpoint.connect_async("[::1]:9").await.unwrap_err();
+        assert!(matches!(error, Error::WrongFamily { .. }), "{error}");
+    });
+}
+
+#[test]
+fn tasks_learn_what_the_network_says_about_a_closed_port() {
+    block_on(async {
+        let time = Duration::from_millis(200);
+        let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let closed = closed();
+        let error = endpoint.connect_async(closed).await.unwrap_err();
+        assert!(
+            matches!(error, Error::Unreachable { peer, time: its, .. } if peer == closed && its == time),
+            "{error}"
+        );
+    });
+}
+
+/// A search for a name that breaks.
+struct Broken;
+
+impl ToSocketAddrs for Broken {
+    type Iter = std::iter::Empty<SocketAddr>;
+
+    fn to_socket_addrs(&self) -> std::io::Result<Self::Iter> {
+        panic!("the search breaks")
+    }
+}
+
+/// A name with several addresses.
+struct Addresses(Vec<SocketAddr>);
+
+impl ToSocketAddrs for Addresses {
+    type Iter = std::vec::IntoIter<SocketAddr>;
+
+    fn to_socket_addrs(&self) -> std::io::Result<Self::Iter> {
+        Ok(self.0.clone().into_iter())
+    }
+}
+
+#[test]
+fn a_search_that_breaks_is_an_error_and_never_a_hang() {
+    block_on(async {
+        let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+        assert!(matches!(endpoint.connect_async(Broken).await, Err(Error::Resolve(_))));
     });
 }

@@ -37,7 +37,8 @@ pub struct Config {
     pub reorder_tolerance: u32,
     /// Connections that this endpoint may hold. Default 65 536.
     pub max_connections: usize,
-    /// Connections that may wait to be accepted while listening. Default 1024.
+    /// Connections that may wait while listening until the application [claims](crate::udt::Endpoint::claim) or uses them.
+    /// Default 1024; further ones are refused.
     pub backlog: usize,
     /// Ends a connection whose peer is alive but takes no data for this long (attack B10). Default never: a paused reader
     /// is legitimate; daemons set it.

@@ -24,10 +24,11 @@ pub enum ConnectionLost {
     /// This side closed it.
     #[error("closed by this side")]
     ClosedLocally,
-    /// The peer closed it after all its data arrived.
+    /// The peer closed it, and nothing that is known of was missing. UDT4's shutdown does not say how much was sent, so a peer
+    /// that closes before its last packets were delivered looks the same.
     #[error("closed by the peer")]
     ClosedByPeer,
-    /// The peer closed it while data was still missing or unsent.
+    /// The peer closed it while data was known to be missing here, or some of this side's was not acknowledged.
     #[error("the peer closed the connection before everything was transferred")]
     Aborted,
     /// Nobody answered the handshake in time: no program listens there, or UDP is blocked.

@@ -63,7 +63,7 @@ pub trait Streams: Transport {
     /// Moves received bytes into `out`.
     ///
     /// # Errors
-    /// The connection ended without the peer having closed it after all its data.
+    /// The connection was lost, or closed with something known to be missing; see [`Read::End`] for what is not known.
     fn read(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError>;
 
     /// How many bytes [`read`](Streams::read) would give now; zero for connections that it does not read from, such as those
@@ -71,7 +71,7 @@ pub trait Streams: Transport {
     fn readable(&self, id: ConnectionId) -> usize;
 
     /// No more data will be written: once everything is acknowledged the connection closes and [`Event::Finished`]
-    /// says so. Data that arrives until then can be read.
+    /// says so. Data that arrives until then can be read; the end of the stream follows it.
     fn finish(&mut self, now: Instant, id: ConnectionId);
 
     /// Ends the connection at once; unsent data is lost. Harmless on a connection that is over.
@@ -94,7 +94,11 @@ pub enum Read {
     Data(usize),
     /// Nothing now; [`Event::Readable`] will follow.
     Pending,
-    /// The peer closed after all its data: end of stream.
+    /// End of stream: the peer closed and nothing that is known of is missing, or this side [finished](Streams::finish).
+    ///
+    /// UDT4's shutdown does not say how much was sent. A peer that closes without finishing while its last packets are lost,
+    /// or were never sent, looks the same; and after one's own finish, what the peer had yet to send never comes. Whoever
+    /// must know that nothing is missing says in-band how much comes.
     End,
 }
 

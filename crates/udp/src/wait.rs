@@ -75,7 +75,7 @@ impl Waiter {
         Ok(Self { epoll, wake, events: Vec::with_capacity(EVENTS), ready: Vec::with_capacity(EVENTS) })
     }
 
-    /// Watches `source` from now on and calls it `token`.
+    /// Watches `source` from now on, until it is closed, and calls it `token`.
     ///
     /// # Errors
     /// It is watched already, or the system refuses.
@@ -89,14 +89,6 @@ impl Waiter {
     /// It is not watched.
     pub fn rewatch(&self, source: impl AsFd, token: Token, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token.0), interest.flags())?)
-    }
-
-    /// Watches `source` no longer. Closing it does the same.
-    ///
-    /// # Errors
-    /// It is not watched.
-    pub fn unwatch(&self, source: impl AsFd) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, source)?)
     }
 
     /// What other threads wake this one with.
@@ -215,7 +207,7 @@ mod tests {
         assert_eq!(waiter.wait(LIMIT).unwrap(), ready);
         waiter.rewatch(&socket, Token(8), Interest::Both).unwrap();
         assert_eq!(waiter.wait(LIMIT).unwrap(), [Ready { token: Token(8), readable: true, writable: true }]);
-        waiter.unwatch(&socket).unwrap();
+        drop(socket);
         assert!(waiter.wait(Some(Duration::ZERO)).unwrap().is_empty());
     }
 

@@ -171,6 +171,8 @@ impl Pipe<'_> {
         stream.set_read_timeout(Some(self.args.transport.timeout));
         loop {
             match stream.recv(&mut block) {
+                // The peer closed, or this side, whose input may not have ended well.
+                Ok(0) if input.is_unreadable() => return input.outcome(peer),
                 Ok(0) => return Ok(()),
                 Ok(len) => {
                     if arrived.bytes == 0 {

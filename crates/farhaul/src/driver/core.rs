@@ -1,12 +1,11 @@
 //! A transport together with who waits for what on its connections: everything that the lock protects.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams};
 use farhaul_units::Instant;
 
 use super::bell::{Bell, Wakeups};
-use super::departure::Departure;
 use super::outbox::Outbox;
 use crate::clock::Timeline;
 
@@ -43,10 +42,12 @@ pub(crate) struct Core<T> {
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
     /// The last handle is gone: the driver thread says good-bye and ends.
-    pub(super) departure: Option<Departure>,
+    pub(super) departing: bool,
     pub(super) wakeups: Wakeups,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
+    /// When whoever waits for a connection to settle is to look again although nothing happened.
+    alarms: BTreeSet<(Instant, ConnectionId)>,
     /// Released connections whose peers may not have been told yet.
     leaving: Vec<ConnectionId>,
 }
@@ -55,7 +56,6 @@ pub(crate) struct Core<T> {
 #[derive(Debug, Default)]
 struct Accepting {
     open: bool,
-    backlog: usize,
     queue: VecDeque<ConnectionId>,
     bell: Bell,
 }
@@ -68,6 +68,8 @@ struct Slot {
     readable: Bell,
     writable: Bell,
     settled: Bell,
+    /// Its entry among the alarms.
+    alarm: Option<Instant>,
 }
 
 /// Where a connection stands, as far as its host was told.
@@ -89,10 +91,11 @@ impl<T: Streams> Core<T> {
             outbox: Outbox::new(),
             timeline: Timeline::new(),
             driver: DriverThread::Awake,
-            departure: None,
+            departing: false,
             wakeups: Wakeups::default(),
             accepting: Accepting::default(),
             slots: Vec::new(),
+            alarms: BTreeSet::new(),
             leaving: Vec::new(),
         }
     }
@@ -109,7 +112,8 @@ impl<T: Streams> Core<T> {
 
     /// Forgets a connection here and in the transport.
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
-        if find(&mut self.slots, id).is_some() {
+        if let Some(slot) = find(&mut self.slots, id) {
+            slot.silence(&mut self.alarms);
             self.slots[id.slot()] = None;
         }
         self.transport.release(now, id);
@@ -129,13 +133,9 @@ impl<T: Streams> Core<T> {
         self.leaving.retain(|id| self.transport.peer(*id).is_some());
     }
 
-    /// Lets peers connect; `false` if they may already.
-    pub(crate) fn open_door(&mut self, backlog: usize) -> bool {
-        let was_open = std::mem::replace(&mut self.accepting.open, true);
-        if !was_open {
-            self.accepting.backlog = backlog.max(1);
-        }
-        !was_open
+    /// Lets peers connect; `false` if they may already. How many may wait is the transport's business.
+    pub(crate) fn open_door(&mut self) -> bool {
+        !std::mem::replace(&mut self.accepting.open, true)
     }
 
     /// Lets nobody in any more and releases those whom nobody took.
@@ -162,6 +162,32 @@ impl<T: Streams> Core<T> {
         }
     }
 
+    /// Has whoever waits for the connection to settle look again at `time`, should it not have settled by then.
+    pub(crate) fn look_again_at(&mut self, time: Instant, id: ConnectionId) {
+        if let Some(slot) = find(&mut self.slots, id) {
+            slot.silence(&mut self.alarms);
+            slot.alarm = Some(time);
+            self.alarms.insert((time, id));
+        }
+    }
+
+    /// When the next such alarm is due.
+    pub(super) fn next_alarm(&self) -> Option<Instant> {
+        self.alarms.first().map(|(time, _)| *time)
+    }
+
+    /// Rings for the alarms that are due.
+    pub(super) fn ring_alarms(&mut self, now: Instant) {
+        while self.next_alarm().is_some_and(|time| time <= now) {
+            if let Some((_, id)) = self.alarms.pop_first()
+                && let Some(slot) = find(&mut self.slots, id)
+            {
+                slot.alarm = None;
+                slot.settled.ring(&mut self.wakeups);
+            }
+        }
+    }
+
     /// Has everybody who waits look again: something happened that the transport does not know of.
     pub(crate) fn ring_all(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
@@ -181,7 +207,7 @@ impl<T: Streams> Core<T> {
     }
 
     fn on_accepted(&mut self, now: Instant, id: ConnectionId) {
-        if !self.accepting.open || self.accepting.queue.len() >= self.accepting.backlog {
+        if !self.accepting.open {
             self.transport.release(now, id);
             return;
         }
@@ -198,6 +224,7 @@ impl<T: Streams> Core<T> {
             Event::Writable(_) => slot.writable.ring(&mut self.wakeups),
             Event::Connected(_) => {
                 slot.status.connected = true;
+                slot.silence(&mut self.alarms);
                 slot.settled.ring(&mut self.wakeups);
             }
             Event::Finished(_) => {
@@ -206,6 +233,7 @@ impl<T: Streams> Core<T> {
             }
             Event::Closed(_, reason) => {
                 slot.status.lost = Some(reason);
+                slot.silence(&mut self.alarms);
                 slot.ring_all(&mut self.wakeups);
             }
             // A kind of event that this host does not know yet: let everybody of the connection look.
@@ -217,12 +245,18 @@ impl<T: Streams> Core<T> {
         if self.slots.len() <= id.slot() {
             self.slots.resize_with(id.slot() + 1, || None);
         }
-        self.slots[id.slot()] =
-            Some(Slot { id, status, readable: Bell::default(), writable: Bell::default(), settled: Bell::default() });
+        let (readable, writable, settled) = (Bell::default(), Bell::default(), Bell::default());
+        self.slots[id.slot()] = Some(Slot { id, status, readable, writable, settled, alarm: None });
     }
 }
 
 impl Slot {
+    fn silence(&mut self, alarms: &mut BTreeSet<(Instant, ConnectionId)>) {
+        if let Some(time) = self.alarm.take() {
+            alarms.remove(&(time, self.id));
+        }
+    }
+
     fn ring_all(&mut self, wakeups: &mut Wakeups) {
         self.readable.ring(wakeups);
         self.writable.ring(wakeups);

@@ -32,6 +32,12 @@ impl Drop for Departure {
     }
 }
 
+/// How many threads are saying good-bye.
+#[cfg(test)]
+pub(super) fn departing() -> usize {
+    *DEPARTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Waits until the peers of all connections that this process dropped have been told, and the UDP ports whose last handle
 /// is gone are closed.
 ///

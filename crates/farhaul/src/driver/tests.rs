@@ -5,10 +5,13 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use farhaul_proto::{Batch, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams, Transmit, Transport};
+use farhaul_proto::{
+    Batch, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit, Transport,
+};
 use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
 
+use super::departure::departing;
 use super::*;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::error::Error;
@@ -151,7 +154,7 @@ fn accept(driver: &Driver<Toy>) -> Result<ConnectionId, Error> {
 #[test]
 fn a_writer_reaches_a_blocked_reader_on_another_port() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
-    assert!(b.turn().unwrap().open_door(1));
+    assert!(b.turn().unwrap().open_door());
     connect(&a, &b);
     thread::scope(|scope| {
         let reader = scope.spawn(|| accept(&b).and_then(|_| read(&b, None)));
@@ -161,7 +164,7 @@ fn a_writer_reaches_a_blocked_reader_on_another_port() {
 }
 
 #[test]
-fn nobody_gets_in_while_the_door_is_closed_or_the_hall_is_full() {
+fn nobody_gets_in_while_the_door_is_closed() {
     let mut core = Core::new(Toy::default());
     let knock = |core: &mut Core<Toy>, slot| {
         core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
@@ -170,11 +173,42 @@ fn nobody_gets_in_while_the_door_is_closed_or_the_hall_is_full() {
         core.transport.peer.is_some()
     };
     assert!(!knock(&mut core, 0), "the door is closed");
-    assert!(core.open_door(1) && !core.open_door(1));
-    assert!(knock(&mut core, 1));
-    assert!(!knock(&mut core, 2), "the hall is full");
-    assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)));
-    assert_eq!(core.next_accepted(), None);
+    assert!(core.open_door() && !core.open_door());
+    assert!(knock(&mut core, 1) && knock(&mut core, 2));
+    assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)), "first come, first served");
+    core.close_door(Instant::ZERO);
+    assert_eq!(core.next_accepted(), None, "who was not taken is sent away");
+    assert!(!knock(&mut core, 3));
+}
+
+#[test]
+fn an_alarm_wakes_whoever_waits_for_a_connection_to_settle() {
+    let a = driver(Toy::default());
+    a.turn().unwrap().open(ID);
+    let mut looks = 0;
+    let settle = |core: &mut Core<Toy>, now| {
+        looks += 1;
+        core.look_again_at(now + Duration::from_millis(1), ID);
+        Ok((looks == 4).then_some(()))
+    };
+    a.wait_for(Place::Settle(ID), [&NEVER, &NEVER], None, settle).unwrap();
+}
+
+#[test]
+fn a_connection_that_settled_or_went_has_no_alarm() {
+    let mut core = Core::new(Toy::default());
+    for end in [Event::Connected(ID), Event::Closed(ID, ConnectionLost::Refused)] {
+        core.open(ID);
+        core.look_again_at(Instant::from_nanos(7), ID);
+        core.look_again_at(Instant::from_nanos(5), ID);
+        assert_eq!(core.next_alarm(), Some(Instant::from_nanos(5)));
+        core.transport.events.push(end);
+        core.take_events(Instant::ZERO);
+        assert_eq!(core.next_alarm(), None);
+    }
+    core.look_again_at(Instant::from_nanos(5), ID);
+    core.release(Instant::ZERO, ID);
+    assert_eq!(core.next_alarm(), None);
 }
 
 #[test]
@@ -221,6 +255,21 @@ fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
     assert_eq!(is_alive.try_recv(), Err(mpsc::TryRecvError::Empty), "the transport lives on without a handle");
     peer.send_to(b"good-bye", address).unwrap();
     assert!(is_alive.recv().is_err(), "the thread ends once the peer knows");
+}
+
+#[test]
+fn whoever_waits_for_farewells_waits_until_the_port_is_closed() {
+    let driver = driver(Toy::default());
+    let address = driver.local_addr();
+    // A thread that drops the last handle may be interrupted before it lets go of its share.
+    let share = Arc::clone(&driver.shared);
+    drop(driver);
+    let gone = share.wait_for(Place::Accept, [&NEVER, &NEVER], None, |_, _| Ok(None::<()>));
+    assert!(matches!(gone, Err(Error::DriverStopped)), "the thread is done");
+    assert!(UdpSocket::bind(address).is_err() && departing() > 0, "but the port is open, so the farewell is not over");
+    drop(share);
+    wait_for_farewells();
+    UdpSocket::bind(address).unwrap();
 }
 
 #[test]

@@ -13,7 +13,6 @@ use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, Token, UdpSocket, Wa
 use farhaul_units::Instant;
 
 use super::core::DriverThread;
-use super::departure::Departure;
 use super::nap::Naps;
 use super::turn::{Shared, Turn};
 use crate::error::Error;
@@ -32,7 +31,7 @@ const SOCKET: Token = Token(0);
 
 /// A transport that runs on a UDP port. Dropping it ends the driver thread, after its farewell; nobody waits for that.
 pub(crate) struct Driver<T: Streams + Send + 'static> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
 }
 
 impl<T: Streams + Send + 'static> Driver<T> {
@@ -74,7 +73,8 @@ impl<T: Streams + Send + 'static> Drop for Driver<T> {
     fn drop(&mut self) {
         let mut core = self.shared.core_even_if_poisoned();
         if core.driver != DriverThread::Gone {
-            core.departure = Some(Departure::begin());
+            self.shared.depart();
+            core.departing = true;
             drop(core);
             self.shared.driver.wake();
         }
@@ -112,10 +112,6 @@ fn begin<T: Streams>(
             // Whoever started the thread waits for this and nothing else.
             let _ = ready.send(Ok(Arc::clone(&shared)));
             run(&shared, waiter, farewell);
-            // Nobody else has a share by now: the port closes first, then whoever waits for that learns it.
-            let departure = shared.core_even_if_poisoned().departure.take();
-            drop(shared);
-            drop(departure);
         }
         Err(source) => {
             let _ = ready.send(Err(Error::System { what: "an epoll instance", source }));
@@ -139,7 +135,7 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
         turn.begin_as_driver();
         let now = turn.now();
         let bytes = hand_in(&mut turn, &mut batch);
-        if turn.departure.is_some() && *end.get_or_insert(now + farewell) <= now {
+        if turn.departing && *end.get_or_insert(now + farewell) <= now {
             return;
         }
         let rest = turn.end_and_sleep();

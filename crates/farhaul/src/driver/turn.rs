@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use farhaul_udp::{BufferReport, SendStatus, UdpSocket, Waker};
 use farhaul_units::Instant;
 
 use super::core::{Core, DriverThread, Place};
+use super::departure::Departure;
 use super::outbox::Outcome;
 use crate::canceller::CancelFlag;
 use crate::clock::{Clock, Wall};
@@ -35,6 +36,9 @@ pub(crate) struct Shared<T> {
     pub(super) clock: Clock,
     /// A canceller was used: the driver thread has everybody look again.
     cancelled: Arc<AtomicBool>,
+    /// There once the last handle is gone. Whoever holds the last share closes the port and then, since fields are dropped
+    /// in this order, tells those who wait for that.
+    departure: OnceLock<Departure>,
 }
 
 /// The flags that end a caller's wait: one of its own and one of its endpoint.
@@ -68,7 +72,13 @@ impl<T: Streams> Shared<T> {
             driver,
             clock: Clock::start(),
             cancelled: Arc::new(AtomicBool::new(false)),
+            departure: OnceLock::new(),
         }
+    }
+
+    /// The last handle is gone: from now on somebody may wait for the port to close.
+    pub(super) fn depart(&self) {
+        self.departure.get_or_init(Departure::begin);
     }
 
     /// The address of the UDP port.
@@ -195,6 +205,8 @@ impl<'a, T: Streams> Turn<'a, T> {
     /// Begins the driver thread's turn.
     pub(super) fn begin_as_driver(&mut self) {
         self.driver = DriverThread::Awake;
+        let now = self.now;
+        self.ring_alarms(now);
         if self.shared.cancelled.swap(false, Ordering::AcqRel) {
             self.ring_all();
         }
@@ -209,7 +221,7 @@ impl<'a, T: Streams> Turn<'a, T> {
         // A turn takes its time; what is left until the deadline counts from its end.
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
-        let over = self.departure.is_some() && self.all_left();
+        let over = self.departing && self.all_left();
         self.end();
         Rest { time: next.map(|next| next.saturating_since(end)), blocked: outcome == Outcome::Blocked, over }
     }
@@ -227,7 +239,7 @@ impl<'a, T: Streams> Turn<'a, T> {
         let core = &mut **self;
         let outcome = core.outbox.transmit(now, &mut core.transport, |train| shared.send(train));
         core.take_events(now);
-        let due = core.transport.poll_timeout();
+        let due = earliest(core.transport.poll_timeout(), core.next_alarm());
         let next = match outcome {
             Outcome::Drained => due,
             Outcome::More => Some(now),

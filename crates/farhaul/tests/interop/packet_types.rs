@@ -185,7 +185,7 @@ fn custom_packets(libudt: Libudt, union: &mut Union) {
     let stream = here.connect(tap.address()).unwrap();
     send(&stream, 5, 100_000).unwrap();
     recv(&stream, Some(100_000)).unwrap();
-    tap.slip_in(Up, &Control::Custom { kind: CUSTOM_KIND, body: &CUSTOM_BODY });
+    stream.send_custom(CUSTOM_KIND, &CUSTOM_BODY).unwrap();
     tap.wait_for(Down, Kind::Custom);
     send(&stream, 6, 100_000).unwrap();
     recv(&stream, None).unwrap();

@@ -302,8 +302,10 @@ impl Connection {
         let Phase::Established(established) = &mut self.phase else { return };
         if self.life == Life::Finishing && established.sender.is_flushed() {
             established.farewell.begin(now);
+            // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
+            let complete = established.receiver.buffer.is_contiguous();
             self.move_life(Cause::Flushed);
-            self.ending = Some(Ending::early(ConnectionLost::ClosedLocally));
+            self.ending = Some(Ending { reason: ConnectionLost::ClosedLocally, complete });
             self.events.push(Event::Finished(self.id));
             self.wake();
         }
@@ -438,7 +440,7 @@ impl Connection {
         matches!(self.phase, Phase::Meeting(_))
     }
 
-    /// Accepted, and not used by the application yet.
+    /// Accepted, and not taken by the application yet.
     pub(crate) const fn waits_for_application(&self) -> bool {
         matches!(self.interest, Interest::Awaited)
     }

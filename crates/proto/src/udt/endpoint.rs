@@ -131,7 +131,7 @@ impl Endpoint {
     /// Copies the next message into `out`.
     ///
     /// # Errors
-    /// The connection ended without the peer having closed it after all its data, or is not in message mode.
+    /// The connection was lost, or closed with something known to be missing, or is not in message mode.
     pub fn recv_message(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Message, StreamError> {
         self.command(id, |connection| connection.recv_message(out))?
     }
@@ -139,6 +139,12 @@ impl Endpoint {
     /// Tells the peer that this side cannot store what it receives (error signal, type 8).
     pub fn signal_error(&mut self, id: ConnectionId, code: u32) {
         let _ = self.command(id, |connection| connection.signal_error(code));
+    }
+
+    /// The application took an accepted connection: it waits no longer in the [backlog](Config::backlog). Any use of a
+    /// connection says so as well.
+    pub fn claim(&mut self, id: ConnectionId) {
+        let _ = self.command(id, Connection::claim);
     }
 
     /// Sends a user-defined control packet (type 0x7FFF) to the peer's controller. Not reliable.

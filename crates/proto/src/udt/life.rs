@@ -65,7 +65,7 @@ impl Life {
 /// What the application has to do with a connection. Each step is taken once, and none back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
-    /// It was accepted, and the application has not used it yet.
+    /// It was accepted, and the application has not taken it yet.
     Awaited,
     /// It is the application's.
     Held,

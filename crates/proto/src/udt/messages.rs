@@ -23,6 +23,6 @@ pub enum Message {
     },
     /// Nothing now; a readable event will follow.
     Pending,
-    /// The peer closed after all its messages.
+    /// The end, as far as UDT4 shows it: see [`Read::End`](crate::Read::End).
     End,
 }

@@ -1,7 +1,7 @@
 //! Shutdowns and error signals that the peer never sent, on connections that have nothing to say, and real ones.
 
 use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{ConnectionLost, Event, Streams};
+use farhaul_proto::{ConnectionLost, Event, Read, StreamError, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_sim::{Departing, Plan, Simulation, Verdict};
 use farhaul_units::{AckNo, Duration, Instant};
@@ -84,6 +84,26 @@ fn b1_nothing_but_the_answer_to_the_question_revokes_a_shutdown() {
     }
     bench.run_millis(100);
     assert_eq!(bench.closed(&peer), Some(ConnectionLost::ClosedByPeer));
+}
+
+#[test]
+fn after_finishing_what_came_has_an_end_unless_a_packet_is_known_to_be_missing() {
+    for (packets, expected) in
+        [(&[0, 1][..], Ok(Read::End)), (&[0, 2][..], Err(StreamError::Lost(ConnectionLost::ClosedLocally)))]
+    {
+        let mut bench = Bench::listening();
+        let peer = bench.accept_default();
+        for &packet in packets {
+            bench.full(&peer, peer.isn().plus(packet));
+        }
+        bench.end.finish(bench.now, peer.id);
+        bench.drain();
+        assert!(bench.events.contains(&Event::Finished(peer.id)), "there was nothing to acknowledge");
+        let mut out = vec![0; 10_000];
+        let expected_len = if expected.is_ok() { 2 * 1_456 } else { 1_456 };
+        assert_eq!(bench.end.read(bench.now, peer.id, &mut out), Ok(Read::Data(expected_len)));
+        assert_eq!(bench.end.read(bench.now, peer.id, &mut out), expected);
+    }
 }
 
 /// Two of ours, done with a short transfer and idle since.

@@ -75,6 +75,11 @@ impl Input {
         self.bytes() == 0 && !matches!(*self.state(), State::Open)
     }
 
+    /// Whether stdin broke off.
+    pub(super) fn is_unreadable(&self) -> bool {
+        matches!(*self.state(), State::Unreadable(_))
+    }
+
     /// Whether this side closed the connection, because its input ended.
     pub(super) fn has_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)

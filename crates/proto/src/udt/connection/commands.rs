@@ -111,6 +111,11 @@ impl Connection {
         }
     }
 
+    /// The application took it.
+    pub(crate) fn claim(&mut self) {
+        self.interest.hold();
+    }
+
     /// Bytes that a stream has to give.
     pub(crate) fn readable(&self) -> usize {
         match &self.phase {

@@ -20,7 +20,7 @@ pub(super) struct Table {
     meetings: BTreeMap<SocketAddr, u32>,
     /// Accepted connections that were not heard since; counted, because every caller asks.
     half_open: usize,
-    /// Accepted connections that the application has not used yet.
+    /// Accepted connections that the application has not taken yet.
     unclaimed: usize,
 }
 
@@ -46,7 +46,7 @@ impl Table {
         self.half_open
     }
 
-    /// Accepted connections that the application has not used yet.
+    /// Accepted connections that the application has not taken yet.
     pub(super) const fn unclaimed(&self) -> usize {
         self.unclaimed
     }

@@ -1,0 +1,103 @@
+//! Tasks in place of threads: the same driver thread and the same connections, with wakers in place of blocked threads.
+//!
+//! Nothing here needs a particular runtime; tokio's traits are what most asynchronous code is written against.
+
+mod connect;
+mod message;
+mod stream;
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+
+use farhaul_proto::Stats;
+
+use crate::canceller::Canceller;
+use crate::connection::Connection;
+use crate::driver::Place;
+use crate::error::Error;
+use crate::listener::{Accept, Listener};
+use crate::message::MessageSocket;
+use crate::stream::Stream;
+
+pub use message::AsyncMessageSocket;
+pub use stream::AsyncStream;
+
+/// What the handles of tasks offer of [`Connection`]: all but what blocks, and the time-outs of what blocks.
+macro_rules! connection_of_tasks {
+    ($handle:ident, $blocking:ident) => {
+        impl $handle {
+            /// The same connection for calls that block; [`set_read_timeout`](crate::Connection::set_read_timeout) and
+            /// [`set_write_timeout`](crate::Connection::set_write_timeout) hold for these alone.
+            pub fn as_blocking(&self) -> &$blocking {
+                &self.inner
+            }
+
+            /// Waits until the peer has acknowledged everything that was written, then closes the connection. See
+            /// [`Connection::finish`](crate::Connection::finish) for what that means for reading.
+            ///
+            /// # Errors
+            /// The connection was lost before that, or somebody cancelled.
+            pub async fn finish(&self) -> Result<(), Error> {
+                finish(&self.inner).await
+            }
+
+            /// Ends the connection at once, in both directions; what was not acknowledged may be lost.
+            pub fn close(&self) {
+                self.inner.close();
+            }
+
+            /// The address of the peer.
+            pub fn peer_addr(&self) -> SocketAddr {
+                self.inner.peer_addr()
+            }
+
+            /// The address of this side's UDP port.
+            pub fn local_addr(&self) -> SocketAddr {
+                self.inner.local_addr()
+            }
+
+            /// Sends a user-defined control packet to the peer's congestion controller: see
+            /// [`Connection::send_custom`](crate::Connection::send_custom).
+            ///
+            /// # Errors
+            /// The body is too long; the connection is over.
+            pub fn send_custom(&self, kind: u16, body: &[u8]) -> Result<(), Error> {
+                self.inner.send_custom(kind, body)
+            }
+
+            /// Counters and estimates, as UDT's `perfmon` gives them and more.
+            ///
+            /// # Errors
+            /// The endpoint's driver thread is gone.
+            pub fn stats(&self) -> Result<Stats, Error> {
+                self.inner.stats()
+            }
+
+            /// Ends the waiting calls of this connection from elsewhere, those of tasks and those of threads, and later ones
+            /// until [`reset`](Canceller::reset).
+            pub fn canceller(&self) -> Canceller {
+                self.inner.canceller()
+            }
+        }
+    };
+}
+
+connection_of_tasks!(AsyncStream, Stream);
+connection_of_tasks!(AsyncMessageSocket, MessageSocket);
+
+async fn finish(connection: &Connection) -> Result<(), Error> {
+    connection.begin_to_finish()?;
+    poll_fn(|cx| connection.poll(Place::Settle(connection.id()), cx, connection.is_finished())).await
+}
+
+impl<S: Accept> Listener<S> {
+    /// [`accept`](Listener::accept) for tasks, which gives a handle for tasks: an [`AsyncStream`] or an
+    /// [`AsyncMessageSocket`]. Dropping the future loses no connection.
+    ///
+    /// # Errors
+    /// The listener was closed, or somebody cancelled.
+    pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
+        let (connection, peer) = poll_fn(|cx| self.poll_accept(cx)).await?;
+        Ok((connection.into(), peer))
+    }
+}

@@ -1,0 +1,146 @@
+//! Connecting without blocking anybody: names are resolved by a thread of their own.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use farhaul_proto::Mode;
+use farhaul_proto::udt::ConnectOptions;
+
+use super::{AsyncMessageSocket, AsyncStream};
+use crate::connection::Connection;
+use crate::driver::{Core, Place};
+use crate::endpoint::{Attempted, Endpoint, reachable_from, resolve};
+use crate::error::Error;
+use crate::message::MessageSocket;
+use crate::stream::Stream;
+
+impl Endpoint {
+    /// [`connect`](Endpoint::connect) for tasks. Dropping the future gives the attempt up.
+    ///
+    /// A name is resolved by a thread that lives as long as that takes, so `peer` must own what it says, or be `'static`.
+    ///
+    /// # Errors
+    /// As [`connect`](Endpoint::connect).
+    pub async fn connect_async(&self, peer: impl ToSocketAddrs + Send + 'static) -> Result<AsyncStream, Error> {
+        let options = ConnectOptions { mode: Mode::Stream, rendezvous: false };
+        Ok(Stream::from_connection(self.established_async(peer, options).await?).into())
+    }
+
+    /// [`rendezvous`](Endpoint::rendezvous) for tasks, as [`connect_async`](Endpoint::connect_async).
+    ///
+    /// # Errors
+    /// As [`rendezvous`](Endpoint::rendezvous).
+    pub async fn rendezvous_async(&self, peer: impl ToSocketAddrs + Send + 'static) -> Result<AsyncStream, Error> {
+        let options = ConnectOptions { mode: Mode::Stream, rendezvous: true };
+        Ok(Stream::from_connection(self.established_async(peer, options).await?).into())
+    }
+
+    /// [`connect_for_messages`](Endpoint::connect_for_messages) for tasks, as [`connect_async`](Endpoint::connect_async).
+    ///
+    /// # Errors
+    /// As [`connect`](Endpoint::connect).
+    pub async fn connect_for_messages_async(
+        &self,
+        peer: impl ToSocketAddrs + Send + 'static,
+    ) -> Result<AsyncMessageSocket, Error> {
+        let options = ConnectOptions { mode: Mode::Message, rendezvous: false };
+        Ok(MessageSocket::from_connection(self.established_async(peer, options).await?).into())
+    }
+
+    /// [`rendezvous_for_messages`](Endpoint::rendezvous_for_messages) for tasks, as
+    /// [`connect_async`](Endpoint::connect_async).
+    ///
+    /// # Errors
+    /// As [`rendezvous`](Endpoint::rendezvous).
+    pub async fn rendezvous_for_messages_async(
+        &self,
+        peer: impl ToSocketAddrs + Send + 'static,
+    ) -> Result<AsyncMessageSocket, Error> {
+        let options = ConnectOptions { mode: Mode::Message, rendezvous: true };
+        Ok(MessageSocket::from_connection(self.established_async(peer, options).await?).into())
+    }
+
+    async fn established_async(
+        &self,
+        peer: impl ToSocketAddrs + Send + 'static,
+        options: ConnectOptions,
+    ) -> Result<Connection, Error> {
+        let peers = reachable_from(self.local_addr(), resolve_elsewhere(peer).await?)?;
+        for (index, &peer) in peers.iter().enumerate() {
+            let has_alternative = index + 1 < peers.len();
+            match self.connect_to_async(Attempted { peer, has_alternative }, options).await {
+                Err(error) if has_alternative && !matches!(error, Error::Cancelled) => {}
+                done => return done,
+            }
+        }
+        unreachable!("there is an address, and the last one is returned")
+    }
+
+    async fn connect_to_async(&self, to: Attempted, options: ConnectOptions) -> Result<Connection, Error> {
+        let (connection, mut reaching) = self.begin(to, options)?;
+        let id = connection.id();
+        let mut look = |core: &mut Core<_>, now| reaching.look(core, now, id);
+        poll_fn(|cx| connection.poll(Place::Settle(id), cx, &mut look)).await?;
+        Ok(connection)
+    }
+}
+
+/// [`resolve`] for tasks.
+async fn resolve_elsewhere(name: impl ToSocketAddrs + Send + 'static) -> Result<Vec<SocketAddr>, Error> {
+    // An address needs no resolving.
+    if let Some(address) = (&name as &dyn Any).downcast_ref::<SocketAddr>() {
+        return resolve(*address);
+    }
+    let search = Arc::new(Search::default());
+    let finder = Finder(Arc::clone(&search));
+    thread::Builder::new()
+        .name("farhaul:names".into())
+        .spawn(move || finder.0.state().found = Some(resolve(name)))
+        .map_err(|source| Error::System { what: "a thread", source })?;
+    poll_fn(|cx| search.poll(cx)).await
+}
+
+/// A name that is being looked up, and the task that waits for it.
+#[derive(Default)]
+struct Search(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    found: Option<Result<Vec<SocketAddr>, Error>>,
+    task: Option<Waker>,
+}
+
+/// The thread's share of a search; its end is the end of the search, whatever came of it.
+struct Finder(Arc<Search>);
+
+impl Search {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<Vec<SocketAddr>, Error>> {
+        let mut state = self.state();
+        if let Some(found) = state.found.take() {
+            return Poll::Ready(found);
+        }
+        state.task = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Finder {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.found.get_or_insert_with(|| Err(Error::Resolve(io::Error::other("the search for the name broke off"))));
+        let task = state.task.take();
+        drop(state);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}

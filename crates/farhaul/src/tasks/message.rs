@@ -1,0 +1,51 @@
+//! Message sockets for tasks.
+
+use std::future::poll_fn;
+
+use crate::driver::Place;
+use crate::error::Error;
+use crate::message::{MessageSocket, Received, SendOptions, receiving, sending};
+
+/// A [`MessageSocket`] whose calls wait as tasks do.
+///
+/// A clone is a second handle of the same connection. For time-outs, wrap a call in `tokio::time::timeout`: a `recv` that is
+/// given up loses no message, and a `send` that is given up has sent the message whole or not at all.
+#[derive(Clone, Debug)]
+pub struct AsyncMessageSocket {
+    pub(super) inner: MessageSocket,
+}
+
+impl AsyncMessageSocket {
+    /// Sends `message` whole, waiting for room if there is none.
+    ///
+    /// # Errors
+    /// The message is longer than the send buffer; the connection is over; somebody cancelled.
+    pub async fn send(&self, message: &[u8]) -> Result<(), Error> {
+        self.send_with(message, SendOptions::default()).await
+    }
+
+    /// Sends `message` with a time to live or in order (`UDT::sendmsg`).
+    ///
+    /// # Errors
+    /// As [`send`](AsyncMessageSocket::send).
+    pub async fn send_with(&self, message: &[u8], options: SendOptions) -> Result<(), Error> {
+        self.inner.check_length(message)?;
+        let id = self.inner.id();
+        poll_fn(|cx| self.inner.poll(Place::Write(id), cx, sending(id, message, options))).await
+    }
+
+    /// Receives the next message into `out`; `None` is the end, as far as UDT4 shows it: see [`MessageSocket::recv`].
+    ///
+    /// # Errors
+    /// The connection was lost, or closed while a message was known to be missing; somebody cancelled.
+    pub async fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
+        let id = self.inner.id();
+        poll_fn(|cx| self.inner.poll(Place::Read(id), cx, receiving(id, &mut *out))).await
+    }
+}
+
+impl From<MessageSocket> for AsyncMessageSocket {
+    fn from(inner: MessageSocket) -> Self {
+        Self { inner }
+    }
+}

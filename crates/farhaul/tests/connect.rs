@@ -1,0 +1,75 @@
+//! Connecting to names with several addresses, and to those that cannot be reached.
+#![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use farhaul::{Builder, Endpoint, Error, Stream};
+
+/// Whoever waits for this fails by never ending.
+const FOR_EVER: Duration = Duration::from_secs(3_600);
+
+fn patient() -> Builder {
+    Endpoint::builder().connect_timeout(FOR_EVER)
+}
+
+fn any() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// An address of the loopback network that no other test uses, so that nobody takes the port meanwhile.
+fn closed() -> SocketAddr {
+    UdpSocket::bind("127.0.0.81:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn an_address_of_the_other_family_is_refused_at_once_by_name() {
+    let endpoint = patient().bind(any()).unwrap();
+    let peer: SocketAddr = "[::1]:9000".parse().unwrap();
+    let error = endpoint.connect(peer).unwrap_err();
+    assert!(matches!(error, Error::WrongFamily { peer: its, .. } if its == peer), "{error}");
+    for address in [peer, endpoint.local_addr()] {
+        assert!(error.to_string().contains(&address.to_string()), "{error}");
+    }
+    assert!(matches!(endpoint.connect_for_messages(peer), Err(Error::WrongFamily { .. })));
+    assert!(matches!(endpoint.rendezvous(peer), Err(Error::WrongFamily { .. })));
+}
+
+#[test]
+fn a_name_with_addresses_of_both_families_is_called_at_its_own() {
+    let there = Endpoint::bind(any()).unwrap();
+    let _listener = there.listen().unwrap();
+    let names: [SocketAddr; 2] = ["[::1]:9000".parse().unwrap(), there.local_addr()];
+    let stream = patient().bind(any()).unwrap().connect(&names[..]).unwrap();
+    assert_eq!(stream.peer_addr(), there.local_addr());
+}
+
+#[test]
+fn an_ipv4_address_in_the_form_of_ipv6_is_one() {
+    let there = Endpoint::bind(any()).unwrap();
+    let _listener = there.listen().unwrap();
+    let mapped = format!("[::ffff:127.0.0.1]:{}", there.local_addr().port());
+    patient().bind(any()).unwrap().connect(&mapped).unwrap();
+    Stream::connect(mapped).unwrap();
+}
+
+#[test]
+fn a_port_that_the_network_says_is_closed_gives_way_to_the_next_address() {
+    let there = Endpoint::bind(any()).unwrap();
+    let _listener = there.listen().unwrap();
+    let addresses = [closed(), closed(), there.local_addr()];
+    let stream = patient().bind(any()).unwrap().connect(&addresses[..]).unwrap();
+    assert_eq!(stream.peer_addr(), there.local_addr());
+}
+
+#[test]
+fn the_last_address_gets_the_whole_time_and_names_why_nobody_answered() {
+    let time = Duration::from_millis(200);
+    let endpoint = Endpoint::builder().connect_timeout(time).bind(any()).unwrap();
+    let addresses = [closed(), closed()];
+    let error = endpoint.connect(&addresses[..]).unwrap_err();
+    assert!(
+        matches!(error, Error::Unreachable { peer, time: its, .. } if peer == addresses[1] && its == time),
+        "{error}"
+    );
+}
