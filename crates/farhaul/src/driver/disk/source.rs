@@ -12,10 +12,12 @@ use rustix::fs::{FileType, Stat};
 
 use super::directory::{Directory, kind, mtime, permissions};
 use super::failure::failure;
+use super::partial::is_temporary;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
-/// Symbolic links, devices, pipes and sockets are skipped and reported.
+/// Symbolic links, devices, pipes and sockets are skipped and reported. Incomplete files under the temporary names that
+/// [`DiskStore`](super::DiskStore) gives are no part of a directory; one that is asked for by its name comes.
 #[derive(Debug)]
 pub struct DiskSource {
     recursive: bool,
@@ -205,9 +207,11 @@ impl Place {
         Ok(Self { parent: Arc::new(parent), name, sent_as: None })
     }
 
+    /// What is in a directory, but for what copies left behind or are at work on.
     fn all_in(names: Vec<Component>, parent: Directory) -> Vec<Self> {
         let parent = Arc::new(parent);
-        names.into_iter().rev().map(|name| Self { parent: Arc::clone(&parent), name, sent_as: None }).collect()
+        let names = names.into_iter().rev().filter(|name| !is_temporary(name));
+        names.map(|name| Self { parent: Arc::clone(&parent), name, sent_as: None }).collect()
     }
 
     fn sent_as(&self) -> &Component {
