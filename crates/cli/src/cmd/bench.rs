@@ -162,7 +162,7 @@ impl Measurement<'_> {
 
     fn serve(&self, caller: &Caller) {
         let Request::Bench(spec) = caller.open.request else {
-            return caller.refuse(AbortCode::Refused, "this is a measuring station; copy to `farhaul serve`");
+            return caller.refuse(AbortCode::WrongService, "this is a measuring station; copy to `farhaul serve`");
         };
         let place = Place {
             session: Some(caller.session),
