@@ -4,7 +4,7 @@ mod percent;
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -33,6 +33,13 @@ impl HostPort {
             return Err(fault::unresolved(host, &std::io::ErrorKind::NotFound.into()));
         }
         Ok(found)
+    }
+
+    /// Where to listen. Without a host at every address of this machine, of both families where there are both.
+    pub(crate) fn listening(&self) -> Result<SocketAddr, Fault> {
+        let any = (Ipv6Addr::UNSPECIFIED, self.port).into();
+        let has_ipv6 = || UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+        if self.host.is_empty() && has_ipv6() { Ok(any) } else { self.first() }
     }
 
     /// Its first address.

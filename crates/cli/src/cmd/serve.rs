@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
             format!("cannot serve {}: {}; --root must be a directory", args.root.display(), fault::words(&error)),
         )
     })?;
-    let endpoint = args.transport.bind_daemon(args.listen.first()?)?;
+    let endpoint = args.transport.bind_daemon(args.listen.listening()?)?;
     let mut start = args.transport.start("serve");
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());

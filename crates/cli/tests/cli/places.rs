@@ -5,8 +5,11 @@ use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
-use crate::process::{Scratch, Server, farhaul};
+use rustix::process::Signal;
+
+use crate::process::{Scratch, Server, Started, farhaul};
 use crate::requirement::runs;
 
 #[test]
@@ -113,4 +116,23 @@ fn a_directory_of_the_server_that_may_not_be_written_to_is_told_as_that() {
         &["file was not copied: permission denied: cannot make the file (on the other side)", "change the permissions"],
     );
     farhaul(&["copy", "--plain", &file, &format!("{url}new/")]).fails(7, &["closed/new", "may not be written to"]);
+}
+
+#[test]
+fn a_port_alone_is_every_address_of_this_machine() {
+    let scratch = Scratch::new();
+    let (root, file) = (scratch.dir("root"), scratch.file("file", 10));
+    let arguments = ["serve", "--plain", "--json", "--root", &root, "--listen", ":0"];
+    let mut serve = Started::begin(&arguments, Stdio::null()).after("start");
+    let port = serve.record["local"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    for host in ["127.0.0.1", "[::1]"] {
+        if host == "[::1]" && std::net::UdpSocket::bind("[::1]:0").is_err() {
+            continue; // no IPv6 here
+        }
+        farhaul(&["copy", "--plain", &file, &format!("udt://{host}:{port}/")]).succeeds();
+        let end = serve.next("end");
+        assert!(end["address"].as_str().unwrap().starts_with(&format!("{host}:")), "{end}");
+    }
+    serve.signal(Signal::TERM);
+    assert_eq!(serve.end().code, 143);
 }

@@ -157,6 +157,18 @@ impl Reporting {
         kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
     }
 
+    /// The next record of this kind.
+    pub(crate) fn next(&mut self, event: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "it ended without {event}");
+            let record: Value = serde_json::from_str(&line).unwrap();
+            if record["event"] == event {
+                return record;
+            }
+        }
+    }
+
     /// Waits until it has said this on stderr; that line.
     pub(crate) fn says(&mut self, words: &str) -> String {
         let stderr = self.started.0.stderr.as_mut().unwrap();
