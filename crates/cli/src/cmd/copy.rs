@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul::{DiskSource, DiskStore, Stream};
-use farhaul_session::{FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
+use farhaul_session::{AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -173,10 +173,9 @@ impl Copy<'_> {
             match job.log.current().map(|_| began_there(job.session.progress())) {
                 Some(true) => fault
                     .and(&format!("the incomplete file lies beside its target on {server}; its name ends in .fhpart")),
-                // A server that told why told also what it keeps.
-                Some(false) if !matches!(trouble, Trouble::Session(SessionError::PeerAborted(_))) => fault.and(
-                    &format!("an incomplete file may lie beside its target on {server}; its name would end in .fhpart"),
-                ),
+                Some(false) if !is_explained(trouble) => fault.and(&format!(
+                    "an incomplete file may lie beside its target on {server}; its name would end in .fhpart"
+                )),
                 _ => fault,
             }
         })
@@ -280,6 +279,11 @@ impl Copy<'_> {
             },
         ))
     }
+}
+
+/// Whether the other side gave up for a reason of its own: it told also what it keeps.
+fn is_explained(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Session(SessionError::PeerAborted(abort)) if abort.code != AbortCode::Cancelled)
 }
 
 /// Whether the other side is known to have taken bytes of the file under way.

@@ -94,7 +94,7 @@ impl FileLog {
             many => format!("{} were not copied; the first is {path}: {failure}{where_it_was}", plural(many, "file")),
         };
         // A server's operator cannot do anything about what a peer wants.
-        let next = next_step(failure.code).filter(|_| self.session.is_none() && !self.corrupted);
+        let next = next_step(failure.code).filter(|_| self.session.is_none() && !self.corrupted && !self.is_told());
         let what = next.map_or(what.clone(), |next| format!("{what}; {next}"));
         Some(match self.corrupted {
             true if self.without_place => Fault::new(Code::Integrity, what).and("what was written to stdout is wrong"),
