@@ -20,6 +20,7 @@ mod interrupt;
 mod output;
 mod sys;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -29,6 +30,7 @@ use cli::Cli;
 use cmd::Context;
 use config::{Config, Defaults};
 use exit::{Code, Fault};
+use output::outlet::STDOUT;
 use output::{JsonTo, Output};
 
 fn main() -> ExitCode {
@@ -37,10 +39,12 @@ fn main() -> ExitCode {
         None => Ok(()),
     });
     farhaul::wait_for_farewells();
-    match done {
+    match done.and_then(|()| output::outcome()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
-            Output::new(JsonTo::Nowhere).error(&fault);
+            if !fault.quiet {
+                Output::new(JsonTo::Nowhere).error(&fault);
+            }
             ExitCode::from(&fault)
         }
     }
@@ -54,8 +58,8 @@ fn parse() -> Result<Option<Cli>, Fault> {
     let is_verb = |first: &&str| !asks_for_help && Cli::command().find_subcommand(first).is_some();
     let Some(verb) = first.as_deref().filter(is_verb) else {
         // Help, the version, or what the parser refuses.
-        let matches = Cli::command().get_matches();
-        return Ok(Some(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())));
+        let matches = Cli::command().try_get_matches().unwrap_or_else(|error| leave(&error));
+        return Ok(Some(Cli::from_arg_matches(&matches).unwrap_or_else(|error| leave(&error))));
     };
     let config = Config::load(Some(verb), &Cli::command())?;
     let mut defaults = config.defaults(verb, &[]);
@@ -71,7 +75,7 @@ fn parse() -> Result<Option<Cli>, Fault> {
             output::print(&config::show(&Cli::command(), verb, options, &defaults));
             Ok(None)
         }
-        _ => Ok(Some(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))),
+        _ => Ok(Some(Cli::from_arg_matches(&matches).unwrap_or_else(|error| leave(&error)))),
     }
 }
 
@@ -99,8 +103,21 @@ fn matches(verb: &str, defaults: &Defaults) -> ArgMatches {
             Output::new(JsonTo::Nowhere).error(&Fault::usage(format!("the value is from {}", given.1.origin())));
             std::process::exit(Code::Usage.exit().into());
         }
-        error.exit()
+        leave(&error)
     })
+}
+
+/// Ends the program as the parser says: with help or the version on stdout, or with what is wrong on stderr.
+fn leave(error: &clap::Error) -> ! {
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    if !error.use_stderr() {
+        STDOUT.note(printed);
+    }
+    if let Err(fault) = output::outcome() {
+        Output::new(JsonTo::Nowhere).error(&fault);
+        std::process::exit(fault.code.exit().into());
+    }
+    std::process::exit(error.exit_code())
 }
 
 /// To show the settings, nothing has to be said of what they are for.

@@ -2,6 +2,7 @@
 
 pub(crate) mod human;
 pub(crate) mod json;
+pub(crate) mod outlet;
 pub(crate) mod progress;
 pub(crate) mod trace;
 
@@ -13,6 +14,7 @@ use indicatif::ProgressBar;
 use crate::exit::Fault;
 use human::Style;
 use json::Record;
+use outlet::{STDERR, STDOUT};
 
 /// Where a verb's words go. Clones share everything.
 #[derive(Clone)]
@@ -57,12 +59,11 @@ impl Output {
     pub(crate) fn record(&self, record: &Record) {
         let mut line = serde_json::to_string(record).expect("records have string keys and finite numbers only");
         line.push('\n');
-        let written = match self.shared.json {
-            JsonTo::Nowhere => return,
-            JsonTo::Stdout => io::stdout().lock().write_all(line.as_bytes()),
-            JsonTo::Stderr => io::stderr().lock().write_all(line.as_bytes()),
-        };
-        end_quietly_if_nobody_reads(&written);
+        match self.shared.json {
+            JsonTo::Nowhere => {}
+            JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
+            JsonTo::Stderr => STDERR.write(io::stderr().lock(), &line),
+        }
     }
 
     /// Prints a line for people to stderr, unless JSON is wanted.
@@ -114,16 +115,12 @@ fn to_stderr(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Prints to stdout what a verb was asked for; ends the program quietly if nobody reads it.
+/// Prints to stdout what a verb was asked for; [`outcome`] knows whether that worked.
 pub(crate) fn print(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    end_quietly_if_nobody_reads(&written);
+    STDOUT.write(io::stdout().lock(), text);
 }
 
-/// A closed pipe is no error: whoever reads has seen enough.
-fn end_quietly_if_nobody_reads(written: &io::Result<()>) {
-    if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-        std::process::exit(0);
-    }
+/// Why something that was to be printed is missing, if it is not that nobody reads it.
+pub(crate) fn outcome() -> Result<(), Fault> {
+    STDOUT.outcome().and_then(|()| STDERR.outcome())
 }

@@ -7,6 +7,7 @@ mod timed;
 use farhaul_session::{Abort, AbortCode, FileReceiver, FileSender, SessionError, Source, Store};
 
 use super::Session;
+use super::watch::RoundTrips;
 pub(crate) use log::FileLog;
 pub(crate) use timed::Timed;
 
@@ -30,6 +31,10 @@ fn stopped() -> Abort {
 }
 
 impl<S: Source> Session for Sending<S> {
+    fn tells(&mut self, round_trips: RoundTrips) {
+        self.source.tells(round_trips);
+    }
+
     fn sends(&self) -> bool {
         true
     }
@@ -71,6 +76,10 @@ impl<S: Source> Session for Sending<S> {
 }
 
 impl<S: Store> Session for Receiving<S> {
+    fn tells(&mut self, round_trips: RoundTrips) {
+        self.store.tells(round_trips);
+    }
+
     fn sends(&self) -> bool {
         false
     }

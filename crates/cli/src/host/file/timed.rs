@@ -7,7 +7,7 @@ use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, L
 use farhaul_units::Instant;
 
 use crate::host::measure::Meter;
-use crate::output::json::RttMicros;
+use crate::host::watch::RoundTrips;
 
 /// Something with a disk behind it, and the time that was spent there.
 pub(crate) struct Timed<T> {
@@ -18,12 +18,19 @@ pub(crate) struct Timed<T> {
     /// When content was first and last read or written.
     first: Option<Instant>,
     last: Option<Instant>,
+    round_trips: RoundTrips,
 }
 
 impl<T> Timed<T> {
     /// `inner` as one end of a copy over `stream`.
-    pub(crate) const fn new(inner: T, stream: Stream, meter: Meter) -> Self {
-        Self { inner, stream, meter, spent: Duration::ZERO, first: None, last: None }
+    pub(crate) fn new(inner: T, stream: Stream, meter: Meter) -> Self {
+        let round_trips = RoundTrips::default();
+        Self { inner, stream, meter, spent: Duration::ZERO, first: None, last: None, round_trips }
+    }
+
+    /// Round-trip times that the peer is told as well.
+    pub(super) fn tells(&mut self, round_trips: RoundTrips) {
+        self.round_trips = round_trips;
     }
 
     /// Seconds spent on the disk.
@@ -45,7 +52,7 @@ impl<T> Timed<T> {
     /// What the peer is told.
     fn figures(&self) -> Figures {
         let stats = self.stream.stats().unwrap_or_default();
-        let figures = self.meter.figures(&stats, RttMicros::default());
+        let figures = self.meter.figures(&stats, self.round_trips.summary(&stats));
         Figures { elapsed: self.moving(), disk: Some(self.spent), ..figures }
     }
 
