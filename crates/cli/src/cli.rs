@@ -16,6 +16,7 @@ use farhaul_units::{ByteSize, Rate, parse_duration};
 use crate::cmd;
 use crate::exit::Fault;
 use crate::fault;
+use crate::host::measure::Caps;
 use crate::output::Output;
 use crate::output::json::Start;
 use crate::output::trace::Trace;
@@ -164,6 +165,11 @@ impl Transport {
             "connections are not encrypted yet, and Farhaul never leaves that out silently: repeat the command with \
              --plain if everybody on the path may read and change the data",
         ))
+    }
+
+    /// What may hold a sender because it was asked for.
+    pub(crate) const fn caps(&self) -> Caps {
+        Caps { rate: self.rate, buffer: self.buffer, fed: false }
     }
 
     /// The file of events, if one is wanted.

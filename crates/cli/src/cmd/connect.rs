@@ -33,7 +33,7 @@ pub(super) fn connect(
 pub(super) fn connect_again(context: &Context, transport: &Transport, peer: SocketAddr) -> Result<Stream, Fault> {
     let endpoint = transport.bind_for(peer)?;
     context.interrupt.cancels(endpoint.canceller());
-    endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))
+    begin(context, transport, &endpoint, peer)
 }
 
 fn connect_to(
@@ -46,7 +46,14 @@ fn connect_to(
     check_route(peer)?;
     let endpoint = transport.bind_for(peer)?;
     announce(context, output, &endpoint, Some(peer), start.clone());
-    endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))
+    begin(context, transport, &endpoint, peer)
+}
+
+/// Until a session has its first answer, receiving waits no longer than for the connection itself.
+fn begin(context: &Context, transport: &Transport, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Fault> {
+    let stream = endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))?;
+    stream.set_read_timeout(Some(transport.connect_timeout.min(transport.timeout)));
+    Ok(stream)
 }
 
 /// Says what holds from now on, warns of what costs speed, and lets signals end waiting calls.

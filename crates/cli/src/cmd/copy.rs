@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use farhaul::{DiskSource, DiskStore, Stream};
 use farhaul_session::{FileReceiver, FileSender, Pull, Push, ReceiveLimits, Source};
-use farhaul_units::{ByteSize, Rate, parse_duration};
+use farhaul_units::{ByteSize, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::host::file::{FileLog, Receiving, Sending, Timed};
 use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, drive};
-use crate::output::human::{percent, plural, time};
+use crate::output::human::{percent, plural, rate, time};
 use crate::output::json::{Direction, End, share};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
@@ -196,7 +196,7 @@ impl Copy<'_> {
         let stream = self.connect(&plan.server, json!({ "target": "-" }))?;
         let bar = self.bar(Some(0));
         let log = self.log(bar.clone()).without_place();
-        let store = Timed::new(StandardOutput::new(stream.clone()), stream.clone(), self.meter);
+        let store = Timed::new(StandardOutput::new(stream.clone()), stream.clone(), self.meter).program();
         let mut job = Receiving { session, store, log };
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
@@ -288,7 +288,7 @@ fn summary(output: &Output, end: &End) -> String {
         style.green("copied and verified:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        style.bold(&Rate::from_bits_per_second(end.goodput_bps).to_string()),
+        style.bold(&rate(end.goodput_bps)),
         style.dim(&format!(
             "RTT {}{sent_again}{}; not encrypted",
             time(Duration::from_micros(end.rtt_us.mean)),

@@ -11,17 +11,18 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::{ConnectionLost, Error, Stream};
-use farhaul_units::{ByteSize, Instant, Rate};
+use farhaul_units::{ByteSize, Instant};
 use serde_json::Value;
 
 use super::{Context, connect, end_record, report_end};
 use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
 use crate::host::Waits;
-use crate::host::measure::{self, Meter, Sender};
+use crate::host::limit::is_too_short;
+use crate::host::measure::{self, Caps, Meter};
 use crate::host::watch::{View, Watch};
-use crate::output::human::time;
-use crate::output::json::{Direction, End, bits_per_second};
+use crate::output::human::{rate, time};
+use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
 use input::Input;
@@ -149,13 +150,15 @@ impl Pipe<'_> {
         end.cpu_seconds = meter.cpu();
         measure::fill(&mut end, &stats, watch.rtt());
         end.goodput_bps = match arrived.first.zip(arrived.last) {
-            Some((first, last)) => bits_per_second(arrived.bytes, last - first),
-            None => bits_per_second(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
+            Some((first, last)) => goodput(arrived.bytes, last - first),
+            // The other side tells nothing; what it saw is about this, unless the connection was mostly its own overhead.
+            None if is_too_short(end.seconds, stats.min_rtt) => None,
+            None => goodput(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
         };
         if input.bytes() > 0 {
             let waits = Waits { room: input.waited(), busy: input.busy(), ..Waits::default() };
-            let (rate, buffer) = (self.args.transport.rate, self.args.transport.buffer);
-            measure::fill_limit(&mut end, &stats, &Sender { waits, fed: true, rate, buffer, ..Sender::default() });
+            let caps = Caps { fed: true, ..self.args.transport.caps() };
+            measure::fill_limit(&mut end, &stats, &caps.sender(waits));
         }
         if result.is_ok() && crate::output::human::is_terminal() {
             self.output.say(&self.output.style().dim(&summary(&end)));
@@ -247,6 +250,6 @@ fn summary(end: &End) -> String {
         "{} in {}, {}; not verified, not encrypted",
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        Rate::from_bits_per_second(end.goodput_bps)
+        rate(end.goodput_bps)
     )
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use farhaul::{Directory, DiskSource, DiskStore};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
-use farhaul_units::{ByteSize, Rate, parse_duration};
+use farhaul_units::{ByteSize, parse_duration};
 
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, report_end};
@@ -20,7 +20,7 @@ use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::output::Output;
-use crate::output::human::{plural, time};
+use crate::output::human::{plural, rate, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use missing::Missing;
@@ -122,12 +122,17 @@ impl Server<'_> {
     fn send_from(&self, caller: &Caller, source: impl Source) {
         let (log, meter) = self.log(caller);
         let session = FileSender::accept(&caller.open);
-        let mut job = Sending { session, source: Timed::new(source, caller.stream.clone(), meter), log };
+        let mut job = Sending { session, source: self.timed(source, caller, meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);
         let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
         self.report(end, result);
+    }
+
+    fn timed<S>(&self, source: S, caller: &Caller, meter: Meter) -> Timed<S> {
+        let transport = &self.args.transport;
+        Timed::new(source, caller.stream.clone(), meter).under(transport.rate, transport.buffer)
     }
 
     fn log(&self, caller: &Caller) -> (FileLog, Meter) {
@@ -193,6 +198,6 @@ fn line(end: &End) -> String {
         plural(end.files.unwrap_or(0), "file"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        Rate::from_bits_per_second(end.goodput_bps)
+        rate(end.goodput_bps)
     )
 }

@@ -6,7 +6,9 @@ mod timed;
 
 use farhaul_session::{Abort, AbortCode, FileReceiver, FileSender, SessionError, Source, Store};
 
-use super::Session;
+use std::rc::Rc;
+
+use super::{Ledger, Session};
 pub(crate) use log::FileLog;
 pub(crate) use timed::Timed;
 
@@ -30,6 +32,10 @@ fn stopped() -> Abort {
 }
 
 impl<S: Source> Session for Sending<S> {
+    fn begin(&mut self, ledger: &Rc<Ledger>) {
+        self.source.begin(ledger);
+    }
+
     fn sends(&self) -> bool {
         true
     }

@@ -4,6 +4,7 @@
 mod copies;
 mod disks;
 mod failures;
+mod figures;
 mod information;
 mod integrity;
 mod limits;

@@ -9,7 +9,9 @@ use crate::opening::Acceptor;
 const TICK: Duration = Duration::from_millis(1);
 
 fn figures(packets: u64) -> Figures {
-    Figures { packets_sent: Some(packets), rtt_min: Some(Duration::from_micros(7)), ..Figures::default() }
+    let (limit, limit_share) = (Some(5), Some(900_000));
+    let rtt_min = Some(Duration::from_micros(7));
+    Figures { packets_sent: Some(packets), rtt_min, limit, limit_share, ..Figures::default() }
 }
 
 /// Runs a measurement over pipes that move at most `step` bytes per millisecond and direction.
@@ -56,6 +58,11 @@ fn both_sides_learn_both_figures_in_both_directions() {
         assert_eq!(receiver.elapsed, TICK * 52, "4 frames of 11 rounds and one of 9, first to last");
         assert_eq!(receiver.rtt_min, Some(Duration::from_micros(7)));
         assert_eq!(receiver.rtt_mean, None);
+        assert_eq!(
+            (sender.limit, sender.limit_share),
+            (Some(5), Some(900_000)),
+            "the receiver learns what held the sender"
+        );
     }
 }
 
