@@ -118,6 +118,16 @@ fn place(rest: &str) -> Result<Place, String> {
     Ok(Place { server: server.parse()?, path: parsed, is_directory: path.is_empty() || path.ends_with('/') })
 }
 
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => path.display().fmt(f),
+            Self::Remote(place) => place.fmt(f),
+            Self::Standard => f.write_str("-"),
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "udt://{}/", self.server)?;

@@ -59,7 +59,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     interval: Duration,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
 }
 
 /// Reads seconds: the option's name has the unit, so a bare number is clear; `500ms` is understood as well.
@@ -125,6 +125,7 @@ impl Measurement<'_> {
             Stop::After(time) => start.settings.insert("seconds".into(), time.as_secs_f64().into()),
         };
         start.settings.insert("flows".into(), self.args.flows.into());
+        start.settings.insert("interval_seconds".into(), self.args.interval.as_secs_f64().into());
         let sends = spec.direction == Way::Forward;
         let address = to.to_string();
         let place = Place { session: None, flow: None, address, role: Role::Connecting, sends, early: &[], meter };

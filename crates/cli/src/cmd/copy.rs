@@ -45,10 +45,10 @@ use standard::{StandardInput, StandardOutput};
 /// To stdout, bytes appear before they are verified: only exit code 0 says that they were right. Records of --json then go
 /// to stderr.
 #[derive(Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, override_usage = "farhaul copy [OPTIONS] SRC… DST")]
 pub(crate) struct CopyArgs {
     /// What to copy, then where to
-    #[arg(required = true, num_args = 2.., value_name = "SRC… DST")]
+    #[arg(required = true, num_args = 2.., value_names = ["SRC", "DST"])]
     places: Vec<Location>,
     /// Copy directories with everything in them
     #[arg(short, long)]
@@ -60,7 +60,14 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
+}
+
+impl CopyArgs {
+    /// Whether stdout is for data.
+    pub(crate) fn is_to_stdout(&self) -> bool {
+        self.places.last() == Some(&Location::Standard)
+    }
 }
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
@@ -139,7 +146,7 @@ impl Copy<'_> {
 
     /// From stdin.
     fn feed(&self, plan: &FeedPlan, end: &mut End) -> Result<(), Fault> {
-        let stream = self.connect(&plan.to.server, json!({ "source": "-", "target": plan.to.to_string() }))?;
+        let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
         let source = StandardInput::begin(plan.name.clone(), stream.clone(), self.context.interrupt.clone())?;
         let push = Push { target: plan.directory.clone(), target_is_directory: true };
         let (bar, log) = (self.bar(None), self.log(None));
@@ -208,6 +215,10 @@ impl Copy<'_> {
 
     fn connect(&self, server: &HostPort, target: serde_json::Value) -> Result<Stream, Fault> {
         let mut start = self.args.transport.start("copy");
+        let (_, sources) = self.args.places.split_last().expect("there are no less than two");
+        let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
+        start.settings.insert("sources".into(), sources.into());
+        start.settings.insert("interval_seconds".into(), self.args.interval.map(|time| time.as_secs_f64()).into());
         start.settings.insert("recursive".into(), self.args.recursive.into());
         if let serde_json::Value::Object(target) = target {
             start.settings.extend(target);

@@ -42,7 +42,7 @@ const BLOCK: usize = 256 << 10;
 #[command(verbatim_doc_comment)]
 pub(crate) struct PipeArgs {
     /// Wait for one connection on this UDP port; with --rendezvous, this side's port
-    #[arg(long, value_name = "ADDR", required_unless_present_any = ["connect", "show_config"])]
+    #[arg(long, value_name = "ADDR")]
     listen: Option<HostPort>,
     /// Connect to this address
     #[arg(long, value_name = "ADDR")]
@@ -54,12 +54,15 @@ pub(crate) struct PipeArgs {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
 }
 
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.listen.is_some() && args.connect.is_some() && !args.rendezvous {
         return Err(Fault::usage("--listen and --connect together are for --rendezvous; say one of them"));
+    }
+    if args.listen.is_none() && args.connect.is_none() {
+        return Err(Fault::usage("say --listen ADDR to wait for the other side, or --connect ADDR to call it"));
     }
     args.transport.require_plain()?;
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });

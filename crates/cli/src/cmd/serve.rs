@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use farhaul::{Directory, DiskSource, DiskStore};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
 use farhaul_units::{ByteSize, parse_duration};
@@ -43,13 +44,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     read_only: bool,
     /// How many copies may run at a time; more are told to come back later
-    #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64)]
+    #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_sessions: usize,
     /// Report intervals of this length: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
 }
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
@@ -63,6 +64,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
     start.settings.insert("max_sessions".into(), args.max_sessions.into());
+    start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
     connect::announce(context, &output, &endpoint, None, start);
     let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
     output.say(&format!(

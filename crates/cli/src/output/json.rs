@@ -8,6 +8,7 @@ use std::time::Duration;
 use farhaul_units::Rate;
 use serde::Serialize;
 
+use crate::cli::Protocol;
 use crate::exit::Fault;
 use crate::sys::CpuSeconds;
 
@@ -18,7 +19,13 @@ pub(crate) enum Record {
     Start(Box<Start>),
     Interval(Interval),
     File(FileRecord),
-    Warning { message: String },
+    Warning {
+        message: String,
+    },
+    /// SIGUSR1 asked where a transfer stands, and stderr is for records.
+    State {
+        message: String,
+    },
     End(Box<End>),
 }
 
@@ -41,8 +48,25 @@ pub(crate) struct Start {
     /// Cap of each buffer; null for automatic.
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) timeout_seconds: f64,
+    pub(crate) connect_timeout_seconds: f64,
+    /// The file of `--trace`.
+    pub(crate) trace: Option<String>,
     /// What only this verb has.
     pub(crate) settings: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Start {
+    /// Of a verb, with nothing set yet.
+    pub(crate) fn of(verb: &'static str) -> Self {
+        Self {
+            verb,
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: Protocol::NAME,
+            security: "none",
+            process_id: std::process::id(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What happened since the last interval.

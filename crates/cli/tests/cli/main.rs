@@ -10,6 +10,7 @@ mod integrity;
 mod limits;
 mod partings;
 mod process;
+mod refusals;
 mod requirement;
 mod settings;
 mod standard;
