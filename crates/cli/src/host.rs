@@ -2,11 +2,11 @@
 
 pub(crate) mod bench;
 pub(crate) mod file;
+mod ledger;
 pub(crate) mod limit;
 pub(crate) mod measure;
 pub(crate) mod watch;
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -16,7 +16,7 @@ use farhaul::{Error, Stream};
 use farhaul_session::SessionError;
 use farhaul_udp::Clock;
 
-use crate::sys::Threads;
+pub(crate) use ledger::{Ledger, Waits};
 
 /// Bytes read from a stream at a time: as many as one turn at it moves.
 const BLOCK: usize = 256 << 10;
@@ -71,46 +71,6 @@ pub(crate) enum Role {
 pub(crate) enum Trouble {
     Connection(Error),
     Session(SessionError),
-}
-
-/// Keeps the writing thread's time while a session runs.
-#[derive(Debug)]
-pub(crate) struct Ledger {
-    threads: Threads,
-    room: Cell<f64>,
-    peer: Cell<f64>,
-}
-
-impl Ledger {
-    /// Begins, on the thread that runs the session.
-    fn begin() -> Self {
-        Self { threads: Threads::begin(), room: Cell::new(0.0), peer: Cell::new(0.0) }
-    }
-
-    fn add_room(&self, time: Duration) {
-        self.room.set(self.room.get() + time.as_secs_f64());
-    }
-
-    /// The thread waited for this long for the peer to answer.
-    pub(crate) fn add_peer(&self, time: Duration) {
-        self.peer.set(self.peer.get() + time.as_secs_f64());
-    }
-
-    /// So far.
-    pub(crate) fn waits(&self) -> Waits {
-        Waits { room: self.room.get(), peer: self.peer.get(), busy: self.threads.busy().as_secs_f64() }
-    }
-}
-
-/// Where the writing thread spent its time, in seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waits {
-    /// In writing: the send buffer was full.
-    pub(crate) room: f64,
-    /// With nothing to write: the peer had to answer first.
-    pub(crate) peer: f64,
-    /// A processor was what it needed.
-    pub(crate) busy: f64,
 }
 
 impl From<Error> for Trouble {

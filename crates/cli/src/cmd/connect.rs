@@ -10,6 +10,9 @@ use crate::exit::{Code, Fault};
 use crate::output::Output;
 use crate::output::json::{Record, Start};
 
+/// What warnings about the buffer to receive name.
+const RECEIVE_LIMIT: &str = "net.core.rmem_max";
+
 /// Connects to the first address of `to` that answers.
 pub(super) fn connect(
     context: &Context,
@@ -67,8 +70,10 @@ pub(super) fn announce(
     context.interrupt.cancels(endpoint.canceller());
     start.local = Some(endpoint.local_addr().to_string());
     start.peer = peer.map(|peer| peer.to_string());
-    output.record(&Record::Start(Box::new(start)));
-    endpoint.warnings().iter().for_each(|warning| output.warn(warning));
+    let concerns = |warning: &&String| !(start.only_sends && warning.contains(RECEIVE_LIMIT));
+    let warnings = endpoint.warnings();
+    output.record(&Record::Start(Box::new(start.clone())));
+    warnings.iter().filter(concerns).for_each(|warning| output.warn(warning));
 }
 
 /// A machine without a way to the address knows that at once; nobody has to wait for a time-out then.

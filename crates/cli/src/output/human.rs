@@ -122,7 +122,7 @@ pub(crate) const fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Application => "a program at either end of the data, or by how little there was to send",
         Limit::DiskRead => "the sender's disk",
-        Limit::Cpu => "this machine's processor",
+        Limit::Cpu => "the sender's processor",
         Limit::SendBuffer => "the send buffer (--buffer)",
         Limit::Congestion => "congestion control",
         Limit::RateCap => "the cap that was asked for (--rate)",

@@ -51,6 +51,9 @@ pub(crate) struct Start {
     pub(crate) connect_timeout_seconds: f64,
     /// The file of `--trace`.
     pub(crate) trace: Option<String>,
+    /// Data goes out only: small answers need no large buffer to receive.
+    #[serde(skip)]
+    pub(crate) only_sends: bool,
     /// What only this verb has.
     pub(crate) settings: serde_json::Map<String, serde_json::Value>,
 }

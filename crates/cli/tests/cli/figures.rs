@@ -132,6 +132,16 @@ fn a_measurement_that_is_stopped_tells_what_was_measured_until_then() {
     }
 }
 
+#[test]
+fn a_measurement_by_time_ends_near_it_at_any_rate() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let arguments = ["bench", "--plain", "--json", "--interval", "0", "--connect", &server.address];
+    let run = farhaul(&[&arguments[..], &["--seconds", "1", "--rate", "200kbit"]].concat());
+    run.succeeds();
+    // A second, and what the transport and a frame hold beyond it: at a frame of full length it would be forty.
+    assert!(run.end()["seconds"].as_f64() < Some(10.0), "{}", run.end());
+}
+
 /// A peer that lives and takes everything, and does not know what is wanted.
 #[test]
 fn a_peer_that_never_answers_is_no_farhaul_of_this_kind() {

@@ -6,7 +6,7 @@ use farhaul_udp::RelayReport;
 use farhaul_units::Rate;
 use serde_json::Value;
 
-use crate::output::human::{Style, count, digits, percent, plural, rate, time};
+use crate::output::human::{Style, count, digits, percent, plural, time};
 use crate::output::json::share;
 use crate::sys::CpuSeconds;
 
@@ -39,8 +39,9 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    fn goodput(&self) -> u64 {
-        self.serve["goodput_bps"].as_u64().unwrap_or(0)
+    /// None where the receiver saw no time pass.
+    fn goodput(&self) -> Option<u64> {
+        self.serve["goodput_bps"].as_u64()
     }
 
     fn seconds(&self) -> f64 {
@@ -53,8 +54,8 @@ impl Outcome {
     }
 
     /// Goodput as a share of that.
-    pub(super) fn capacity_share(&self) -> f64 {
-        share(self.goodput() as f64, self.capacity().bits_per_second() as f64)
+    pub(super) fn capacity_share(&self) -> Option<f64> {
+        self.goodput().map(|goodput| share(goodput as f64, self.capacity().bits_per_second() as f64))
     }
 
     /// Nothing can be faster: a round trip to connect, one for the data and its confirmation, and the bits themselves.
@@ -73,15 +74,18 @@ impl Outcome {
             (copy["packets_sent"].as_u64().unwrap_or(0), copy["packets_retransmitted"].as_u64().unwrap_or(0));
         let ideal = self.ideal();
         let mut lines = vec![String::new()];
-        lines.push(row(
-            "goodput",
-            &rate(self.serve["goodput_bps"].as_u64()),
-            &format!(
-                "{} of the {} that the link carries beside headers",
-                percent(self.capacity_share()),
-                self.capacity()
+        lines.push(match self.goodput() {
+            Some(goodput) => row(
+                "goodput",
+                &Rate::from_bits_per_second(goodput).to_string(),
+                &format!(
+                    "{} of the {} that the link carries beside headers",
+                    percent(self.capacity_share().unwrap_or(0.0)),
+                    self.capacity()
+                ),
             ),
-        ));
+            None => row("goodput", "unknown", "everything came at one moment"),
+        });
         if self.curve.len() > 2 {
             lines.push(row("over time", "", &format!("{}  start to end", style.green(&self.marks()))));
         }
@@ -115,7 +119,7 @@ impl Outcome {
             &self.cores(copy),
             &format!("sender; receiver {}; relay {}", self.cores(serve), time(self.relay.cpu)),
         ));
-        let limit = self.limit().unwrap_or_else(|| ("nothing found".into(), "too short to say".into()));
+        let limit = self.limit().unwrap_or_else(|| ("unknown".into(), "too short to say".into()));
         lines.push(row("limited by", &limit.0, &limit.1));
         lines.push(row(
             "verified",
