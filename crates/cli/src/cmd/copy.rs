@@ -136,10 +136,13 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
         let total = plan.check_sources()?;
-        let source = DiskSource::new(&plan.sources, self.args.recursive).map_err(|error| {
+        let mut source = DiskSource::new(&plan.sources, self.args.recursive).map_err(|error| {
             Fault::new(Code::FilesFailed, format!("cannot read what is to be copied: {}", fault::words(&error)))
         })?;
         let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
+        if connect::is_here(stream.peer_addr()) {
+            source.leave_out_younger_directories();
+        }
         let push = Push { target: plan.to.path.clone(), target_is_directory: plan.is_directory() };
         let bar = self.bar(Some(total.unwrap_or(0)));
         let log = self.log(total.is_none().then(|| bar.clone()).flatten());

@@ -121,7 +121,12 @@ impl Server<'_> {
 
     fn send(&self, caller: &Caller, pull: &Pull) {
         match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
-            Ok(source) => self.send_from(caller, source),
+            Ok(mut source) => {
+                if connect::is_here(caller.peer) {
+                    source.leave_out_younger_directories();
+                }
+                self.send_from(caller, source);
+            }
             Err(error) => self.send_from(caller, Missing::new(&self.root, pull, &error)),
         }
     }

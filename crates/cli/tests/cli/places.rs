@@ -136,3 +136,20 @@ fn a_port_alone_is_every_address_of_this_machine() {
     serve.signal(Signal::TERM);
     assert_eq!(serve.end().code, 143);
 }
+
+#[test]
+fn a_tree_that_holds_its_own_target_is_copied_once_and_the_target_is_named() {
+    let scratch = Scratch::new();
+    scratch.dir("top/x/root");
+    // More than is ever on its way: when it is sent, the server has begun to write.
+    let file = scratch.file("top/a", 8_000_000);
+    if fs::metadata(scratch.at("top")).unwrap().created().is_err() {
+        eprintln!("skipped: this file system does not tell when a directory was made");
+        return;
+    }
+    let server = Server::begin(&["serve", "--buffer", "1MiB", "--root", &scratch.at("top/x/root")]);
+    let url = format!("udt://{}/", server.address);
+    let run = farhaul(&["copy", "--plain", "--buffer", "1MiB", "-r", &scratch.at("top"), &url]);
+    run.fails(3, &["x/root/top", "made after the copy began", "target lie in the source"]);
+    assert!(fs::read(scratch.at("top/x/root/top/a")).unwrap() == fs::read(file).unwrap());
+}
