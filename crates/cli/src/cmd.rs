@@ -6,6 +6,7 @@ pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
 pub(crate) mod manual;
+mod partial;
 pub(crate) mod pipe;
 pub(crate) mod relay;
 pub(crate) mod serve;

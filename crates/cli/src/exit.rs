@@ -57,16 +57,25 @@ codes! {
 pub(crate) struct Fault {
     pub(crate) code: Code,
     pub(crate) message: String,
+    /// Whoever would read the line knows already.
+    pub(crate) quiet: bool,
 }
 
 impl Fault {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), quiet: false }
     }
 
     /// The command line is at fault.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Code::Usage, message)
+    }
+
+    /// The same failure without a line on stderr; the exit code and the records tell.
+    #[must_use]
+    pub(crate) const fn quietly(mut self) -> Self {
+        self.quiet = true;
+        self
     }
 
     /// The same failure with a further sentence.

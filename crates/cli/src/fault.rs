@@ -77,6 +77,29 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
     Fault::new(code, message)
 }
 
+/// Why nothing can be copied to `target`, which lies where the words are read, and what to do.
+pub(crate) fn no_place(target: &dyn Display, error: &io::Error) -> String {
+    const IN_THE_WAY: &str = "something on the way there is no directory; choose another target";
+    let why = match error.kind() {
+        io::ErrorKind::NotFound => "the directory that it lies in does not exist; make it, or choose another target",
+        io::ErrorKind::NotADirectory => IN_THE_WAY,
+        // A link that may not be followed.
+        _ if error.raw_os_error() == Some(libc::ELOOP) => IN_THE_WAY,
+        io::ErrorKind::PermissionDenied => "its directory may not be written to; change that, or choose another target",
+        _ => return format!("cannot copy to {target}: {}; choose another target", words(error)),
+    };
+    format!("cannot copy to {target}: {why}")
+}
+
+/// What the system says, without its number.
+pub(crate) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(number) => text.trim_end_matches(&format!(" (os error {number})")).to_owned(),
+        None => text,
+    }
+}
+
 /// A UDP port could not be opened.
 pub(crate) fn of_bind(address: SocketAddr, source: &io::Error) -> Fault {
     match source.kind() {
@@ -137,6 +160,10 @@ fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
         SessionError::PeerAborted(Abort { code: AbortCode::Storage, message }) => {
             Fault::new(Code::LocalIo, format!("on the other side ({peer}), {message}"))
         }
+        SessionError::PeerAborted(Abort { code: AbortCode::Cancelled, .. }) => Fault::new(
+            Code::PeerLost,
+            format!("{peer} was stopped before everything was transferred; start again when it is back"),
+        ),
         SessionError::PeerAborted(abort) => Fault::new(of_abort(abort.code), format!("{peer}: {}", abort.message)),
         _ => Fault::new(Code::Failed, format!("{peer}: {error}")),
     }
@@ -144,7 +171,7 @@ fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
 
 const fn of_abort(code: AbortCode) -> Code {
     match code {
-        AbortCode::Version | AbortCode::Protocol => Code::Protocol,
+        AbortCode::Version | AbortCode::Protocol | AbortCode::WrongService => Code::Protocol,
         AbortCode::Refused => Code::AccessDenied,
         AbortCode::Busy => Code::Busy,
         AbortCode::NoSpace => Code::DiskFull,

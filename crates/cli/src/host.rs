@@ -17,6 +17,7 @@ use farhaul_session::SessionError;
 use farhaul_udp::Clock;
 
 pub(crate) use ledger::{Ledger, Waits};
+use watch::RoundTrips;
 
 /// Bytes read from a stream at a time: as many as one turn at it moves.
 const BLOCK: usize = 256 << 10;
@@ -48,6 +49,8 @@ pub(crate) trait Session {
     fn cancel(&mut self);
     fn is_over(&self) -> bool;
     fn error(&self) -> Option<&SessionError>;
+    /// Where the session finds the round-trip times that it tells its peer, if it tells any.
+    fn tells(&mut self, _: RoundTrips) {}
 }
 
 /// The connection that a session runs on.

@@ -20,6 +20,7 @@ mod interrupt;
 mod output;
 mod sys;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -30,6 +31,7 @@ use cmd::Context;
 use config::{Config, Defaults};
 use exit::{Code, Fault};
 use output::json::End;
+use output::outlet::STDOUT;
 use output::{JsonTo, Output};
 
 fn main() -> ExitCode {
@@ -40,11 +42,13 @@ fn main() -> ExitCode {
         Err(fault) => (Records::of_unknown(), Err(fault)),
     };
     farhaul::wait_for_farewells();
-    match done {
+    match done.and_then(|()| output::outcome()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             output::conclude(records.to, records.start.as_ref(), records.end, &fault);
-            Output::new(records.to).error(&fault);
+            if !fault.quiet {
+                Output::new(records.to).error(&fault);
+            }
             ExitCode::from(&fault)
         }
     }
@@ -86,7 +90,7 @@ fn parse() -> Result<Option<Cli>, Fault> {
     let Some(verb) = first.as_deref().filter(is_verb) else {
         // Help, the version, or what the parser refuses.
         let read = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-        return read.map(Some).map_err(|error| refusal::fault(&error, None));
+        return read.map(Some).map_err(|error| refused(&error, None));
     };
     let config = Config::load(Some(verb), &cli::command())?;
     let mut defaults = config.defaults(verb, &[]);
@@ -104,7 +108,7 @@ fn parse() -> Result<Option<Cli>, Fault> {
         }
         _ => {
             refusal::of_the_other_side(&matches)?;
-            Cli::from_arg_matches(&matches).map(Some).map_err(|error| refusal::fault(&error, Some(verb)))
+            Cli::from_arg_matches(&matches).map(Some).map_err(|error| refused(&error, Some(verb)))
         }
     }
 }
@@ -123,7 +127,7 @@ fn matches(verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
     let shows = arguments().any(|argument| argument == "--show-config");
     let command = if shows { command.mut_subcommand(verb, without_requirements) } else { command };
     command.try_get_matches().map_err(|error| {
-        let fault = refusal::fault(&error, Some(verb));
+        let fault = refused(&error, Some(verb));
         if error.kind() == ErrorKind::ValueValidation
             && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
             && let Some(given) =
@@ -134,6 +138,22 @@ fn matches(verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
         }
         fault
     })
+}
+
+/// What is wrong with the command line; ends the program if help or the version was asked for.
+fn refused(error: &clap::Error, verb: Option<&str>) -> Fault {
+    if !refusal::is_help(error) {
+        return refusal::fault(error, verb);
+    }
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    if !error.use_stderr() {
+        STDOUT.note(printed);
+    }
+    if let Err(fault) = output::outcome() {
+        Output::new(JsonTo::Nowhere).error(&fault);
+        std::process::exit(fault.code.exit().into());
+    }
+    std::process::exit(error.exit_code())
 }
 
 /// To show the settings, nothing has to be said of what they are for.

@@ -2,6 +2,7 @@
 
 pub(crate) mod human;
 pub(crate) mod json;
+pub(crate) mod outlet;
 pub(crate) mod progress;
 pub(crate) mod trace;
 
@@ -14,6 +15,7 @@ use indicatif::ProgressBar;
 use crate::exit::{Code, Fault};
 use human::Style;
 use json::{End, ErrorRecord, Record};
+use outlet::{STDERR, STDOUT};
 use serde_json::Value;
 
 /// Which records of this program there were: `start` comes once, `end` in any case.
@@ -115,12 +117,11 @@ impl Output {
 
     fn write(&self, record: &str) {
         let line = format!("{record}\n");
-        let written = match self.shared.json {
-            JsonTo::Nowhere => return,
-            JsonTo::Stdout => io::stdout().lock().write_all(line.as_bytes()),
-            JsonTo::Stderr => io::stderr().lock().write_all(line.as_bytes()),
-        };
-        end_quietly_if_nobody_reads(&written);
+        match self.shared.json {
+            JsonTo::Nowhere => {}
+            JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
+            JsonTo::Stderr => STDERR.write(io::stderr().lock(), &line),
+        }
     }
 
     /// Prints a line for people to stderr, unless JSON is wanted.
@@ -179,16 +180,12 @@ fn to_stderr(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Prints to stdout what a verb was asked for; ends the program quietly if nobody reads it.
+/// Prints to stdout what a verb was asked for; [`outcome`] knows whether that worked.
 pub(crate) fn print(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    end_quietly_if_nobody_reads(&written);
+    STDOUT.write(io::stdout().lock(), text);
 }
 
-/// A closed pipe is no error: whoever reads has seen enough.
-fn end_quietly_if_nobody_reads(written: &io::Result<()>) {
-    if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-        std::process::exit(0);
-    }
+/// Why something that was to be printed is missing, if it is not that nobody reads it.
+pub(crate) fn outcome() -> Result<(), Fault> {
+    STDOUT.outcome().and_then(|()| STDERR.outcome())
 }

@@ -145,7 +145,7 @@ pub enum AbortCode {
     Version,
     /// The other side broke the protocol; exit code 9.
     Protocol,
-    /// Not allowed here: read-only, outside the root, verb switched off; exit code 5.
+    /// Not allowed here: read-only, outside the root; exit code 5.
     Refused,
     /// Too many sessions; come back later; exit code 1.
     Busy,
@@ -153,8 +153,10 @@ pub enum AbortCode {
     NoSpace,
     /// Reading or writing failed for all files; exit code 7.
     Storage,
-    /// Somebody stopped it; exit code 1.
+    /// Somebody stopped it; exit code 8 at the other side.
     Cancelled,
+    /// What is asked for is not what listens there: files of a measuring station, or the reverse; exit code 9.
+    WrongService,
     /// A code of a later version.
     Other(u16),
 }
@@ -170,6 +172,7 @@ impl AbortCode {
             Self::NoSpace => 5,
             Self::Storage => 6,
             Self::Cancelled => 7,
+            Self::WrongService => 8,
             Self::Other(code) => code,
         }
     }
@@ -184,6 +187,7 @@ impl AbortCode {
             5 => Self::NoSpace,
             6 => Self::Storage,
             7 => Self::Cancelled,
+            8 => Self::WrongService,
             other => Self::Other(other),
         }
     }
@@ -199,6 +203,7 @@ impl std::fmt::Display for AbortCode {
             Self::NoSpace => f.write_str("no space left"),
             Self::Storage => f.write_str("storage failed"),
             Self::Cancelled => f.write_str("stopped"),
+            Self::WrongService => f.write_str("not what is served here"),
             Self::Other(code) => write!(f, "code {code}"),
         }
     }

@@ -51,7 +51,7 @@ impl RecvBatch {
     /// The trains that the last receive call gave, in order of arrival.
     pub fn trains(&mut self) -> impl Iterator<Item = Train<'_>> {
         self.bytes.chunks_exact_mut(TRAIN_BYTES).zip(&self.metas[..self.filled]).map(|(bytes, meta)| Train {
-            from: meta.addr,
+            from: unmapped(meta.addr),
             stride: meta.stride.clamp(1, TRAIN_BYTES),
             bytes: &mut bytes[..meta.len.min(TRAIN_BYTES)],
             arrived: meta.timestamp,
@@ -76,6 +76,14 @@ impl RecvBatch {
 impl fmt::Debug for RecvBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RecvBatch").field("capacity", &self.metas.len()).field("filled", &self.filled).finish()
+    }
+}
+
+/// An IPv4 address that a socket of both families gives as an IPv6 address, as itself; others as they are.
+fn unmapped(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) => v6.ip().to_ipv4_mapped().map_or(address, |ip| (ip, v6.port()).into()),
+        SocketAddr::V4(_) => address,
     }
 }
 

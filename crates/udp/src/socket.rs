@@ -1,7 +1,7 @@
 //! A UDP socket that sends and receives trains.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket as StdSocket};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
@@ -44,18 +44,22 @@ pub struct UdpSocket {
     state: UdpSocketState,
     offload: Offload,
     local: SocketAddr,
+    /// Of IPv4 and IPv6.
+    takes_both: bool,
     buffers: [BufferReport; 2],
 }
 
 impl UdpSocket {
-    /// A socket at `local`; port 0 lets the system choose. An IPv6 socket takes IPv6 alone.
+    /// A socket at `local`; port 0 lets the system choose. One at `[::]` takes IPv4 as well, whose addresses look like those
+    /// of an IPv4 socket in both directions; one at any other IPv6 address takes IPv6 alone.
     ///
     /// # Errors
     /// The address is taken, not one of this machine, or the system has no more sockets.
     pub fn bind(local: SocketAddr, options: Options) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        let takes_both = local.ip() == Ipv6Addr::UNSPECIFIED;
         if local.is_ipv6() {
-            socket.set_only_v6(true)?;
+            socket.set_only_v6(!takes_both)?;
         }
         let buffers = [
             request(&socket, BufferKind::Recv, options.recv_buffer)?,
@@ -66,6 +70,9 @@ impl UdpSocket {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // quinn-udp forbids fragments.
         sys::allow_fragments(&socket, local.is_ipv6())?;
+        if takes_both {
+            sys::allow_fragments(&socket, false)?;
+        }
         if !options.timestamps {
             // On by default in quinn-udp; nobody here looks at them unless asked to.
             sys::set_timestamps(&socket, false)?;
@@ -75,7 +82,7 @@ impl UdpSocket {
         }
         let offload = Offload::new(options.offload && state.max_gso_segments() > 1);
         let local = socket.local_addr()?;
-        Ok(Self { socket, state, offload, local, buffers })
+        Ok(Self { socket, state, offload, local, takes_both, buffers })
     }
 
     /// The address it is bound to, with the port that the system chose.
@@ -139,7 +146,12 @@ impl UdpSocket {
     }
 
     fn send_piece(&self, to: SocketAddr, bytes: &[u8], segment_size: Option<usize>) -> io::Result<()> {
-        let transmit = Transmit { destination: to, ecn: None, contents: bytes, segment_size, src_ip: None };
+        let destination = match to {
+            // RFC 3493, section 3.7.
+            SocketAddr::V4(to) if self.takes_both => (to.ip().to_ipv6_mapped(), to.port()).into(),
+            _ => to,
+        };
+        let transmit = Transmit { destination, ecn: None, contents: bytes, segment_size, src_ip: None };
         self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
     }
 }

@@ -79,6 +79,23 @@ fn trains_arrive_whole_over_both_families() {
 }
 
 #[test]
+fn a_socket_at_no_address_takes_both_families_and_gives_ipv4_its_usual_look() {
+    for local in [IPV4, IPV6] {
+        let mut inbox = Inbox::new("[::]:0", Options::default());
+        let mut peer = Inbox::new(local, Options::default());
+        let to = SocketAddr::new(peer.addr().ip(), inbox.addr().port());
+        let bytes = numbered(20, 1_000);
+        assert_eq!(peer.socket.send(to, 1_000, &bytes).unwrap().taken, bytes.len());
+        assert!(inbox.recv(bytes.len()).iter().all(|arrival| arrival.from == peer.addr()), "{local}");
+        assert_eq!(inbox.socket.send(peer.addr(), 1_000, &bytes).unwrap().taken, bytes.len());
+        assert!(peer.recv(bytes.len()).iter().all(|arrival| arrival.from == to), "{local}");
+    }
+    let inbox = Inbox::new(IPV6, Options::default());
+    let to = SocketAddr::new([127, 0, 0, 1].into(), inbox.addr().port());
+    assert!(inbox.socket.send_one(to, b"x").is_err(), "an address of one family is of that family");
+}
+
+#[test]
 fn every_mixture_of_offloads_gives_the_same_datagrams() {
     let plain = Options { offload: false, ..Options::default() };
     for (from, to) in [(plain, plain), (plain, Options::default()), (Options::default(), plain)] {

@@ -1,11 +1,15 @@
 //! Addresses and places as they are typed: `host:port`, `[::1]:port`, `udt://host:port/path`, local paths.
 
+mod percent;
+
+use std::ffi::OsStr;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use farhaul_session::RelPath;
+use farhaul_session::{Component, RelPath, escape};
 
 use crate::exit::Fault;
 use crate::fault;
@@ -29,6 +33,13 @@ impl HostPort {
             return Err(fault::unresolved(host, &std::io::ErrorKind::NotFound.into()));
         }
         Ok(found)
+    }
+
+    /// Where to listen. Without a host at every address of this machine, of both families where there are both.
+    pub(crate) fn listening(&self) -> Result<SocketAddr, Fault> {
+        let any = (Ipv6Addr::UNSPECIFIED, self.port).into();
+        let has_ipv6 = || UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+        if self.host.is_empty() && has_ipv6() { Ok(any) } else { self.first() }
     }
 
     /// Its first address.
@@ -81,13 +92,17 @@ pub(crate) struct Place {
     pub(crate) is_directory: bool,
 }
 
-impl FromStr for Location {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(rest) = text.strip_prefix("udt://") {
+impl Location {
+    /// Reads a place as it was typed; a local path may hold any bytes.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub(crate) fn read(text: &OsStr) -> Result<Self, String> {
+        if let Some(rest) = text.as_bytes().strip_prefix(b"udt://") {
             return place(rest).map(Self::Remote);
         }
+        let path = text;
+        let text = &*text.to_string_lossy();
         if let Some((scheme, _)) = text.split_once("://") {
             return Err(format!(
                 "{scheme}:// is not there yet: the far end is udt://host:port/path, served by `farhaul serve`"
@@ -107,15 +122,23 @@ impl FromStr for Location {
         if text.is_empty() {
             return Err("a path cannot be empty; the current directory is .".into());
         }
-        Ok(Self::Local(text.into()))
+        Ok(Self::Local(path.into()))
     }
 }
 
-fn place(rest: &str) -> Result<Place, String> {
-    let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let parsed =
-        RelPath::parse(path.as_bytes()).map_err(|error| format!("the path '{path}' cannot be asked for: {error}"))?;
-    Ok(Place { server: server.parse()?, path: parsed, is_directory: path.is_empty() || path.ends_with('/') })
+/// Reads what follows `udt://`.
+fn place(rest: &[u8]) -> Result<Place, String> {
+    let slash = rest.iter().position(|&byte| byte == b'/');
+    let (server, path) = slash.map_or((rest, &[][..]), |slash| (&rest[..slash], &rest[slash + 1..]));
+    let refused = |why: &dyn fmt::Display| format!("the path '{}' cannot be asked for: {why}", escape(path));
+    let mut parsed = RelPath::root();
+    // Names are taken apart before they are decoded: an escaped slash would be part of a name, and is refused as such.
+    for name in path.strip_suffix(b"/").unwrap_or(path).split(|&byte| byte == b'/').filter(|_| !path.is_empty()) {
+        let name = percent::decoded(name).map_err(|why| refused(&why))?;
+        Component::new(&name).and_then(|name| parsed.push(name)).map_err(|error| refused(&error))?;
+    }
+    let server = String::from_utf8_lossy(server).parse()?;
+    Ok(Place { server, path: parsed, is_directory: path.is_empty() || path.ends_with(b"/") })
 }
 
 impl fmt::Display for Location {
@@ -128,10 +151,10 @@ impl fmt::Display for Location {
     }
 }
 
+/// As it could be typed.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "udt://{}/", self.server)?;
-        if self.path.is_root() { Ok(()) } else { self.path.fmt(f) }
+        write!(f, "udt://{}/{}", self.server, percent::encoded(&self.path.to_bytes()))
     }
 }
 
@@ -150,21 +173,54 @@ mod tests {
         assert_eq!(":9000".parse::<HostPort>().unwrap().first().unwrap(), "0.0.0.0:9000".parse().unwrap());
     }
 
+    fn read(text: impl AsRef<OsStr>) -> Result<Location, String> {
+        Location::read(text.as_ref())
+    }
+
+    fn read_place(text: &[u8]) -> Place {
+        let Ok(Location::Remote(place)) = read(OsStr::from_bytes(text)) else { panic!() };
+        place
+    }
+
     #[test]
     fn remote_places_have_a_path_below_the_root() {
-        let Location::Remote(place) = "udt://host:9000/data/x/".parse().unwrap() else { panic!() };
+        let place = read_place(b"udt://host:9000/data/x/");
         assert_eq!((place.path.to_string(), place.is_directory), ("data/x".into(), true));
-        let Location::Remote(place) = "udt://[::1]:9000".parse().unwrap() else { panic!() };
-        assert!(place.path.is_root() && place.is_directory);
-        assert!("udt://host:1/../etc".parse::<Location>().unwrap_err().contains("not names"));
+        for root in [&b"udt://[::1]:9000"[..], b"udt://[::1]:9000/"] {
+            let place = read_place(root);
+            assert!(place.path.is_root() && place.is_directory);
+            assert_eq!(place.to_string(), "udt://[::1]:9000/");
+        }
+        assert!(read("udt://host:1/../etc").unwrap_err().contains("not names"));
+        for text in ["udt://host:1//etc", "udt://host:1/a//b", "udt://host:1//"] {
+            assert!(read(text).unwrap_err().contains("empty"), "{text}");
+        }
+    }
+
+    #[test]
+    fn remote_names_of_any_bytes_are_written_with_percent_signs() {
+        let place = read_place(b"udt://h:1/100%25/bad%FF%0a");
+        assert_eq!(place.path.to_bytes(), b"100%/bad\xff\n");
+        assert_eq!(place.to_string(), "udt://h:1/100%25/bad%FF%0A");
+        assert_eq!(read_place(b"udt://h:1/bad\xff").to_string(), "udt://h:1/bad%FF", "unescaped bytes are taken too");
+        assert!(read("udt://h:1/100%").unwrap_err().contains("%25"));
+        for text in ["udt://h:1/a%2Fb", "udt://h:1/a%00", "udt://h:1/%2e%2E/etc"] {
+            assert!(read(text).unwrap_err().contains("cannot be asked for"), "{text}");
+        }
+    }
+
+    #[test]
+    fn local_names_may_have_any_bytes() {
+        let name = OsStr::from_bytes(b"bad\xff");
+        assert_eq!(read(name), Ok(Location::Local(name.into())));
     }
 
     #[test]
     fn what_is_not_there_yet_says_so() {
         for (text, word) in [("user@host:file", "SSH"), ("tsunami://host/f", "tsunami")] {
-            assert!(text.parse::<Location>().unwrap_err().contains(word), "{text}");
+            assert!(read(text).unwrap_err().contains(word), "{text}");
         }
-        assert_eq!("./a:b".parse(), Ok(Location::Local("./a:b".into())));
-        assert_eq!(("-".parse(), "./-".parse()), (Ok(Location::Standard), Ok(Location::Local("./-".into()))));
+        assert_eq!(read("./a:b"), Ok(Location::Local("./a:b".into())));
+        assert_eq!((read("-"), read("./-")), (Ok(Location::Standard), Ok(Location::Local("./-".into()))));
     }
 }

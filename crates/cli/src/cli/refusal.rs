@@ -5,11 +5,13 @@ use clap::{ArgMatches, Error};
 
 use crate::exit::Fault;
 
-/// Ends the program if help or the version was asked for.
+/// Whether help or the version was asked for, and nothing is wrong.
+pub(crate) fn is_help(error: &Error) -> bool {
+    !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// What is wrong, and where it is explained.
 pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
-    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        error.exit();
-    }
     let text = error.render().to_string();
     let mut paragraphs = text.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let what = paragraphs.next().unwrap_or_default();

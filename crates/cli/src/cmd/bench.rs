@@ -156,7 +156,7 @@ impl Measurement<'_> {
     }
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
-        let endpoint = self.args.transport.bind_daemon(at.first()?)?;
+        let endpoint = self.args.transport.bind_daemon(at.listening()?)?;
         connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
         self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
         server::run(self.context, &self.output, &endpoint, usize::MAX, |caller| self.serve(&caller))
@@ -164,7 +164,7 @@ impl Measurement<'_> {
 
     fn serve(&self, caller: &Caller) {
         let Request::Bench(spec) = caller.open.request else {
-            return caller.refuse(AbortCode::Refused, "this is a measuring station; copy to `farhaul serve`");
+            return caller.refuse(AbortCode::WrongService, "this is a measuring station; copy to `farhaul serve`");
         };
         let place = Place {
             session: Some(caller.session),

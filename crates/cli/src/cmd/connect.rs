@@ -87,3 +87,11 @@ fn check_route(peer: SocketAddr) -> Result<(), Fault> {
         )
     })
 }
+
+/// Whether `peer` is an address of this machine.
+pub(super) fn is_here(peer: SocketAddr) -> bool {
+    let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    // The way to an address of one's own begins there.
+    let near = UdpSocket::bind(any).and_then(|socket| socket.connect(peer).and_then(|()| socket.local_addr()));
+    near.is_ok_and(|near| near.ip() == peer.ip() || peer.ip().is_loopback())
+}

@@ -1,28 +1,31 @@
 //! `copy`: files and trees to or from a running `serve`, each verified by its digest.
 
-mod partial;
 mod plan;
 mod standard;
 
+use std::cell::Cell;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul::{DiskSource, DiskStore, Stream};
-use farhaul_session::{FileReceiver, FileSender, Pull, Push, ReceiveLimits, Source};
+use farhaul_session::{AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
 use farhaul_units::{ByteSize, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::partial::Target;
 use super::{Context, connect, end_record, limited_by, report_end};
 use crate::cli::{HostPort, Location, Transport};
 use crate::exit::{Code, Fault};
+use crate::fault;
 use crate::host::file::outcome::{self, Measured};
 use crate::host::file::{FileLog, Receiving, Sending, Timed};
 use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
-use crate::host::{Line, Role, Session, drive};
+use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::output::human::{percent, plural, rate, time};
 use crate::output::json::{Direction, End, share};
 use crate::output::trace::Trace;
@@ -32,7 +35,8 @@ use standard::{StandardInput, StandardOutput};
 
 /// Copy files and directories to or from a running `farhaul serve`, verified
 ///
-/// One end is udt://host:port/path below the server's root, the other a path on this machine. A file appears under its
+/// One end is udt://host:port/path below the server's root, where %XX stands for any byte and %25 for %; the other is a
+/// path on this machine. A file appears under its
 /// name only when it is complete, safe on the disk and its BLAKE3 digest is the sender's; until then it is called
 /// .NAME.RANDOM.fhpart beside it.
 ///
@@ -48,7 +52,7 @@ use standard::{StandardInput, StandardOutput};
 #[command(verbatim_doc_comment, override_usage = "farhaul copy [OPTIONS] SRC… DST")]
 pub(crate) struct CopyArgs {
     /// What to copy, then where to
-    #[arg(required = true, num_args = 2.., value_names = ["SRC", "DST"])]
+    #[arg(required = true, num_args = 2.., value_names = ["SRC", "DST"], value_parser = location())]
     places: Vec<Location>,
     /// Copy directories with everything in them
     #[arg(short, long)]
@@ -108,6 +112,11 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     report_end(&output, end, result)
 }
 
+/// Reads what was typed, which need not be UTF-8.
+fn location() -> impl TypedValueParser<Value = Location> {
+    OsStringValueParser::new().try_map(|text| Location::read(&text))
+}
+
 /// What differs between copies to a server.
 struct Feed<'a> {
     server: &'a HostPort,
@@ -134,11 +143,14 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
         let total = plan.check_sources()?;
-        let source = DiskSource::new(&plan.sources, self.args.recursive)
-            .map_err(|error| Fault::new(Code::FilesFailed, format!("cannot read what is to be copied: {error}")))?;
+        let mut source = DiskSource::new(&plan.sources, self.args.recursive).map_err(|error| {
+            Fault::new(Code::FilesFailed, format!("cannot read what is to be copied: {}", fault::words(&error)))
+        })?;
         let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
-        let push =
-            Push { target: plan.to.path.clone(), target_is_directory: plan.to.is_directory || plan.sources.len() > 1 };
+        if connect::is_here(stream.peer_addr()) {
+            source.leave_out_younger_directories();
+        }
+        let push = Push { target: plan.to.path.clone(), target_is_directory: plan.is_directory() };
         let bar = self.bar(Some(total.unwrap_or(0)));
         let log = self.log(total.is_none().then(|| bar.clone()).flatten());
         self.send(&stream, push, source, Feed { server: &plan.to.server, log, bar, fed: false }, end)
@@ -168,18 +180,22 @@ impl Copy<'_> {
         outcome::of_sending(end, &job, &Measured { fed, ..measured });
         outcome::result(&job.log, driven, |trouble| {
             let fault = self.context.fault(trouble, server);
-            if job.log.current().is_none() {
-                return fault;
+            match job.log.current().map(|_| began_there(job.session.progress())) {
+                Some(true) => fault
+                    .and(&format!("the incomplete file lies beside its target on {server}; its name ends in .fhpart")),
+                Some(false) if !is_explained(trouble) => fault.and(&format!(
+                    "an incomplete file may lie beside its target on {server}; its name would end in .fhpart"
+                )),
+                _ => fault,
             }
-            fault.and(&format!("the incomplete file lies beside its target on {server}; its name ends in .fhpart"))
         })
     }
 
     fn pull(&self, plan: &PullPlan, end: &mut End) -> Result<(), Fault> {
         let is_directory = plan.is_directory();
         let store = DiskStore::at(&plan.to, is_directory)
-            .map_err(|error| Fault::new(Code::LocalIo, format!("cannot write to {}: {error}", plan.to.display())))?;
-        let places_itself_in_it = plan.to.is_dir();
+            .map_err(|error| Fault::new(Code::LocalIo, fault::no_place(&plan.to.display(), &error)))?;
+        let target = Target::at(plan.to.clone());
         let pull = Pull { paths: plan.paths.clone(), recursive: self.args.recursive };
         let session = pulling(pull, &plan.server)?;
         let stream = self.connect(&plan.server, json!({ "target": plan.to.to_string_lossy() }))?;
@@ -189,11 +205,7 @@ impl Copy<'_> {
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
         outcome::result(&job.log, driven, |trouble| {
-            let fault = self.context.fault(trouble, &plan.server);
-            let partial = job.log.current().and_then(|path| partial::find(&plan.to, places_itself_in_it, path));
-            partial.map_or(fault.clone(), |partial: PathBuf| {
-                fault.and(&format!("the incomplete file is {}", partial.display()))
-            })
+            target.named_in(self.context.fault(trouble, &plan.server), job.log.current())
         })
     }
 
@@ -203,10 +215,15 @@ impl Copy<'_> {
         let stream = self.connect(&plan.server, json!({ "target": "-" }))?;
         let bar = self.bar(Some(0));
         let log = self.log(bar.clone()).without_place();
-        let store = Timed::new(StandardOutput::new(stream.clone()), stream.clone(), self.meter).program();
+        let closed = Rc::new(Cell::new(false));
+        let store = Timed::new(StandardOutput::new(Rc::clone(&closed)), stream.clone(), self.meter).program();
         let mut job = Receiving { session, store, log };
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
+        if closed.get() {
+            let message = "whoever reads stdout closed it before everything was there; the copy is incomplete";
+            return Err(self.context.interrupt.fault().unwrap_or_else(|| Fault::new(Code::LocalIo, message).quietly()));
+        }
         outcome::result(&job.log, driven, |trouble| {
             let fault = self.context.fault(trouble, &plan.server);
             if job.log.moved() == 0 { fault } else { fault.and("what was written to stdout is incomplete") }
@@ -246,7 +263,7 @@ impl Copy<'_> {
         stream: &Stream,
         job: &mut impl Session,
         bar: Option<ProgressBar>,
-    ) -> Result<(Result<(), crate::host::Trouble>, Measured), Fault> {
+    ) -> Result<(Result<(), Trouble>, Measured), Fault> {
         self.context.show_state(&self.output, std::slice::from_ref(stream));
         let view = View {
             output: self.output.clone(),
@@ -258,6 +275,7 @@ impl Copy<'_> {
             trace: self.trace.clone(),
         };
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
+        job.tells(watch.round_trips());
         let line = Line { stream, role: Role::Connecting, clock: self.context.clock, early: &[] };
         let (waits, driven) = drive(&line, job);
         watch.stop();
@@ -276,6 +294,16 @@ impl Copy<'_> {
             },
         ))
     }
+}
+
+/// Whether the other side gave up for a reason of its own: it told also what it keeps.
+fn is_explained(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Session(SessionError::PeerAborted(abort)) if abort.code != AbortCode::Cancelled)
+}
+
+/// Whether the other side is known to have taken bytes of the file under way.
+fn began_there(progress: Progress) -> bool {
+    progress.current.is_some_and(|(_, _, sent)| progress.stored > progress.bytes - sent)
 }
 
 /// What was done, in two lines.

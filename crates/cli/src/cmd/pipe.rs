@@ -105,7 +105,7 @@ impl Pipe<'_> {
             let meter = Meter::start(self.context.clock);
             return Ok((connect::connect(self.context, &self.output, transport, to, start)?, meter));
         };
-        let endpoint = transport.bind(listen.first()?)?;
+        let endpoint = transport.bind(listen.listening()?)?;
         if self.args.rendezvous {
             let peer =
                 self.args.connect.as_ref().ok_or_else(|| Fault::usage("--rendezvous needs --connect PEER"))?.first()?;

@@ -38,7 +38,7 @@ pub(crate) struct RelayArgs {
 
 pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::from_flag(args.json);
-    let (listen, to) = (args.listen.first()?, args.to.first()?);
+    let (listen, to) = (args.listen.listening()?, args.to.first()?);
     let (up, down) = args.path.specs();
     let mut relay = Relay::bind(listen, to, up, down).map_err(|error| fault::of_bind(listen, &error))?;
     if args.json {

@@ -11,10 +11,12 @@ use farhaul::{Directory, DiskSource, DiskStore};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
 use farhaul_units::{ByteSize, parse_duration};
 
+use super::partial::Target;
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, report_end};
 use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
+use crate::fault;
 use crate::host::file::outcome::{self, Measured};
 use crate::host::file::{FileLog, Receiving, Sending, Timed};
 use crate::host::measure::Meter;
@@ -57,9 +59,12 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     args.transport.require_plain()?;
     let output = Output::from_flag(args.transport.json);
     let root = Directory::open(&args.root).map_err(|error| {
-        Fault::new(Code::LocalIo, format!("cannot serve {}: {error}; --root must be a directory", args.root.display()))
+        Fault::new(
+            Code::LocalIo,
+            format!("cannot serve {}: {}; --root must be a directory", args.root.display(), fault::words(&error)),
+        )
     })?;
-    let endpoint = args.transport.bind_daemon(args.listen.first()?)?;
+    let endpoint = args.transport.bind_daemon(args.listen.listening()?)?;
     let mut start = args.transport.start("serve");
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
@@ -91,9 +96,8 @@ impl Server<'_> {
             Request::Push(_) if self.args.read_only => caller.refuse(AbortCode::Refused, "this server is read-only"),
             Request::Push(push) => self.receive(caller, push),
             Request::Pull(pull) => self.send(caller, pull),
-            _ => {
-                caller.refuse(AbortCode::Refused, "this server copies files; measure against `farhaul bench --listen`")
-            }
+            _ => caller
+                .refuse(AbortCode::WrongService, "this server copies files; measure against `farhaul bench --listen`"),
         }
     }
 
@@ -101,22 +105,30 @@ impl Server<'_> {
         let store = match DiskStore::beneath(&self.root, &push.target, push.target_is_directory) {
             Ok(store) => store,
             Err(error) => {
-                return caller.refuse(AbortCode::Refused, &format!("cannot copy to {}: {error}", push.target));
+                return caller.refuse(AbortCode::Storage, &fault::no_place(&push.target, &error));
             }
         };
+        let target = Target::beneath(&self.args.root, &push.target);
         let (log, meter) = self.log(caller);
         let session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
         let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Received);
         outcome::of_receiving(&mut end, &job, &measured);
-        let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
+        let result = outcome::result(&job.log, driven, |trouble| {
+            target.named_in(self.context.fault(trouble, &caller.peer), job.log.current())
+        });
         self.report(end, result);
     }
 
     fn send(&self, caller: &Caller, pull: &Pull) {
         match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
-            Ok(source) => self.send_from(caller, source),
+            Ok(mut source) => {
+                if connect::is_here(caller.peer) {
+                    source.leave_out_younger_directories();
+                }
+                self.send_from(caller, source);
+            }
             Err(error) => self.send_from(caller, Missing::new(&self.root, pull, &error)),
         }
     }
@@ -155,6 +167,7 @@ impl Server<'_> {
         };
         // Without a thread to look at it, a copy is still a copy.
         let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();
+        job.tells(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
         let line =
             Line { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
         let (waits, driven) = drive(&line, job);

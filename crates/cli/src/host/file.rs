@@ -8,6 +8,7 @@ use farhaul_session::{Abort, AbortCode, FileReceiver, FileSender, SessionError, 
 
 use std::rc::Rc;
 
+use super::watch::RoundTrips;
 use super::{Ledger, Session};
 pub(crate) use log::FileLog;
 pub(crate) use timed::Timed;
@@ -34,6 +35,10 @@ fn stopped() -> Abort {
 impl<S: Source> Session for Sending<S> {
     fn begin(&mut self, ledger: &Rc<Ledger>) {
         self.source.begin(ledger);
+    }
+
+    fn tells(&mut self, round_trips: RoundTrips) {
+        self.source.tells(round_trips);
     }
 
     fn sends(&self) -> bool {
@@ -77,6 +82,10 @@ impl<S: Source> Session for Sending<S> {
 }
 
 impl<S: Store> Session for Receiving<S> {
+    fn tells(&mut self, round_trips: RoundTrips) {
+        self.store.tells(round_trips);
+    }
+
     fn sends(&self) -> bool {
         false
     }

@@ -41,6 +41,23 @@ pub(crate) struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Round-trip times as they are measured; without anybody who looks there are none.
+#[derive(Clone, Default)]
+pub(crate) struct RoundTrips(Option<Arc<Shared>>);
+
+impl RoundTrips {
+    /// What they are so far; of a connection that nobody has looked at yet, what it says `now`.
+    pub(crate) fn summary(&self, now: &Stats) -> RttMicros {
+        let seen = self.0.as_ref().map_or_else(RttMicros::default, |shared| shared.state().samples.summary());
+        if seen.mean > 0 {
+            return seen;
+        }
+        let mut samples = Samples::default();
+        samples.add(now);
+        samples.summary()
+    }
+}
+
 struct Shared {
     state: Mutex<State>,
     bell: Condvar,
@@ -64,6 +81,11 @@ impl Watch {
     /// The round-trip times so far.
     pub(crate) fn rtt(&self) -> RttMicros {
         self.shared.state().samples.summary()
+    }
+
+    /// The round-trip times, for somebody who asks later.
+    pub(crate) fn round_trips(&self) -> RoundTrips {
+        RoundTrips(Some(Arc::clone(&self.shared)))
     }
 
     /// Reports the last interval and ends.

@@ -55,6 +55,7 @@ fn know_each_other(sender: &Value, receiver: &Value) {
     assert_eq!(sender["goodput_bps"], receiver["goodput_bps"], "{sender} {receiver}");
     for (end, peer) in [(sender, &sender["peer"]), (receiver, &receiver["peer"])] {
         assert_eq!(end["bytes"], peer["bytes"], "{end}");
+        assert!(peer["rtt_us"]["min"].as_u64() > Some(0) && peer["rtt_us"]["mean"].as_u64() > Some(0), "{end}");
         assert!(peer["cpu_seconds"]["user"].is_number() && peer["disk_seconds"].is_number(), "{end}");
     }
 }
@@ -132,7 +133,10 @@ fn a_measuring_station_is_no_file_server() {
     let scratch = Scratch::new();
     let file = scratch.file("file", 5);
     let server = Server::begin(&["bench"]);
-    farhaul(&["copy", "--plain", &file, &format!("udt://{}/", server.address)]).fails(5, &["farhaul serve"]);
+    farhaul(&["copy", "--plain", &file, &format!("udt://{}/", server.address)]).fails(9, &["farhaul serve"]);
+    let server = Server::begin(&["serve", "--root", &scratch.dir("root")]);
+    farhaul(&["bench", "--plain", "--connect", &server.address, "--bytes", "1MB"])
+        .fails(9, &["farhaul bench --listen"]);
 }
 
 #[test]

@@ -61,6 +61,19 @@ fn a_server_that_is_killed_in_the_middle_is_lost_to_the_sender() {
 }
 
 #[test]
+fn a_server_that_is_stopped_in_the_middle_is_lost_to_the_sender() {
+    let mut copying = Copying::direct();
+    copying.server.signal(Signal::INT);
+    let end = copying.server.wait_for("end");
+    let message = end["error"]["message"].as_str().unwrap();
+    assert!(message.contains("incomplete file is") && message.contains("/.file."), "{end}");
+    copying.incomplete_file_keeps_its_temporary_name();
+    let run = copying.copy.end();
+    run.fails(8, &["127.0.0.1:", "incomplete file", ".fhpart"]);
+    assert_eq!(run.end()["error"]["code"], "PEER_LOST");
+}
+
+#[test]
 fn a_sender_that_is_killed_in_the_middle_is_lost_to_the_server() {
     let mut copying = Copying::direct();
     copying.copy.signal(Signal::KILL);

@@ -1,5 +1,6 @@
 //! Running the program: to its end, or as a server that is stopped at the end of the test.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -50,12 +51,12 @@ pub(crate) fn records(text: &str) -> Vec<Value> {
     text.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn command(arguments: &[&str]) -> Command {
+fn command(arguments: &[impl AsRef<OsStr>]) -> Command {
     command_under(&[], arguments)
 }
 
 /// The program, run by another one that does something to it.
-fn command_under(wrapper: &[&str], arguments: &[&str]) -> Command {
+fn command_under(wrapper: &[&str], arguments: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new("timeout");
     // --foreground: a signal to the group reaches the program once.
     command.args(["--foreground", &LIMIT.as_secs().to_string()]).args(wrapper);
@@ -67,7 +68,7 @@ fn command_under(wrapper: &[&str], arguments: &[&str]) -> Command {
 }
 
 /// Runs the program to its end without input.
-pub(crate) fn farhaul(arguments: &[&str]) -> Run {
+pub(crate) fn farhaul(arguments: &[impl AsRef<OsStr>]) -> Run {
     Started(command(arguments).spawn().unwrap()).end()
 }
 
@@ -176,6 +177,18 @@ impl Reporting {
         kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
     }
 
+    /// The next record of this kind.
+    pub(crate) fn next(&mut self, event: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "it ended without {event}");
+            let record: Value = serde_json::from_str(&line).unwrap();
+            if record["event"] == event {
+                return record;
+            }
+        }
+    }
+
     /// Waits until it has said this on stderr; that line.
     pub(crate) fn says(&mut self, words: &str) -> String {
         self.started.says(words)
@@ -236,6 +249,11 @@ impl Server {
     /// What it writes, to be read by somebody else.
     pub(crate) fn output(&mut self) -> ChildStdout {
         self.child.stdout.take().unwrap()
+    }
+
+    /// Reads no more records; whoever writes them finds the pipe closed.
+    pub(crate) fn forget_records(&mut self) {
+        self.lines = BufReader::new(Box::new(std::io::empty()));
     }
 
     /// Gives it input, and ends that.

@@ -81,8 +81,8 @@ fn a_reader_that_has_seen_enough_ends_a_copy_quietly() {
     drop(reader);
     let url = format!("udt://{}/file", server.address);
     let run = Started::begin_to(&["copy", "--plain", &url, "-"], Stdio::null(), writer.into()).end();
-    assert_eq!((run.code, &run.stderr[..]), (0, ""));
-    assert_eq!(server.wait_for("end")["error"]["code"], "PEER_LOST");
+    assert_eq!((run.code, &run.stderr[..]), (7, ""), "it was not copied, and whoever reads knows");
+    assert_eq!(server.wait_for("end")["error"]["code"], "FILES_FAILED");
 }
 
 #[test]

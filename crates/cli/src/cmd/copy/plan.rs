@@ -6,6 +6,7 @@ use farhaul_session::RelPath;
 
 use crate::cli::{HostPort, Location, Place};
 use crate::exit::{Code, Fault};
+use crate::fault;
 
 /// A copy that can be done.
 #[derive(Debug)]
@@ -98,12 +99,20 @@ impl FeedPlan {
 }
 
 impl PushPlan {
+    /// Whether the target is a directory in any case: several sources, or the content of one without a name (`.`, `..`).
+    pub(super) fn is_directory(&self) -> bool {
+        self.to.is_directory || self.sources.len() > 1 || self.sources.iter().any(|path| path.file_name().is_none())
+    }
+
     /// Whether everything is there; its size, if that can be told without walking through directories.
     pub(super) fn check_sources(&self) -> Result<Option<u64>, Fault> {
         let mut total = Some(0u64);
         for path in &self.sources {
             let metadata = path.metadata().map_err(|error| {
-                Fault::new(Code::FilesFailed, format!("cannot read {}: {error}; nothing was copied", path.display()))
+                Fault::new(
+                    Code::FilesFailed,
+                    format!("cannot read {}: {}; nothing was copied", path.display(), fault::words(&error)),
+                )
             })?;
             let size = metadata.is_file().then_some(metadata.len());
             total = total.zip(size).map(|(total, size)| total.saturating_add(size));
@@ -113,9 +122,12 @@ impl PushPlan {
 }
 
 impl PullPlan {
-    /// Whether the target is a directory in any case.
+    /// Whether the target is a directory in any case: several sources, or the content of the root, which has no name.
     pub(super) fn is_directory(&self) -> bool {
-        self.paths.len() > 1 || self.to.as_os_str().as_encoded_bytes().ends_with(b"/") || self.to == Path::new(".")
+        self.paths.len() > 1
+            || self.paths.iter().any(RelPath::is_root)
+            || self.to.as_os_str().as_encoded_bytes().ends_with(b"/")
+            || self.to == Path::new(".")
     }
 }
 
@@ -138,13 +150,27 @@ mod tests {
     use super::*;
 
     fn plan(places: &[&str]) -> Result<Plan, Fault> {
-        Plan::of(&places.iter().map(|place| place.parse().unwrap()).collect::<Vec<_>>())
+        Plan::of(&places.iter().map(|place| Location::read(place.as_ref()).unwrap()).collect::<Vec<_>>())
     }
 
     #[test]
     fn the_remote_end_decides_the_direction() {
         assert!(matches!(plan(&["a", "b", "udt://h:1/"]), Ok(Plan::Push(push)) if push.sources.len() == 2));
         assert!(matches!(plan(&["udt://h:1/a", "udt://h:1/b", "."]), Ok(Plan::Pull(pull)) if pull.is_directory()));
+    }
+
+    #[test]
+    fn what_has_no_name_of_its_own_goes_into_a_directory() {
+        for source in [".", "..", "a/..", "/"] {
+            let Ok(Plan::Push(push)) = plan(&[source, "udt://h:1/new"]) else { panic!() };
+            assert!(push.is_directory(), "{source}");
+        }
+        let Ok(Plan::Push(push)) = plan(&["tree/.", "udt://h:1/new"]) else { panic!() };
+        assert!(!push.is_directory());
+        for (source, is_directory) in [("udt://h:1/", true), ("udt://h:1", true), ("udt://h:1/d", false)] {
+            let Ok(Plan::Pull(pull)) = plan(&[source, "new"]) else { panic!() };
+            assert_eq!(pull.is_directory(), is_directory, "{source}");
+        }
     }
 
     #[test]

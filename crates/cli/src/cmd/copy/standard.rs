@@ -1,6 +1,8 @@
 //! stdin and stdout as one end of a copy: a file whose size nobody knows before its end, and one without a name.
 
+use std::cell::Cell;
 use std::io::{self, Read, Stdout, Write};
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use farhaul_session::{
     Store,
 };
 
+use crate::fault;
 use crate::interrupt::Interrupt;
 
 /// Bytes that are read at a time.
@@ -82,7 +85,9 @@ impl Source for StandardInput {
             match self.blocks.recv_timeout(LOOK) {
                 Ok(Ok(block)) if block.is_empty() => return Ok(Chunk::End),
                 Ok(Ok(block)) => (self.block, self.used) = (block, 0),
-                Ok(Err(error)) => return Err(Failure::new(FailCode::Io, format!("cannot read stdin: {error}"))),
+                Ok(Err(error)) => {
+                    return Err(Failure::new(FailCode::Io, format!("cannot read stdin: {}", fault::words(&error))));
+                }
                 Err(RecvTimeoutError::Timeout) if self.is_wanted() => {}
                 // Whoever drives the session learns why from the connection.
                 Err(RecvTimeoutError::Timeout) => return Ok(Chunk::Pending),
@@ -107,28 +112,27 @@ impl Source for StandardInput {
 /// Writes the one file that comes to stdout, as it comes: its digest can only be compared afterwards.
 pub(super) struct StandardOutput {
     stdout: Stdout,
-    stream: Stream,
+    closed: Rc<Cell<bool>>,
 }
 
 impl StandardOutput {
-    /// For a copy over `stream`.
-    pub(super) fn new(stream: Stream) -> Self {
-        Self { stdout: io::stdout(), stream }
+    /// Sets `closed` once nobody reads it any more.
+    pub(super) fn new(closed: Rc<Cell<bool>>) -> Self {
+        Self { stdout: io::stdout(), closed }
     }
 
     fn written(&self, result: io::Result<()>) -> Result<(), Failure> {
         result.map_err(|error| {
             let code = match error.kind() {
-                // Whoever reads has seen enough.
                 io::ErrorKind::BrokenPipe => {
-                    self.stream.close();
-                    std::process::exit(0);
+                    self.closed.set(true);
+                    FailCode::Io
                 }
                 io::ErrorKind::StorageFull => FailCode::NoSpace,
                 io::ErrorKind::QuotaExceeded => FailCode::Quota,
                 _ => FailCode::Io,
             };
-            Failure::new(code, format!("cannot write to stdout: {error}"))
+            Failure::new(code, format!("cannot write to stdout: {}", fault::words(&error)))
         })
     }
 }

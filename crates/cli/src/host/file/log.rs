@@ -1,12 +1,14 @@
 //! What became of each file: lines, records, the progress bar's length, and the totals at the end.
 
+use std::cell::Cell;
 use std::time::Duration;
 
-use farhaul_session::{Entry, FailCode, Failure, FileEvent, Progress, ShownPath, Side, Totals, escape};
+use farhaul_session::{Entry, FailCode, Failure, FileEvent, Progress, SessionError, ShownPath, Side, Totals, escape};
 use farhaul_units::Instant;
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Fault};
+use crate::host::Trouble;
 use crate::host::measure::Meter;
 use crate::output::Output;
 use crate::output::human::plural;
@@ -26,6 +28,8 @@ pub(crate) struct FileLog {
     moved: u64,
     totals: Option<(Totals, Instant)>,
     failures: u64,
+    /// The line about the first failure, as long as it is the only one: then the error of the program tells it.
+    untold: Cell<Option<String>>,
     first_failure: Option<(String, Failure, Side)>,
     corrupted: bool,
     accepted: bool,
@@ -45,9 +49,11 @@ impl FileLog {
             moved: 0,
             totals: None,
             failures: 0,
+            untold: Cell::new(None),
             first_failure: None,
             corrupted: false,
-            accepted: false,
+            // Whoever serves takes part from the beginning.
+            accepted: session.is_some(),
             without_place: false,
         }
     }
@@ -84,14 +90,41 @@ impl FileLog {
         let where_it_was = if *side == Side::Peer { " (on the other side)" } else { "" };
         let what = match self.failures {
             1 => format!("{path} was not copied: {failure}{where_it_was}"),
+            many if self.is_told() => format!("{} were not copied, as said above", plural(many, "file")),
             many => format!("{} were not copied; the first is {path}: {failure}{where_it_was}", plural(many, "file")),
         };
-        let what = if failure.code == FailCode::IsDirectory { format!("{what}; -r copies directories") } else { what };
+        // A server's operator cannot do anything about what a peer wants.
+        let next = next_step(failure.code).filter(|_| self.session.is_none() && !self.corrupted && !self.is_told());
+        let what = next.map_or(what.clone(), |next| format!("{what}; {next}"));
         Some(match self.corrupted {
             true if self.without_place => Fault::new(Code::Integrity, what).and("what was written to stdout is wrong"),
             true => Fault::new(Code::Integrity, what).and("nothing wrong was put in place; start the copy again"),
             false => Fault::new(Code::FilesFailed, what),
         })
+    }
+
+    /// What broke a session off: `fault`, with the file whose failure it was.
+    pub(crate) fn broken_by(&self, fault: Fault, trouble: &Trouble) -> Fault {
+        let Some(line) = self.untold.take() else { return fault };
+        let is_about_it = self.first_failure.as_ref().is_some_and(|(_, failure, _)| match trouble {
+            Trouble::Session(SessionError::Store(reason)) => reason == failure,
+            Trouble::Session(SessionError::PeerAborted(abort)) => abort.message == failure.to_string(),
+            _ => false,
+        });
+        match &self.first_failure {
+            Some((path, ..)) if is_about_it => {
+                Fault { message: format!("{path} was not copied: {}", fault.message), ..fault }
+            }
+            _ => {
+                self.output.say(&line);
+                fault
+            }
+        }
+    }
+
+    /// Whether each failure has had its line.
+    fn is_told(&self) -> bool {
+        self.failures > 1 && self.session.is_none() && !self.output.is_json()
     }
 
     pub(super) fn on_moved(&mut self, progress: Progress) {
@@ -128,7 +161,12 @@ impl FileLog {
         self.finished(path.as_bytes());
         self.failures += 1;
         self.corrupted |= failure.code == FailCode::DigestMismatch;
-        self.output.say(&format!("{} {path}: {failure}", self.output.style().red("not copied:")));
+        let line = format!("{} {path}: {failure}", self.output.style().red("not copied:"));
+        if self.failures == 1 {
+            self.untold.set(Some(line));
+        } else {
+            self.untold.take().into_iter().chain([line]).for_each(|line| self.output.say(&line));
+        }
         self.record(path.as_bytes(), FileStatus::Failed, 0, None, Some(failure.to_string()));
         self.first_failure.get_or_insert_with(|| (path.to_string(), failure.clone(), by));
     }
@@ -154,4 +192,18 @@ impl FileLog {
             error,
         }));
     }
+}
+
+/// What can be done about a file that failed.
+const fn next_step(code: FailCode) -> Option<&'static str> {
+    Some(match code {
+        FailCode::IsDirectory => "-r copies directories",
+        FailCode::NotFound => "check the name and start again",
+        FailCode::PermissionDenied => "change the permissions there, or copy as another user",
+        FailCode::Exists => "choose another target, or take away what is there",
+        FailCode::SourceChanged => "copy it again when nothing writes to it",
+        FailCode::NameRefused => "give it another name",
+        FailCode::SpecialFile => "only files and directories are copied",
+        _ => return None,
+    })
 }

@@ -79,7 +79,7 @@ pub(crate) fn result(
     why: impl FnOnce(&Trouble) -> Fault,
 ) -> Result<(), Fault> {
     match driven {
-        Err(trouble) => Err(why(&trouble)),
+        Err(trouble) => Err(log.broken_by(why(&trouble), &trouble)),
         Ok(()) if log.totals().is_none() => {
             Err(Fault::new(Code::PeerLost, "the other side left before everything was confirmed; start the copy again"))
         }

@@ -9,7 +9,7 @@ use farhaul_units::{ByteSize, Instant, Rate};
 
 use crate::host::Ledger;
 use crate::host::measure::{self, Caps, Meter, Sender};
-use crate::output::json::RttMicros;
+use crate::host::watch::RoundTrips;
 
 /// Something with a disk behind it, and the time that was spent there.
 pub(crate) struct Timed<T> {
@@ -24,14 +24,20 @@ pub(crate) struct Timed<T> {
     /// When content was first and last read or written.
     first: Option<Instant>,
     last: Option<Instant>,
+    round_trips: RoundTrips,
 }
 
 impl<T> Timed<T> {
     /// `inner` as one end of a copy over `stream`.
-    pub(crate) const fn new(inner: T, stream: Stream, meter: Meter) -> Self {
-        let caps = Caps { rate: None, buffer: None, fed: false };
+    pub(crate) fn new(inner: T, stream: Stream, meter: Meter) -> Self {
+        let (caps, round_trips) = (Caps::default(), RoundTrips::default());
         let (is_program, ledger, spent) = (false, None, Duration::ZERO);
-        Self { inner, stream, meter, spent, is_program, caps, ledger, first: None, last: None }
+        Self { inner, stream, meter, spent, is_program, caps, ledger, first: None, last: None, round_trips }
+    }
+
+    /// Round-trip times that the peer is told as well.
+    pub(super) fn tells(&mut self, round_trips: RoundTrips) {
+        self.round_trips = round_trips;
     }
 
     /// With a program behind it, which takes or gives what it likes.
@@ -76,7 +82,7 @@ impl<T> Timed<T> {
     }
 
     fn figures_of(&self, stats: &Stats) -> Figures {
-        let figures = self.meter.figures(stats, RttMicros::default());
+        let figures = self.meter.figures(stats, self.round_trips.summary(stats));
         Figures { elapsed: self.moving(), disk: Some(self.spent).filter(|_| !self.is_program), ..figures }
     }
 

@@ -7,8 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use farhaul_session::{Component, Mtime, RelPath};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Made for their owner alone until the copy is complete.
 const PRIVATE_DIR: Mode = Mode::RWXU;
@@ -93,6 +94,13 @@ impl Directory {
         rustix::fs::statat(&self.0, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
     }
 
+    /// When it was made, if the file system tells.
+    pub(super) fn made(&self) -> Option<Mtime> {
+        let stat = rustix::fs::statx(&self.0, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+        let known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+        known.then_some(Mtime { seconds: stat.stx_btime.tv_sec, nanos: stat.stx_btime.tv_nsec })
+    }
+
     /// Gives the file `from` the name `to`, in place of whatever file or link had it.
     pub(super) fn rename(&self, from: &[u8], to: &Component) -> Result<(), Errno> {
         rustix::fs::renameat(&self.0, from, &self.0, to.as_bytes())
@@ -132,6 +140,12 @@ impl AsFd for Directory {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// The time. What file systems stamp on what is made now is this, or up to a tick of the kernel before.
+pub(super) fn now() -> Mtime {
+    let now = clock_gettime(ClockId::Realtime);
+    Mtime { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
 /// What kind of thing a stat describes.

@@ -5,7 +5,14 @@ use rustix::io::Errno;
 
 /// A failure with the system's words, for somebody who tried to `action`.
 pub(super) fn failure(action: &str, errno: Errno) -> Failure {
-    Failure::new(code(errno), format!("cannot {action}: {}", std::io::Error::from(errno)))
+    let code = code(errno);
+    match code {
+        // There is one reason for these, which the code says.
+        FailCode::NoSpace | FailCode::Quota | FailCode::ReadOnly | FailCode::PermissionDenied | FailCode::NotFound => {
+            Failure::new(code, format!("cannot {action}"))
+        }
+        _ => Failure::new(code, format!("cannot {action}: {}", words(errno))),
+    }
 }
 
 /// The same for errors of the standard library.
@@ -14,6 +21,12 @@ pub(super) fn io_failure(action: &str, error: &std::io::Error) -> Failure {
         Some(errno) => failure(action, errno),
         None => Failure::new(FailCode::Io, format!("cannot {action}: {error}")),
     }
+}
+
+/// What the system says, without its number.
+fn words(errno: Errno) -> String {
+    let text = std::io::Error::from(errno).to_string();
+    text.trim_end_matches(&format!(" (os error {})", errno.raw_os_error())).to_owned()
 }
 
 fn code(errno: Errno) -> FailCode {
@@ -34,6 +47,12 @@ fn code(errno: Errno) -> FailCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_say_once_what_happened() {
+        assert_eq!(failure("open", Errno::ACCESS).to_string(), "permission denied: cannot open");
+        assert_eq!(failure("read", Errno::IO).to_string(), "input/output error: cannot read: Input/output error");
+    }
 
     #[test]
     fn errors_that_no_later_file_survives_end_the_session() {

@@ -13,8 +13,10 @@ use super::failure::{failure, io_failure};
 
 /// End of the names of incomplete files, so that people and clean-up jobs know them.
 const PARTIAL_SUFFIX: &str = ".fhpart";
-/// Longest part of a file's own name in its temporary name: 255 bytes less two dots, 16 digits and the suffix.
-const SHOWN_NAME: usize = 255 - 2 - 16 - PARTIAL_SUFFIX.len();
+/// Hexadecimal digits of the 64 random bits in a temporary name.
+const RANDOM_DIGITS: usize = 16;
+/// Longest part of a file's own name in its temporary name: 255 bytes less two dots, the digits and the suffix.
+const SHOWN_NAME: usize = 255 - 2 - RANDOM_DIGITS - PARTIAL_SUFFIX.len();
 /// Files from this size on get their space reserved: fewer pieces on the disk, and a full disk shows at once.
 const RESERVE_FROM: u64 = 1 << 20;
 
@@ -95,11 +97,40 @@ fn temporary_name(name: &Component) -> Result<Component, Failure> {
     Component::new(&[b".", shown, end.as_bytes()].concat()).map_err(|_| FailCode::NameRefused.into())
 }
 
+/// Whether a name is one that [`temporary_name`] gives: what has it is incomplete, and no part of a tree.
+pub(super) fn is_temporary(name: &Component) -> bool {
+    let Some(start) = name.as_bytes().strip_suffix(PARTIAL_SUFFIX.as_bytes()) else { return false };
+    let Some((shown, random)) = start.len().checked_sub(RANDOM_DIGITS).map(|at| start.split_at(at)) else {
+        return false;
+    };
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    matches!(shown, [b'.', _, .., b'.']) && random.iter().all(is_digit)
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn temporary_names_are_known_from_others() {
+        for name in [&b"a"[..], b".a", b"a.fhpart", &[b'x'; 255], b"\xff"] {
+            let temporary = temporary_name(&Component::new(name).unwrap()).unwrap();
+            assert!(is_temporary(&temporary), "{temporary}");
+        }
+        for name in [
+            ".fhpart",
+            "a.fhpart",
+            ".a.0123456789abcde.fhpart",
+            "a.0123456789abcdef.fhpart",
+            "..0123456789abcdef.fhpart",
+            ".a.0123456789abcdeg.fhpart",
+            ".a.0123456789abcdef.fhpart2",
+        ] {
+            assert!(!is_temporary(&Component::new(name.as_bytes()).unwrap()), "{name}");
+        }
+    }
 
     #[test]
     fn a_full_disk_is_reported_with_the_name_of_what_is_left() {

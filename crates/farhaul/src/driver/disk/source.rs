@@ -6,19 +6,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{
-    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Next, RelPath, ShownPath, Source, Stamp,
+    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Mtime, Next, RelPath, ShownPath, Source, Stamp,
 };
 use rustix::fs::{FileType, Stat};
 
-use super::directory::{Directory, kind, mtime, permissions};
+use super::directory::{Directory, kind, mtime, now, permissions};
 use super::failure::failure;
+use super::partial::is_temporary;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
-/// Symbolic links, devices, pipes and sockets are skipped and reported.
+/// Symbolic links, devices, pipes and sockets are skipped and reported. Incomplete files under the temporary names that
+/// [`DiskStore`](super::DiskStore) gives are no part of a directory; one that is asked for by its name comes.
 #[derive(Debug)]
 pub struct DiskSource {
     recursive: bool,
+    /// When it was made, and whether directories that are younger are left out.
+    began: Mtime,
+    leaves_out_younger: bool,
     /// What is still to come: the directories that are open, outermost first.
     levels: Vec<Level>,
     open: Option<OpenFile>,
@@ -95,7 +100,15 @@ impl DiskSource {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         let levels = vec![Level { path: RelPath::root(), rest: places }];
-        Ok(Self { recursive, levels, open: None })
+        Ok(Self { recursive, began: now(), leaves_out_younger: false, levels, open: None })
+    }
+
+    /// Skips and reports directories that are made from now on.
+    ///
+    /// For copies whose target is on this machine too: if it lies in what is copied, the copy would meet its own output
+    /// again and again. Where the file system does not tell when a directory was made, nothing is skipped.
+    pub fn leave_out_younger_directories(&mut self) {
+        self.leaves_out_younger = true;
     }
 
     fn enter(&mut self, id: EntryId, place: Place, path: &RelPath) -> Result<Entry, Failure> {
@@ -128,6 +141,10 @@ impl DiskSource {
             Ok((directory, stat, names))
         });
         let (directory, stat, names) = opened.map_err(|error| failure("open", error))?;
+        if self.leaves_out_younger && directory.made().is_some_and(|made| made > self.began) {
+            let message = "it was made after the copy began; does the target lie in the source?";
+            return Err(Failure::new(FailCode::SourceChanged, message));
+        }
         self.levels.push(Level { path: path.clone(), rest: Place::all_in(names, directory) });
         let (mode, mtime) = (permissions(&stat), mtime(&stat));
         Ok(Entry { path: path.clone(), kind: EntryKind::Directory, size: 0, mode, mtime })
@@ -205,9 +222,11 @@ impl Place {
         Ok(Self { parent: Arc::new(parent), name, sent_as: None })
     }
 
+    /// What is in a directory, but for what copies left behind or are at work on.
     fn all_in(names: Vec<Component>, parent: Directory) -> Vec<Self> {
         let parent = Arc::new(parent);
-        names.into_iter().rev().map(|name| Self { parent: Arc::clone(&parent), name, sent_as: None }).collect()
+        let names = names.into_iter().rev().filter(|name| !is_temporary(name));
+        names.map(|name| Self { parent: Arc::clone(&parent), name, sent_as: None }).collect()
     }
 
     fn sent_as(&self) -> &Component {

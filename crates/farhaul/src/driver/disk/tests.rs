@@ -263,6 +263,30 @@ fn a_target_that_does_not_exist_is_the_new_name_of_one_thing() {
 }
 
 #[test]
+fn a_tree_that_is_copied_into_itself_ends_where_its_copy_begins() {
+    let scratch = Scratch::new("itself");
+    scratch.write("top/a", b"1");
+    fs::create_dir_all(scratch.path("top/x/root")).unwrap();
+    if Directory::open(&scratch.path("top")).unwrap().made().is_none() {
+        eprintln!("skipped: this file system does not tell when a directory was made");
+        return;
+    }
+    let mut source = DiskSource::new(&[scratch.path("top")], true).unwrap();
+    source.leave_out_younger_directories();
+    // Until the stamps of what is made from now on are later, which takes a tick of the kernel at most.
+    let began = directory::now();
+    let stamp = |number| {
+        fs::create_dir(scratch.path(&format!("stamp{number}"))).unwrap();
+        Directory::open(&scratch.path(&format!("stamp{number}"))).unwrap().made().unwrap()
+    };
+    (0..).map(stamp).find(|stamp| *stamp > began).unwrap();
+    let mut store = DiskStore::at(&scratch.path("top/x/root"), false).unwrap();
+    assert_eq!(copy(&mut source, &mut store), [("top/x/root/top".into(), FailCode::SourceChanged)]);
+    assert_eq!(fs::read(scratch.path("top/x/root/top/a")).unwrap(), b"1");
+    assert_eq!(fs::read_dir(scratch.path("top/x/root/top/x/root")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_source_that_was_replaced_is_noticed() {
     let from = Scratch::new("replaced");
     from.write("file", b"old");

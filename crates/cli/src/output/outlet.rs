@@ -1,0 +1,83 @@
+//! stdout and stderr as places for data: whoever reads them may leave, and a disk behind them may be full.
+//!
+//! What a verb does goes on without its readers, and its own result is how the program ends; but what could not be written
+//! for another reason is a failure of a run that is fine otherwise.
+
+use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::exit::{Code, Fault};
+use crate::fault;
+
+/// One of the two, for the whole program.
+pub(crate) struct Outlet {
+    name: &'static str,
+    /// Nobody reads it any more.
+    closed: AtomicBool,
+    failed: OnceLock<Fault>,
+}
+
+pub(crate) static STDOUT: Outlet = Outlet::new("stdout");
+pub(crate) static STDERR: Outlet = Outlet::new("stderr");
+
+impl Outlet {
+    const fn new(name: &'static str) -> Self {
+        Self { name, closed: AtomicBool::new(false), failed: OnceLock::new() }
+    }
+
+    /// Writes `text` to `stream`, which is this outlet, unless nobody reads it.
+    pub(crate) fn write(&self, mut stream: impl Write, text: &str) {
+        if !self.closed.load(Ordering::Acquire) {
+            self.note(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()));
+        }
+    }
+
+    /// Remembers what became of something that was written there.
+    pub(crate) fn note(&self, written: io::Result<()>) {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed.store(true, Ordering::Release),
+            Err(error) => {
+                // The first failure is the reason for all that follow.
+                let _ = self.failed.set(self.cannot_write(&error));
+            }
+            Ok(()) => {}
+        }
+    }
+
+    /// Why something that was to be written is missing.
+    pub(crate) fn outcome(&self) -> Result<(), Fault> {
+        self.failed.get().map_or(Ok(()), |fault| Err(fault.clone()))
+    }
+
+    fn cannot_write(&self, error: &io::Error) -> Fault {
+        let code = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::DiskFull,
+            _ => Code::LocalIo,
+        };
+        let words = fault::words(error);
+        Fault::new(code, format!("cannot write to {}: {words}; what was to be printed there is incomplete", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_left_is_no_failure_and_a_full_disk_is_one() {
+        let outlet = Outlet::new("here");
+        outlet.note(Err(io::ErrorKind::BrokenPipe.into()));
+        assert_eq!(outlet.outcome(), Ok(()));
+        let mut written = Vec::new();
+        outlet.write(&mut written, "more");
+        assert!(written.is_empty(), "nobody reads it");
+        let outlet = Outlet::new("here");
+        outlet.note(Err(io::ErrorKind::StorageFull.into()));
+        outlet.note(Err(io::ErrorKind::Other.into()));
+        let fault = outlet.outcome().unwrap_err();
+        assert!(fault.code == Code::DiskFull && fault.message.contains("cannot write to here"), "{fault}");
+        outlet.write(&mut written, "more");
+        assert_eq!(written, b"more", "there may be room again");
+    }
+}

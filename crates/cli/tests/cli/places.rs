@@ -1,0 +1,155 @@
+//! Where things arrive: names that a copy gives, names that it leaves out, and what it says where there is no place.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::process::{Scratch, Server, Started, farhaul};
+use crate::requirement::runs;
+
+#[test]
+fn the_content_of_a_whole_root_arrives_in_a_new_directory() {
+    let scratch = Scratch::new();
+    scratch.dir("root/d");
+    for name in ["root/a", "root/b", "root/d/c"] {
+        scratch.file(name, 10);
+    }
+    let server = Server::begin(&["serve", "--root", &scratch.at("root")]);
+    let url = format!("udt://{}/", server.address);
+    farhaul(&["copy", "--plain", "-r", &url, &scratch.at("fresh")]).succeeds();
+    assert_eq!(
+        (scratch.names("fresh"), scratch.names("fresh/d")),
+        (vec!["a".into(), "b".into(), "d".into()], vec!["c".into()])
+    );
+    let run = farhaul(&["copy", "--plain", &url, &scratch.at("flat")]);
+    run.fails(3, &["d was not copied", "-r"]);
+    assert_eq!(scratch.names("flat"), ["a", "b"]);
+    // And the other way: the content of a directory without a name of its own.
+    farhaul(&["copy", "--plain", "-r", &scratch.at("fresh/d/.."), &format!("{url}there")]).succeeds();
+    assert_eq!(scratch.names("root/there"), ["a", "b", "d"]);
+}
+
+#[test]
+fn names_of_any_bytes_are_copied_both_ways() {
+    let scratch = Scratch::new();
+    let (root, back) = (scratch.dir("root"), scratch.dir("back"));
+    let name = OsStr::from_bytes(b"100%bad\xff");
+    let file = Path::new(&scratch.at("")).join(name);
+    fs::write(&file, b"content").unwrap();
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    farhaul(&[OsStr::new("copy"), OsStr::new("--plain"), file.as_os_str(), OsStr::new(&url)]).succeeds();
+    assert_eq!(fs::read(Path::new(&root).join(name)).unwrap(), b"content");
+    farhaul(&["copy", "--plain", &format!("{url}100%25bad%FF"), &back]).succeeds();
+    assert_eq!(fs::read(Path::new(&back).join(name)).unwrap(), b"content");
+    farhaul(&["copy", "--plain", &format!("{url}100%zz"), &back]).fails(2, &["--help"]);
+}
+
+#[test]
+fn incomplete_files_are_no_part_of_a_tree() {
+    let scratch = Scratch::new();
+    let partial = ".file.0123456789abcdef.fhpart";
+    scratch.dir("root/deep");
+    for name in [partial, "file", "deep/mine.fhpart"] {
+        scratch.file(&format!("root/{name}"), 10);
+    }
+    scratch.file(&format!("root/deep/{partial}"), 10);
+    let server = Server::begin(&["serve", "--root", &scratch.at("root")]);
+    let url = format!("udt://{}/", server.address);
+    farhaul(&["copy", "--plain", "-r", &url, &scratch.at("back")]).succeeds();
+    assert_eq!(
+        (scratch.names("back"), scratch.names("back/deep")),
+        (vec!["deep".into(), "file".into()], vec!["mine.fhpart".into()])
+    );
+    farhaul(&["copy", "--plain", "-r", &scratch.at("root/deep"), &format!("{url}there")]).succeeds();
+    assert_eq!(scratch.names("root/there"), ["mine.fhpart"]);
+    // Who names one wants it: it is a right beginning.
+    farhaul(&["copy", "--plain", &format!("{url}{partial}"), &scratch.at("back")]).succeeds();
+    assert_eq!(scratch.names("back"), [partial, "deep", "file"]);
+}
+
+#[test]
+fn a_place_that_is_not_there_is_told_with_what_to_do() {
+    let scratch = Scratch::new();
+    let (root, file) = (scratch.dir("root"), scratch.file("file", 10));
+    scratch.file("root/taken", 1);
+    let mut server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}", server.address);
+    for (place, words) in
+        [("no/such/x", ["no/such/x", "does not exist; make it"]), ("taken/x", ["taken/x", "no directory; choose"])]
+    {
+        let run = farhaul(&["copy", "--plain", "--json", &file, &format!("{url}/{place}")]);
+        run.fails(7, &[&server.address, "on the other side", words[0], words[1]]);
+        assert_eq!(run.end()["error"]["code"], "LOCAL_IO");
+        assert!(!run.stderr.contains("os error") && !run.stderr.contains("incomplete"), "{}", run.stderr);
+    }
+    let here = scratch.at("no/such/x");
+    farhaul(&["copy", "--plain", &format!("{url}/taken"), &here]).fails(7, &[&here, "does not exist; make it"]);
+    // A file of the server that is refused is one failure, and its operator is not told what the peer may do.
+    let run = farhaul(&["copy", "--plain", &scratch.dir("tree"), &url]);
+    run.fails(3, &["tree was not copied: is a directory; -r copies directories"]);
+    assert_eq!(run.stderr.lines().count(), 1, "told once: {}", run.stderr);
+    let told = server.wait_for("end")["error"]["message"].as_str().unwrap().to_owned();
+    assert!(!told.contains("-r"), "{told}");
+}
+
+#[test]
+fn a_directory_of_the_server_that_may_not_be_written_to_is_told_as_that() {
+    let scratch = Scratch::new();
+    let (root, file) = (scratch.dir("root"), scratch.file("file", 10));
+    fs::set_permissions(scratch.dir("root/closed"), Permissions::from_mode(0o555)).unwrap();
+    let without_rights = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"];
+    let wrapper = if rustix::process::geteuid().is_root() { &without_rights[..] } else { &[] };
+    if !wrapper.is_empty() && runs(&[wrapper, &["true"]].concat(), "it takes root's rights away").is_none() {
+        return;
+    }
+    let server = Server::begin_under(wrapper, &["serve", "--root", &root]);
+    let url = format!("udt://{}/closed/", server.address);
+    let run = farhaul(&["copy", "--plain", &file, &url]);
+    run.fails(
+        3,
+        &["file was not copied: permission denied: cannot make the file (on the other side)", "change the permissions"],
+    );
+    farhaul(&["copy", "--plain", &file, &format!("{url}new/")]).fails(7, &["closed/new", "may not be written to"]);
+}
+
+#[test]
+fn a_port_alone_is_every_address_of_this_machine() {
+    let scratch = Scratch::new();
+    let (root, file) = (scratch.dir("root"), scratch.file("file", 10));
+    let arguments = ["serve", "--plain", "--json", "--root", &root, "--listen", ":0"];
+    let mut serve = Started::begin(&arguments, Stdio::null()).after("start");
+    let port = serve.record["local"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    for host in ["127.0.0.1", "[::1]"] {
+        if host == "[::1]" && std::net::UdpSocket::bind("[::1]:0").is_err() {
+            continue; // no IPv6 here
+        }
+        farhaul(&["copy", "--plain", &file, &format!("udt://{host}:{port}/")]).succeeds();
+        let end = serve.next("end");
+        assert!(end["address"].as_str().unwrap().starts_with(&format!("{host}:")), "{end}");
+    }
+    serve.signal(Signal::TERM);
+    assert_eq!(serve.end().code, 143);
+}
+
+#[test]
+fn a_tree_that_holds_its_own_target_is_copied_once_and_the_target_is_named() {
+    let scratch = Scratch::new();
+    scratch.dir("top/x/root");
+    // More than is ever on its way: when it is sent, the server has begun to write.
+    let file = scratch.file("top/a", 8_000_000);
+    if fs::metadata(scratch.at("top")).unwrap().created().is_err() {
+        eprintln!("skipped: this file system does not tell when a directory was made");
+        return;
+    }
+    let server = Server::begin(&["serve", "--buffer", "1MiB", "--root", &scratch.at("top/x/root")]);
+    let url = format!("udt://{}/", server.address);
+    let run = farhaul(&["copy", "--plain", "--buffer", "1MiB", "-r", &scratch.at("top"), &url]);
+    run.fails(3, &["x/root/top", "made after the copy began", "target lie in the source"]);
+    assert!(fs::read(scratch.at("top/x/root/top/a")).unwrap() == fs::read(file).unwrap());
+}
