@@ -1,7 +1,10 @@
 //! The command line: verbs, the options that several of them share, and how values are read.
 
 mod address;
+mod help;
 mod path;
+mod quantity;
+pub(crate) mod refusal;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,19 +12,23 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use farhaul::{Builder, Endpoint, MinProgress};
+use farhaul::{Builder, Endpoint, Error, MinProgress};
 use farhaul_cc::Spec;
-use farhaul_units::{ByteSize, Rate, parse_duration};
+use farhaul_units::{ByteSize, Rate};
+use serde_json::{Value, json};
 
 use crate::cmd;
 use crate::exit::Fault;
 use crate::fault;
-use crate::output::Output;
-use crate::output::json::Start;
+use crate::host::measure::Caps;
+use crate::output::json::{End, Record, Start};
 use crate::output::trace::Trace;
+use crate::output::{JsonTo, Output};
 
 pub(crate) use address::{HostPort, Location, Place};
-pub(crate) use path::PathOptions;
+pub(crate) use help::{LITERAL, command};
+pub(crate) use path::{PathOptions, way as path_record};
+pub(crate) use quantity::{share, some_rate, some_time};
 
 const UNITS: &str = "\
 Units: link rates in bits (10gbit, 950mbit), sizes in bytes (64MiB, 4GB), times with a unit (50ms, 2s).
@@ -33,7 +40,7 @@ Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 netwo
 
 /// Reliable bulk data transfer over UDP for long fat networks.
 #[derive(Parser)]
-#[command(name = "farhaul", version, after_long_help = UNITS, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "farhaul", version, after_long_help = UNITS, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -71,7 +78,7 @@ pub(crate) struct Transport {
     #[arg(long, env = "FARHAUL_PROTOCOL", value_enum, default_value = "udt")]
     pub(crate) protocol: Protocol,
     /// Cap of the sending rate on the wire, retransmissions included: 950mbit [default: none]
-    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE")]
+    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = some_rate)]
     pub(crate) rate: Option<Rate>,
     /// Largest packet in bytes, IP and UDP headers included; the smaller of both sides holds
     #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500, value_parser = packet_size)]
@@ -80,10 +87,10 @@ pub(crate) struct Transport {
     #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
     pub(crate) buffer: Option<ByteSize>,
     /// Silence of the peer after which the connection is given up
-    #[arg(long, env = "FARHAUL_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, env = "FARHAUL_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = some_time)]
     pub(crate) timeout: Duration,
     /// How long to wait for the first answer
-    #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = some_time)]
     pub(crate) connect_timeout: Duration,
     /// Write what the connection did into this file, 50 times a second, as a JSON sequence in the manner of qlog
     #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
@@ -166,6 +173,11 @@ impl Transport {
         ))
     }
 
+    /// What may hold a sender because it was asked for.
+    pub(crate) const fn caps(&self) -> Caps {
+        Caps { rate: self.rate, buffer: self.buffer, fed: false }
+    }
+
     /// The file of events, if one is wanted.
     pub(crate) fn begin_trace(&self, verb: &str, output: &Output) -> Result<Option<Trace>, Fault> {
         Trace::begin(self.trace.as_deref(), verb, output)
@@ -174,23 +186,92 @@ impl Transport {
     /// The settings as the `start` record shows them.
     pub(crate) fn start(&self, verb: &'static str) -> Start {
         Start {
-            verb,
-            version: env!("CARGO_PKG_VERSION"),
-            protocol: Protocol::NAME,
-            security: "none",
-            process_id: std::process::id(),
             controller: self.controller.to_string(),
             rate_bps: self.rate.map(Rate::bits_per_second),
             mtu_bytes: self.mtu,
             buffer_bytes: self.buffer.map(|ByteSize(bytes)| bytes),
             timeout_seconds: self.timeout.as_secs_f64(),
-            ..Start::default()
+            connect_timeout_seconds: self.connect_timeout.as_secs_f64(),
+            trace: self.trace.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            ..Start::of(verb)
         }
     }
 }
 
 fn open(builder: Builder, address: SocketAddr) -> Result<Endpoint, Fault> {
-    builder.bind(address).map_err(|error| fault::of_connection(&error, &address))
+    builder.bind(address).map_err(|error| match error {
+        Error::InvalidOption { option, range } => Fault::usage(format!("{} must be {range}", option_of(option))),
+        error => fault::of_connection(&error, &address),
+    })
+}
+
+/// The option behind a method of the library's builder.
+fn option_of(method: &str) -> &str {
+    match method {
+        "mss" => "--mtu",
+        "max_rate" => "--rate",
+        "send_buffer and recv_buffer" => "--buffer",
+        "peer_timeout" | "linger" => "--timeout",
+        "connect_timeout" | "rendezvous_timeout" => "--connect-timeout",
+        other => other,
+    }
+}
+
+impl Verb {
+    /// Its name, and its connection if it has one.
+    fn connection(&self) -> (&'static str, Option<&Transport>) {
+        match self {
+            Self::Copy(args) => ("copy", Some(&args.transport)),
+            Self::Serve(args) => ("serve", Some(&args.transport)),
+            Self::Pipe(args) => ("pipe", Some(&args.transport)),
+            Self::Bench(args) => ("bench", Some(&args.transport)),
+            Self::Relay(_) => ("relay", None),
+            Self::Demo(_) => ("demo", None),
+            Self::Controllers(_) => ("controllers", None),
+            Self::Version(_) => ("version", None),
+            Self::Completions(_) => ("completions", None),
+            Self::Man(_) => ("man", None),
+        }
+    }
+
+    /// Where its records go.
+    pub(crate) fn json_to(&self) -> JsonTo {
+        let wants = match self {
+            Self::Relay(args) => args.json,
+            Self::Demo(args) => args.json,
+            _ => self.connection().1.is_some_and(|transport| transport.json),
+        };
+        match self {
+            _ if !wants => JsonTo::Nowhere,
+            Self::Pipe(_) => JsonTo::Stderr,
+            Self::Copy(args) if args.is_to_stdout() => JsonTo::Stderr,
+            _ => JsonTo::Stdout,
+        }
+    }
+
+    /// The first record, where the verb fails before it knows more.
+    pub(crate) fn start(&self) -> Value {
+        match self.connection() {
+            (verb, Some(transport)) => json!(Record::Start(Box::new(transport.start(verb)))),
+            (verb, None) => json!({
+                "event": "start",
+                "verb": verb,
+                "version": env!("CARGO_PKG_VERSION"),
+                "process_id": std::process::id(),
+            }),
+        }
+    }
+
+    /// The same for the last one.
+    pub(crate) fn end(&self) -> End {
+        let transport = self.connection().1;
+        End {
+            controller: transport.map_or_else(String::new, |transport| transport.controller.to_string()),
+            protocol: Protocol::NAME,
+            security: "none",
+            ..End::default()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +283,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

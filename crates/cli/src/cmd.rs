@@ -24,9 +24,9 @@ use crate::exit::Fault;
 use crate::fault;
 use crate::host::Trouble;
 use crate::interrupt::Interrupt;
-use crate::output::Output;
 use crate::output::human::{count, percent, time};
 use crate::output::json::{Direction, End, ErrorRecord, Limit, Record};
+use crate::output::{self, Output};
 
 /// What every verb gets: the clock and the signals.
 pub(crate) struct Context {
@@ -112,6 +112,10 @@ fn end_record(transport: &Transport, direction: Direction) -> End {
 /// Prints the last record of a verb.
 fn report_end(output: &Output, mut end: End, result: Result<(), Fault>) -> Result<(), Fault> {
     output.detach();
+    // The program has failed before it began: both records come together at its end.
+    if result.is_err() && end.session.is_none() && !output::has_begun() {
+        return result;
+    }
     if let Err(fault) = &result {
         end.exit_code = fault.code.exit();
         end.error = Some(ErrorRecord::from(fault));

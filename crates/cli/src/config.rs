@@ -20,6 +20,8 @@ pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.
 const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "relay"];
+/// Those of them that open connections, for which the settings outside of their sections are.
+const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench"];
 /// Options that say what is to be done now. Only a server has the same address each time.
 const OF_THE_MOMENT: &[&str] = &["listen", "connect", "to", "help", "version", "show-config"];
 /// Name of the table of hosts.
@@ -72,12 +74,15 @@ impl Config {
                     }
                 }
             };
-            take(&file.table, "");
+            let connects = CONNECTING.contains(&verb);
+            if connects {
+                take(&file.table, "");
+            }
             if let Some(Value::Table(table)) = file.table.get(verb) {
                 take(table, &format!(" [{verb}]"));
             }
             for (name, table) in of_hosts(&file.table) {
-                if hosts.iter().any(|host| is_named(host, name)) {
+                if connects && hosts.iter().any(|host| is_named(host, name)) {
                     take(table, &format!(" [host.\"{name}\"]"));
                 }
             }

@@ -2,11 +2,13 @@
 
 pub(crate) mod bench;
 pub(crate) mod file;
+mod ledger;
 pub(crate) mod limit;
 pub(crate) mod measure;
 pub(crate) mod watch;
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use farhaul::{Error, Stream};
 use farhaul_session::SessionError;
 use farhaul_udp::Clock;
 
-use crate::sys::Threads;
+pub(crate) use ledger::{Ledger, Waits};
 use watch::RoundTrips;
 
 /// Bytes read from a stream at a time: as many as one turn at it moves.
@@ -23,11 +25,19 @@ const BLOCK: usize = 256 << 10;
 const WAITING_BLOCKS: usize = 64;
 /// Longest answer that travels in one block.
 const ANSWER_BLOCK: usize = 64 << 10;
+/// How soon a session that waits for its own side is asked again: little beside any round trip that is worth measuring.
+const LOOK: Duration = Duration::from_millis(1);
 /// How long the accepting side waits for the other to leave after all is said.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// A session with everything that it works on: what the two ends say to each other, as bytes.
 pub(crate) trait Session {
+    /// It is about to run; `ledger` says where its time goes, whenever somebody asks.
+    fn begin(&mut self, _ledger: &Rc<Ledger>) {}
+    /// Whether it waits for something that no answer of the peer tells; then it is asked again soon.
+    fn looks_again(&self) -> bool {
+        false
+    }
     /// Whether it mostly writes; then reading happens on a thread of its own.
     fn sends(&self) -> bool;
     fn poll_write(&mut self) -> &[u8];
@@ -66,17 +76,6 @@ pub(crate) enum Trouble {
     Session(SessionError),
 }
 
-/// Where the writing thread spent its time, in seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waits {
-    /// In writing: the send buffer was full.
-    pub(crate) room: f64,
-    /// With nothing to write: the peer had to answer first.
-    pub(crate) peer: f64,
-    /// A processor was what it needed.
-    pub(crate) busy: f64,
-}
-
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self::Connection(error)
@@ -91,15 +90,17 @@ impl From<SessionError> for Trouble {
 
 /// Runs `session` until it is over and the stream is finished.
 pub(crate) fn drive(line: &Line<'_>, session: &mut impl Session) -> (Waits, Result<(), Trouble>) {
-    let mut waits = Waits::default();
-    let threads = Threads::begin();
-    let moved = if session.sends() { send(line, session, &mut waits) } else { receive(line, session) };
-    waits.busy = threads.busy().as_secs_f64();
+    let ledger = Rc::new(Ledger::begin());
+    session.begin(&ledger);
+    let moved = if session.sends() { send(line, session, &ledger) } else { receive(line, session) };
+    let waits = ledger.waits();
     session.handle_events();
     let result = match (moved, session.error()) {
         // What the session says is more than that the connection then ended.
         (_, Some(error)) if !matches!(error, SessionError::Cancelled(_)) => Err(error.clone().into()),
         (Err(_), None) if session.is_over() => Ok(()),
+        // Whoever lives and does not answer the opening speaks something else.
+        (Err(Trouble::Connection(Error::TimedOut(_))), _) => Err(SessionError::NotFarhaul.into()),
         (moved, _) => moved,
     };
     (waits, result)
@@ -116,7 +117,7 @@ fn receive(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
 }
 
 fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
-    let mut block = vec![0; BLOCK];
+    let (mut block, mut first) = (vec![0; BLOCK], true);
     feed(session, line.early, line.stream)?;
     loop {
         session.handle_events();
@@ -124,7 +125,11 @@ fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Tr
         if session.is_over() {
             return Ok(());
         }
-        match line.stream.recv(&mut block)? {
+        let received = match std::mem::take(&mut first) {
+            true => first_answer(line.stream, &mut block)?,
+            false => line.stream.recv(&mut block)?,
+        };
+        match received {
             0 => return Ok(session.handle_end()?),
             len => feed(session, &block[..len], line.stream)?,
         }
@@ -132,12 +137,12 @@ fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Tr
 }
 
 /// The session writes on this thread while another one reads the answers.
-fn send(line: &Line<'_>, session: &mut impl Session, waits: &mut Waits) -> Result<(), Trouble> {
+fn send(line: &Line<'_>, session: &mut impl Session, ledger: &Ledger) -> Result<(), Trouble> {
     let stream = line.stream;
     thread::scope(|scope| {
         let (answers, inbox) = sync_channel(WAITING_BLOCKS);
         scope.spawn(move || read_answers(stream, &answers));
-        let moved = write_and_listen(line, session, &inbox, waits);
+        let moved = write_and_listen(line, session, &inbox, ledger);
         conclude(line, session, &moved, || {
             stream.set_read_timeout(Some(FAREWELL));
             while inbox.recv().is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
@@ -155,11 +160,33 @@ type Answer = Result<Vec<u8>, Error>;
 
 fn read_answers(stream: &Stream, answers: &SyncSender<Answer>) {
     let mut block = vec![0; ANSWER_BLOCK];
+    let mut answer = first_answer(stream, &mut block);
+    // The other thread may wait for room that nobody makes.
+    let closes = matches!(answer, Err(Error::TimedOut(_)));
     loop {
-        let answer = stream.recv(&mut block).map(|len| block[..len].to_vec());
-        let last = answer.as_ref().map_or(true, Vec::is_empty);
-        if answers.send(answer).is_err() || last {
-            return;
+        let last = answer.as_ref().map_or(true, |len| *len == 0);
+        if answers.send(answer.map(|len| block[..len].to_vec())).is_err() || last {
+            break;
+        }
+        answer = stream.recv(&mut block);
+    }
+    if closes {
+        stream.close();
+    }
+}
+
+/// The first bytes of a peer, within the read time-out that holds at first; those after them may take longer.
+///
+/// A peer that has not even acknowledged what was sent may still be lost, which the connection finds out.
+fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, Error> {
+    let is_acknowledged = || stream.stats().is_ok_and(|stats| stats.totals.acks_received > 0);
+    loop {
+        match stream.recv(block) {
+            Err(Error::TimedOut(_)) if !is_acknowledged() => {}
+            received => {
+                stream.set_read_timeout(None);
+                return received;
+            }
         }
     }
 }
@@ -168,7 +195,7 @@ fn write_and_listen(
     line: &Line<'_>,
     session: &mut impl Session,
     inbox: &Receiver<Answer>,
-    waits: &mut Waits,
+    ledger: &Ledger,
 ) -> Result<(), Trouble> {
     let (stream, clock) = (line.stream, line.clock);
     if !line.early.is_empty() {
@@ -186,15 +213,20 @@ fn write_and_listen(
                 Ok(len) => session.handle_written(len),
                 Err(error) => return Err(last_words(session, inbox, error)),
             }
-            waits.room += (clock.now() - began).as_secs_f64();
+            ledger.add_room(clock.now() - began);
         } else if session.is_over() {
             return Ok(());
         } else if has_questions(session) {
             // Its host answered; there may be something to write now.
         } else {
-            let answer = inbox.recv().unwrap_or_else(|_| Ok(Vec::new()));
-            waits.peer += (clock.now() - began).as_secs_f64();
-            take(session, answer)?;
+            let patience = if session.looks_again() { LOOK } else { Duration::MAX };
+            let answer = inbox.recv_timeout(patience);
+            ledger.add_peer(clock.now() - began);
+            match answer {
+                Ok(answer) => take(session, answer)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => take(session, Ok(Vec::new()))?,
+            }
         }
     }
 }
@@ -210,12 +242,17 @@ fn last_words(session: &mut impl Session, inbox: &Receiver<Answer>, error: Error
     if matches!(error, Error::Cancelled) {
         return error.into();
     }
-    while let Ok(Ok(answer)) = inbox.recv() {
-        if answer.is_empty() {
-            break;
-        }
-        if let Err(said) = take(session, Ok(answer)) {
-            return said;
+    while let Ok(answer) = inbox.recv() {
+        match answer {
+            Ok(answer) if answer.is_empty() => break,
+            Ok(answer) => {
+                if let Err(said) = take(session, Ok(answer)) {
+                    return said;
+                }
+            }
+            // Why the connection was closed.
+            Err(late @ Error::TimedOut(_)) => return late.into(),
+            Err(_) => break,
         }
     }
     error.into()

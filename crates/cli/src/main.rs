@@ -24,29 +24,60 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, Command, FromArgMatches};
 
-use cli::Cli;
+use cli::{Cli, Protocol, Verb, refusal};
 use cmd::Context;
 use config::{Config, Defaults};
 use exit::{Code, Fault};
+use output::json::End;
 use output::outlet::STDOUT;
 use output::{JsonTo, Output};
 
 fn main() -> ExitCode {
-    let done = parse().and_then(|cli| match cli {
-        Some(cli) => cmd::run(cli.verb, &Context::begin()?),
-        None => Ok(()),
-    });
+    let parsed = parse();
+    let (records, done) = match parsed {
+        Ok(None) => (Records::of_unknown(), Ok(())),
+        Ok(Some(cli)) => (Records::of(&cli.verb), Context::begin().and_then(|context| cmd::run(cli.verb, &context))),
+        Err(fault) => (Records::of_unknown(), Err(fault)),
+    };
     farhaul::wait_for_farewells();
     match done.and_then(|()| output::outcome()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
+            output::conclude(records.to, records.start.as_ref(), records.end, &fault);
             if !fault.quiet {
-                Output::new(JsonTo::Nowhere).error(&fault);
+                Output::new(records.to).error(&fault);
             }
             ExitCode::from(&fault)
         }
+    }
+}
+
+/// What a program that fails early has to record.
+struct Records {
+    to: JsonTo,
+    start: Option<serde_json::Value>,
+    end: End,
+}
+
+impl Records {
+    fn of(verb: &Verb) -> Self {
+        Self { to: verb.json_to(), start: Some(verb.start()), end: verb.end() }
+    }
+
+    /// Of a command line that cannot be read: nobody knows which settings hold.
+    fn of_unknown() -> Self {
+        let set = std::env::var("FARHAUL_JSON").is_ok_and(|value| matches!(&*value, "1" | "true" | "yes" | "y" | "on"));
+        let to = match arguments().any(|argument| argument == "--json") || set {
+            false => JsonTo::Nowhere,
+            true if arguments().any(|argument| argument == "pipe") || arguments().last().is_some_and(|a| a == "-") => {
+                JsonTo::Stderr
+            }
+            true => JsonTo::Stdout,
+        };
+        let end = End { protocol: Protocol::NAME, security: "none", ..End::default() };
+        Self { to, start: None, end }
     }
 }
 
@@ -55,27 +86,30 @@ fn parse() -> Result<Option<Cli>, Fault> {
     // Options before the verb take no values.
     let first = arguments().find(|argument| !argument.starts_with('-'));
     let asks_for_help = arguments().any(|argument| argument == "--help" || argument == "-h");
-    let is_verb = |first: &&str| !asks_for_help && Cli::command().find_subcommand(first).is_some();
+    let is_verb = |first: &&str| !asks_for_help && cli::command().find_subcommand(first).is_some();
     let Some(verb) = first.as_deref().filter(is_verb) else {
         // Help, the version, or what the parser refuses.
-        let matches = Cli::command().try_get_matches().unwrap_or_else(|error| leave(&error));
-        return Ok(Some(Cli::from_arg_matches(&matches).unwrap_or_else(|error| leave(&error))));
+        let read = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+        return read.map(Some).map_err(|error| refused(&error, None));
     };
-    let config = Config::load(Some(verb), &Cli::command())?;
+    let config = Config::load(Some(verb), &cli::command())?;
     let mut defaults = config.defaults(verb, &[]);
-    let mut matches = matches(verb, &defaults);
+    let mut matches = matches(verb, &defaults)?;
     let hosts = matches.subcommand().map_or(Vec::new(), |(_, matches)| config::hosts(matches));
     let of_hosts = config.defaults(verb, &hosts);
     if of_hosts != defaults {
         defaults = of_hosts;
-        matches = self::matches(verb, &defaults);
+        matches = self::matches(verb, &defaults)?;
     }
     match matches.subcommand() {
         Some((verb, options)) if options.get_flag(SHOW_CONFIG) => {
-            output::print(&config::show(&Cli::command(), verb, options, &defaults));
+            output::print(&config::show(&cli::command(), verb, options, &defaults));
             Ok(None)
         }
-        _ => Ok(Some(Cli::from_arg_matches(&matches).unwrap_or_else(|error| leave(&error)))),
+        _ => {
+            refusal::of_the_other_side(&matches)?;
+            Cli::from_arg_matches(&matches).map(Some).map_err(|error| refused(&error, Some(verb)))
+        }
     }
 }
 
@@ -87,28 +121,30 @@ fn arguments() -> impl Iterator<Item = String> {
 /// The identifier of `--show-config`.
 const SHOW_CONFIG: &str = "show_config";
 
-/// Ends the program on usage errors and for help, as clap does, naming the file that a wrong value is from.
-fn matches(verb: &str, defaults: &Defaults) -> ArgMatches {
-    let command = config::with_defaults(Cli::command(), verb, defaults);
+/// Ends the program for help; a refusal names the file that a wrong value is from.
+fn matches(verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
+    let command = config::with_defaults(cli::command(), verb, defaults);
     let shows = arguments().any(|argument| argument == "--show-config");
     let command = if shows { command.mut_subcommand(verb, without_requirements) } else { command };
-    command.try_get_matches().unwrap_or_else(|error| {
+    command.try_get_matches().map_err(|error| {
+        let fault = refused(&error, Some(verb));
         if error.kind() == ErrorKind::ValueValidation
             && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
             && let Some(given) =
                 defaults.iter().find(|(long, _)| option.split(' ').next() == Some(&format!("--{long}")))
             && !arguments().any(|argument| argument.starts_with(&format!("--{}", given.0)))
         {
-            let _ = error.print();
-            Output::new(JsonTo::Nowhere).error(&Fault::usage(format!("the value is from {}", given.1.origin())));
-            std::process::exit(Code::Usage.exit().into());
+            return fault.and(&format!("the value is from {}", given.1.origin()));
         }
-        leave(&error)
+        fault
     })
 }
 
-/// Ends the program as the parser says: with help or the version on stdout, or with what is wrong on stderr.
-fn leave(error: &clap::Error) -> ! {
+/// What is wrong with the command line; ends the program if help or the version was asked for.
+fn refused(error: &clap::Error, verb: Option<&str>) -> Fault {
+    if !refusal::is_help(error) {
+        return refusal::fault(error, verb);
+    }
     let printed = error.print().and_then(|()| io::stdout().flush());
     if !error.use_stderr() {
         STDOUT.note(printed);

@@ -7,14 +7,66 @@ pub(crate) mod progress;
 pub(crate) mod trace;
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 
-use crate::exit::Fault;
+use crate::exit::{Code, Fault};
 use human::Style;
-use json::Record;
+use json::{End, ErrorRecord, Record};
 use outlet::{STDERR, STDOUT};
+use serde_json::Value;
+
+/// Which records of this program there were: `start` comes once, `end` in any case.
+static WRITTEN: Written = Written { start: AtomicBool::new(false), end: AtomicBool::new(false) };
+
+struct Written {
+    start: AtomicBool,
+    end: AtomicBool,
+}
+
+impl Written {
+    /// Takes note of `record`; false if it was there already and comes once only.
+    fn notes(&self, record: &Record) -> bool {
+        match record {
+            Record::Start(_) => !self.start.swap(true, Ordering::AcqRel),
+            Record::End(_) => {
+                self.end.store(true, Ordering::Release);
+                true
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Takes note that a verb with records of its own has begun, or ended.
+pub(crate) fn has_written(event: &str) {
+    match event {
+        "start" => WRITTEN.start.store(true, Ordering::Release),
+        _ => WRITTEN.end.store(true, Ordering::Release),
+    }
+}
+
+/// Whether the first record is written.
+pub(crate) fn has_begun() -> bool {
+    WRITTEN.start.load(Ordering::Acquire)
+}
+
+/// The records that are still missing when the program fails with `fault`; `start` is none where nobody knows the settings.
+pub(crate) fn conclude(to: JsonTo, start: Option<&Value>, end: End, fault: &Fault) {
+    let (output, started) = (Output::new(to), WRITTEN.start.load(Ordering::Acquire));
+    // A listener that is stopped has had an end for each session.
+    let is_stopped = started && matches!(fault.code, Code::Interrupted | Code::Terminated);
+    if !output.is_json() || is_stopped || WRITTEN.end.load(Ordering::Acquire) && started {
+        return;
+    }
+    if let Some(start) = start.filter(|_| !started) {
+        output.write(&start.to_string());
+    }
+    let (exit_code, error) = (fault.code.exit(), Some(ErrorRecord::from(fault)));
+    output.record(&Record::End(Box::new(End { exit_code, error, ..end })));
+}
 
 /// Where a verb's words go. Clones share everything.
 #[derive(Clone)]
@@ -57,8 +109,14 @@ impl Output {
 
     /// Writes one JSON record, if JSON is wanted.
     pub(crate) fn record(&self, record: &Record) {
-        let mut line = serde_json::to_string(record).expect("records have string keys and finite numbers only");
-        line.push('\n');
+        if self.is_json() && !WRITTEN.notes(record) {
+            return;
+        }
+        self.write(&serde_json::to_string(record).expect("records have string keys and finite numbers only"));
+    }
+
+    fn write(&self, record: &str) {
+        let line = format!("{record}\n");
         match self.shared.json {
             JsonTo::Nowhere => {}
             JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
@@ -79,8 +137,11 @@ impl Output {
         self.line(&format!("{} {message}", self.style().yellow("warning:")));
     }
 
-    /// What SIGUSR1 asked for. No record: whoever reads those did not ask.
+    /// What SIGUSR1 asked for. A record only where stderr is for records: whoever reads those did not ask.
     pub(crate) fn state(&self, line: &str) {
+        if self.shared.json == JsonTo::Stderr {
+            self.record(&Record::State { message: line.to_owned() });
+        }
         self.line(&format!("{} {line}", self.style().bold("state:")));
     }
 
@@ -101,7 +162,11 @@ impl Output {
         }
     }
 
+    /// Where stderr is for records, each line there is one.
     fn line(&self, line: &str) {
+        if self.shared.json == JsonTo::Stderr {
+            return;
+        }
         let bar = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner);
         match &*bar {
             Some(bar) => bar.suspend(|| to_stderr(line)),

@@ -18,7 +18,13 @@ pub(crate) struct CpuSeconds {
 impl CpuSeconds {
     /// What this process, with all its threads, has used so far; zero if the system does not tell.
     pub(crate) fn of_process() -> Self {
-        usage()
+        usage(libc::RUSAGE_SELF)
+            .map_or_else(Self::default, |usage| Self { user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) })
+    }
+
+    /// The same of the calling thread alone.
+    pub(crate) fn of_thread() -> Self {
+        usage(libc::RUSAGE_THREAD)
             .map_or_else(Self::default, |usage| Self { user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) })
     }
 
@@ -105,10 +111,10 @@ fn seconds(time: libc::timeval) -> f64 {
 }
 
 #[expect(unsafe_code, reason = "getrusage has no safe wrapper among our dependencies")]
-fn usage() -> Option<libc::rusage> {
+fn usage(of: libc::c_int) -> Option<libc::rusage> {
     let mut usage = std::mem::MaybeUninit::uninit();
     // SAFETY: the pointer is to writable memory of the right type, which a successful call fills completely.
-    unsafe { (libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
+    unsafe { (libc::getrusage(of, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
 }
 
 #[cfg(test)]

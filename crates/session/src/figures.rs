@@ -35,6 +35,10 @@ pub struct Figures {
     pub rtt_p99: Option<Duration>,
     /// Time spent waiting for this side's disk: reading on the side that sent, writing and synchronising on the other.
     pub disk: Option<Duration>,
+    /// What held this side's sending back, by a number that hosts agree on; a host passes over numbers it does not know.
+    pub limit: Option<u64>,
+    /// For which share of the time that held, in parts per million.
+    pub limit_share: Option<u64>,
 }
 
 impl Figures {
@@ -53,8 +57,10 @@ impl Figures {
             self.rtt_mean.map(nanos),
             self.rtt_p99.map(nanos),
             self.disk.map(nanos),
+            self.limit,
+            self.limit_share,
         ];
-        out.push(u8::try_from(values.len()).expect("twelve"));
+        out.push(u8::try_from(values.len()).expect("fourteen"));
         for value in values {
             out.extend_from_slice(&value.unwrap_or(UNKNOWN).to_be_bytes());
         }
@@ -83,6 +89,8 @@ impl Figures {
             rtt_mean: next()?.map(Duration::from_nanos),
             rtt_p99: next()?.map(Duration::from_nanos),
             disk: next()?.map(Duration::from_nanos),
+            limit: next()?,
+            limit_share: next()?,
         })
     }
 }

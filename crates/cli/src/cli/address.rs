@@ -141,6 +141,16 @@ fn place(rest: &[u8]) -> Result<Place, String> {
     Ok(Place { server, path: parsed, is_directory: path.is_empty() || path.ends_with(b"/") })
 }
 
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => path.display().fmt(f),
+            Self::Remote(place) => place.fmt(f),
+            Self::Standard => f.write_str("-"),
+        }
+    }
+}
+
 /// As it could be typed.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

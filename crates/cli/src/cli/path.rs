@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul_netem::{JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec};
-use farhaul_units::{ByteSize, Rate, parse_duration, parse_ratio};
+use farhaul_units::{ByteSize, Rate, parse_duration};
+use serde_json::{Value, json};
+
+use super::{share, some_rate};
 
 /// Packets that are reordered come so much later, unless the delay is shorter: enough to be overtaken by several.
 const REORDERED_BY: Duration = Duration::from_millis(1);
@@ -17,13 +20,13 @@ const OTHER_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 #[command(next_help_heading = "Path")]
 pub(crate) struct PathOptions {
     /// Rate of the bottleneck: 1gbit [default: none]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = some_rate)]
     rate: Option<Rate>,
     /// One-way delay; the round trip takes twice as long
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     delay: Option<Duration>,
     /// Share of packets that are lost: 0.1%
-    #[arg(long, value_name = "SHARE", value_parser = parse_ratio)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: Option<f64>,
     /// Queue before the bottleneck: 1000 packets, 4MB, or bdp for one bandwidth-delay product [default: 1000]
     #[arg(long, value_name = "SIZE")]
@@ -32,13 +35,13 @@ pub(crate) struct PathOptions {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     jitter: Option<Duration>,
     /// Share of packets that are overtaken by later ones
-    #[arg(long, value_name = "SHARE", value_parser = parse_ratio)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     reorder: Option<f64>,
     /// Share of packets that arrive twice
-    #[arg(long, value_name = "SHARE", value_parser = parse_ratio)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     duplicate: Option<f64>,
     /// Share of packets that arrive damaged
-    #[arg(long, value_name = "SHARE", value_parser = parse_ratio)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     corrupt: Option<f64>,
     /// Decides which packets are lost, so that runs can be repeated
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -56,13 +59,13 @@ macro_rules! one_way {
         #[command(next_help_heading = $from)]
         struct $name {
             /// Rate in this direction
-            #[arg(id = concat!($prefix, "-rate"), long = concat!($prefix, "-rate"), value_name = "RATE")]
+            #[arg(id = concat!($prefix, "-rate"), long = concat!($prefix, "-rate"), value_name = "RATE", value_parser = some_rate)]
             rate: Option<Rate>,
             /// One-way delay in this direction
             #[arg(id = concat!($prefix, "-delay"), long = concat!($prefix, "-delay"), value_name = "TIME", value_parser = parse_duration)]
             delay: Option<Duration>,
             /// Loss in this direction
-            #[arg(id = concat!($prefix, "-loss"), long = concat!($prefix, "-loss"), value_name = "SHARE", value_parser = parse_ratio)]
+            #[arg(id = concat!($prefix, "-loss"), long = concat!($prefix, "-loss"), value_name = "SHARE", value_parser = share)]
             loss: Option<f64>,
             /// Queue in this direction
             #[arg(id = concat!($prefix, "-queue"), long = concat!($prefix, "-queue"), value_name = "SIZE")]
@@ -71,13 +74,13 @@ macro_rules! one_way {
             #[arg(id = concat!($prefix, "-jitter"), long = concat!($prefix, "-jitter"), value_name = "TIME", value_parser = parse_duration)]
             jitter: Option<Duration>,
             /// Reordering in this direction
-            #[arg(id = concat!($prefix, "-reorder"), long = concat!($prefix, "-reorder"), value_name = "SHARE", value_parser = parse_ratio)]
+            #[arg(id = concat!($prefix, "-reorder"), long = concat!($prefix, "-reorder"), value_name = "SHARE", value_parser = share)]
             reorder: Option<f64>,
             /// Duplication in this direction
-            #[arg(id = concat!($prefix, "-duplicate"), long = concat!($prefix, "-duplicate"), value_name = "SHARE", value_parser = parse_ratio)]
+            #[arg(id = concat!($prefix, "-duplicate"), long = concat!($prefix, "-duplicate"), value_name = "SHARE", value_parser = share)]
             duplicate: Option<f64>,
             /// Damage in this direction
-            #[arg(id = concat!($prefix, "-corrupt"), long = concat!($prefix, "-corrupt"), value_name = "SHARE", value_parser = parse_ratio)]
+            #[arg(id = concat!($prefix, "-corrupt"), long = concat!($prefix, "-corrupt"), value_name = "SHARE", value_parser = share)]
             corrupt: Option<f64>,
         }
 
@@ -145,6 +148,40 @@ impl PathOptions {
         let round_trip = up.delay + down.delay;
         (up.spec(round_trip, self.seed), down.spec(round_trip, self.seed ^ OTHER_SEED))
     }
+}
+
+impl PathOptions {
+    /// All of it, so that a run can be repeated from its record.
+    pub(crate) fn record(&self) -> Value {
+        let (up, down) = self.specs();
+        json!({ "seed": self.seed, "up": way(&up), "down": way(&down) })
+    }
+}
+
+/// One direction as records show it.
+pub(crate) fn way(path: &PathSpec) -> Value {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let share = |loss: &LossSpec| match loss {
+        LossSpec::Bernoulli(share) => json!(share),
+        other => json!(format!("{other:?}")),
+    };
+    let queue = match path.queue {
+        QueueSize::Packets(packets) => json!({ "packets": packets }),
+        QueueSize::Bytes(ByteSize(bytes)) => json!({ "bytes": bytes }),
+        QueueSize::Bdp(round_trip) => json!({ "bdp_of_seconds": seconds(round_trip) }),
+    };
+    json!({
+        "rate_bps": path.rate.map(Rate::bits_per_second),
+        "delay_seconds": seconds(path.delay),
+        "loss": path.loss.as_ref().map_or(json!(0.0), share),
+        "queue": queue,
+        "jitter_seconds": path.jitter.as_ref().map_or(0.0, |jitter| seconds(jitter.max)),
+        "reorder": path.reorder.as_ref().map_or(0.0, |reorder| reorder.probability),
+        "reordered_by_seconds": path.reorder.as_ref().map(|reorder| seconds(reorder.extra_delay)),
+        "duplicate": path.duplicate,
+        "corrupt": path.corrupt,
+        "seed": path.seed,
+    })
 }
 
 impl OneWay {

@@ -9,19 +9,19 @@ use std::time::Duration;
 use clap::Args;
 use farhaul::Stream;
 use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as Way, Request, Stop};
-use farhaul_units::{ByteSize, Rate, parse_duration};
+use farhaul_units::{ByteSize, parse_duration};
 
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, limited_by, report_end};
 use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
 use crate::host::bench::BenchJob;
-use crate::host::measure::{self, Meter, Sender};
+use crate::host::measure::{self, Meter};
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, drive};
 use crate::output::Output;
-use crate::output::human::{percent, time};
-use crate::output::json::{Direction, End, Start, bits_per_second, share};
+use crate::output::human::{percent, rate, time};
+use crate::output::json::{Direction, End, Start, goodput, share};
 use crate::output::trace::Trace;
 
 /// More connections than that measure the machine and not the path.
@@ -59,7 +59,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     interval: Duration,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
 }
 
 /// Reads seconds: the option's name has the unit, so a bare number is clear; `500ms` is understood as well.
@@ -125,7 +125,9 @@ impl Measurement<'_> {
             Stop::After(time) => start.settings.insert("seconds".into(), time.as_secs_f64().into()),
         };
         start.settings.insert("flows".into(), self.args.flows.into());
+        start.settings.insert("interval_seconds".into(), self.args.interval.as_secs_f64().into());
         let sends = spec.direction == Way::Forward;
+        start.only_sends = sends;
         let address = to.to_string();
         let place = Place { session: None, flow: None, address, role: Role::Connecting, sends, early: &[], meter };
         let streams = match self.open(to, start) {
@@ -194,7 +196,8 @@ impl Measurement<'_> {
     /// One flow: its record, and whether it ran to its end.
     fn measure(&self, stream: &Stream, session: Bench, place: &Place<'_>) -> Result<Measured, Fault> {
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, self.view(place))?;
-        let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter);
+        let caps = self.args.transport.caps();
+        let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter).under(caps);
         let line = Line { stream, role: place.role, clock: self.context.clock, early: place.early };
         let (waits, driven) = drive(&line, &mut job);
         let outcome = job.outcome.take();
@@ -205,13 +208,23 @@ impl Measurement<'_> {
         end.seconds = outcome.map_or(place.meter.elapsed(), |(.., done)| place.meter.until(done)).as_secs_f64();
         measure::fill(&mut end, &stats, watch.rtt());
         if place.sends {
-            let (rate, buffer) = (self.args.transport.rate, self.args.transport.buffer);
-            measure::fill_limit(&mut end, &stats, &Sender { waits, rate, buffer, ..Sender::default() });
+            measure::fill_limit(&mut end, &stats, &caps.sender(waits));
         }
-        if let Some((sender, receiver, _)) = &outcome {
-            end.bytes = receiver.bytes;
-            end.goodput_bps = bits_per_second(receiver.bytes, receiver.elapsed);
-            end.peer = Some(measure::peer(if place.sends { receiver } else { sender }));
+        match &outcome {
+            Some((sender, receiver, _)) => {
+                end.bytes = receiver.bytes;
+                end.goodput_bps = goodput(receiver.bytes, receiver.elapsed);
+                end.peer = Some(measure::peer(if place.sends { receiver } else { sender }));
+                if !place.sends {
+                    (end.limited_by, end.limited_by_share) = measure::told_limit(sender).unzip();
+                }
+            }
+            // Until it was stopped, as far as this side knows.
+            None => {
+                let totals = &stats.totals;
+                end.bytes = if place.sends { totals.bytes_acked } else { totals.bytes_read };
+                end.goodput_bps = goodput(end.bytes, stats.elapsed);
+            }
         }
         let result = match (driven, outcome) {
             (Err(trouble), _) => Err(self.context.fault(&trouble, &place.address)),
@@ -240,7 +253,8 @@ impl Measurement<'_> {
     }
 
     fn conclude(&self, end: End, result: Result<(), Fault>) -> Result<(), Fault> {
-        if result.is_ok() {
+        let was_stopped = self.context.interrupt.is_stopping() && end.bytes > 0;
+        if result.is_ok() || was_stopped {
             let session = end.session.map_or(String::new(), |session| format!("[{session}] "));
             self.output.say(&(session + &summary(&self.output, &end)));
         }
@@ -263,16 +277,17 @@ fn summary(output: &Output, end: &End) -> String {
         _ => (peer.packets_sent.unwrap_or(0), peer.packets_retransmitted.unwrap_or(0)),
     };
     let peer_cpu = peer.cpu_seconds.map_or(String::new(), |cpu| format!(", {:.2} s there", cpu.total()));
-    let limit = end
-        .limited_by
-        .map_or(String::new(), |limit| format!("\n  {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let limit = match end.limited_by {
+        Some(limit) => limited_by(limit, end.limited_by_share.unwrap_or(0.0)),
+        None => "too short to say what limited it".to_owned(),
+    };
     let flows: String = end.flows.iter().map(|flow| flows::line(flow) + "\n").collect();
     format!(
-        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets sent again; RTT {} at least, {} on average, {} at the 99th percentile\n  processor time {:.2} s here{peer_cpu}{limit}",
+        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets sent again; RTT {} at least, {} on average, {} at the 99th percentile\n  processor time {:.2} s here{peer_cpu}\n  {limit}",
         style.green("measured:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        style.bold(&Rate::from_bits_per_second(end.goodput_bps).to_string()),
+        style.bold(&rate(end.goodput_bps)),
         percent(share(again as f64, sent as f64)),
         time(Duration::from_micros(end.rtt_us.min)),
         time(Duration::from_micros(end.rtt_us.mean)),

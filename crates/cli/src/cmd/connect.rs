@@ -10,6 +10,9 @@ use crate::exit::{Code, Fault};
 use crate::output::Output;
 use crate::output::json::{Record, Start};
 
+/// What warnings about the buffer to receive name.
+const RECEIVE_LIMIT: &str = "net.core.rmem_max";
+
 /// Connects to the first address of `to` that answers.
 pub(super) fn connect(
     context: &Context,
@@ -33,7 +36,7 @@ pub(super) fn connect(
 pub(super) fn connect_again(context: &Context, transport: &Transport, peer: SocketAddr) -> Result<Stream, Fault> {
     let endpoint = transport.bind_for(peer)?;
     context.interrupt.cancels(endpoint.canceller());
-    endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))
+    begin(context, transport, &endpoint, peer)
 }
 
 fn connect_to(
@@ -46,7 +49,14 @@ fn connect_to(
     check_route(peer)?;
     let endpoint = transport.bind_for(peer)?;
     announce(context, output, &endpoint, Some(peer), start.clone());
-    endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))
+    begin(context, transport, &endpoint, peer)
+}
+
+/// Until a session has its first answer, receiving waits no longer than for the connection itself.
+fn begin(context: &Context, transport: &Transport, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Fault> {
+    let stream = endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))?;
+    stream.set_read_timeout(Some(transport.connect_timeout.min(transport.timeout)));
+    Ok(stream)
 }
 
 /// Says what holds from now on, warns of what costs speed, and lets signals end waiting calls.
@@ -60,8 +70,10 @@ pub(super) fn announce(
     context.interrupt.cancels(endpoint.canceller());
     start.local = Some(endpoint.local_addr().to_string());
     start.peer = peer.map(|peer| peer.to_string());
-    output.record(&Record::Start(Box::new(start)));
-    endpoint.warnings().iter().for_each(|warning| output.warn(warning));
+    let concerns = |warning: &&String| !(start.only_sends && warning.contains(RECEIVE_LIMIT));
+    let warnings = endpoint.warnings();
+    output.record(&Record::Start(Box::new(start.clone())));
+    warnings.iter().filter(concerns).for_each(|warning| output.warn(warning));
 }
 
 /// A machine without a way to the address knows that at once; nobody has to wait for a time-out then.

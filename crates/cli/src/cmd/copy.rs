@@ -12,7 +12,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul::{DiskSource, DiskStore, Stream};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
-use farhaul_units::{ByteSize, Rate, parse_duration};
+use farhaul_units::{ByteSize, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ use crate::host::file::{FileLog, Receiving, Sending, Timed};
 use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, Trouble, drive};
-use crate::output::human::{percent, plural, time};
+use crate::output::human::{percent, plural, rate, time};
 use crate::output::json::{Direction, End, share};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
@@ -49,10 +49,10 @@ use standard::{StandardInput, StandardOutput};
 /// To stdout, bytes appear before they are verified: only exit code 0 says that they were right. Records of --json then go
 /// to stderr.
 #[derive(Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, override_usage = "farhaul copy [OPTIONS] SRC… DST")]
 pub(crate) struct CopyArgs {
     /// What to copy, then where to
-    #[arg(required = true, num_args = 2.., value_name = "SRC… DST", value_parser = location())]
+    #[arg(required = true, num_args = 2.., value_names = ["SRC", "DST"], value_parser = location())]
     places: Vec<Location>,
     /// Copy directories with everything in them
     #[arg(short, long)]
@@ -64,7 +64,14 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
+}
+
+impl CopyArgs {
+    /// Whether stdout is for data.
+    pub(crate) fn is_to_stdout(&self) -> bool {
+        self.places.last() == Some(&Location::Standard)
+    }
 }
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
@@ -151,7 +158,7 @@ impl Copy<'_> {
 
     /// From stdin.
     fn feed(&self, plan: &FeedPlan, end: &mut End) -> Result<(), Fault> {
-        let stream = self.connect(&plan.to.server, json!({ "source": "-", "target": plan.to.to_string() }))?;
+        let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
         let source = StandardInput::begin(plan.name.clone(), stream.clone(), self.context.interrupt.clone())?;
         let push = Push { target: plan.directory.clone(), target_is_directory: true };
         let (bar, log) = (self.bar(None), self.log(None));
@@ -209,7 +216,7 @@ impl Copy<'_> {
         let bar = self.bar(Some(0));
         let log = self.log(bar.clone()).without_place();
         let closed = Rc::new(Cell::new(false));
-        let store = Timed::new(StandardOutput::new(Rc::clone(&closed)), stream.clone(), self.meter);
+        let store = Timed::new(StandardOutput::new(Rc::clone(&closed)), stream.clone(), self.meter).program();
         let mut job = Receiving { session, store, log };
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
@@ -225,6 +232,11 @@ impl Copy<'_> {
 
     fn connect(&self, server: &HostPort, target: serde_json::Value) -> Result<Stream, Fault> {
         let mut start = self.args.transport.start("copy");
+        start.only_sends = matches!(self.args.places.last(), Some(Location::Remote(_)));
+        let (_, sources) = self.args.places.split_last().expect("there are no less than two");
+        let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
+        start.settings.insert("sources".into(), sources.into());
+        start.settings.insert("interval_seconds".into(), self.args.interval.map(|time| time.as_secs_f64()).into());
         start.settings.insert("recursive".into(), self.args.recursive.into());
         if let serde_json::Value::Object(target) = target {
             start.settings.extend(target);
@@ -316,7 +328,7 @@ fn summary(output: &Output, end: &End) -> String {
         style.green("copied and verified:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        style.bold(&Rate::from_bits_per_second(end.goodput_bps).to_string()),
+        style.bold(&rate(end.goodput_bps)),
         style.dim(&format!(
             "RTT {}{sent_again}{}; not encrypted",
             time(Duration::from_micros(end.rtt_us.mean)),

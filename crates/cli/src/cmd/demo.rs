@@ -14,14 +14,16 @@ use clap::Args;
 use farhaul_cc::Spec;
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_udp::{Relay, RelayReport};
-use farhaul_units::{ByteSize, Rate, parse_duration, parse_ratio};
+use farhaul_units::{ByteSize, Rate, parse_duration};
 use serde_json::{Value, json};
 
 use super::Context;
+use crate::cli::{path_record, share, some_rate};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::human::time;
-use crate::output::{Output, print, progress};
+use crate::output::{Output, has_written, print, progress};
+use crate::sys::CpuSeconds;
 use child::Child;
 use scratch::Scratch;
 use summary::Outcome;
@@ -48,20 +50,20 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "SIZE", default_value = "400MB", conflicts_with = "file")]
     size: ByteSize,
     /// Rate of the link
-    #[arg(long, value_name = "RATE", default_value = "1gbit")]
+    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = some_rate)]
     rate: Rate,
     /// Round-trip time of the link
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     rtt: Duration,
     /// Share of packets that the link loses, in both directions
-    #[arg(long, value_name = "SHARE", default_value = "0.001%", value_parser = parse_ratio)]
+    #[arg(long, value_name = "SHARE", default_value = "0.001%", value_parser = share)]
     loss: f64,
     /// Congestion controller with its options
     #[arg(long, value_name = "NAME[:K=V,…]", default_value = "udt")]
     controller: Spec,
-    /// Print one JSON record with all figures
+    /// Print JSON: a start record, the sender's intervals, and an end record with all figures
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Fault> {
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Fault> {
     output.detach();
     let outcome = outcome.map_err(|fault| context.interrupt.fault().unwrap_or(fault))?;
     if args.json {
+        has_written("end");
         print(&format!("{}\n", outcome.record()));
     } else {
         outcome.lines(output.style()).iter().for_each(|line| output.say(line));
@@ -88,7 +91,7 @@ struct Demo<'a> {
 struct Link {
     address: String,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<std::io::Result<RelayReport>>,
+    thread: JoinHandle<std::io::Result<(RelayReport, CpuSeconds)>>,
 }
 
 impl Demo<'_> {
@@ -103,12 +106,13 @@ impl Demo<'_> {
             time(self.args.rtt),
             crate::output::human::percent(self.args.loss)
         ));
+        self.begin(&file, size);
         let mut server = self.server(&scratch)?;
         let local = server.wait_for("start")?["local"].as_str().unwrap_or_default().to_owned();
         let link = self.link(&local)?;
         let copied = self.copy(&file, &link.address, size);
         let received = copied.and_then(|copied| Ok((copied, server.wait_for("end")?)));
-        let relay = link.end()?;
+        let (relay, relay_cpu) = link.end()?;
         let ((copy, curve), serve) = received?;
         drop(server);
         let name = file.file_name().unwrap_or_default();
@@ -121,7 +125,40 @@ impl Demo<'_> {
             ));
         }
         let args = self.args;
-        Ok(Outcome { size, rate: args.rate, rtt: args.rtt, loss: args.loss, copy, serve, relay, curve, digest })
+        Ok(Outcome {
+            size,
+            rate: args.rate,
+            rtt: args.rtt,
+            loss: args.loss,
+            copy,
+            serve,
+            relay,
+            relay_cpu,
+            curve,
+            digest,
+        })
+    }
+
+    /// The first record.
+    fn begin(&self, file: &Path, size: u64) {
+        if !self.args.json {
+            return;
+        }
+        has_written("start");
+        let record = json!({
+            "event": "start",
+            "verb": "demo",
+            "version": env!("CARGO_PKG_VERSION"),
+            "process_id": std::process::id(),
+            "settings": {
+                "file": file.to_string_lossy(),
+                "bytes": size,
+                "controller": self.args.controller.to_string(),
+                "up": path_record(&self.path(SEEDS.0)),
+                "down": path_record(&self.path(SEEDS.1)),
+            },
+        });
+        print(&format!("{record}\n"));
     }
 
     /// The file to copy, and its digest.
@@ -152,7 +189,10 @@ impl Demo<'_> {
         relay.warnings().for_each(|warning| self.output.warn(&warning));
         let (address, stop) = (relay.local_addr().to_string(), Arc::new(AtomicBool::new(false)));
         let its = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("relay".into()).spawn(move || relay.run(&its))?;
+        let thread = thread::Builder::new().name("relay".into()).spawn(move || {
+            let began = CpuSeconds::of_thread();
+            relay.run(&its).map(|report| (report, CpuSeconds::of_thread() - began))
+        })?;
         Ok(Link { address, stop, thread })
     }
 
@@ -182,6 +222,9 @@ impl Demo<'_> {
             let record = copy.next()?;
             match record["event"].as_str() {
                 Some("interval") => {
+                    if self.args.json {
+                        print(&format!("{record}\n"));
+                    }
                     bar.set_position(record["bytes_total"].as_u64().unwrap_or(0).min(size));
                     bar.set_prefix(format!(
                         "RTT {}",
@@ -203,7 +246,7 @@ impl Demo<'_> {
 }
 
 impl Link {
-    fn end(self) -> Result<RelayReport, Fault> {
+    fn end(self) -> Result<(RelayReport, CpuSeconds), Fault> {
         self.stop.store(true, Ordering::Release);
         let report = self.thread.join().map_err(|_| Fault::new(Code::Failed, "the relay met a defect"))?;
         Ok(report?)
@@ -227,9 +270,11 @@ impl Outcome {
             "ideal_seconds": self.ideal().as_secs_f64(),
             "digest": self.digest.to_string(),
             "verified": true,
+            "exit_code": 0,
+            "error": null,
             "copy": self.copy,
             "serve": self.serve,
-            "relay": super::relay::record(&self.relay),
+            "relay": super::relay::record(&self.relay, self.relay_cpu),
         })
     }
 }

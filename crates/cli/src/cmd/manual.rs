@@ -1,9 +1,9 @@
 //! `completions` and `man`: made from the same table of options as the parser.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::exit::Fault;
 use crate::output::print;
 
@@ -27,23 +27,38 @@ pub(crate) struct ManArgs {
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Fault> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "farhaul", &mut script);
+    clap_complete::generate(args.shell, &mut cli::command(), "farhaul", &mut script);
     print(&String::from_utf8_lossy(&script));
     Ok(())
 }
 
 pub(crate) fn man(args: &ManArgs) -> Result<(), Fault> {
-    let mut command = Cli::command();
+    let mut command = cli::command();
     command.build();
     let command = match &args.verb {
         None => command,
         Some(verb) => command
             .find_subcommand(verb)
             .cloned()
-            .ok_or_else(|| Fault::usage(format!("there is no verb '{verb}'; `farhaul help` lists them")))?,
+            .ok_or_else(|| Fault::usage(format!("there is no verb '{verb}'; `farhaul --help` lists them")))?,
     };
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page)?;
-    print(&String::from_utf8_lossy(&page));
+    print(&with_literals(&String::from_utf8_lossy(&page)));
     Ok(())
+}
+
+/// Commands to type stand as they are, and are not filled like prose.
+fn with_literals(page: &str) -> String {
+    let mut text = String::with_capacity(page.len() + page.len() / 8);
+    let mut is_literal = false;
+    for line in page.lines() {
+        if line.starts_with(cli::LITERAL) != is_literal {
+            is_literal = !is_literal;
+            text.push_str(if is_literal { ".nf\n" } else { ".fi\n" });
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }

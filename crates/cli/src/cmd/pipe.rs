@@ -11,17 +11,18 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::{ConnectionLost, Error, Stream};
-use farhaul_units::{ByteSize, Instant, Rate};
+use farhaul_units::{ByteSize, Instant};
 use serde_json::Value;
 
 use super::{Context, connect, end_record, report_end};
 use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
 use crate::host::Waits;
-use crate::host::measure::{self, Meter, Sender};
+use crate::host::limit::is_too_short;
+use crate::host::measure::{self, Caps, Meter};
 use crate::host::watch::{View, Watch};
-use crate::output::human::time;
-use crate::output::json::{Direction, End, bits_per_second};
+use crate::output::human::{rate, time};
+use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
 use input::Input;
@@ -41,7 +42,7 @@ const BLOCK: usize = 256 << 10;
 #[command(verbatim_doc_comment)]
 pub(crate) struct PipeArgs {
     /// Wait for one connection on this UDP port; with --rendezvous, this side's port
-    #[arg(long, value_name = "ADDR", required_unless_present_any = ["connect", "show_config"])]
+    #[arg(long, value_name = "ADDR")]
     listen: Option<HostPort>,
     /// Connect to this address
     #[arg(long, value_name = "ADDR")]
@@ -53,12 +54,15 @@ pub(crate) struct PipeArgs {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
 }
 
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.listen.is_some() && args.connect.is_some() && !args.rendezvous {
         return Err(Fault::usage("--listen and --connect together are for --rendezvous; say one of them"));
+    }
+    if args.listen.is_none() && args.connect.is_none() {
+        return Err(Fault::usage("say --listen ADDR to wait for the other side, or --connect ADDR to call it"));
     }
     args.transport.require_plain()?;
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
@@ -149,13 +153,15 @@ impl Pipe<'_> {
         end.cpu_seconds = meter.cpu();
         measure::fill(&mut end, &stats, watch.rtt());
         end.goodput_bps = match arrived.first.zip(arrived.last) {
-            Some((first, last)) => bits_per_second(arrived.bytes, last - first),
-            None => bits_per_second(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
+            Some((first, last)) => goodput(arrived.bytes, last - first),
+            // The other side tells nothing; what it saw is about this, unless the connection was mostly its own overhead.
+            None if is_too_short(end.seconds, stats.min_rtt) => None,
+            None => goodput(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
         };
         if input.bytes() > 0 {
             let waits = Waits { room: input.waited(), busy: input.busy(), ..Waits::default() };
-            let (rate, buffer) = (self.args.transport.rate, self.args.transport.buffer);
-            measure::fill_limit(&mut end, &stats, &Sender { waits, fed: true, rate, buffer, ..Sender::default() });
+            let caps = Caps { fed: true, ..self.args.transport.caps() };
+            measure::fill_limit(&mut end, &stats, &caps.sender(waits));
         }
         if result.is_ok() && crate::output::human::is_terminal() {
             self.output.say(&self.output.style().dim(&summary(&end)));
@@ -247,6 +253,6 @@ fn summary(end: &End) -> String {
         "{} in {}, {}; not verified, not encrypted",
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        Rate::from_bits_per_second(end.goodput_bps)
+        rate(end.goodput_bps)
     )
 }

@@ -10,14 +10,16 @@ use crate::exit::Fault;
 use crate::fault;
 use crate::output::human::{count, percent, time};
 use crate::output::json::share;
-use crate::output::{Output, print};
+use crate::output::{Output, has_written, print};
+use crate::sys::CpuSeconds;
 
 /// Pass UDP on to a server as a long, narrow or lossy path would; needs no privileges
 ///
 /// Clients connect to the relay instead of to the server. The report at the end says whether the relay kept up with the
 /// path that it describes. Example, 1 Gbit/s with a round trip of 100 ms:
 ///
-///     farhaul relay --listen 127.0.0.1:7000 --to 127.0.0.1:9000 --rate 1gbit --delay 50ms --loss 0.01% --queue bdp
+///     farhaul relay --listen 127.0.0.1:7000 --to 127.0.0.1:9000 \
+///         --rate 1gbit --delay 50ms --loss 0.01% --queue bdp
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct RelayArgs {
@@ -29,7 +31,7 @@ pub(crate) struct RelayArgs {
     to: HostPort,
     /// Print JSON: a start record and an end record
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     path: PathOptions,
 }
@@ -39,17 +41,28 @@ pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
     let (listen, to) = (args.listen.listening()?, args.to.first()?);
     let (up, down) = args.path.specs();
     let mut relay = Relay::bind(listen, to, up, down).map_err(|error| fault::of_bind(listen, &error))?;
-    relay.warnings().for_each(|warning| output.warn(&warning));
     if args.json {
+        has_written("start");
         print(&format!(
             "{}\n",
-            json!({ "event": "start", "verb": "relay", "process_id": std::process::id(), "local": relay.local_addr().to_string(), "to": to.to_string() })
+            json!({
+                "event": "start",
+                "verb": "relay",
+                "version": env!("CARGO_PKG_VERSION"),
+                "process_id": std::process::id(),
+                "local": relay.local_addr().to_string(),
+                "to": to.to_string(),
+                "settings": args.path.record(),
+            })
         ));
     }
+    relay.warnings().for_each(|warning| output.warn(&warning));
     output.say(&format!("relaying {} to {to}; Ctrl-C ends it and prints the report", relay.local_addr()));
+    let began = CpuSeconds::of_thread();
     let report = relay.run(&context.interrupt.stopping())?;
     if args.json {
-        print(&format!("{}\n", record(&report)));
+        has_written("end");
+        print(&format!("{}\n", record(&report, CpuSeconds::of_thread() - began)));
     } else {
         lines(&report).iter().for_each(|line| output.say(line));
     }
@@ -94,7 +107,7 @@ pub(super) fn verdict(report: &RelayReport) -> String {
     format!("the relay did not keep up, so do not trust the figures: {}", flaws.join("; "))
 }
 
-pub(super) fn record(report: &RelayReport) -> Value {
+pub(super) fn record(report: &RelayReport, cpu: CpuSeconds) -> Value {
     let way = |way: &DirectionReport| {
         json!({
             "packets_in": way.path.pushed.packets,
@@ -115,7 +128,7 @@ pub(super) fn record(report: &RelayReport) -> Value {
         "up": way(&report.up),
         "down": way(&report.down),
         "lateness_us": { "p50": micros(report.lateness.p50), "p99": micros(report.lateness.p99), "max": micros(report.lateness.max) },
-        "cpu_seconds": report.cpu.as_secs_f64(),
+        "cpu_seconds": cpu,
         "valid": report.valid,
         "flaws": report.flaws.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })

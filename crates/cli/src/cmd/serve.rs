@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use farhaul::{Directory, DiskSource, DiskStore};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
-use farhaul_units::{ByteSize, Rate, parse_duration};
+use farhaul_units::{ByteSize, parse_duration};
 
 use super::partial::Target;
 use super::server::{self, Caller};
@@ -22,7 +23,7 @@ use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::output::Output;
-use crate::output::human::{plural, time};
+use crate::output::human::{plural, rate, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use missing::Missing;
@@ -45,13 +46,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     read_only: bool,
     /// How many copies may run at a time; more are told to come back later
-    #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64)]
+    #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_sessions: usize,
     /// Report intervals of this length: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]
-    transport: Transport,
+    pub(crate) transport: Transport,
 }
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
     start.settings.insert("max_sessions".into(), args.max_sessions.into());
+    start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
     connect::announce(context, &output, &endpoint, None, start);
     let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
     output.say(&format!(
@@ -134,12 +136,17 @@ impl Server<'_> {
     fn send_from(&self, caller: &Caller, source: impl Source) {
         let (log, meter) = self.log(caller);
         let session = FileSender::accept(&caller.open);
-        let mut job = Sending { session, source: Timed::new(source, caller.stream.clone(), meter), log };
+        let mut job = Sending { session, source: self.timed(source, caller, meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);
         let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
         self.report(end, result);
+    }
+
+    fn timed<S>(&self, source: S, caller: &Caller, meter: Meter) -> Timed<S> {
+        let transport = &self.args.transport;
+        Timed::new(source, caller.stream.clone(), meter).under(transport.rate, transport.buffer)
     }
 
     fn log(&self, caller: &Caller) -> (FileLog, Meter) {
@@ -206,6 +213,6 @@ fn line(end: &End) -> String {
         plural(end.files.unwrap_or(0), "file"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        Rate::from_bits_per_second(end.goodput_bps)
+        rate(end.goodput_bps)
     )
 }

@@ -34,6 +34,13 @@ pub(super) fn read_all() -> Result<Vec<File>, Fault> {
     paths.filter_map(|path| read(path).transpose()).collect()
 }
 
+/// Where it is wrong, and why.
+fn in_a_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let why = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("line {}: {why}", before.matches('\n').count() + 1)
+}
+
 fn read(path: PathBuf) -> Result<Option<File>, Fault> {
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -42,6 +49,6 @@ fn read(path: PathBuf) -> Result<Option<File>, Fault> {
     };
     match text.parse() {
         Ok(table) => Ok(Some(File { path, table })),
-        Err(error) => Err(Fault::usage(format!("{} is no TOML: {}", path.display(), error.to_string().trim_end()))),
+        Err(error) => Err(Fault::usage(format!("{} is no TOML: {}", path.display(), in_a_line(&text, &error)))),
     }
 }

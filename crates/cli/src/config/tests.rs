@@ -29,6 +29,8 @@ fn the_nearer_and_the_more_special_setting_wins() {
     assert_eq!(given("bench", "far:9", "rate"), of("2mbit", "system [host.\"far\"]"));
     assert_eq!(given("bench", "near:9", "interval"), of("5", "user [bench]"));
     assert_eq!(given("copy", "near:9", "mtu"), None);
+    // A relay has a link with a rate, and no connection that could have one.
+    assert_eq!(given("relay", "far:9", "rate"), None);
 }
 
 #[test]

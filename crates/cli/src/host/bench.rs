@@ -1,12 +1,14 @@
 //! One side of a measurement, with the stream's figures at hand when they are asked for.
 
+use std::rc::Rc;
+
 use farhaul::Stream;
 use farhaul_session::{Abort, AbortCode, Bench, BenchEvent, Figures, SessionError};
 use farhaul_units::Instant;
 
-use super::Session;
-use super::measure::Meter;
+use super::measure::{self, Caps, Meter};
 use super::watch::Watch;
+use super::{Ledger, Session};
 
 /// A measurement on a stream.
 pub(crate) struct BenchJob<'a> {
@@ -15,17 +17,49 @@ pub(crate) struct BenchJob<'a> {
     stream: &'a Stream,
     watch: &'a Watch,
     meter: Meter,
+    caps: Caps,
+    ledger: Option<Rc<Ledger>>,
+    /// This side's figures are asked for.
+    wanted: bool,
     /// Sender's and receiver's figures, and when they were known.
     pub(crate) outcome: Option<(Figures, Figures, Instant)>,
 }
 
 impl<'a> BenchJob<'a> {
     pub(crate) fn new(session: Bench, sends: bool, stream: &'a Stream, watch: &'a Watch, meter: Meter) -> Self {
-        Self { session, sends, stream, watch, meter, outcome: None }
+        let (caps, ledger) = (Caps::default(), None);
+        Self { session, sends, stream, watch, meter, caps, ledger, wanted: false, outcome: None }
+    }
+
+    /// Under these caps, which may be what holds it.
+    pub(crate) fn under(self, caps: Caps) -> Self {
+        Self { caps, ..self }
+    }
+
+    /// A sender's packets are all counted only when the last of them is confirmed.
+    fn give_figures(&mut self) {
+        let Ok(stats) = self.stream.stats() else { return };
+        if self.sends && stats.totals.bytes_acked < stats.totals.bytes_written {
+            return;
+        }
+        self.wanted = false;
+        let mut figures = self.meter.figures(&stats, self.watch.rtt());
+        if let Some(ledger) = self.ledger.as_ref().filter(|_| self.sends) {
+            measure::tell_limit(&mut figures, self.meter, &stats, &self.caps.sender(ledger.waits()));
+        }
+        self.session.handle_figures(figures);
     }
 }
 
 impl Session for BenchJob<'_> {
+    fn begin(&mut self, ledger: &Rc<Ledger>) {
+        self.ledger = Some(Rc::clone(ledger));
+    }
+
+    fn looks_again(&self) -> bool {
+        self.wanted
+    }
+
     fn sends(&self) -> bool {
         self.sends
     }
@@ -50,12 +84,16 @@ impl Session for BenchJob<'_> {
     fn handle_events(&mut self) {
         while let Some(event) = self.session.poll_event() {
             match event {
-                BenchEvent::FiguresWanted => {
-                    let stats = self.stream.stats().unwrap_or_default();
-                    self.session.handle_figures(self.meter.figures(&stats, self.watch.rtt()));
-                }
+                BenchEvent::FiguresWanted => self.wanted = true,
                 BenchEvent::Done { sender, receiver } => self.outcome = Some((sender, receiver, self.meter.now())),
                 _ => {}
+            }
+        }
+        if self.wanted {
+            self.give_figures();
+            // A receiver is done with it.
+            if let Some(BenchEvent::Done { sender, receiver }) = self.session.poll_event() {
+                self.outcome = Some((sender, receiver, self.meter.now()));
             }
         }
     }

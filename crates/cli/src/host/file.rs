@@ -6,8 +6,10 @@ mod timed;
 
 use farhaul_session::{Abort, AbortCode, FileReceiver, FileSender, SessionError, Source, Store};
 
-use super::Session;
+use std::rc::Rc;
+
 use super::watch::RoundTrips;
+use super::{Ledger, Session};
 pub(crate) use log::FileLog;
 pub(crate) use timed::Timed;
 
@@ -31,6 +33,10 @@ fn stopped() -> Abort {
 }
 
 impl<S: Source> Session for Sending<S> {
+    fn begin(&mut self, ledger: &Rc<Ledger>) {
+        self.source.begin(ledger);
+    }
+
     fn tells(&mut self, round_trips: RoundTrips) {
         self.source.tells(round_trips);
     }

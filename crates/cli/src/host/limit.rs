@@ -1,5 +1,7 @@
 //! What held a transfer back, and for which share of its time.
 
+use std::time::Duration;
+
 use crate::output::json::{Limit, share};
 
 /// A transport that has its processor this busy is held back by it, whatever else is true.
@@ -7,6 +9,18 @@ const BUSY: f64 = 0.9;
 /// A processor that was needed for less than this share may have been the longest of many reasons, but not the limit. The
 /// same holds for the disk behind a full receive buffer.
 const MOSTLY: f64 = 0.5;
+
+/// What held a transfer for less than this share was the longest of many reasons, but no verdict.
+const LEAST: f64 = 0.2;
+/// Connecting and the last confirmation take a round trip each: fewer round trips than this say nothing of what is between.
+const ROUND_TRIPS: u32 = 5;
+/// Time that is shorter than this is a few ticks of the kernel's accounts.
+const SHORTEST: Duration = Duration::from_millis(20);
+
+/// Whether a transfer was too short for any verdict.
+pub(crate) fn is_too_short(seconds: f64, least_rtt: Duration) -> bool {
+    seconds < (least_rtt * ROUND_TRIPS).max(SHORTEST).as_secs_f64()
+}
 
 /// Where a sender's time went, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,11 +51,12 @@ pub(crate) struct Evidence {
     pub(crate) busy: f64,
 }
 
-/// The strongest limit, with the share of the time for which it held.
-pub(crate) fn strongest(evidence: &Evidence) -> (Limit, f64) {
+/// The strongest limit, with the share of the time for which it held; `None` if nothing held for long.
+pub(crate) fn strongest(evidence: &Evidence) -> Option<(Limit, f64)> {
     let busy = share(evidence.busy, evidence.elapsed);
     let other = beside_processor(evidence);
-    if busy >= BUSY || (busy >= MOSTLY && busy > other.1) { (Limit::Cpu, busy) } else { other }
+    let strongest = if busy >= BUSY || (busy >= MOSTLY && busy > other.1) { (Limit::Cpu, busy) } else { other };
+    Some(strongest).filter(|(_, share)| *share >= LEAST)
 }
 
 fn beside_processor(evidence: &Evidence) -> (Limit, f64) {
@@ -74,8 +89,8 @@ fn within_application(evidence: &Evidence) -> (Limit, f64) {
         (Limit::DiskWrite, storing),
         (Limit::SendBuffer, room),
         (Limit::Application, if evidence.fed { over + rest } else { over }),
-        // What is at hand and nevertheless does not leave waits for a processor.
-        (Limit::Cpu, if evidence.fed { 0.0 } else { rest }),
+        // What is at hand and nevertheless does not leave waits for a processor, as far as one was needed.
+        (Limit::Cpu, if evidence.fed { 0.0 } else { rest.min(evidence.busy) }),
     ];
     let (limit, seconds) = reasons.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are five");
     (limit, share(seconds, evidence.elapsed))
@@ -113,20 +128,30 @@ mod tests {
             (Evidence { application: 8.0, answering: 7.0, storing: 1.0, ..TEN_SECONDS }, Limit::Application, 0.6),
             (Evidence { application: 8.0, room: 9.0, small_buffer: true, ..TEN_SECONDS }, Limit::SendBuffer, 0.9),
             (Evidence { application: 8.0, room: 9.0, fed: true, ..TEN_SECONDS }, Limit::Application, 0.8),
-            (Evidence { application: 8.0, ..TEN_SECONDS }, Limit::Cpu, 0.8),
+            (Evidence { application: 8.0, busy: 4.0, ..TEN_SECONDS }, Limit::Cpu, 0.4),
             (Evidence { congestion: 9.0, busy: 9.5, ..TEN_SECONDS }, Limit::Cpu, 0.95),
             (Evidence { congestion: 6.0, busy: 8.0, ..TEN_SECONDS }, Limit::Cpu, 0.8),
             (Evidence { congestion: 9.0, busy: 8.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
         ];
         for (evidence, limit, part) in cases {
-            let (found, its) = strongest(&evidence);
+            let (found, its) = strongest(&evidence).unwrap();
             assert_eq!(found, limit, "{evidence:?}");
             assert!((its - part).abs() < 1e-9, "{evidence:?}: {its}");
         }
     }
 
     #[test]
-    fn a_transfer_that_took_no_time_has_a_share_of_zero() {
-        assert_eq!(strongest(&Evidence::default()).1, 0.0);
+    fn without_a_number_that_supports_it_there_is_no_verdict() {
+        assert_eq!(strongest(&Evidence::default()), None);
+        // Nothing was sent for most of the time, and the processor was idle as well.
+        assert_eq!(strongest(&Evidence { application: 8.0, busy: 0.05, ..TEN_SECONDS }), None);
+        assert_eq!(strongest(&Evidence { congestion: 1.0, flow_window: 0.9, ..TEN_SECONDS }), None);
+    }
+
+    #[test]
+    fn a_few_round_trips_are_too_short_for_a_verdict() {
+        let rtt = Duration::from_millis(100);
+        assert!(is_too_short(0.3, rtt) && !is_too_short(1.0, rtt));
+        assert!(is_too_short(0.001, Duration::ZERO) && !is_too_short(0.1, Duration::ZERO));
     }
 }

@@ -9,11 +9,14 @@ use farhaul_units::{ByteSize, Instant, Rate};
 
 use super::Waits;
 use super::limit::{self, Evidence};
-use crate::output::json::{Direction, End, Peer, RttMicros, share};
+use crate::output::json::{Direction, End, Limit, Peer, RttMicros, share};
 use crate::sys::CpuSeconds;
 
 /// A cap counts as reached when this share of it was used.
 const NEARLY: f64 = 0.8;
+
+/// Shares travel in parts per million.
+const MILLION: f64 = 1e6;
 
 /// A measurement that runs since it was made.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +85,23 @@ pub(crate) fn fill(end: &mut End, stats: &Stats, rtt: RttMicros) {
     end.rtt_us = rtt;
 }
 
+/// What may hold a sender because it was asked for, or because of where its data is from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Caps {
+    pub(crate) rate: Option<Rate>,
+    pub(crate) buffer: Option<ByteSize>,
+    /// The data comes from another program.
+    pub(crate) fed: bool,
+}
+
+impl Caps {
+    /// A sender under these caps that has no disk.
+    pub(crate) fn sender(self, waits: Waits) -> Sender {
+        let Self { rate, buffer, fed } = self;
+        Sender { waits, rate, buffer, fed, ..Sender::default() }
+    }
+}
+
 /// What is known of a sender beside the transport's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sender {
@@ -98,13 +118,34 @@ pub(crate) struct Sender {
 
 /// Puts what held a sender back into the record.
 pub(crate) fn fill_limit(end: &mut End, stats: &Stats, sender: &Sender) {
+    (end.limited_by, end.limited_by_share) = limit_of(end.seconds, stats, sender).unzip();
+}
+
+/// Tells the receiver what held this side back so far.
+pub(crate) fn tell_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sender: &Sender) {
+    if let Some((limit, share)) = limit_of(meter.elapsed().as_secs_f64(), stats, sender) {
+        figures.limit = Some(limit.number());
+        figures.limit_share = Some((share * MILLION) as u64);
+    }
+}
+
+/// What held the sender back, by its own word.
+pub(crate) fn told_limit(figures: &Figures) -> Option<(Limit, f64)> {
+    let limit = figures.limit.and_then(Limit::of_number)?;
+    Some((limit, share(figures.limit_share? as f64, MILLION)))
+}
+
+fn limit_of(elapsed: f64, stats: &Stats, sender: &Sender) -> Option<(Limit, f64)> {
+    if limit::is_too_short(elapsed, stats.min_rtt) {
+        return None;
+    }
     let (totals, waits) = (&stats.totals, &sender.waits);
     let seconds = totals.send_duration.as_secs_f64().max(f64::MIN_POSITIVE);
     // Nothing to send and nothing on its way is the application's time as well.
     let idle = stats.elapsed.saturating_sub(totals.send_duration);
     let wire_bits = totals.packets_sent as f64 * f64::from(stats.payload_size) * 8.0;
-    let (limit, part) = limit::strongest(&Evidence {
-        elapsed: end.seconds,
+    limit::strongest(&Evidence {
+        elapsed,
         application: (totals.limited_by_application + idle).as_secs_f64(),
         flow_window: totals.limited_by_flow_window.as_secs_f64(),
         congestion: totals.limited_by_congestion.as_secs_f64(),
@@ -116,9 +157,7 @@ pub(crate) fn fill_limit(end: &mut End, stats: &Stats, sender: &Sender) {
         small_buffer: sender.buffer.is_some(),
         fed: sender.fed,
         busy: waits.busy,
-    });
-    end.limited_by = Some(limit);
-    end.limited_by_share = Some(part);
+    })
 }
 
 /// The other side's figures as they are printed.

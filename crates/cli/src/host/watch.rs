@@ -242,15 +242,12 @@ struct Samples {
 
 impl Samples {
     fn add(&mut self, stats: &Stats) {
-        // Before anything was measured there is a default of no meaning.
-        if stats.totals.acks_received + stats.totals.acks_sent == 0 {
+        // Before anything was measured there is a default of no meaning, on a side that only receives for a while.
+        let least = micros(stats.min_rtt);
+        if least == 0 || stats.totals.acks_received + stats.totals.acks_sent == 0 {
             return;
         }
-        // A side that only receives may have measured nothing yet.
-        let least = micros(stats.min_rtt);
-        if least > 0 {
-            self.min = Some(self.min.map_or(least, |before| before.min(least)));
-        }
+        self.min = Some(self.min.map_or(least, |before| before.min(least)));
         self.skipped += 1;
         if self.skipped <= self.stride {
             return;
@@ -268,11 +265,14 @@ impl Samples {
     }
 
     fn summary(&self) -> RttMicros {
-        let Some(last) = self.kept.len().checked_sub(1) else { return RttMicros::default() };
+        if self.kept.is_empty() {
+            return RttMicros::default();
+        }
         let mut sorted = self.kept.clone();
         sorted.sort_unstable();
         let mean = sorted.iter().map(|&rtt| u64::from(rtt)).sum::<u64>() / sorted.len() as u64;
-        let p99 = u64::from(sorted[last * 99 / 100]);
+        // The nearest rank: of less than a hundred samples, the largest.
+        let p99 = u64::from(sorted[(sorted.len() * 99).div_ceil(100) - 1]);
         RttMicros { min: self.min.unwrap_or(mean).min(mean), mean, p99 }
     }
 }
@@ -300,14 +300,22 @@ mod tests {
     }
 
     #[test]
-    fn a_least_time_that_was_not_measured_yet_is_none() {
+    fn what_was_not_measured_yet_does_not_count() {
         let mut samples = Samples::default();
         let mut early = stats(100);
         early.min_rtt = Duration::ZERO;
         samples.add(&early);
-        assert_eq!(samples.summary().min, 100_000);
-        samples.add(&stats(100));
-        assert_eq!(samples.summary().min, 1_000);
+        assert_eq!(samples.summary(), RttMicros::default());
+        samples.add(&stats(5));
+        assert_eq!(samples.summary(), RttMicros { min: 1_000, mean: 5_000, p99: 5_000 });
+    }
+
+    #[test]
+    fn of_few_samples_the_largest_is_the_99th_percentile() {
+        let mut samples = Samples::default();
+        (0..20).for_each(|sample| samples.add(&stats(if sample == 7 { 900 } else { 2 })));
+        let rtt = samples.summary();
+        assert!(rtt.p99 == 900_000 && rtt.p99 >= rtt.mean, "{rtt:?}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
+use farhaul_units::Rate;
+
 use crate::output::json::Limit;
 
 /// Colours, where they are wanted.
@@ -60,6 +62,12 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
+/// A goodput; what took no time has none.
+pub(crate) fn rate(bits_per_second: Option<u64>) -> String {
+    bits_per_second
+        .map_or_else(|| "too short for a rate".to_owned(), |bits| Rate::from_bits_per_second(bits).to_string())
+}
+
 /// Three significant digits of a number below a thousand.
 pub(crate) fn digits(value: f64) -> String {
     let decimals = match value {
@@ -112,9 +120,9 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
 /// What a limit means.
 pub(crate) const fn limit(limit: Limit) -> &'static str {
     match limit {
-        Limit::Application => "the sending program, which gave data too slowly",
+        Limit::Application => "a program at either end of the data, or by how little there was to send",
         Limit::DiskRead => "the sender's disk",
-        Limit::Cpu => "this machine's processor",
+        Limit::Cpu => "the sender's processor",
         Limit::SendBuffer => "the send buffer (--buffer)",
         Limit::Congestion => "congestion control",
         Limit::RateCap => "the cap that was asked for (--rate)",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use farhaul_units::Rate;
 use serde::Serialize;
 
+use crate::cli::Protocol;
 use crate::exit::Fault;
 use crate::sys::CpuSeconds;
 
@@ -18,7 +19,13 @@ pub(crate) enum Record {
     Start(Box<Start>),
     Interval(Interval),
     File(FileRecord),
-    Warning { message: String },
+    Warning {
+        message: String,
+    },
+    /// SIGUSR1 asked where a transfer stands, and stderr is for records.
+    State {
+        message: String,
+    },
     End(Box<End>),
 }
 
@@ -41,8 +48,28 @@ pub(crate) struct Start {
     /// Cap of each buffer; null for automatic.
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) timeout_seconds: f64,
+    pub(crate) connect_timeout_seconds: f64,
+    /// The file of `--trace`.
+    pub(crate) trace: Option<String>,
+    /// Data goes out only: small answers need no large buffer to receive.
+    #[serde(skip)]
+    pub(crate) only_sends: bool,
     /// What only this verb has.
     pub(crate) settings: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Start {
+    /// Of a verb, with nothing set yet.
+    pub(crate) fn of(verb: &'static str) -> Self {
+        Self {
+            verb,
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: Protocol::NAME,
+            security: "none",
+            process_id: std::process::id(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What happened since the last interval.
@@ -111,8 +138,8 @@ pub(crate) struct End {
     pub(crate) failed: Option<u64>,
     /// From connect() to confirmation.
     pub(crate) seconds: f64,
-    /// The receiver's payload bits from its first to its last byte.
-    pub(crate) goodput_bps: u64,
+    /// The receiver's payload bits from its first to its last byte; null where there is no such time.
+    pub(crate) goodput_bps: Option<u64>,
     /// Data packets, retransmissions included.
     pub(crate) packets_sent: u64,
     pub(crate) packets_retransmitted: u64,
@@ -125,7 +152,7 @@ pub(crate) struct End {
     pub(crate) peer: Option<Peer>,
     pub(crate) controller: String,
     pub(crate) protocol: &'static str,
-    /// Null where this side cannot tell: a receiver does not see what holds its sender.
+    /// Null where nothing tells: the transfer was too short, or the sender is a plain one that does not report.
     pub(crate) limited_by: Option<Limit>,
     /// The share of the time for which that held the transfer.
     pub(crate) limited_by_share: Option<f64>,
@@ -145,7 +172,7 @@ pub(crate) struct Flow {
     pub(crate) flow: u64,
     pub(crate) bytes: u64,
     pub(crate) seconds: f64,
-    pub(crate) goodput_bps: u64,
+    pub(crate) goodput_bps: Option<u64>,
     pub(crate) packets_sent: u64,
     pub(crate) packets_retransmitted: u64,
     pub(crate) packets_received: u64,
@@ -187,7 +214,7 @@ pub(crate) enum Direction {
     Both,
 }
 
-/// What held a transfer back.
+/// What held a transfer back. The order is that of the numbers on the wire, from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Limit {
@@ -199,6 +226,29 @@ pub(crate) enum Limit {
     RateCap,
     ReceiveBuffer,
     DiskWrite,
+}
+
+impl Limit {
+    const ALL: [Self; 8] = [
+        Self::Application,
+        Self::DiskRead,
+        Self::Cpu,
+        Self::SendBuffer,
+        Self::Congestion,
+        Self::RateCap,
+        Self::ReceiveBuffer,
+        Self::DiskWrite,
+    ];
+
+    /// The number that the other side is told.
+    pub(crate) const fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    /// What the other side told; none of a later version's.
+    pub(crate) fn of_number(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|limit| limit.number() == number)
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -222,6 +272,11 @@ pub(crate) fn share(part: f64, whole: f64) -> f64 {
 /// Bits per second; zero if no time passed.
 pub(crate) fn bits_per_second(bytes: u64, time: Duration) -> u64 {
     Rate::from_bytes_in(bytes, time).map_or(0, Rate::bits_per_second)
+}
+
+/// Bits per second of a transfer; `None` if nothing moved, or no time passed between its first and last byte.
+pub(crate) fn goodput(bytes: u64, time: Duration) -> Option<u64> {
+    Rate::from_bytes_in(bytes, time).filter(|_| bytes > 0).map(Rate::bits_per_second)
 }
 
 /// Whole microseconds.

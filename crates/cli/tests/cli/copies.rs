@@ -118,9 +118,14 @@ fn what_is_in_the_way_fails_alone() {
 #[test]
 fn sessions_beyond_the_maximum_are_told_to_come_back() {
     let scratch = Scratch::new();
-    let (file, root) = (scratch.file("file", 5), scratch.dir("root"));
-    let server = Server::begin(&["serve", "--max-sessions", "0", "--root", &root]);
-    farhaul(&["copy", "--plain", &file, &format!("udt://{}/", server.address)]).fails(1, &["try again later"]);
+    let (file, root) = (scratch.file("file", 20_000_000), scratch.dir("root"));
+    let server = Server::begin(&["serve", "--max-sessions", "1", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let slow = ["copy", "--plain", "--json", "--interval", "50ms", "--rate", "5mbit", &file, &url];
+    let first = Started::begin(&slow, Stdio::null()).after("interval");
+    farhaul(&["copy", "--plain", &file, &url]).fails(1, &["try again later"]);
+    first.signal(Signal::INT);
+    assert_eq!(first.end().code, 130);
 }
 
 #[test]

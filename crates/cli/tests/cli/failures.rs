@@ -3,7 +3,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::process::{Scratch, Server, Started, farhaul};
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_under};
 use crate::requirement::{runs, skip};
 
 #[test]
@@ -70,6 +70,13 @@ fn socket_buffers_that_the_kernel_cuts_are_warned_about_with_the_command_that_he
     let mut server = Server::begin_under(wrapper, &["bench"]);
     let warning = server.wait_for("warning");
     assert!(warning["message"].as_str().unwrap().contains("sysctl -w net.core.rmem_max="), "{warning}");
+    let client = ["bench", "--plain", "--json", "--connect", &server.address, "--bytes", "1MB"];
+    let warns = |more: &[&str]| {
+        let run = farhaul_under(wrapper, &[&client[..], more].concat());
+        run.succeeds();
+        run.records().iter().any(|record| record["message"].to_string().contains("rmem_max"))
+    };
+    assert!(warns(&["--reverse"]) && !warns(&[]), "who only sends receives small answers");
 }
 
 #[test]

@@ -15,14 +15,14 @@ use crate::requirement::runs;
 const MOSTLY: f64 = 0.5;
 
 #[track_caller]
-fn is_limited_by(end: &Value, limit: &str) {
+pub(crate) fn is_limited_by(end: &Value, limit: &str) {
     assert_eq!(end["limited_by"], limit, "{end}");
     let share = end["limited_by_share"].as_f64().unwrap();
     assert!((MOSTLY..=1.0).contains(&share), "{end}");
 }
 
 /// A relay that ends with the test.
-struct Relay(Reporting);
+pub(crate) struct Relay(Reporting);
 
 impl Drop for Relay {
     fn drop(&mut self) {
@@ -31,7 +31,7 @@ impl Drop for Relay {
 }
 
 /// A relay to `server` with this path, and its address.
-fn relay(server: &Server, path: &[&str]) -> (Relay, String) {
+pub(crate) fn relay(server: &Server, path: &[&str]) -> (Relay, String) {
     let arguments = [&["relay", "--json", "--listen", "127.0.0.1:0", "--to", &server.address], path].concat();
     let relay = Started::begin(&arguments, Stdio::null()).after("start");
     let address = relay.record["local"].as_str().unwrap().to_owned();

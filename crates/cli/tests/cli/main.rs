@@ -4,6 +4,7 @@
 mod copies;
 mod disks;
 mod failures;
+mod figures;
 mod information;
 mod integrity;
 mod limits;
@@ -11,6 +12,7 @@ mod outlets;
 mod partings;
 mod places;
 mod process;
+mod refusals;
 mod requirement;
 mod settings;
 mod standard;

@@ -121,6 +121,26 @@ impl Started {
         self.0.stdin.take().unwrap()
     }
 
+    /// Waits until it has said this on stderr.
+    pub(crate) fn says(&mut self, words: &str) -> String {
+        let stderr = self.0.stderr.as_mut().unwrap();
+        let mut line = Vec::new();
+        loop {
+            let mut byte = [0];
+            assert_ne!(stderr.read(&mut byte).unwrap(), 0, "it ended without {words}");
+            match byte {
+                [b'\n'] if String::from_utf8_lossy(&line).contains(words) => return String::from_utf8(line).unwrap(),
+                [b'\n'] => line.clear(),
+                [other] => line.push(other),
+            }
+        }
+    }
+
+    /// Sends a signal to the program below `timeout`, which passes it on.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
     pub(crate) fn end(self) -> Run {
         let output = self.0.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -171,17 +191,7 @@ impl Reporting {
 
     /// Waits until it has said this on stderr; that line.
     pub(crate) fn says(&mut self, words: &str) -> String {
-        let stderr = self.started.0.stderr.as_mut().unwrap();
-        let mut line = Vec::new();
-        loop {
-            let mut byte = [0];
-            assert_ne!(stderr.read(&mut byte).unwrap(), 0, "it ended without {words}");
-            match byte {
-                [b'\n'] if String::from_utf8_lossy(&line).contains(words) => return String::from_utf8(line).unwrap(),
-                [b'\n'] => line.clear(),
-                [other] => line.push(other),
-            }
-        }
+        self.started.says(words)
     }
 
     pub(crate) fn end(mut self) -> Run {

@@ -7,6 +7,10 @@ use crate::framing::{FrameKind, HEADER_LEN, MAX_DATA, header};
 
 /// Body of a full DATA frame: with its header exactly as long as the longest body, so that it fills whole pages.
 pub(super) const BODY: usize = MAX_DATA - HEADER_LEN;
+/// Body of the first frames of a measurement that ends by time: a few packets, which leave soon at any rate.
+const SMALLEST: usize = 4 << 10;
+/// A frame is at most one part in this many of all data before it, and so takes about that share of the time.
+const OVERRUN: u64 = 16;
 /// Any seed will do: the bytes only must not be compressible.
 const FILL_SEED: u64 = 0x6661_7268_6175_6c21;
 
@@ -33,7 +37,8 @@ impl Filler {
     pub(super) fn begin_frame(&mut self, spent: Duration, sent: u64) -> bool {
         let body = match self.stop {
             Stop::After(duration) if spent >= duration => 0,
-            Stop::After(_) => BODY,
+            // A share of what went before, so that the last frame cannot outlast the time by more than that share.
+            Stop::After(_) => usize::try_from(sent / OVERRUN).unwrap_or(BODY).clamp(SMALLEST, BODY),
             Stop::Bytes(bytes) => usize::try_from(bytes.saturating_sub(sent)).unwrap_or(BODY).min(BODY),
         };
         if body == 0 {

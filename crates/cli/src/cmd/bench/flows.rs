@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use farhaul_units::{ByteSize, Rate};
+use farhaul_units::ByteSize;
 
 use super::Measured;
 use crate::exit::Fault;
-use crate::output::human::{percent, time};
-use crate::output::json::{Direction, End, ErrorRecord, Flow, Limit, Peer, RttMicros, bits_per_second, share};
+use crate::output::human::{percent, rate, time};
+use crate::output::json::{Direction, End, ErrorRecord, Flow, Limit, Peer, RttMicros, goodput, share};
 use crate::sys::CpuSeconds;
 
 /// Puts all flows into `end`, which knows what is not a flow's own; the first failure is that of the whole.
@@ -32,7 +32,7 @@ pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
     sum.peer = peers(&ends);
     // All of them run at once, so the receiver's first and last byte of all are those of the longest.
     let receiving = ends.iter().map(|end| receiving(end)).max().unwrap_or_default();
-    sum.goodput_bps = bits_per_second(sum.bytes, receiving);
+    sum.goodput_bps = goodput(sum.bytes, receiving);
     (sum.limited_by, sum.limited_by_share) = strongest(&ends).unzip();
     sum.flows = flows.iter().zip(1..).map(|((end, result), number)| flow(number, end, result)).collect();
     let failed = flows.iter().find_map(|(_, result)| result.as_ref().err().cloned());
@@ -41,8 +41,8 @@ pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
 
 /// From the receiver's first byte to its last.
 fn receiving(end: &End) -> Duration {
-    let seconds = end.bytes as f64 * 8.0 / end.goodput_bps as f64;
-    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    let seconds = end.goodput_bps.map(|goodput| end.bytes as f64 * 8.0 / goodput as f64);
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default()
 }
 
 /// The verdict that held for the longest, all flows together, with its mean share.
@@ -117,7 +117,7 @@ pub(super) fn line(flow: &Flow) -> String {
         "flow {:>3}   {:>8}   {:>11}   RTT {:>7}   {:>7} sent again",
         flow.flow,
         ByteSize(flow.bytes).to_string(),
-        Rate::from_bits_per_second(flow.goodput_bps).to_string(),
+        rate(flow.goodput_bps),
         time(Duration::from_micros(flow.rtt_us.mean)),
         percent(share(again as f64, sent as f64)),
     )
@@ -133,7 +133,7 @@ mod tests {
             direction: Some(Direction::Sent),
             bytes,
             seconds: 1.0,
-            goodput_bps,
+            goodput_bps: Some(goodput_bps),
             packets_sent: 100,
             loss_ratio: 0.01,
             rtt_us: RttMicros { min: 10, mean: 20, p99: 30 },
@@ -151,7 +151,7 @@ mod tests {
             (end(1_000, 8_000, Limit::Cpu, 1.0), Ok(())),
         ];
         let (sum, result) = sum(End::default(), &flows);
-        assert_eq!((sum.bytes, sum.goodput_bps, sum.packets_sent), (5_000, 20_000, 300));
+        assert_eq!((sum.bytes, sum.goodput_bps, sum.packets_sent), (5_000, Some(20_000), 300));
         assert_eq!((sum.limited_by, sum.rtt_us.p99, sum.flows.len()), (Some(Limit::Congestion), 30, 3));
         assert!((sum.loss_ratio - 0.01).abs() < 1e-9 && result.is_ok());
     }

@@ -25,7 +25,12 @@ pub(super) struct Child {
 impl Child {
     pub(super) fn start(context: &Context, arguments: &[&str]) -> Result<Self, Fault> {
         let program = std::env::current_exe()?;
-        let mut process = Command::new(program)
+        let mut command = Command::new(program);
+        let variables = std::env::vars_os().map(|(name, _)| name);
+        variables.filter(|name| name.to_string_lossy().starts_with("FARHAUL_")).for_each(|name| {
+            command.env_remove(name);
+        });
+        let mut process = command
             .args(arguments)
             // The demonstration is the same for everybody: no file lies below these.
             .env("XDG_CONFIG_HOME", "/dev/null")

@@ -8,12 +8,15 @@ use serde_json::Value;
 
 use crate::output::human::{Style, count, digits, percent, plural, time};
 use crate::output::json::share;
+use crate::sys::CpuSeconds;
 
 /// Payload of a full UDT4 packet, and what it takes on a link: IP, UDP and UDT headers.
 const PAYLOAD: u64 = 1456;
 const PACKET: u64 = 1500;
 /// Segment of a TCP flow on the same link, for the comparison by formula.
 const TCP_SEGMENT_BITS: f64 = 1448.0 * 8.0;
+/// Round trips' worth of the link's capacity that a file needs before a rate in the long run says anything about it.
+const STEADY: u32 = 10;
 /// Marks of the curve, lowest first, and how many at most.
 const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const WIDTH: usize = 48;
@@ -29,14 +32,16 @@ pub(super) struct Outcome {
     /// The last record of the receiving process.
     pub(super) serve: Value,
     pub(super) relay: RelayReport,
+    pub(super) relay_cpu: CpuSeconds,
     /// Goodput of each interval, bits per second.
     pub(super) curve: Vec<u64>,
     pub(super) digest: blake3::Hash,
 }
 
 impl Outcome {
-    fn goodput(&self) -> u64 {
-        self.serve["goodput_bps"].as_u64().unwrap_or(0)
+    /// None where the receiver saw no time pass.
+    fn goodput(&self) -> Option<u64> {
+        self.serve["goodput_bps"].as_u64()
     }
 
     fn seconds(&self) -> f64 {
@@ -49,8 +54,8 @@ impl Outcome {
     }
 
     /// Goodput as a share of that.
-    pub(super) fn capacity_share(&self) -> f64 {
-        share(self.goodput() as f64, self.capacity().bits_per_second() as f64)
+    pub(super) fn capacity_share(&self) -> Option<f64> {
+        self.goodput().map(|goodput| share(goodput as f64, self.capacity().bits_per_second() as f64))
     }
 
     /// Nothing can be faster: a round trip to connect, one for the data and its confirmation, and the bits themselves.
@@ -69,15 +74,18 @@ impl Outcome {
             (copy["packets_sent"].as_u64().unwrap_or(0), copy["packets_retransmitted"].as_u64().unwrap_or(0));
         let ideal = self.ideal();
         let mut lines = vec![String::new()];
-        lines.push(row(
-            "goodput",
-            &Rate::from_bits_per_second(self.goodput()).to_string(),
-            &format!(
-                "{} of the {} that the link carries beside headers",
-                percent(self.capacity_share()),
-                self.capacity()
+        lines.push(match self.goodput() {
+            Some(goodput) => row(
+                "goodput",
+                &Rate::from_bits_per_second(goodput).to_string(),
+                &format!(
+                    "{} of the {} that the link carries beside headers",
+                    percent(self.capacity_share().unwrap_or(0.0)),
+                    self.capacity()
+                ),
             ),
-        ));
+            None => row("goodput", "unknown", "everything came at one moment"),
+        });
         if self.curve.len() > 2 {
             lines.push(row("over time", "", &format!("{}  start to end", style.green(&self.marks()))));
         }
@@ -111,9 +119,8 @@ impl Outcome {
             &self.cores(copy),
             &format!("sender; receiver {}; relay {}", self.cores(serve), time(self.relay.cpu)),
         ));
-        if let Some(limit) = self.limit() {
-            lines.push(row("limited by", &limit.0, &limit.1));
-        }
+        let limit = self.limit().unwrap_or_else(|| ("unknown".into(), "too short to say".into()));
+        lines.push(row("limited by", &limit.0, &limit.1));
         lines.push(row(
             "verified",
             "yes",
@@ -158,17 +165,18 @@ impl Outcome {
 
     /// What one flow of classic TCP would reach, by the formula of Mathis et al. (1997): MSS/RTT · √(3/2)/√loss.
     fn tcp(&self) -> Option<(String, String)> {
-        if self.loss <= 0.0 || self.rtt.is_zero() {
+        // Below that, the formula's steady state is never reached: the round trips of the beginning are all there is.
+        if self.loss <= 0.0 || self.rtt.is_zero() || self.capacity().time_for(self.size) < self.rtt * STEADY {
             return None;
         }
         let bits = TCP_SEGMENT_BITS / self.rtt.as_secs_f64() * (1.5 / self.loss).sqrt();
         let bits = bits.min(self.capacity().bits_per_second() as f64);
-        let rate = Rate::from_bits_per_second(bits as u64);
+        let reno = Rate::from_bits_per_second(bits as u64);
         let words = format!(
-            "by formula, for one Reno flow at this loss and round trip: {} (Mathis et al. 1997)",
-            time(rate.time_for(self.size))
+            "by formula, for one Reno flow at this loss and round trip, after its start: {} (Mathis et al. 1997)",
+            time(reno.time_for(self.size) + self.rtt * 2)
         );
-        Some((rate.to_string(), words))
+        Some((reno.to_string(), words))
     }
 
     /// The goodput over time as a row of marks, against the link's capacity.

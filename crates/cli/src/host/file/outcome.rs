@@ -6,9 +6,10 @@ use farhaul_units::{ByteSize, Rate};
 
 use super::{FileLog, Receiving, Sending};
 use crate::exit::{Code, Fault};
+use crate::host::limit::is_too_short;
 use crate::host::measure::{self, Meter, Sender};
 use crate::host::{Trouble, Waits};
-use crate::output::json::{End, Limit, RttMicros, bits_per_second, share};
+use crate::output::json::{End, Limit, RttMicros, goodput, share};
 
 /// A disk that took this share of the time was what the transfer waited for.
 const MOSTLY: f64 = 0.5;
@@ -30,11 +31,10 @@ pub(crate) struct Measured {
 pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &Measured) {
     common(end, &job.log, measured);
     let there = job.session.peer_figures();
-    // A receiver that saw one block, or that never came to tell, has no first and last byte. What it would see otherwise:
-    // confirmations travel half a round trip, as data does.
-    let receiving = there.map(|figures| figures.elapsed).filter(|time| !time.is_zero());
-    let receiving = receiving.unwrap_or_else(|| job.log.until_confirmed().saturating_sub(measured.stats.min_rtt));
-    end.goodput_bps = bits_per_second(end.bytes, receiving);
+    // A receiver that never came to tell saw about this: confirmations travel half a round trip, as data does.
+    let receiving = there
+        .map_or_else(|| job.log.until_confirmed().saturating_sub(measured.stats.min_rtt), |figures| figures.elapsed);
+    end.goodput_bps = goodput(end.bytes, receiving);
     end.peer = there.map(measure::peer);
     let Measured { waits, rate, buffer, fed, .. } = *measured;
     // Who waits for another program does not wait for a disk.
@@ -47,15 +47,17 @@ pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &
 /// Fills in what the receiving side knows.
 pub(crate) fn of_receiving<S: Store>(end: &mut End, job: &Receiving<S>, measured: &Measured) {
     common(end, &job.log, measured);
-    let receiving = Some(job.store.moving()).filter(|time| !time.is_zero());
-    let receiving = receiving.unwrap_or_else(|| job.log.until_confirmed());
-    end.goodput_bps = bits_per_second(job.log.moved(), receiving);
-    end.peer = job.session.peer_figures().map(measure::peer);
-    let disk = share(job.store.seconds(), end.seconds);
-    if disk >= MOSTLY {
-        end.limited_by = Some(Limit::DiskWrite);
-        end.limited_by_share = Some(disk);
-    }
+    end.goodput_bps = goodput(end.bytes, job.store.moving());
+    let there = job.session.peer_figures();
+    end.peer = there.map(measure::peer);
+    let storing = share(job.store.seconds(), end.seconds);
+    let limit = match job.store.is_program() {
+        _ if is_too_short(end.seconds, measured.stats.min_rtt) => None,
+        true if storing >= MOSTLY => Some((Limit::Application, storing)),
+        false if storing >= MOSTLY => Some((Limit::DiskWrite, storing)),
+        _ => there.and_then(measure::told_limit),
+    };
+    (end.limited_by, end.limited_by_share) = limit.unzip();
 }
 
 fn common(end: &mut End, log: &FileLog, measured: &Measured) {

@@ -1,12 +1,14 @@
 //! A source or store that measures how long the disk takes, and tells the peer about this side at the end.
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use farhaul::Stream;
+use farhaul::{Stats, Stream};
 use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store};
-use farhaul_units::Instant;
+use farhaul_units::{ByteSize, Instant, Rate};
 
-use crate::host::measure::Meter;
+use crate::host::Ledger;
+use crate::host::measure::{self, Caps, Meter, Sender};
 use crate::host::watch::RoundTrips;
 
 /// Something with a disk behind it, and the time that was spent there.
@@ -15,6 +17,10 @@ pub(crate) struct Timed<T> {
     stream: Stream,
     meter: Meter,
     spent: Duration,
+    /// There is no disk behind it but another program.
+    is_program: bool,
+    caps: Caps,
+    ledger: Option<Rc<Ledger>>,
     /// When content was first and last read or written.
     first: Option<Instant>,
     last: Option<Instant>,
@@ -24,8 +30,9 @@ pub(crate) struct Timed<T> {
 impl<T> Timed<T> {
     /// `inner` as one end of a copy over `stream`.
     pub(crate) fn new(inner: T, stream: Stream, meter: Meter) -> Self {
-        let round_trips = RoundTrips::default();
-        Self { inner, stream, meter, spent: Duration::ZERO, first: None, last: None, round_trips }
+        let (caps, round_trips) = (Caps::default(), RoundTrips::default());
+        let (is_program, ledger, spent) = (false, None, Duration::ZERO);
+        Self { inner, stream, meter, spent, is_program, caps, ledger, first: None, last: None, round_trips }
     }
 
     /// Round-trip times that the peer is told as well.
@@ -33,9 +40,29 @@ impl<T> Timed<T> {
         self.round_trips = round_trips;
     }
 
-    /// Seconds spent on the disk.
+    /// With a program behind it, which takes or gives what it likes.
+    pub(crate) fn program(self) -> Self {
+        Self { is_program: true, caps: Caps { fed: true, ..self.caps }, ..self }
+    }
+
+    /// Under these caps, which may be what holds it.
+    pub(crate) fn under(self, rate: Option<Rate>, buffer: Option<ByteSize>) -> Self {
+        Self { caps: Caps { rate, buffer, ..self.caps }, ..self }
+    }
+
+    /// Whose time the session spends.
+    pub(in crate::host) fn begin(&mut self, ledger: &Rc<Ledger>) {
+        self.ledger = Some(Rc::clone(ledger));
+    }
+
+    /// Seconds spent on the disk, or on the program that is there instead.
     pub(crate) const fn seconds(&self) -> f64 {
         self.spent.as_secs_f64()
+    }
+
+    /// Whether a program is there instead of a disk.
+    pub(crate) const fn is_program(&self) -> bool {
+        self.is_program
     }
 
     /// From the first to the last bytes of content.
@@ -51,9 +78,24 @@ impl<T> Timed<T> {
 
     /// What the peer is told.
     fn figures(&self) -> Figures {
+        self.figures_of(&self.stream.stats().unwrap_or_default())
+    }
+
+    fn figures_of(&self, stats: &Stats) -> Figures {
+        let figures = self.meter.figures(stats, self.round_trips.summary(stats));
+        Figures { elapsed: self.moving(), disk: Some(self.spent).filter(|_| !self.is_program), ..figures }
+    }
+
+    /// The same of a side that sends, which knows what held it.
+    fn sending_figures(&self) -> Figures {
         let stats = self.stream.stats().unwrap_or_default();
-        let figures = self.meter.figures(&stats, self.round_trips.summary(&stats));
-        Figures { elapsed: self.moving(), disk: Some(self.spent), ..figures }
+        let mut figures = self.figures_of(&stats);
+        if let Some(ledger) = &self.ledger {
+            let disk = if self.is_program { 0.0 } else { self.seconds() };
+            let sender = Sender { disk, ..self.caps.sender(ledger.waits()) };
+            measure::tell_limit(&mut figures, self.meter, &stats, &sender);
+        }
+        figures
     }
 
     fn timed<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> R {
@@ -83,7 +125,7 @@ impl<T: Source> Source for Timed<T> {
     }
 
     fn figures(&mut self) -> Figures {
-        Self::figures(self)
+        self.sending_figures()
     }
 }
 

@@ -37,7 +37,7 @@ proptest! {
         let end = parsed(&Record::End(Box::new(End {
             bytes,
             seconds: time.as_secs_f64(),
-            goodput_bps: bits_per_second(bytes, time),
+            goodput_bps: goodput(bytes, time),
             loss_ratio: share(part, whole),
             error: Some(ErrorRecord::from(&fault)),
             ..End::default()
@@ -46,12 +46,21 @@ proptest! {
         for field in REQUIRED {
             prop_assert!(end.get(field).is_some(), "{} is missing", field);
         }
-        for number in ["seconds", "goodput_bps", "loss_ratio"] {
+        prop_assert!(end["goodput_bps"].is_number() == (bytes > 0 && nanos > 0), "{}", end["goodput_bps"]);
+        for number in ["seconds", "loss_ratio"] {
             prop_assert!(end[number].is_number(), "{} is {}", number, end[number]);
         }
         prop_assert!((0.0..=1.0).contains(&end["loss_ratio"].as_f64().unwrap()));
         prop_assert_eq!(end["error"]["message"].as_str().unwrap(), message);
     }
+}
+
+#[test]
+fn limits_survive_the_way_to_the_other_side() {
+    for limit in Limit::ALL {
+        assert_eq!(Limit::of_number(limit.number()), Some(limit));
+    }
+    assert_eq!((Limit::of_number(0), Limit::of_number(9)), (None, None));
 }
 
 #[test]

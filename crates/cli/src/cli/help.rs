@@ -1,0 +1,51 @@
+//! Help as it is shown: prose is wrapped where it is shown, lines that are indented stand as they are.
+
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+
+/// Begins a line that is literal: a command to type.
+pub(crate) const LITERAL: &str = "    ";
+
+/// The command line, with its texts ready to be wrapped.
+pub(crate) fn command() -> Command {
+    let command = Cli::command();
+    let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    let command = match command.get_after_long_help().map(|text| flowing(&text.to_string())) {
+        Some(text) => command.after_long_help(text),
+        None => command,
+    };
+    verbs.iter().fold(command, |command, verb| {
+        command.mut_subcommand(verb, |verb| match verb.get_long_about().map(|text| flowing(&text.to_string())) {
+            Some(text) => verb.long_about(text),
+            None => verb,
+        })
+    })
+}
+
+/// Each paragraph of prose as one line.
+fn flowing(text: &str) -> String {
+    let paragraph = |text: &str| match text.starts_with(LITERAL) {
+        true => text.to_owned(),
+        false => text.replace('\n', " "),
+    };
+    text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What clap writes where it does not know the terminal, and narrower than any that is in use.
+    const WIDTH: usize = 100;
+
+    #[test]
+    fn commands_to_type_fit_on_a_line_and_prose_is_wrapped_once() {
+        for verb in command().get_subcommands() {
+            for line in verb.get_long_about().map(ToString::to_string).unwrap_or_default().lines() {
+                assert!(!line.starts_with(LITERAL) || line.chars().count() <= WIDTH, "{line}");
+            }
+        }
+        assert_eq!(flowing("one\ntwo\n\n    x --y\n    z\n\nthree"), "one two\n\n    x --y\n    z\n\nthree");
+    }
+}
