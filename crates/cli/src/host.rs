@@ -8,7 +8,7 @@ pub(crate) mod measure;
 pub(crate) mod watch;
 
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -25,8 +25,6 @@ const BLOCK: usize = 256 << 10;
 const WAITING_BLOCKS: usize = 64;
 /// Longest answer that travels in one block.
 const ANSWER_BLOCK: usize = 64 << 10;
-/// How soon a session that waits for its own side is asked again: little beside any round trip that is worth measuring.
-const LOOK: Duration = Duration::from_millis(1);
 /// How long the accepting side waits for the other to leave after all is said.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -34,10 +32,6 @@ const FAREWELL: Duration = Duration::from_secs(10);
 pub(crate) trait Session {
     /// It is about to run; `ledger` says where its time goes, whenever somebody asks.
     fn begin(&mut self, _ledger: &Rc<Ledger>) {}
-    /// Whether it waits for something that no answer of the peer tells; then it is asked again soon.
-    fn looks_again(&self) -> bool {
-        false
-    }
     /// Whether it mostly writes; then reading happens on a thread of its own.
     fn sends(&self) -> bool;
     fn poll_write(&mut self) -> &[u8];
@@ -219,14 +213,9 @@ fn write_and_listen(
         } else if has_questions(session) {
             // Its host answered; there may be something to write now.
         } else {
-            let patience = if session.looks_again() { LOOK } else { Duration::MAX };
-            let answer = inbox.recv_timeout(patience);
+            let answer = inbox.recv();
             ledger.add_peer(clock.now() - began);
-            match answer {
-                Ok(answer) => take(session, answer)?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => take(session, Ok(Vec::new()))?,
-            }
+            take(session, answer.unwrap_or_else(|_| Ok(Vec::new())))?;
         }
     }
 }

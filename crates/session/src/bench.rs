@@ -1,7 +1,7 @@
 //! Measuring: one side sends bytes of no meaning as fast as it can, the other counts them, both learn both figures.
 //!
-//! DATA\*, END(sender's figures) → REPORT(receiver's figures), in the direction that the connecting side chose. The
-//! content is not looked at; DATA is the longest that frames allow, and is sent again and again from the same memory.
+//! DATA\*, END(sender's figures) → REPORT(receiver's figures), in the direction that the connecting side chose → TOTALS(sender's
+//! figures again: what was sent again for the last bytes is known only now). The content is not looked at; DATA is the longest that frames allow, and is sent again and again from the same memory.
 
 mod filler;
 #[cfg(test)]
@@ -53,7 +53,8 @@ pub enum BenchEvent {
     /// The accepting side takes part. Only on the connecting side.
     Accepted,
     /// Data is over; the host answers with [`Bench::handle_figures`]. A sender asks when the last byte was handed to
-    /// the transport, a receiver when all bytes and the sender's figures have come.
+    /// the transport, and again when the receiver has confirmed all of them; a receiver when all bytes and the sender's
+    /// figures have come.
     FiguresWanted,
     /// Both figures are known; the connecting side finishes the stream once everything pending is written.
     Done {
@@ -89,6 +90,7 @@ struct State {
     first: Option<Instant>,
     last: Option<Instant>,
     sender: Option<Figures>,
+    receiver: Option<Figures>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,10 @@ enum Phase {
     WantsFigures,
     /// END is written; the report is missing.
     AwaitsReport,
+    /// The report has come, and the host is asked for the sender's figures again.
+    WantsTotals,
+    /// The report is written; the sender's last figures are missing.
+    AwaitsTotals,
 }
 
 impl Bench {
@@ -127,6 +133,7 @@ impl Bench {
             first: None,
             last: None,
             sender: None,
+            receiver: None,
         };
         Self { decoder: Decoder::default(), state }
     }
@@ -154,6 +161,9 @@ impl Bench {
     /// # Errors
     /// It ended before both figures were known.
     pub fn handle_end(&mut self) -> Result<(), SessionError> {
+        if self.state.course.is_at(Phase::AwaitsTotals) {
+            self.state.complete();
+        }
         if self.is_over() { Ok(()) } else { Err(self.state.fail(SessionError::PeerLeft)) }
     }
 
@@ -178,7 +188,7 @@ impl Bench {
     /// The host's answer to [`BenchEvent::FiguresWanted`]. `bytes` and `elapsed` are filled in here. Ignored if nothing
     /// was asked.
     pub fn handle_figures(&mut self, figures: Figures) {
-        if self.state.course.is_at(Phase::WantsFigures) {
+        if self.state.course.is_at(Phase::WantsFigures) || self.state.course.is_at(Phase::WantsTotals) {
             self.state.on_figures(figures);
         }
     }
@@ -227,26 +237,34 @@ impl State {
             }
             _ if self.awaits_accept => return Err(SessionError::NotFarhaul),
             (FrameKind::End, Some(Phase::Receiving)) => {
-                let figures = decode_whole(kind, body, Figures::decode)?;
-                // What is reported must be what was sent: the stream lost or invented nothing.
-                if figures.bytes != self.bytes {
-                    return Err(Violation::Counts.into());
-                }
-                self.sender = Some(figures);
+                self.sender = Some(self.all_of(decode_whole(kind, body, Figures::decode)?)?);
                 self.want_figures();
             }
             (FrameKind::Report, Some(Phase::AwaitsReport)) => {
-                let receiver = decode_whole(kind, body, Figures::decode)?;
-                if receiver.bytes != self.bytes {
-                    return Err(Violation::Counts.into());
-                }
-                let sender = self.sender.expect("sent before the report is awaited");
-                self.course = Course::Done;
-                self.events.push_back(BenchEvent::Done { sender, receiver });
+                self.receiver = Some(self.all_of(decode_whole(kind, body, Figures::decode)?)?);
+                self.course = Course::At(Phase::WantsTotals);
+                self.events.push_back(BenchEvent::FiguresWanted);
+            }
+            (FrameKind::Totals, Some(Phase::AwaitsTotals)) => {
+                self.sender = Some(self.all_of(decode_whole(kind, body, Figures::decode)?)?);
+                self.complete();
             }
             _ => return Err(Violation::OutOfPlace(kind).into()),
         }
         Ok(())
+    }
+
+    /// What is reported must be what was sent: the stream lost or invented nothing.
+    fn all_of(&self, figures: Figures) -> Result<Figures, SessionError> {
+        if figures.bytes == self.bytes { Ok(figures) } else { Err(Violation::Counts.into()) }
+    }
+
+    /// Both sides' figures are known.
+    fn complete(&mut self) {
+        if let (Some(sender), Some(receiver)) = (self.sender, self.receiver) {
+            self.course = Course::Done;
+            self.events.push_back(BenchEvent::Done { sender, receiver });
+        }
     }
 
     fn want_figures(&mut self) {
@@ -260,16 +278,21 @@ impl State {
             (Some(first), Some(last)) => last.saturating_since(first),
             _ => Duration::ZERO,
         };
-        match self.sender {
-            None => {
+        match (self.course.phase(), self.sender) {
+            (Some(Phase::WantsTotals), _) => {
+                self.out.put(FrameKind::Totals, |out| figures.encode(out));
+                self.sender = Some(figures);
+                self.complete();
+            }
+            (_, None) => {
                 self.out.put(FrameKind::End, |out| figures.encode(out));
                 self.sender = Some(figures);
                 self.course = Course::At(Phase::AwaitsReport);
             }
-            Some(sender) => {
+            (_, Some(_)) => {
                 self.out.put(FrameKind::Report, |out| figures.encode(out));
-                self.course = Course::Done;
-                self.events.push_back(BenchEvent::Done { sender, receiver: figures });
+                self.receiver = Some(figures);
+                self.course = Course::At(Phase::AwaitsTotals);
             }
         }
     }

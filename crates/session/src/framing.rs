@@ -50,8 +50,10 @@ pub enum FrameKind {
     Failed = 0x1b,
     /// Receiver, last: everything is answered; its figures.
     Done = 0x1c,
-    /// Benchmark receiver, last: its figures.
+    /// Benchmark receiver: its figures.
     Report = 0x20,
+    /// Benchmark sender, last: its figures once everything is acknowledged.
+    Totals = 0x21,
 }
 
 impl FrameKind {
@@ -71,6 +73,7 @@ impl FrameKind {
             0x1b => Self::Failed,
             0x1c => Self::Done,
             0x20 => Self::Report,
+            0x21 => Self::Totals,
             _ => return None,
         })
     }

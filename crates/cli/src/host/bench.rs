@@ -21,6 +21,8 @@ pub(crate) struct BenchJob<'a> {
     ledger: Option<Rc<Ledger>>,
     /// This side's figures are asked for.
     wanted: bool,
+    /// When they were first asked for: a receiver then has everything.
+    complete: Option<Instant>,
     /// Sender's and receiver's figures, and when they were known.
     pub(crate) outcome: Option<(Figures, Figures, Instant)>,
 }
@@ -28,7 +30,7 @@ pub(crate) struct BenchJob<'a> {
 impl<'a> BenchJob<'a> {
     pub(crate) fn new(session: Bench, sends: bool, stream: &'a Stream, watch: &'a Watch, meter: Meter) -> Self {
         let (caps, ledger) = (Caps::default(), None);
-        Self { session, sends, stream, watch, meter, caps, ledger, wanted: false, outcome: None }
+        Self { session, sends, stream, watch, meter, caps, ledger, wanted: false, complete: None, outcome: None }
     }
 
     /// Under these caps, which may be what holds it.
@@ -36,13 +38,9 @@ impl<'a> BenchJob<'a> {
         Self { caps, ..self }
     }
 
-    /// A sender's packets are all counted only when the last of them is confirmed.
     fn give_figures(&mut self) {
-        let Ok(stats) = self.stream.stats() else { return };
-        if self.sends && stats.totals.bytes_acked < stats.totals.bytes_written {
-            return;
-        }
         self.wanted = false;
+        let Ok(stats) = self.stream.stats() else { return };
         let mut figures = self.meter.figures(&stats, self.watch.rtt());
         if let Some(ledger) = self.ledger.as_ref().filter(|_| self.sends) {
             measure::tell_limit(&mut figures, self.meter, &stats, &self.caps.sender(ledger.waits()));
@@ -54,10 +52,6 @@ impl<'a> BenchJob<'a> {
 impl Session for BenchJob<'_> {
     fn begin(&mut self, ledger: &Rc<Ledger>) {
         self.ledger = Some(Rc::clone(ledger));
-    }
-
-    fn looks_again(&self) -> bool {
-        self.wanted
     }
 
     fn sends(&self) -> bool {
@@ -85,15 +79,15 @@ impl Session for BenchJob<'_> {
         while let Some(event) = self.session.poll_event() {
             match event {
                 BenchEvent::FiguresWanted => self.wanted = true,
-                BenchEvent::Done { sender, receiver } => self.outcome = Some((sender, receiver, self.meter.now())),
+                BenchEvent::Done { sender, receiver } => {
+                    let complete = self.complete.filter(|_| !self.sends);
+                    self.outcome = Some((sender, receiver, complete.unwrap_or(self.meter.now())));
+                }
                 _ => {}
             }
-        }
-        if self.wanted {
-            self.give_figures();
-            // A receiver is done with it.
-            if let Some(BenchEvent::Done { sender, receiver }) = self.session.poll_event() {
-                self.outcome = Some((sender, receiver, self.meter.now()));
+            if self.wanted {
+                self.complete.get_or_insert(self.meter.now());
+                self.give_figures();
             }
         }
     }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::limits::{is_limited_by, relay};
+use crate::limits::{is_limited_by, measure, one_is_limited_by, relay};
 use crate::process::{Scratch, Server, Started, farhaul, records};
 
 fn copied(from: &str, to: &str) -> Value {
@@ -38,11 +38,10 @@ fn a_receiver_tells_what_held_its_sender() {
     let root = scratch.dir("root");
     scratch.file("root/file", 3_000_000);
     let listener = Server::begin(&["bench", "--interval", "0", "--rate", "20mbit"]);
-    let run = farhaul(&["bench", "--plain", "--json", "--connect", &listener.address, "--reverse", "--bytes", "3MB"]);
-    run.succeeds();
-    is_limited_by(&run.end(), "rate_cap");
+    one_is_limited_by("rate_cap", || measure(&listener.address, &["--reverse", "--bytes", "3MB"]));
     let server = Server::begin(&["serve", "--root", &root, "--rate", "20mbit"]);
-    is_limited_by(&copied(&format!("udt://{}/file", server.address), &scratch.at("copy")), "rate_cap");
+    let source = format!("udt://{}/file", server.address);
+    one_is_limited_by("rate_cap", || copied(&source, &scratch.at("copy")));
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn measure(spec: BenchSpec, step: usize) -> [(Figures, Figures); 2] {
     opening.drain(..used);
     assert!(opening.is_empty());
     let mut ends = [(client, None), (Bench::accept(spec), None)];
+    let mut asked = 0;
     for round in 1..100_000 {
         let now = Instant::from_nanos(round * 1_000_000);
         for side in 0..2 {
@@ -34,7 +35,10 @@ fn measure(spec: BenchSpec, step: usize) -> [(Figures, Figures); 2] {
             for (bench, done) in &mut ends {
                 while let Some(event) = bench.poll_event() {
                     match event {
-                        BenchEvent::FiguresWanted => bench.handle_figures(figures(3 + side as u64)),
+                        BenchEvent::FiguresWanted => {
+                            asked += 1;
+                            bench.handle_figures(figures(asked));
+                        }
                         BenchEvent::Done { sender, receiver } => *done = Some((sender, receiver)),
                         BenchEvent::Accepted => {}
                     }
@@ -55,6 +59,8 @@ fn both_sides_learn_both_figures_in_both_directions() {
         assert_eq!(client, server);
         let (sender, receiver) = client;
         assert_eq!((sender.bytes, receiver.bytes), (5_000_000, 5_000_000));
+        let packets = (sender.packets_sent, receiver.packets_sent);
+        assert_eq!(packets, (Some(3), Some(2)), "the sender's figures are those of after the receiver's");
         assert_eq!(receiver.elapsed, TICK * 52, "4 frames of 11 rounds and one of 9, first to last");
         assert_eq!(receiver.rtt_min, Some(Duration::from_micros(7)));
         assert_eq!(receiver.rtt_mean, None);
