@@ -97,6 +97,16 @@ fn curve_of_udt_native() {
 }
 
 #[test]
+fn curve_of_udt_2007() {
+    insta::assert_snapshot!(curve("udt-2007", &script()));
+}
+
+#[test]
+fn curve_of_udt_2011() {
+    insta::assert_snapshot!(curve("udt-2011", &script()));
+}
+
+#[test]
 fn curve_of_fixed() {
     insta::assert_snapshot!(curve("fixed:rate=500mbit", &script()[..8]));
 }
