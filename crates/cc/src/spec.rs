@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn errors_name_what_is_allowed() {
         for (text, expected) in [
-            ("", "no congestion controller is called '': choose one of udt, fixed"),
-            ("cubik", "no congestion controller is called 'cubik': choose one of udt, fixed"),
+            ("", "no congestion controller is called '': choose one of udt, fixed, reno, tahoe"),
+            ("cubik", "no congestion controller is called 'cubik': choose one of udt, fixed, reno, tahoe"),
             ("udt:", "'udt' has no option '': it takes native"),
             ("udt:naive", "'udt' has no option 'naive': it takes native"),
             ("udt:native=yes", "option 'native' of 'udt' is written native"),
