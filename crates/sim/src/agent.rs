@@ -2,6 +2,7 @@
 
 pub mod bulk;
 pub mod source;
+pub mod tcp;
 
 use std::net::SocketAddr;
 
