@@ -48,6 +48,10 @@ impl TraceHash {
         self.mix(place << 32 | u64::from(wire_len));
         match payload {
             Payload::Datagram | Payload::Filler => {}
+            Payload::Tcp(segment) => {
+                self.mix(segment.seq);
+                self.mix(segment.ack);
+            }
         }
     }
 
