@@ -188,6 +188,14 @@ impl Settings {
         })
     }
 
+    /// The value of the option `name`, if it was given.
+    pub(crate) fn optional<T>(&self, name: &'static str) -> Result<Option<T>, SpecError>
+    where
+        T: FromStr<Err: Error + Send + Sync + 'static>,
+    {
+        if self.flag(name) { self.required(name).map(Some) } else { Ok(None) }
+    }
+
     /// The error for a value of `name` that can be read but not be used.
     pub(crate) fn out_of_range(&self, name: &'static str, allowed: &'static str) -> SpecError {
         let value = self.value(name).unwrap_or_default().into();
@@ -260,7 +268,7 @@ mod tests {
 
     #[test]
     fn text_survives_parsing_and_printing() {
-        for text in ["udt", "udt:native", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
+        for text in ["udt", "udt:native", "udt-2004:warnings=off", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
             assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
@@ -272,12 +280,21 @@ mod tests {
     #[test]
     fn errors_name_what_is_allowed() {
         for (text, expected) in [
-            ("", "no congestion controller is called '': choose one of udt, fixed"),
-            ("cubik", "no congestion controller is called 'cubik': choose one of udt, fixed"),
+            ("", "no congestion controller is called '': choose one of udt, udt-2004, fixed"),
+            ("cubik", "no congestion controller is called 'cubik': choose one of udt, udt-2004, fixed"),
             ("udt:", "'udt' has no option '': it takes native"),
             ("udt:naive", "'udt' has no option 'naive': it takes native"),
             ("udt:native=yes", "option 'native' of 'udt' is written native"),
             ("udt:native,native", "option 'native' of 'udt' is given twice: leave one out"),
+            ("udt-2004:warnings=no", "option 'warnings' of 'udt-2004' must be on or off, not 'no'"),
+            (
+                "udt-2004:capacity-factor=0",
+                "option 'capacity-factor' of 'udt-2004' must be from 0.000001 to 1000000, not '0'",
+            ),
+            (
+                "udt-2004:missed-warnings=1.5",
+                "option 'missed-warnings' of 'udt-2004' must be a probability from 0 to 1, not '1.5'",
+            ),
             ("fixed", "'fixed' needs the option 'rate': write fixed:rate=500mbit"),
             ("fixed:rate", "option 'rate' of 'fixed' is written rate=500mbit"),
             ("fixed:rate=0mbit", "option 'rate' of 'fixed' must be above zero, not '0mbit'"),

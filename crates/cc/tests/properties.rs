@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 3] = ["udt", "udt:native", "fixed:rate=500mbit"];
+const SPECS: [&str; 5] =
+    ["udt", "udt:native", "udt-2004", "udt-2004:false-warnings=0.5,missed-warnings=0.5", "fixed:rate=500mbit"];
 
 /// Something that happens on a connection.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ enum Happening {
     Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
     Recovered { spurious: bool },
     Timeout,
+    Warning,
+    Syn,
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -25,6 +28,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         }),
         1 => any::<bool>().prop_map(|spurious| Happening::Recovered { spurious }),
         1 => Just(Happening::Timeout),
+        1 => Just(Happening::Warning),
+        1 => Just(Happening::Syn),
     ]
 }
 
@@ -75,6 +80,8 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
         }
         Happening::Recovered { spurious } => controller.on_recovered(path, spurious, control),
         Happening::Timeout => controller.on_timeout(path, &TimeoutEvent::default(), control),
+        Happening::Warning => drop(controller.on_warning(path, control)),
+        Happening::Syn => controller.on_syn(path, control),
     }
 }
 

@@ -148,10 +148,10 @@ impl Congestion {
     }
 
     /// The peer asks to slow down (type 4): one ninth less, until the controller decides anew. Source: libudt 4.11.
-    /// The controller does not learn of it, and asking again changes nothing, or a few hundred forged packets would stop
-    /// the flow for good.
-    pub(crate) fn on_warning(&mut self) {
-        self.warned = true;
+    /// Asking again changes nothing, or a few hundred forged packets would stop the flow for good. A controller that knows
+    /// what to do about it does that instead.
+    pub(crate) fn on_warning(&mut self, path: &Path) {
+        self.warned = !self.controller.on_warning(path, &mut self.control);
     }
 
     pub(crate) fn on_close(&mut self) {

@@ -187,7 +187,8 @@ impl Established {
                 self.gap.look(&self.receiver.buffer, now);
             }
             Control::CongestionWarning => {
-                self.congestion.on_warning();
+                let path = self.path(now);
+                self.congestion.on_warning(&path);
                 self.apply_control();
             }
             Control::ErrorSignal(code) => {
