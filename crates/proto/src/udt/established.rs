@@ -119,6 +119,7 @@ impl Established {
         };
         established.receiver.acks.number_from(config.initial_ack);
         established.sender.number_messages_from(config.initial_message);
+        established.sender.set_burst_time(config.burst_time);
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
         }

@@ -23,9 +23,10 @@ const CONTROL_BIT: u32 = 1 << 31;
 const KIND_SHIFT: u32 = 28;
 const KIND_MASK: u32 = 0b111;
 
-const CLOSE_LEN: usize = 8;
+const CLOSE_LEN: usize = 12;
 const CLOSE_CONNECTION: Word = Word::new("connection id", 0);
 const CLOSE_END: Word = Word::new("end of the stream", 1);
+const CLOSE_ACKED: Word = Word::new("acknowledged sequence number", 2);
 
 /// What a control packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub enum Control<'a> {
         connection: u32,
         /// One after the last packet of this side's stream; a receiver that lacks any before it lacks data.
         end: SeqNo30,
+        /// Everything before this packet of the other side's stream has arrived: an acknowledgement that need not wait.
+        acked: SeqNo30,
     },
     /// The acknowledgement with this number has arrived (type 6).
     Ack2(u16),
@@ -83,10 +86,11 @@ impl<'a> Control<'a> {
             Self::Handshake(handshake) => handshake.encode_body(out),
             Self::Ack(ack) => ack.encode_body(out),
             Self::Nak(losses) => out.extend_from_slice(losses.as_body()),
-            Self::Close { connection, end } => {
+            Self::Close { connection, end, acked } => {
                 let mut words = [0; CLOSE_LEN];
                 CLOSE_CONNECTION.write(&mut words, *connection);
                 CLOSE_END.write(&mut words, end.value());
+                CLOSE_ACKED.write(&mut words, acked.value());
                 out.extend_from_slice(&words);
             }
             Self::KeepAlive | Self::DelayWarning | Self::Ack2(_) => {}
@@ -118,9 +122,10 @@ impl<'a> Control<'a> {
 
 fn decode_close<'a>(body: &[u8]) -> Result<Control<'a>, DecodeError> {
     let words: &[u8; CLOSE_LEN] =
-        body.try_into().map_err(|_| DecodeError::BodyLength { packet: "close", length: body.len(), legal: "8" })?;
+        body.try_into().map_err(|_| DecodeError::BodyLength { packet: "close", length: body.len(), legal: "12" })?;
+    let acked = SeqNo30::from_word("acknowledged sequence number", CLOSE_ACKED.read(words))?;
     let end = SeqNo30::from_word("end of the stream", CLOSE_END.read(words))?;
-    Ok(Control::Close { connection: CLOSE_CONNECTION.read_31(words)?, end })
+    Ok(Control::Close { connection: CLOSE_CONNECTION.read_31(words)?, end, acked })
 }
 
 /// `control`, if `body` is as empty as it should be.

@@ -57,8 +57,8 @@ fn golden_bytes_by_hand() {
         ),
         (Packet::Control(Control::DelayWarning), &[0xC0, 0, 0, 0]),
         (
-            Packet::Control(Control::Close { connection: 0x1122_3344, end: seq(9) }),
-            &[0xD0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0, 0, 0, 9],
+            Packet::Control(Control::Close { connection: 0x1122_3344, end: seq(9), acked: seq(7) }),
+            &[0xD0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0, 0, 0, 9, 0, 0, 0, 7],
         ),
         (Packet::Control(Control::Ack2(0x0102)), &[0xE0, 0, 1, 2]),
     ];
@@ -80,7 +80,7 @@ fn each_type_accepts_exactly_its_legal_body_lengths() {
         0 => length == 28,
         2 => length == 16,
         3 => length == 4,
-        5 => length == 8,
+        5 => length == 12,
         1 | 4 | 6 => length == 0,
         _ => false,
     };
@@ -113,7 +113,7 @@ fn numbers_of_more_than_thirty_bits_are_refused() {
     assert!(refused(&[0xA0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
     assert!(refused(&[0xB0, 0, 0, 1, 0x40, 0, 0, 0]));
     assert!(refused(&[0xB0, 0, 0, 3, 0xC0, 0, 0, 0, 0, 0, 0, 3]));
-    assert!(refused(&[0xD0, 0, 0, 0, 0, 0, 0, 1, 0x40, 0, 0, 0]));
+    assert!(refused(&[0xD0, 0, 0, 0, 0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0, 0]));
 }
 
 /// Attack B5: ranges without end, of nothing, or backwards, and sums that do not add up.
@@ -182,7 +182,7 @@ proptest! {
             Packet::Control(Control::Ack(ack)),
             Packet::Control(Control::Ack2(id)),
             Packet::Control(Control::Nak(list)),
-            Packet::Control(Control::Close { connection: number >> 1, end: seq(number) }),
+            Packet::Control(Control::Close { connection: number >> 1, end: seq(number), acked: seq(!number) }),
         ];
         for packet in packets {
             let bytes = encoded(&packet);
