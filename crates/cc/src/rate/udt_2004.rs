@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Flow window:     slow start  W = packets acknowledged, at least 2                          (0)
-//!                  later       W ← 0.875·W + 0.125·(RTT + SYN)·AS                            (1)
+//!                  later       W ← ⌈0.875·W + 0.125·(RTT + SYN)·AS⌉                          (1)
 //! Every SYN:       p ← 0.125·p + 0.875·lost/sent;  if p < 1 %:
 //!                              n ← n + max(10^⌈log10 B⌉·SYN/1000, 1/MTU),  I = SYN/n         (2)
 //! Estimate:                    B ← 0.875·B + 0.125·NB                                        (3)
@@ -33,7 +33,7 @@
 //!
 //! Departures (docs/papers/departures.md): D2 the first period without an arrival speed · D5 bounds of the period · D6 a loss
 //! event ends when it is acknowledged · D9 application-limited samples never lower, and such an interval adds nothing · D10
-//! bounds of the window · D140 the weight of p · D141 the ceiling of attack B9 · D142 one warning in a round trip · D143 on
+//! bounds of the window · D144 whole packets in (1) · D140 the weight of p · D141 the ceiling of attack B9 · D142 one warning in a round trip · D143 on
 //! UDT4's packets acknowledgements are the timer.
 
 use farhaul_units::{Duration, Instant, Rng, SendPeriod, SeqNo};
@@ -256,10 +256,11 @@ fn increase(capacity: f64, mtu: u32) -> f64 {
     (power * SYN_INTERVAL.as_secs_f64() / INCREASE_DIVISOR).max(least)
 }
 
-/// The window after an acknowledgement, where `filled` packets fill path and SYN at the speed of arrival.
+/// The window after an acknowledgement, where `filled` packets fill path and SYN at the speed of arrival. Whole packets, rounded
+/// up (departure D144).
 //= paper:udt-2004 §3.5.1 eq. (1)
 fn next_window(window: f64, filled: f64) -> f64 {
-    window * WINDOW_WEIGHT + filled * (1.0 - WINDOW_WEIGHT)
+    libm::ceil(window * WINDOW_WEIGHT + filled * (1.0 - WINDOW_WEIGHT))
 }
 
 /// The interval between packets after congestion.

@@ -162,7 +162,7 @@ mod tests {
         let held = Facts { held_back: true, ..facts(5) };
         let id = acks.poll(at(10), &held).unwrap();
         acks.on_ack2(id, at(60));
-        let sent: Vec<u64> = (61..400).filter(|&millis| acks.poll(at(millis), &held).is_some()).collect();
+        let sent: Vec<u64> = (60..400).filter(|&millis| acks.poll(at(millis), &held).is_some()).collect();
         assert_eq!(sent, [70, 130, 190, 250, 310, 370], "every RTT + SYN; EXP is 2·RTT + SYN");
     }
 

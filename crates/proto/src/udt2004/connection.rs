@@ -332,6 +332,11 @@ impl Connection {
         matches!((self.interest, self.life), (Interest::Released, Life::Over))
     }
 
+    /// Whether the peer called.
+    pub(super) const fn is_accepted(&self) -> bool {
+        self.accepted
+    }
+
     /// Accepted, and not taken by the application yet.
     pub(super) const fn waits_for_application(&self) -> bool {
         matches!(self.interest, Interest::Awaited)

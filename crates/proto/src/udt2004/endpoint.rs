@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rng, SeqNo};
-use farhaul_wire::udt4::{Handshake, SocketId};
+use farhaul_wire::udt4::{Handshake, Request, SocketId};
 use farhaul_wire::udt2004::{Control, SeqNo30};
 use siphasher::sip::SipHasher24;
 
@@ -202,8 +202,13 @@ impl Transport for Endpoint {
             connection.begin_batch(arrived);
         }
         for datagram in bytes.chunks(stride.max(1)) {
+            let handshake = read_handshake(datagram);
             let connection = slot.and_then(|slot| self.table.at(slot));
-            match (connection, read_handshake(datagram)) {
+            // A caller whose connection stands, and that does not know it, may ask for another cookie.
+            let asks_listener = |connection: &&mut Connection| {
+                connection.is_accepted() && handshake.is_some_and(|packet| packet.request == Request::Induction)
+            };
+            match (connection.filter(|connection| !asks_listener(connection)), handshake) {
                 (Some(connection), Some(packet)) => {
                     connection.on_handshake(&packet, &self.config, (now, &mut self.rng));
                 }

@@ -140,7 +140,10 @@ mod tests {
             let mut list = LossList::new(SeqNo::new(0));
             list.report(range(5, 5), at(1_000), RTT);
             list.served(range(5, 5), at(1_000), RTT);
-            (1_001..millis).for_each(|millis| assert_eq!(list.report(range(80, 80), at(millis), RTT).min(0), 0));
+            // Time passes in small steps, as other reports see it.
+            for millis in 1_001..millis {
+                list.report(range(80, 80), at(millis), RTT);
+            }
             list.report(range(5, 5), at(millis), RTT)
         };
         assert_eq!([accepted(1_001), accepted(1_049), accepted(1_099), accepted(1_100)], [0, 0, 0, 1]);

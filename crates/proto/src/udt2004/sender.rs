@@ -85,7 +85,7 @@ impl Sender {
 
     /// Whether enough room has come back to wake a writer that found none.
     pub(super) fn has_room_again(&self) -> bool {
-        self.room() >= (self.least_backlog() / 2).min(self.cap)
+        self.room() >= self.least_backlog().min(self.cap) / 2
     }
 
     pub(super) fn write(&mut self, data: &[u8]) -> usize {
@@ -123,7 +123,9 @@ impl Sender {
         let mut packets = room.min(allowance);
         //= paper:udt-2004 §3.3 algorithm 1, step 4: the second of a pair does not wait
         let last = self.next.plus(packets - 1);
-        if last.value().is_multiple_of(PAIR_INTERVAL) && room > packets {
+        let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
+        if last.value().is_multiple_of(PAIR_INTERVAL) && waiting > packets {
+            // Nor does the window tear a pair apart (departure D135).
             packets += 1;
         }
         Some(Plan { seq: self.next, packets, again: false })
@@ -198,7 +200,8 @@ impl Sender {
 
     /// Takes over what the controller set.
     pub(super) fn apply(&mut self, control: &Control, period: SendPeriod, rtt: Duration) {
-        self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);
+        //= paper:udt-2004 §3.3 algorithm 1, step 2 b: a new packet leaves while those before it do not *exceed* the window
+        self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| (cwnd as u32).saturating_add(1));
         self.pacer.set_period(period, rtt);
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
@@ -325,8 +328,8 @@ mod tests {
 
     #[test]
     fn losses_go_first_and_the_window_does_not_hold_them() {
-        let mut sender = sender(20.0);
-        assert_eq!(leave(&mut sender, 10_000).len(), 20);
+        let mut sender = sender(19.0);
+        assert_eq!(leave(&mut sender, 10_000).len(), 20, "nineteen do not exceed the window");
         sender.on_loss(SeqRange::new(SeqNo::new(3), SeqNo::new(4)), at(10_000), Duration::from_millis(10));
         sender.on_ack(SeqNo::new(1));
         let mut left = Vec::new();
@@ -342,7 +345,7 @@ mod tests {
 
     #[test]
     fn an_expiration_lists_all_that_is_unacknowledged() {
-        let mut sender = sender(20.0);
+        let mut sender = sender(19.0);
         leave(&mut sender, 10_000);
         sender.on_ack(SeqNo::new(5));
         sender.on_expiration();
