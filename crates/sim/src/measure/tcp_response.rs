@@ -22,8 +22,7 @@ pub struct Sender {
 ///
 /// [`f64::INFINITY`] without loss or without a round trip: the law then sets no bound.
 ///
-/// Source: M. Mathis, J. Semke, J. Mahdavi, T. Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm", ACM CCR
-/// 27(3), 1997; it is the model that paper:emulab quotes.
+/// Source: paper:mathis-1997; it is the model that paper:emulab quotes.
 ///
 /// ```
 /// use farhaul_sim::measure::tcp_response::mathis;
@@ -43,8 +42,7 @@ pub fn mathis(round_trip: f64, loss: f64) -> f64 {
 ///
 /// Without loss the window's limit; without a round trip as well, [`f64::INFINITY`].
 ///
-/// Source: J. Padhye, V. Firoiu, D. Towsley, J. Kurose, "Modeling TCP Reno performance: a simple model and its empirical
-/// validation", IEEE/ACM Transactions on Networking 8(2), 2000, the approximate model; TFRC (RFC 5348 §3.1) uses it with b = 1.
+/// Source: paper:padhye-2000, the approximate model; TFRC (RFC 5348 §3.1) uses it with b = 1.
 pub fn padhye_approximate(sender: &Sender, loss: f64) -> f64 {
     let Sender { round_trip, timeout, packets_per_ack: b, largest_window } = *sender;
     let p = loss.clamp(0.0, 1.0);
@@ -65,7 +63,7 @@ pub fn padhye_approximate(sender: &Sender, loss: f64) -> f64 {
 /// ```
 ///
 /// Without loss the window's limit, without a round trip as well [`f64::INFINITY`]; where every packet is lost, one packet in
-/// 64 timeouts. Source: as above, the full model.
+/// 64 timeouts. Source: paper:padhye-2000, the full model.
 pub fn padhye(sender: &Sender, loss: f64) -> f64 {
     let Sender { round_trip, timeout, packets_per_ack: b, largest_window } = *sender;
     let p = loss.clamp(0.0, 1.0);
