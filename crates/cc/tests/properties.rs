@@ -78,12 +78,14 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
     }
 }
 
-fn check(before: &Control, happening: &Happening, after: &Control) -> Result<(), TestCaseError> {
+fn check(now: Instant, before: &Control, happening: &Happening, after: &Control) -> Result<(), TestCaseError> {
     let (was, is) = (before.send_period.as_micros(), after.send_period.as_micros());
     prop_assert!(is.is_finite() && is >= 0.0, "period {is}");
     if let Some(cwnd) = after.cwnd {
         prop_assert!(cwnd.is_finite() && cwnd >= 2.0, "cwnd {cwnd}");
     }
+    let longest = now + Duration::from_millis(10);
+    prop_assert!(after.freeze_until.is_none_or(|end| end <= longest), "frozen for more than one SYN");
     if matches!(happening, Happening::Loss { .. }) {
         prop_assert!(is >= was, "a loss report shortened the period from {was} to {is}");
         let (was, is) = (before.cwnd.unwrap_or(f64::INFINITY), after.cwnd.unwrap_or(f64::INFINITY));
@@ -114,7 +116,7 @@ proptest! {
                 path.now = now;
                 let before = control;
                 play(controller.as_mut(), &path, happening, &mut control);
-                check(&before, happening, &control)?;
+                check(now, &before, happening, &control)?;
             }
         }
     }
