@@ -187,3 +187,31 @@ fn a_flood_of_loss_events_never_ends_in_an_unpaced_sender() {
         assert!(paced || control.cwnd.is_some_and(|cwnd| cwnd <= 2.0), "{spec}");
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/properties.failures"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_controller_freezes_for_longer_than_one_interval(
+        seed: u64,
+        events in prop::collection::vec((0..20u64, path(), happening()), 1..50),
+    ) {
+        for spec in SPECS {
+            let mut controller = spec.parse::<Spec>().unwrap().build(seed);
+            let mut control = Control::initial();
+            let mut now = Instant::ZERO;
+            controller.on_connect(&events[0].1, &mut control);
+            for (millis, path, happening) in &events {
+                now += Duration::from_millis(*millis);
+                let mut path = *path;
+                path.now = now;
+                play(controller.as_mut(), &path, happening, &mut control);
+                let longest = now + Duration::from_millis(10);
+                prop_assert!(control.freeze_until.is_none_or(|end| end <= longest), "{spec}");
+            }
+        }
+    }
+}
