@@ -38,8 +38,7 @@ impl Window {
         let wants_packets = controller.wants_packets();
         let least = [None; 2];
         let period_start = Instant::ZERO;
-        let mut window =
-            Self { controller, control, path, ack_limit, packets: 0, wants_packets, least, period_start };
+        let mut window = Self { controller, control, path, ack_limit, packets: 0, wants_packets, least, period_start };
         window.obey();
         window
     }

@@ -142,12 +142,7 @@ impl TcpSender {
         Self {
             life: Life::Idle,
             window: Window::new(controller, config.initial_window, config.max_window, config.ack_limit, mss),
-            flight: Flight {
-                first: 0,
-                high: 0,
-                end: segments.unwrap_or(u64::MAX),
-                max: u64::from(config.max_window),
-            },
+            flight: Flight { first: 0, high: 0, end: segments.unwrap_or(u64::MAX), max: u64::from(config.max_window) },
             repair: match config.recovery {
                 Recovery::Sack => Repair::Selective(Selective::default()),
                 style => Repair::Cumulative(Cumulative::new(style, config.limited_transmit)),
@@ -332,11 +327,8 @@ impl TcpSender {
     /// The round trip of what was acknowledged; none of data that was sent twice (Karn).
     //= paper:rfc6298 §3
     fn measure(&mut self, now: Instant, segment: &Segment) -> Option<Duration> {
-        let sent = if self.config.timestamps {
-            segment.echo
-        } else {
-            self.timed.take_if(|(seq, _)| segment.ack > *seq)?.1
-        };
+        let sent =
+            if self.config.timestamps { segment.echo } else { self.timed.take_if(|(seq, _)| segment.ack > *seq)?.1 };
         self.on_sample(now, now - sent);
         Some(now - sent)
     }
