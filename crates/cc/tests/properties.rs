@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 5] = ["udt", "udt:native", "fixed:rate=500mbit", "reno", "tahoe"];
+const SPECS: [&str; 8] =
+    ["udt", "udt:native", "udt-2007", "udt-2011", "udt-2011:only=rate", "fixed:rate=500mbit", "reno", "tahoe"];
 
 /// UDT's laws keep two packets, a probe pair; TCP's fall to the loss window of one (RFC 5681 §3.1).
 fn least_cwnd(spec: &str) -> f64 {
