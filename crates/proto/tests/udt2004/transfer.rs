@@ -27,7 +27,7 @@ fn streams_arrive_whole_although_packets_are_lost_in_both_directions() {
 fn streams_arrive_whole_when_packets_are_held_back_or_take_their_own_time() {
     exchanges_arrive_whole(200..240, |rng| {
         let extra_delay = Duration::from_micros(50 + rng.below(20_000));
-        let jitter = JitterSpec { max: Duration::from_micros(rng.below(5_000)), may_reorder: true };
+        let jitter = JitterSpec { may_reorder: true, ..JitterSpec::up_to(Duration::from_micros(rng.below(5_000))) };
         PathSpec {
             reorder: Some(ReorderSpec { probability: 0.1 * rng.unit(), extra_delay }),
             jitter: Some(jitter),
