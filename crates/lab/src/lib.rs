@@ -3,8 +3,14 @@
 //! | to change … | open |
 //! | --- | --- |
 //! | what one run says about itself | `record.rs` |
+//! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
+//! | the shipped figures, and what the papers report | `figures.rs` |
 #![forbid(unsafe_code)]
 
+pub mod figures;
 pub mod record;
+pub mod scenario;
 
+pub use figures::{Bound, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};
+pub use scenario::Scenario;
