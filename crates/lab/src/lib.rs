@@ -7,10 +7,13 @@
 //! | the shipped figures, and what the papers report | `figures.rs` |
 #![forbid(unsafe_code)]
 
+pub mod error;
 pub mod figures;
+mod key;
 pub mod record;
 pub mod scenario;
 
+pub use error::{LabError, ScenarioError};
 pub use figures::{Bound, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};
-pub use scenario::Scenario;
+pub use scenario::{Job, Plan, Scenario};

@@ -1,5 +1,8 @@
 //! What a figure has to reach.
 
+use super::reader::Section;
+use crate::error::ScenarioError;
+
 /// One bound: what must hold, where, and whose claim it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoreSpec {
@@ -67,4 +70,47 @@ pub enum ScoreSource {
     Paper,
     /// We expect it.
     Ours,
+}
+
+impl ScoreSpec {
+    /// Reads a `[[score]]`.
+    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, ScenarioError> {
+        let line = section.line();
+        let sources = [("paper", ScoreSource::Paper), ("ours", ScoreSource::Ours)];
+        let no_source = section.error(line, "a score needs `source`: \"paper\" or \"ours\"");
+        let score = Self {
+            id: section.required_text("id")?,
+            says: section.required_text("says")?,
+            curve: section.text("curve")?,
+            filter: section.text("where")?,
+            must: demand(&mut section)?,
+            source: section.choice("source", &sources)?.ok_or(no_source)?,
+            line,
+        };
+        section.finish()?;
+        Ok(score)
+    }
+}
+
+/// `must` with `share`; or `monotone` with `along`, `direction`, `tolerance`; or `differs` with `than`, `by`.
+fn demand(section: &mut Section<'_>) -> Result<Demand, ScenarioError> {
+    let line = section.line();
+    let (must, share) = (section.text("must")?, section.share("share")?);
+    let (monotone, along) = (section.text("monotone")?, section.text("along")?);
+    let directions = [("falling", Direction::Falling), ("rising", Direction::Rising)];
+    let direction = section.choice("direction", &directions)?;
+    let tolerance = section.share("tolerance")?.unwrap_or(0.0);
+    let (differs, than, by) = (section.text("differs")?, section.text("than")?, section.share("by")?);
+    match (must, monotone, differs) {
+        (Some(expression), None, None) => Ok(Demand::Holds { expression, share: share.unwrap_or(1.0) }),
+        (None, Some(expression), None) => match (along, direction) {
+            (Some(along), Some(direction)) => Ok(Demand::Monotone { expression, along, direction, tolerance }),
+            _ => Err(section.error(line, "`monotone` needs `along`, an axis, and `direction`: falling or rising")),
+        },
+        (None, None, Some(expression)) => match (than, by) {
+            (Some(than), Some(by)) => Ok(Demand::Differs { expression, than, by }),
+            _ => Err(section.error(line, "`differs` needs `than`, a metric, and `by`, a share such as 0.05")),
+        },
+        _ => Err(section.error(line, "a score has one of `must`, `monotone` and `differs`")),
+    }
 }
