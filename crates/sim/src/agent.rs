@@ -1,6 +1,7 @@
 //! What lives at an address: anything that takes packets and sends packets.
 
 pub mod bulk;
+pub mod disk;
 pub mod source;
 
 use std::net::SocketAddr;

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | which event comes next | `scheduler.rs` |
 //! | what lives at an address, and what it may do | `agent.rs`, `agent/*.rs` |
+//! | what a slow host does to packets | `machine.rs`; a slow disk: `agent/disk.rs` |
 //! | in which order a transport is asked | `host.rs` |
 //! | what applications send, read and check | `traffic.rs`, `traffic/*.rs` |
 //! | what is on the wire | `packet.rs` |
@@ -20,6 +21,7 @@
 pub mod agent;
 mod first_times;
 mod host;
+pub mod machine;
 pub mod measure;
 mod network;
 mod packet;

@@ -5,12 +5,16 @@
 use std::net::SocketAddr;
 
 use farhaul_proto::{ConnectionId, Event, Read, Streams, earliest};
-use farhaul_units::Instant;
+use farhaul_units::{Duration, Instant};
 
+use super::disk::{DiskSpec, Drain, Supply};
 use crate::host::Application;
 
 /// Bytes moved per call.
 const CHUNK: usize = 64 * 1024;
+
+/// How often a program that waits for the network before it reads on looks whether everything has been taken.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Opens one connection, sends, and closes it.
 #[derive(Clone, Debug)]
@@ -22,6 +26,11 @@ pub struct BulkSender {
     end: Option<Instant>,
     /// What is left to be written; `None` for no end of it.
     left: Option<u64>,
+    /// What it reads from; `None` for memory, which is always ready.
+    disk: Option<DiskSpec>,
+    supply: Option<Supply>,
+    /// When it looks next whether the network has taken everything.
+    look: Option<Instant>,
     id: Option<ConnectionId>,
     finished_at: Option<Instant>,
     chunk: Vec<u8>,
@@ -31,7 +40,8 @@ impl BulkSender {
     /// Connects to `to` at `begin` and sends without end.
     pub fn new(to: SocketAddr, begin: Instant) -> Self {
         let chunk = vec![0; CHUNK];
-        Self { to, begin: Some(begin), end: None, left: None, id: None, finished_at: None, chunk }
+        let (end, left, disk, supply, look, id, finished_at) = (None, None, None, None, None, None, None);
+        Self { to, begin: Some(begin), end, left, disk, supply, look, id, finished_at, chunk }
     }
 
     /// Sends so many bytes and closes once they are acknowledged.
@@ -48,22 +58,59 @@ impl BulkSender {
         self
     }
 
+    /// Reads what it sends from a disk.
+    #[must_use]
+    pub fn from_disk(mut self, disk: DiskSpec) -> Self {
+        self.disk = Some(disk);
+        self
+    }
+
+    fn start<T: Streams>(&mut self, now: Instant, transport: &mut T) {
+        self.supply = self.disk.map(|disk| Supply::new(disk, self.left));
+        if let Some(supply) = &mut self.supply {
+            supply.begin(now);
+        }
+        self.write(now, transport);
+    }
+
     fn write<T: Streams>(&mut self, now: Instant, transport: &mut T) {
         let Some(id) = self.id else { return };
         while self.left != Some(0) {
-            let length = self.left.map_or(CHUNK, |left| left.min(CHUNK as u64) as usize);
+            let ready = self.supply.as_mut().map_or(u64::MAX, |supply| supply.ready(now));
+            let length = self.left.unwrap_or(u64::MAX).min(ready).min(CHUNK as u64) as usize;
+            if length == 0 {
+                return self.wait_for_network(now, transport, id);
+            }
             match transport.write(now, id, &self.chunk[..length]) {
                 Ok(0) | Err(_) => return,
-                Ok(taken) => self.left = self.left.map(|left| left - taken as u64),
+                Ok(taken) => self.written(now, taken as u64),
             }
         }
         transport.finish(now, id);
+    }
+
+    /// A coupled disk reads on once everything that was written has been acknowledged.
+    fn wait_for_network<T: Streams>(&mut self, now: Instant, transport: &T, id: ConnectionId) {
+        let Some(supply) = self.supply.as_mut().filter(|supply| supply.waits_for_network()) else { return };
+        if transport.stats(now, id).is_some_and(|stats| stats.send_buffer_packets > 0) {
+            self.look = Some(now + LOOK);
+        } else {
+            supply.begin(now);
+        }
+    }
+
+    fn written(&mut self, now: Instant, bytes: u64) {
+        self.left = self.left.map(|left| left - bytes);
+        if let Some(supply) = &mut self.supply {
+            supply.take(now, bytes);
+        }
     }
 }
 
 impl<T: Streams> Application<T> for BulkSender {
     fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.begin, self.end)
+        let disk = self.supply.as_ref().and_then(Supply::next);
+        earliest(earliest(self.begin, self.end), earliest(self.look, disk))
     }
 
     fn handle_timeout(&mut self, now: Instant, transport: &mut T) {
@@ -74,12 +121,18 @@ impl<T: Streams> Application<T> for BulkSender {
             && let Some(id) = self.id
         {
             transport.close(now, id);
+            (self.supply, self.left, self.look) = (None, Some(0), None);
+        }
+        let looks = self.look.take_if(|look| *look <= now).is_some();
+        if looks || self.supply.as_mut().is_some_and(|supply| supply.next().is_some_and(|done| done <= now)) {
+            self.write(now, transport);
         }
     }
 
     fn handle_event(&mut self, now: Instant, transport: &mut T, event: Event) {
         match event {
-            Event::Connected(_) | Event::Writable(_) => self.write(now, transport),
+            Event::Connected(_) => self.start(now, transport),
+            Event::Writable(_) => self.write(now, transport),
             Event::Finished(_) => self.finished_at = Some(now),
             _ => {}
         }
@@ -98,13 +151,38 @@ impl<T: Streams> Application<T> for BulkSender {
 #[derive(Clone, Debug)]
 pub struct BulkReceiver {
     ids: Vec<ConnectionId>,
+    disk: Option<Drain>,
+    /// When a disk that had no room takes more.
+    next_read: Option<Instant>,
     chunk: Vec<u8>,
 }
 
 impl BulkReceiver {
     /// Nobody has connected.
     pub fn new() -> Self {
-        Self { ids: Vec::new(), chunk: vec![0; CHUNK] }
+        Self { ids: Vec::new(), disk: None, next_read: None, chunk: vec![0; CHUNK] }
+    }
+
+    /// Writes what it reads to a disk.
+    #[must_use]
+    pub fn to_disk(mut self, disk: DiskSpec) -> Self {
+        self.disk = Some(Drain::new(disk));
+        self
+    }
+
+    fn read<T: Streams>(&mut self, now: Instant, transport: &mut T, id: ConnectionId) {
+        loop {
+            let room = self.disk.as_ref().map_or(CHUNK as u64, |disk| disk.room(now));
+            if room == 0 {
+                self.next_read = self.disk.as_ref().map(|disk| disk.next(now));
+                return;
+            }
+            let most = room.min(CHUNK as u64) as usize;
+            let Ok(Read::Data(bytes)) = transport.read(now, id, &mut self.chunk[..most]) else { return };
+            if let Some(disk) = &mut self.disk {
+                disk.put(now, bytes as u64);
+            }
+        }
     }
 }
 
@@ -116,15 +194,21 @@ impl Default for BulkReceiver {
 
 impl<T: Streams> Application<T> for BulkReceiver {
     fn poll_timeout(&self) -> Option<Instant> {
-        None
+        self.next_read
     }
 
-    fn handle_timeout(&mut self, _: Instant, _: &mut T) {}
+    fn handle_timeout(&mut self, now: Instant, transport: &mut T) {
+        if self.next_read.take_if(|next| *next <= now).is_some() {
+            for index in 0..self.ids.len() {
+                self.read(now, transport, self.ids[index]);
+            }
+        }
+    }
 
     fn handle_event(&mut self, now: Instant, transport: &mut T, event: Event) {
         match event {
             Event::Accepted(id) => self.ids.push(id),
-            Event::Readable(id) => while let Ok(Read::Data(_)) = transport.read(now, id, &mut self.chunk) {},
+            Event::Readable(id) => self.read(now, transport, id),
             _ => {}
         }
     }
@@ -187,6 +271,40 @@ mod tests {
         let finished = world.agent(0).finished_at().expect("it is done");
         assert!((at(400)..at(700)).contains(&finished), "{finished:?}"); // 411 ms are the packets alone
         assert_eq!(world.flow_tally(link, flow).repeated.packets, 0);
+    }
+
+    fn slow_disk(ahead: Option<u64>) -> DiskSpec {
+        DiskSpec { rate: Rate::from_megabits_per_second(80), block: 1_000_000, ahead }
+    }
+
+    #[test]
+    fn a_coupled_disk_makes_disk_and_network_wait_for_each_other() {
+        // 5 MB at 80 Mbit/s from the disk and at 100 on the link: 0.5 s and 0.41 s, one after the other or at once.
+        let times = [None, Some(4_000_000)].map(|ahead| {
+            let (mut world, ..) = world(|to| BulkSender::new(to, at(0)).bytes(5_000_000).from_disk(slow_disk(ahead)));
+            world.run_until(at(3_000));
+            assert_eq!(read(&world), 5_000_000);
+            world.agent(0).finished_at().expect("it is done")
+        });
+        assert!(times[1] < at(680) && times[0] > times[1] + Duration::from_millis(100), "{times:?}");
+    }
+
+    #[test]
+    fn a_slow_disk_at_the_far_end_slows_the_transfer() {
+        let mut graph = Graph::new(2);
+        graph.duplex(0, 1, &PathSpec { rate: Some(Rate::from_megabits_per_second(100)), ..PathSpec::default() });
+        let flow = graph.next_flow();
+        let sender = BulkSender::new(graph.address(1, 9), at(0)).until(at(5_000));
+        let mut listener = endpoint(2);
+        listener.listen(Mode::Stream);
+        let receiver =
+            BulkReceiver::new().to_disk(DiskSpec { rate: Rate::from_megabits_per_second(40), ..slow_disk(None) });
+        graph.add(0, 9, flow, Box::new(Host::new(endpoint(1), sender)));
+        graph.add(1, 9, flow, Box::new(Host::new(listener, receiver)));
+        let mut world = graph.start(1);
+        world.run_until(at(5_000));
+        let bytes = read(&world);
+        assert!((22_000_000..26_100_000).contains(&bytes), "{bytes}");
     }
 
     #[test]
