@@ -7,13 +7,15 @@
 //! | the shipped figures, and what the papers report | `figures.rs` |
 #![forbid(unsafe_code)]
 
+mod clock;
 pub mod error;
 pub mod figures;
 mod key;
 pub mod record;
+pub mod run;
 pub mod scenario;
 
 pub use error::{LabError, ScenarioError};
 pub use figures::{Bound, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};
-pub use scenario::{Job, Plan, Scenario};
+pub use scenario::{Job, Overrides, Plan, Scenario};

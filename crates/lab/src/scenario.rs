@@ -14,7 +14,7 @@ mod tests;
 pub(crate) mod topology;
 
 pub use axis::{Axis, Curve, base_units};
-pub use expand::{Job, Plan};
+pub use expand::{Job, Overrides, Plan};
 pub use plot::{PlotAxis, PlotKind, PlotSpec, Scale};
 pub use reader::nearest;
 pub use score::{Demand, Direction, ScoreSource, ScoreSpec};

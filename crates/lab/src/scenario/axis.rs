@@ -151,10 +151,11 @@ pub fn base_units(text: &str) -> Option<f64> {
     if text.ends_with('%') {
         return parse_ratio(text).ok();
     }
-    let rate = text.parse::<Rate>().ok().map(|rate| rate.bits_per_second() as f64);
+    // A rate's units include bytes, as in 1MB/s; without the time they are a size.
+    let size = text.parse::<ByteSize>().ok().map(|ByteSize(bytes)| bytes as f64);
+    let rate = || text.parse::<Rate>().ok().map(|rate| rate.bits_per_second() as f64);
     let time = || parse_duration(text).ok().map(|time| time.as_secs_f64());
-    let size = || text.parse::<ByteSize>().ok().map(|ByteSize(bytes)| bytes as f64);
-    rate.or_else(time).or_else(size)
+    size.or_else(rate).or_else(time)
 }
 
 #[cfg(test)]

@@ -10,20 +10,23 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Letters to be changed, added or left out (Levenshtein's distance).
+/// Letters to be changed, added, left out or swapped with their neighbours (Damerau and Levenshtein's distance, restricted).
 fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, letter) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, other) in right.iter().enumerate() {
-            let substituted = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = substituted.min(diagonal + 1).min(row[column] + 1);
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
+    rows[0] = (0..=right.len()).collect();
+    for i in 1..=left.len() {
+        rows[i][0] = i;
+        for j in 1..=right.len() {
+            let changed = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
+            let mut least = changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
         }
     }
-    row[right.len()]
+    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]
@@ -34,7 +37,7 @@ mod tests {
     fn a_slip_of_the_finger_is_understood() {
         let names = ["rate", "delay", "queue", "loss"];
         assert_eq!(nearest("rat", names), Some("rate"));
-        assert_eq!(nearest("quue", names), Some("queue"));
+        assert_eq!((nearest("quue", names), nearest("lsos", names)), (Some("queue"), Some("loss")));
         assert_eq!(nearest("bandwidth", names), None);
         assert_eq!((distance("kitten", "sitting"), distance("", "ab"), distance("ab", "")), (3, 2, 2));
     }
