@@ -53,6 +53,9 @@ pub enum LabError {
         /// What is wrong.
         message: String,
     },
+    /// It was told to stop.
+    #[error("stopped before everything was run; the same command goes on from there")]
+    Stopped,
     /// A run broke off: a defect of the simulator or of what it ran.
     #[error("the run {name} broke off: {reason}")]
     Broken {

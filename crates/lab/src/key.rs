@@ -8,29 +8,29 @@ const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
 /// A hash of texts and numbers, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key(u128);
+pub(crate) struct Key(u128);
 
 impl Key {
     /// The hash of nothing.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(OFFSET)
     }
 
     /// With bytes behind what is there.
     #[must_use]
-    pub fn bytes(self, bytes: &[u8]) -> Self {
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME)))
     }
 
     /// With a text behind what is there, and its end.
     #[must_use]
-    pub fn text(self, text: &str) -> Self {
+    pub(crate) fn text(self, text: &str) -> Self {
         self.bytes(text.as_bytes()).number(text.len() as u64)
     }
 
     /// With a number behind what is there.
     #[must_use]
-    pub fn number(self, number: u64) -> Self {
+    pub(crate) fn number(self, number: u64) -> Self {
         self.bytes(&number.to_be_bytes())
     }
 }

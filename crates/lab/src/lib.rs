@@ -14,6 +14,8 @@ mod key;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod store;
+pub mod sweep;
 
 pub use error::{LabError, ScenarioError};
 pub use figures::{Bound, FigureInfo, FigureResult, Published};

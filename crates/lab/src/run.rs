@@ -17,23 +17,25 @@ use crate::scenario::Job;
 use build::Built;
 use marks::{Marks, Row};
 
-/// Runs a job of the scenario that is called `figure`; writes every packet that a host sends or gets to `capture`, if wanted.
+/// Runs a job of the scenario that is called `figure`; writes every packet that a host sends to `capture`, if wanted; breaks off
+/// once it is `over`.
 ///
 /// # Errors
-/// It needs what this build does not have, or the capture cannot be written.
-pub fn run(figure: &str, job: &Job, capture: Option<&Path>) -> Result<Record, LabError> {
+/// It needs what this build does not have, the capture cannot be written, or it was broken off.
+pub fn run(figure: &str, job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool) -> Result<Record, LabError> {
     let watch = Stopwatch::start();
     let setup = &job.setup;
     let mut built = build::world(setup, job.seed)?;
-    let capture = capture.map(|path| pcap::Writer::create(path)).transpose()?;
+    let capture = capture.map(pcap::Writer::create).transpose()?;
     if let Some(writer) = &capture {
         built.world.set_capture(Some(writer.sink()));
     }
-    let rows = observe(&mut built, job);
+    let rows = observe(&mut built, job, over);
     if let Some(writer) = capture {
         built.world.set_capture(None);
         writer.finish()?;
     }
+    let rows = rows.ok_or(LabError::Stopped)?;
     let marks = Marks { setup, rows: &rows };
     let metrics = metrics::all(&marks, &built);
     let series = if job.series { series::all(&marks) } else { Default::default() };
@@ -53,14 +55,17 @@ pub fn run(figure: &str, job: &Job, capture: Option<&Path>) -> Result<Record, La
 }
 
 /// Lets time pass and looks at regular instants, and whenever something begins or ends.
-fn observe(built: &mut Built, job: &Job) -> Vec<Row> {
+fn observe(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<Row>> {
     let setup = &job.setup;
     let mut rows = Vec::new();
     for time in marks::times(setup) {
+        if over() {
+            return None;
+        }
         built.world.run_until(Instant::ZERO + time);
         rows.push(row(built, time));
     }
-    rows
+    Some(rows)
 }
 
 fn row(built: &mut Built, time: Duration) -> Row {

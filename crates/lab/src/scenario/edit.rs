@@ -12,7 +12,7 @@ const ALL: &str = "*";
 ///
 /// # Errors
 /// There is no such element, or something on the way is neither table nor list. Says so without a line.
-pub fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), String> {
+pub(crate) fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), String> {
     let segments: Vec<&str> = path.split('.').collect();
     if segments.iter().any(|segment| segment.is_empty()) {
         return Err(format!("'{path}' is no path: keys are joined by dots, as in link.rate"));
@@ -73,7 +73,7 @@ fn find(items: &[Node], name: &str) -> Result<usize, String> {
 }
 
 /// What an element of a list is called.
-pub fn name_of(node: &Node) -> Option<&str> {
+pub(crate) fn name_of(node: &Node) -> Option<&str> {
     match &node.value {
         Value::Table(table) => match &table.get("name")?.value {
             Value::Text(name) => Some(name),
@@ -84,7 +84,7 @@ pub fn name_of(node: &Node) -> Option<&str> {
 }
 
 /// Gives every flow and link without a name the one that paths, records and plots know it by.
-pub fn name_elements(root: &mut Node) {
+pub(crate) fn name_elements(root: &mut Node) {
     let Value::Table(table) = &mut root.value else { return };
     if let Some(Node { value: Value::List(flows), .. }) = table.get_mut("flow") {
         name_all(flows, |flow| text(flow, "protocol").unwrap_or("udt").to_owned());

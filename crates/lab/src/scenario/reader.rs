@@ -9,23 +9,23 @@ use std::fmt;
 use toml::de::{DeTable, DeValue};
 
 pub use nearest::nearest;
-pub use section::Section;
-pub(crate) use section::{listed, rate, share, time};
+pub(crate) use section::Section;
+pub(crate) use section::{listed, share};
 
 use crate::error::ScenarioError;
 
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub(crate) struct Node {
     /// The line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// What stands there.
-    pub value: Value,
+    pub(crate) value: Value,
 }
 
 /// What can stand in a scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// Words or a quantity, in quotes.
     Text(String),
     /// A whole number.
@@ -41,11 +41,11 @@ pub enum Value {
 }
 
 /// Keys and values of a table, in alphabetical order.
-pub type Table = BTreeMap<String, Node>;
+pub(crate) type Table = BTreeMap<String, Node>;
 
 impl Value {
     /// Which kind of value it is, for messages.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
             Self::Integer(_) | Self::Float(_) => "a number",
@@ -86,7 +86,7 @@ impl fmt::Display for Value {
 ///
 /// # Errors
 /// It is no TOML, or holds a date.
-pub fn read(file: &str, text: &str) -> Result<Node, ScenarioError> {
+pub(crate) fn read(file: &str, text: &str) -> Result<Node, ScenarioError> {
     let lines = Lines::new(text);
     let error = |line: usize, message: String| ScenarioError { file: file.to_owned(), line, message };
     let root = DeTable::parse(text).map_err(|wrong| {

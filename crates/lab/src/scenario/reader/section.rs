@@ -6,7 +6,7 @@ use super::{Node, Table, Value, nearest};
 use crate::error::ScenarioError;
 
 /// A table that is being read: keys that were asked for are known, all others are mistakes.
-pub struct Section<'a> {
+pub(crate) struct Section<'a> {
     file: &'a str,
     /// How messages call it: `[link]`.
     name: String,
@@ -20,7 +20,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// The node is no table.
-    pub fn of(file: &'a str, name: impl Into<String>, node: &'a Node) -> Result<Self, ScenarioError> {
+    pub(crate) fn of(file: &'a str, name: impl Into<String>, node: &'a Node) -> Result<Self, ScenarioError> {
         let name = name.into();
         match &node.value {
             Value::Table(table) => Ok(Self { file, name, line: node.line, table, known: Vec::new() }),
@@ -32,38 +32,38 @@ impl<'a> Section<'a> {
     }
 
     /// The file that it stands in.
-    pub fn file(&self) -> &'a str {
+    pub(crate) fn file(&self) -> &'a str {
         self.file
     }
 
     /// How messages call it.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Where it begins.
-    pub fn line(&self) -> usize {
+    pub(crate) fn line(&self) -> usize {
         self.line
     }
 
     /// An error at a line of this file.
-    pub fn error(&self, line: usize, message: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error(&self, line: usize, message: impl Into<String>) -> ScenarioError {
         ScenarioError { file: self.file.to_owned(), line, message: message.into() }
     }
 
     /// Where a key stands; the section's line if it does not.
-    pub fn line_of(&self, key: &str) -> usize {
+    pub(crate) fn line_of(&self, key: &str) -> usize {
         self.table.get(key).map_or(self.line, |node| node.line)
     }
 
     /// The value of a key, which is known from now on.
-    pub fn get(&mut self, key: &'static str) -> Option<&'a Node> {
+    pub(crate) fn get(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
         self.table.get(key)
     }
 
     /// Whether a key is given; it is known from now on.
-    pub fn has(&mut self, key: &'static str) -> bool {
+    pub(crate) fn has(&mut self, key: &'static str) -> bool {
         self.get(key).is_some()
     }
 
@@ -71,7 +71,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// There is one.
-    pub fn finish(mut self) -> Result<(), ScenarioError> {
+    pub(crate) fn finish(mut self) -> Result<(), ScenarioError> {
         self.known.sort_unstable();
         self.known.dedup();
         let unknown = self.table.iter().filter(|(key, _)| !self.known.contains(&key.as_str()));
@@ -89,7 +89,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// What `read` says.
-    pub fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&Value) -> Result<T, String>,
@@ -102,7 +102,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn text(&mut self, key: &'static str) -> Result<Option<String>, ScenarioError> {
+    pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, ScenarioError> {
         self.read(key, text)
     }
 
@@ -110,7 +110,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else, or missing.
-    pub fn required_text(&mut self, key: &'static str) -> Result<String, ScenarioError> {
+    pub(crate) fn required_text(&mut self, key: &'static str) -> Result<String, ScenarioError> {
         self.text(key)?.ok_or_else(|| self.error(self.line, format!("{} needs `{key}`", self.name)))
     }
 
@@ -118,7 +118,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn texts(&mut self, key: &'static str) -> Result<Vec<String>, ScenarioError> {
+    pub(crate) fn texts(&mut self, key: &'static str) -> Result<Vec<String>, ScenarioError> {
         let list = self.read(key, |value| match value {
             Value::List(nodes) => nodes.iter().map(|node| text(&node.value)).collect(),
             other => Ok(vec![text(other)?]),
@@ -130,7 +130,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn flag(&mut self, key: &'static str) -> Result<Option<bool>, ScenarioError> {
+    pub(crate) fn flag(&mut self, key: &'static str) -> Result<Option<bool>, ScenarioError> {
         self.read(key, |value| match value {
             Value::Flag(flag) => Ok(*flag),
             other => Err(format!("true or false is wanted, not {}", other.kind())),
@@ -141,7 +141,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else; the message names all of them.
-    pub fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, ScenarioError> {
+    pub(crate) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, ScenarioError> {
         self.read(key, |value| {
             let word = text(value)?;
             let found = choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice);
@@ -156,7 +156,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else, or outside.
-    pub fn integer(
+    pub(crate) fn integer(
         &mut self,
         key: &'static str,
         range: std::ops::RangeInclusive<i64>,
@@ -170,30 +170,11 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A number in a range, both ends included; a share may be written with `%`.
-    ///
-    /// # Errors
-    /// It is something else, or outside.
-    pub fn number(
-        &mut self,
-        key: &'static str,
-        range: std::ops::RangeInclusive<f64>,
-    ) -> Result<Option<f64>, ScenarioError> {
-        self.read(key, |value| {
-            let number = number(value)?;
-            if range.contains(&number) {
-                Ok(number)
-            } else {
-                Err(format!("{number} is out of range: allowed is {} to {}", range.start(), range.end()))
-            }
-        })
-    }
-
     /// A share of a whole, in 0..=1.
     ///
     /// # Errors
     /// It is something else, or outside.
-    pub fn share(&mut self, key: &'static str) -> Result<Option<f64>, ScenarioError> {
+    pub(crate) fn share(&mut self, key: &'static str) -> Result<Option<f64>, ScenarioError> {
         self.read(key, share)
     }
 
@@ -201,7 +182,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else, or zero.
-    pub fn rate(&mut self, key: &'static str) -> Result<Option<Rate>, ScenarioError> {
+    pub(crate) fn rate(&mut self, key: &'static str) -> Result<Option<Rate>, ScenarioError> {
         self.read(key, rate)
     }
 
@@ -209,7 +190,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
+    pub(crate) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
         self.read(key, time)
     }
 
@@ -217,7 +198,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else, or zero.
-    pub fn some_time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
+    pub(crate) fn some_time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
         self.read(key, |value| match time(value)? {
             Duration::ZERO => Err("it must be above zero, such as 10ms".to_owned()),
             time => Ok(time),
@@ -228,7 +209,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else, or zero.
-    pub fn size(&mut self, key: &'static str) -> Result<Option<u64>, ScenarioError> {
+    pub(crate) fn size(&mut self, key: &'static str) -> Result<Option<u64>, ScenarioError> {
         self.read(key, |value| match quantity(value)?.parse::<ByteSize>() {
             Ok(ByteSize(0)) => Err("it must be above zero, such as 1MB".to_owned()),
             Ok(ByteSize(bytes)) => Ok(bytes),
@@ -240,7 +221,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ScenarioError> {
+    pub(crate) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ScenarioError> {
         let Some(node) = self.get(key) else { return Ok(Vec::new()) };
         match &node.value {
             Value::List(nodes) => nodes.iter().map(|node| Section::of(self.file, format!("[[{key}]]"), node)).collect(),
@@ -252,7 +233,102 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ScenarioError> {
+    pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ScenarioError> {
+        let name = if self.name.starts_with('[') && !self.name.starts_with("[[") {
+            format!("{}.{key}]", self.name.trim_end_matches(']'))
+        } else if self.name.starts_with('[') {
+            format!("`{key}` of {}", self.name)
+        } else {
+            format!("[{key}]")
+        };
+        self.get(key).map(|node| Section::of(self.file, name, node)).transpose()
+    }
+}
+
+/// Names in a row, with "and" before the last.
+pub(crate) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn text(value: &Value) -> Result<String, String> {
+    match value {
+        Value::Text(text) => Ok(text.clone()),
+        other => Err(format!("a text in quotes is wanted, not {}", other.kind())),
+    }
+}
+
+/// What stands where a number with a unit is wanted.
+fn quantity(value: &Value) -> Result<String, String> {
+    match value {
+        Value::Text(_) | Value::Integer(_) | Value::Float(_) => Ok(value.to_string()),
+        other => Err(format!("a number with its unit in quotes is wanted, not {}", other.kind())),
+    }
+}
+
+pub(crate) fn share(&mut self, key: &'static str) -> Result<Option<f64>, ScenarioError> {
+        self.read(key, share)
+    }
+
+    /// A rate above zero.
+    ///
+    /// # Errors
+    /// It is something else, or zero.
+    pub(crate) fn rate(&mut self, key: &'static str) -> Result<Option<Rate>, ScenarioError> {
+        self.read(key, rate)
+    }
+
+    /// A time, which may be zero.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(crate) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
+        self.read(key, time)
+    }
+
+    /// A time above zero.
+    ///
+    /// # Errors
+    /// It is something else, or zero.
+    pub(crate) fn some_time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
+        self.read(key, |value| match time(value)? {
+            Duration::ZERO => Err("it must be above zero, such as 10ms".to_owned()),
+            time => Ok(time),
+        })
+    }
+
+    /// A number of bytes above zero.
+    ///
+    /// # Errors
+    /// It is something else, or zero.
+    pub(crate) fn size(&mut self, key: &'static str) -> Result<Option<u64>, ScenarioError> {
+        self.read(key, |value| match quantity(value)?.parse::<ByteSize>() {
+            Ok(ByteSize(0)) => Err("it must be above zero, such as 1MB".to_owned()),
+            Ok(ByteSize(bytes)) => Ok(bytes),
+            Err(wrong) => Err(wrong.to_string()),
+        })
+    }
+
+    /// The tables of a list such as `[[flow]]`.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(crate) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ScenarioError> {
+        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
+        match &node.value {
+            Value::List(nodes) => nodes.iter().map(|node| Section::of(self.file, format!("[[{key}]]"), node)).collect(),
+            _ => Ok(vec![Section::of(self.file, format!("[[{key}]]"), node)?]),
+        }
+    }
+
+    /// A table such as `[link]`.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ScenarioError> {
         let name = if self.name.starts_with('[') && !self.name.starts_with("[[") {
             format!("{}.{key}]", self.name.trim_end_matches(']'))
         } else if self.name.starts_with('[') {
