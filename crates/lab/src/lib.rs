@@ -3,10 +3,12 @@
 //! | to change … | open |
 //! | --- | --- |
 //! | what one run says about itself | `record.rs` |
+//! | what an expression can say, and what it means | `expression.rs`, `expression/*.rs` |
 //! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
 //! | the shipped figures, and what the papers report | `figures.rs` |
 #![forbid(unsafe_code)]
 
+pub mod expression;
 pub mod figures;
 pub mod record;
 pub mod scenario;
