@@ -5,7 +5,7 @@
 use farhaul_units::Rate;
 
 use crate::Controller;
-use crate::rate::{Fixed, Udt, UdtNative};
+use crate::rate::{Fixed, Udt, Udt2007, Udt2011, UdtNative};
 use crate::spec::{Settings, SpecError};
 
 /// One controller.
@@ -83,6 +83,46 @@ static CONTROLLERS: &[Entry] = &[
         },
     },
     Entry {
+        name: "udt-2007",
+        summary: "UDT of 2007 (releases 3.x): the first loss report of an event freezes sending for 10 ms and cuts nothing",
+        source: "udt-2007, udt-draft",
+        options: &[],
+        construct: |_settings, seed| Ok(Box::new(Udt2007::new(seed))),
+    },
+    Entry {
+        name: "udt-2011",
+        summary: "UDT4's law with the modification of 2011: a cut by round trip, a window by backlog",
+        source: "udt-2011",
+        options: &[
+            OptionDoc {
+                name: "only",
+                meaning: "one rule alone: rate (the cut) or window",
+                form: OptionForm::Optional { default: "both" },
+            },
+            OptionDoc {
+                name: "alpha",
+                meaning: "backlog above which the window is kept, packets",
+                form: OptionForm::Optional { default: "1.5" },
+            },
+            OptionDoc {
+                name: "beta",
+                meaning: "backlog above which the window is cut, packets",
+                form: OptionForm::Optional { default: "3.5" },
+            },
+            OptionDoc {
+                name: "interval",
+                meaning: "time that the window covers beside the round trip",
+                form: OptionForm::Optional { default: "10ms" },
+            },
+            OptionDoc {
+                name: "speed",
+                meaning: "the speed of which the window is made: arrival (reported by the receiver) or delivery (seen by the sender)",
+                form: OptionForm::Optional { default: "arrival" },
+            },
+        ],
+        construct: |settings, seed| Ok(Box::new(Udt2011::from_settings(settings, seed)?)),
+    },
+    Entry {
         name: "fixed",
         summary: "a fixed rate that answers no loss, for dedicated channels",
         source: "none",
@@ -121,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_controller_calls_itself_as_it_was_asked_for() {
-        for text in ["udt", "udt:native", "fixed:rate=500mbit"] {
+        for text in ["udt", "udt:native", "udt-2007", "udt-2011", "udt-2011:only=rate", "fixed:rate=500mbit"] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.build(1).name(), text);
         }

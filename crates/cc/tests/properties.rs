@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 3] = ["udt", "udt:native", "fixed:rate=500mbit"];
+const SPECS: [&str; 6] = ["udt", "udt:native", "udt-2007", "udt-2011", "udt-2011:only=rate", "fixed:rate=500mbit"];
 
 /// Something that happens on a connection.
 #[derive(Clone, Debug)]
