@@ -20,9 +20,11 @@ mod parse;
 mod quantity;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 pub use judge::{Judgement, Margin};
 pub use quantity::quantity_in_base_units;
+pub use unit::{Shown, Unit, three_digits};
 
 /// The longest text that is read, in bytes. A score is one thought; what is longer is a mistake.
 pub const MAX_LENGTH: usize = 1_000;
@@ -60,6 +62,11 @@ pub trait Environment {
 
     /// Value of an axis as the scenario writes it.
     fn text(&self, axis: &str) -> Option<&str>;
+
+    /// What a metric or an axis measures.
+    fn unit(&self, reference: &Reference) -> Unit {
+        Unit::of_metric(&reference.name)
+    }
 }
 
 /// What kind of answer an expression gives.
@@ -273,6 +280,11 @@ impl Expression {
             Kind::Number => self.root.number(environment),
             Kind::Condition => Err(NoValue::WrongKind { found: Kind::Condition }),
         }
+    }
+
+    /// What the number measures.
+    pub fn unit(&self, environment: &dyn Environment) -> Unit {
+        self.root.unit(environment)
     }
 
     /// Whether the condition holds at a point.

@@ -4,14 +4,22 @@
 //! | --- | --- |
 //! | what one run says about itself | `record.rs` |
 //! | what an expression can say, and what it means | `expression.rs`, `expression/*.rs` |
+//! | means and intervals over seeds | `aggregate.rs` |
+//! | when a score is met, and by how much | `score.rs` |
+//! | how published numbers are written down | `paper.rs` |
 //! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
 //! | the shipped figures, and what the papers report | `figures.rs` |
 #![forbid(unsafe_code)]
 
+pub mod aggregate;
 pub mod expression;
 pub mod figures;
+pub mod paper;
 pub mod record;
 pub mod scenario;
+pub mod score;
+#[cfg(test)]
+mod testing;
 
 pub use figures::{Bound, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};

@@ -1,6 +1,6 @@
 //! Conditions, answered with by how much they hold or fail.
 
-use super::{Comparison, Environment, Expression, Kind, NoValue, Node};
+use super::{Comparison, Environment, Expression, Kind, NoValue, Node, Unit};
 
 /// What decided a condition at a point: of conditions joined by `and` the one closest to failing, of those joined by `or` the one
 /// that holds best.
@@ -21,6 +21,8 @@ pub struct Margin {
     pub comparison: Comparison,
     /// What it was compared with: the right side.
     pub bound: f64,
+    /// What both measure.
+    pub unit: Unit,
 }
 
 impl Margin {
@@ -72,7 +74,10 @@ impl Node {
     fn judge(&self, environment: &dyn Environment) -> Result<Judgement, NoValue> {
         match self {
             Self::Compare(comparison, left, right) => {
+                let unit =
+                    [left, right].map(|side| side.unit(environment)).into_iter().find(|unit| *unit != Unit::Number);
                 let margin = Margin {
+                    unit: unit.unwrap_or_default(),
                     measured: left.number(environment)?,
                     comparison: *comparison,
                     bound: right.number(environment)?,
