@@ -19,6 +19,7 @@ pub use plot::{PlotAxis, PlotKind, PlotSpec, Scale};
 pub use reader::nearest;
 pub use score::{Demand, Direction, ScoreSource, ScoreSpec};
 
+use axis::Changes;
 use reader::{Node, Section, Value};
 
 use crate::error::ScenarioError;
@@ -57,10 +58,23 @@ pub struct Scenario {
     pub scores: Vec<ScoreSpec>,
 }
 
+/// What axes and curves set, in the scenario's order.
+#[derive(Clone, Debug)]
+struct AllChanges {
+    /// For each axis, for each of its values.
+    axes: Vec<Vec<Changes>>,
+    /// For each curve.
+    curves: Vec<Changes>,
+}
+
 impl Scenario {
     /// Reads everything but the experiment itself, which [`Plan`] adds.
-    fn read(name: &str, file: &str, root: &Node) -> Result<Self, ScenarioError> {
+    fn read(name: &str, file: &str, root: &Node) -> Result<(Self, AllChanges), ScenarioError> {
         let mut root = Section::of(file, "the scenario", root)?;
+        let axes: Vec<_> = root.sections("axis")?.into_iter().map(Axis::read).collect::<Result<_, _>>()?;
+        let curves: Vec<_> = root.sections("curve")?.into_iter().map(Curve::read).collect::<Result<_, _>>()?;
+        let (axes, of_axes) = axes.into_iter().unzip();
+        let (curves, of_curves) = curves.into_iter().unzip();
         let scenario = Self {
             name: name.to_owned(),
             title: root.required_text("title")?,
@@ -70,8 +84,8 @@ impl Scenario {
             duration: 0.0,
             warmup: 0.0,
             seeds: seeds(&mut root)?,
-            axes: root.sections("axis")?.into_iter().map(Axis::read).collect::<Result<_, _>>()?,
-            curves: root.sections("curve")?.into_iter().map(Curve::read).collect::<Result<_, _>>()?,
+            axes,
+            curves,
             flows: Vec::new(),
             plots: root
                 .sections("plot")?
@@ -82,7 +96,7 @@ impl Scenario {
             scores: root.sections("score")?.into_iter().map(ScoreSpec::read).collect::<Result<_, _>>()?,
         };
         scenario.check_names(&mut root)?;
-        Ok(scenario)
+        Ok((scenario, AllChanges { axes: of_axes, curves: of_curves }))
     }
 
     /// Names must be unique, and what refers to them must find them.

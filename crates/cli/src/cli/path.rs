@@ -201,6 +201,7 @@ impl OneWay {
             jitter: self.jitter.map(JitterSpec::up_to),
             reorder: self.reorder.map(held_back),
             seed,
+            ..PathSpec::default()
         }
     }
 }

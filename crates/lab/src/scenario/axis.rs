@@ -15,8 +15,6 @@ pub struct Axis {
     pub set: Vec<String>,
     /// The values in the scenario's order.
     pub values: Vec<AxisValue>,
-    /// What each of them sets.
-    pub(crate) changes: Vec<Changes>,
 }
 
 /// The same experiment with some keys changed.
@@ -26,16 +24,14 @@ pub struct Curve {
     pub name: String,
     /// How a reader of the plot should see it; the name unless the scenario says otherwise.
     pub label: String,
-    /// What it sets.
-    pub(crate) changes: Changes,
 }
 
 /// Keys and their new values, in order.
 pub(crate) type Changes = Vec<(String, Node)>;
 
 impl Axis {
-    /// Reads an `[[axis]]`.
-    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, ScenarioError> {
+    /// Reads an `[[axis]]`, and what each of its values sets.
+    pub(crate) fn read(mut section: Section<'_>) -> Result<(Self, Vec<Changes>), ScenarioError> {
         let name = section.required_text("name")?;
         if !is_word(&name) {
             let line = section.line_of("name");
@@ -63,18 +59,15 @@ impl Axis {
             changes.push(change);
         }
         section.finish()?;
-        Ok(Self { name, set, values, changes })
+        Ok((Self { name, set, values }, changes))
     }
 
     /// An axis that sets `path` to each of these texts.
-    pub(crate) fn over(path: &str, texts: &[String], line: usize) -> Self {
+    pub(crate) fn over(path: &str, texts: &[String], line: usize) -> (Self, Vec<Changes>) {
         let change = |text: &String| vec![(path.to_owned(), Node { line, value: typed(text) })];
-        Self {
-            name: path.to_owned(),
-            set: vec![path.to_owned()],
-            values: texts.iter().map(|text| axis_value(text)).collect(),
-            changes: texts.iter().map(change).collect(),
-        }
+        let values = texts.iter().map(|text| axis_value(text)).collect();
+        let axis = Self { name: path.to_owned(), set: vec![path.to_owned()], values };
+        (axis, texts.iter().map(change).collect())
     }
 }
 
@@ -97,8 +90,8 @@ fn labelled(section: &Section<'_>, axis: &str, node: &Node) -> Result<(AxisValue
 }
 
 impl Curve {
-    /// Reads a `[[curve]]`.
-    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, ScenarioError> {
+    /// Reads a `[[curve]]`, and what it sets.
+    pub(crate) fn read(mut section: Section<'_>) -> Result<(Self, Changes), ScenarioError> {
         let name = section.required_text("name")?;
         let label = section.text("label")?.unwrap_or_else(|| name.clone());
         let changes = match section.get("set") {
@@ -107,12 +100,12 @@ impl Curve {
             None => Vec::new(),
         };
         section.finish()?;
-        Ok(Self { name, label, changes })
+        Ok((Self { name, label }, changes))
     }
 
     /// The only curve of a scenario that names none.
     pub(crate) fn only() -> Self {
-        Self { name: String::new(), label: String::new(), changes: Vec::new() }
+        Self { name: String::new(), label: String::new() }
     }
 }
 

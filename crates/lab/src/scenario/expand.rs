@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Scenario;
 use super::axis::{Axis, Changes, Curve, changes};
 use super::edit::{name_elements, set};
 use super::reader::{Node, Section, Value, read};
 use super::setup::Setup;
+use super::{AllChanges, Scenario};
 use crate::error::ScenarioError;
 use crate::key::Key;
 use crate::record::AxisValue;
@@ -31,6 +31,7 @@ pub struct Overrides {
 pub struct Plan {
     /// What is known without running it.
     pub scenario: Scenario,
+    changes: AllChanges,
     file: String,
     root: Node,
 }
@@ -46,7 +47,7 @@ pub struct Job {
     pub seed: u64,
     /// What it is called in records: equal if and only if everything is equal that the run depends on.
     pub key: String,
-    /// Whether time series are kept.
+    /// Whether time series are kept: those of the first seed are drawn.
     pub(crate) series: bool,
     pub(crate) setup: Arc<Setup>,
 }
@@ -82,17 +83,18 @@ impl Plan {
                 apply(file, &mut root, &path, &value)?;
             }
         }
-        let mut scenario = Scenario::read(name, file, &root)?;
+        let (mut scenario, mut changes) = Scenario::read(name, file, &root)?;
         for (key, values) in &overrides.axes {
             let replaced = scenario.axes.iter().position(|axis| axis.name == *key);
             let path = replaced.and_then(|place| scenario.axes[place].set.first()).unwrap_or(key);
-            let mut axis = Axis::over(path, values, 0);
+            let (mut axis, sets) = Axis::over(path, values, 1);
+            axis.name.clone_from(key);
             match replaced {
-                Some(place) => {
-                    axis.name.clone_from(key);
-                    scenario.axes[place] = axis;
+                Some(place) => (scenario.axes[place], changes.axes[place]) = (axis, sets),
+                None => {
+                    scenario.axes.push(axis);
+                    changes.axes.push(sets);
                 }
-                None => scenario.axes.push(axis),
             }
         }
         if let Some(seed) = overrides.seed {
@@ -100,9 +102,10 @@ impl Plan {
         }
         if scenario.curves.is_empty() {
             scenario.curves.push(Curve::only());
+            changes.curves.push(Changes::new());
         }
-        let mut plan = Self { scenario, file: file.to_owned(), root };
-        let (first, _) = plan.setup(&[&plan.scenario.curves[0].changes, &plan.first_point()])?;
+        let mut plan = Self { scenario, changes, file: file.to_owned(), root };
+        let (first, _) = plan.setup(&[&plan.changes.curves[0], &plan.first_point()])?;
         plan.scenario.duration = first.duration.as_secs_f64();
         plan.scenario.warmup = first.warmup.as_secs_f64();
         plan.scenario.flows = first.flows.into_iter().map(|flow| flow.name).collect();
@@ -110,7 +113,7 @@ impl Plan {
     }
 
     fn first_point(&self) -> Changes {
-        self.scenario.axes.iter().flat_map(|axis| axis.changes[0].clone()).collect()
+        self.changes.axes.iter().flat_map(|values| values[0].clone()).collect()
     }
 
     /// All runs, in the order of curves, points and seeds. `build` names the program that runs them.
@@ -125,32 +128,35 @@ impl Plan {
             return Err(ScenarioError { file: self.file.clone(), line: 1, message });
         }
         let mut jobs = Vec::with_capacity(count);
-        for curve in &self.scenario.curves {
-            for index in 0..points {
-                self.point(build, curve, index, &mut jobs)?;
+        for curve in 0..self.scenario.curves.len() {
+            for point in 0..points {
+                self.point(build, curve, point, &mut jobs)?;
             }
         }
         Ok(jobs)
     }
 
     /// The runs of one curve at one point.
-    fn point(&self, build: &str, curve: &Curve, mut index: usize, jobs: &mut Vec<Job>) -> Result<(), ScenarioError> {
+    fn point(&self, build: &str, curve: usize, mut index: usize, jobs: &mut Vec<Job>) -> Result<(), ScenarioError> {
         let mut point = BTreeMap::new();
-        let mut layers = vec![&curve.changes];
+        let mut layers = vec![&self.changes.curves[curve]];
         // The last axis is the fastest.
-        for axis in self.scenario.axes.iter().rev() {
+        for (axis, changes) in self.scenario.axes.iter().zip(&self.changes.axes).rev() {
             let place = index % axis.values.len();
             index /= axis.values.len();
             point.insert(axis.name.clone(), axis.values[place].clone());
-            layers.push(&axis.changes[place]);
+            layers.push(&changes[place]);
         }
         let (setup, text) = self.setup(&layers)?;
         let series = setup.series.unwrap_or(self.scenario.axes.is_empty());
+        let drawn = self.scenario.seeds[0];
         let setup = Arc::new(setup);
         for &seed in &self.scenario.seeds {
-            let key = Key::new().text(build).text(&text).number(seed).number(u64::from(series)).to_string();
-            let (curve, point, setup) = (curve.name.clone(), point.clone(), Arc::clone(&setup));
-            jobs.push(Job { curve, point, seed, key, series, setup });
+            let key =
+                Key::new().text(build).text(&text).number(seed).number(u64::from(series && seed == drawn)).to_string();
+            let (point, setup) = (point.clone(), Arc::clone(&setup));
+            let curve = self.scenario.curves[curve].name.clone();
+            jobs.push(Job { curve, point, seed, key, series: series && seed == drawn, setup });
         }
         Ok(())
     }

@@ -141,7 +141,11 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// It is something else; the message names all of them.
-    pub(crate) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, ScenarioError> {
+    pub(crate) fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, ScenarioError> {
         self.read(key, |value| {
             let word = text(value)?;
             let found = choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice);
@@ -266,110 +270,6 @@ fn quantity(value: &Value) -> Result<String, String> {
     match value {
         Value::Text(_) | Value::Integer(_) | Value::Float(_) => Ok(value.to_string()),
         other => Err(format!("a number with its unit in quotes is wanted, not {}", other.kind())),
-    }
-}
-
-pub(crate) fn share(&mut self, key: &'static str) -> Result<Option<f64>, ScenarioError> {
-        self.read(key, share)
-    }
-
-    /// A rate above zero.
-    ///
-    /// # Errors
-    /// It is something else, or zero.
-    pub(crate) fn rate(&mut self, key: &'static str) -> Result<Option<Rate>, ScenarioError> {
-        self.read(key, rate)
-    }
-
-    /// A time, which may be zero.
-    ///
-    /// # Errors
-    /// It is something else.
-    pub(crate) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
-        self.read(key, time)
-    }
-
-    /// A time above zero.
-    ///
-    /// # Errors
-    /// It is something else, or zero.
-    pub(crate) fn some_time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
-        self.read(key, |value| match time(value)? {
-            Duration::ZERO => Err("it must be above zero, such as 10ms".to_owned()),
-            time => Ok(time),
-        })
-    }
-
-    /// A number of bytes above zero.
-    ///
-    /// # Errors
-    /// It is something else, or zero.
-    pub(crate) fn size(&mut self, key: &'static str) -> Result<Option<u64>, ScenarioError> {
-        self.read(key, |value| match quantity(value)?.parse::<ByteSize>() {
-            Ok(ByteSize(0)) => Err("it must be above zero, such as 1MB".to_owned()),
-            Ok(ByteSize(bytes)) => Ok(bytes),
-            Err(wrong) => Err(wrong.to_string()),
-        })
-    }
-
-    /// The tables of a list such as `[[flow]]`.
-    ///
-    /// # Errors
-    /// It is something else.
-    pub(crate) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ScenarioError> {
-        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
-        match &node.value {
-            Value::List(nodes) => nodes.iter().map(|node| Section::of(self.file, format!("[[{key}]]"), node)).collect(),
-            _ => Ok(vec![Section::of(self.file, format!("[[{key}]]"), node)?]),
-        }
-    }
-
-    /// A table such as `[link]`.
-    ///
-    /// # Errors
-    /// It is something else.
-    pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ScenarioError> {
-        let name = if self.name.starts_with('[') && !self.name.starts_with("[[") {
-            format!("{}.{key}]", self.name.trim_end_matches(']'))
-        } else if self.name.starts_with('[') {
-            format!("`{key}` of {}", self.name)
-        } else {
-            format!("[{key}]")
-        };
-        self.get(key).map(|node| Section::of(self.file, name, node)).transpose()
-    }
-}
-
-/// Names in a row, with "and" before the last.
-pub(crate) fn listed(names: &[&str]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        [only] => (*only).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-fn text(value: &Value) -> Result<String, String> {
-    match value {
-        Value::Text(text) => Ok(text.clone()),
-        other => Err(format!("a text in quotes is wanted, not {}", other.kind())),
-    }
-}
-
-/// What stands where a number with a unit is wanted.
-fn quantity(value: &Value) -> Result<String, String> {
-    match value {
-        Value::Text(_) | Value::Integer(_) | Value::Float(_) => Ok(value.to_string()),
-        other => Err(format!("a number with its unit in quotes is wanted, not {}", other.kind())),
-    }
-}
-
-fn number(value: &Value) -> Result<f64, String> {
-    match value {
-        Value::Integer(number) => Ok(*number as f64),
-        Value::Float(number) => Ok(*number),
-        Value::Text(text) => text.parse().or_else(|_| parse_ratio(text)).map_err(|wrong| wrong.to_string()),
-        other => Err(format!("a number is wanted, not {}", other.kind())),
     }
 }
 
