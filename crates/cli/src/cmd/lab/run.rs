@@ -3,7 +3,7 @@
 mod outcome;
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::Args;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<(), Fault> {
         false => args.names.clone(),
     };
     let session = Session { options: &args.options, axes: &[], verb: "run", context };
-    session.figures(&names, args.pcap.as_ref())
+    session.figures(&names, args.pcap.as_deref())
 }
 
 pub(super) fn sweep(args: &SweepArgs, context: &Context) -> Result<(), Fault> {
@@ -76,7 +76,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn figures(&self, names: &[String], pcap: Option<&PathBuf>) -> Result<(), Fault> {
+    fn figures(&self, names: &[String], pcap: Option<&Path>) -> Result<(), Fault> {
         let output = Output::from_flag(self.options.json);
         let mut outcome = Outcome::begin(self.options.json, self.verb, &self.options.out, &output);
         let done = self.try_figures(names, pcap, &output, &mut outcome);
@@ -87,7 +87,7 @@ impl Session<'_> {
     fn try_figures(
         &self,
         names: &[String],
-        pcap: Option<&PathBuf>,
+        pcap: Option<&Path>,
         output: &Output,
         outcome: &mut Outcome,
     ) -> Result<(), LabError> {
@@ -170,7 +170,7 @@ fn cores() -> usize {
 }
 
 /// The first run, with its packets in a file.
-fn capture(path: &PathBuf, work: &mut Work, stop: &std::sync::atomic::AtomicBool) -> Result<(), LabError> {
+fn capture(path: &Path, work: &mut Work, stop: &std::sync::atomic::AtomicBool) -> Result<(), LabError> {
     let over = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let record = farhaul_lab::run::run(&work.figure, &work.jobs[0], Some(path), &over)?;
     match &mut work.store {
