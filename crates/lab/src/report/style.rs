@@ -33,6 +33,7 @@ const DRAWING: &str = "
 .plot .published{stroke:var(--ink);stroke-width:1;stroke-dasharray:2 4;opacity:.75}
 .plot .mark{fill:var(--c,var(--ink));stroke:var(--ink);stroke-width:1.4;stroke-linejoin:round;paint-order:stroke}
 .plot .hollow{fill:var(--ground)}
+.plot .outlined{stroke:var(--ink);stroke-width:2}
 .plot .empty{fill:none;stroke:var(--faint)}
 ";
 
@@ -80,9 +81,8 @@ th:last-child,td:last-child{padding-right:0}
 td.n,th.n{text-align:right;white-space:nowrap}
 .wide{overflow-x:auto}
 .met{color:var(--met)}.unmet{color:var(--unmet)}
-.id{font-variant-caps:all-small-caps;letter-spacing:.06em}
-td.id{white-space:nowrap}
-td.state{white-space:nowrap}
+td.id{white-space:nowrap;font-weight:600}
+th.state,td.state{white-space:nowrap}
 td .by{display:block;color:var(--soft)}
 section.figure{margin-top:5.5rem}
 section.figure header{border-top:1px solid var(--ink);padding-top:.9rem}
@@ -98,7 +98,7 @@ details{margin:1.2rem 0;border-top:1px solid var(--faint);padding-top:.6rem}
 summary{cursor:pointer}
 summary:hover{color:var(--ink)}
 footer{margin-top:6rem;border-top:1px solid var(--faint);padding-top:1rem}
-@media(min-width:60rem){section.figure figure,.contents{margin-left:-3rem;margin-right:-3rem}}
+@media(min-width:60rem){section.figure figure{margin-left:-3rem;margin-right:-3rem}}
 @media(max-width:32rem){body{font-size:16px}main{padding-top:2.5rem}h1{font-size:1.7rem}section.figure{margin-top:4rem}}
 @media print{main{max-width:none;padding:0}section.figure{break-inside:avoid}details{display:none}}
 ";

@@ -71,12 +71,12 @@ fn scores(scores: &[ScoreResult]) -> String {
             "<tr><td class=\"state\">{}</td><td>{}<span class=\"by\">{}</span></td><td>{whose}</td><td class=\"n\">{}</td></tr>",
             mark(score.met),
             escape(&score.says),
-            escape(&score.measured()),
+            escape(&score.detail()),
             escape(&by)
         );
     }
     format!(
-        "<div class=\"wide\"><table class=\"scores\">\n<thead><tr><th>{}</th><th>Score</th><th>Whose</th>\
+        "<div class=\"wide\"><table class=\"scores\">\n<thead><tr><th class=\"state\">{}</th><th>Score</th><th>Whose</th>\
          <th class=\"n\">By</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n",
         summary::state(scores)
     )

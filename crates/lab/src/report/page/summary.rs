@@ -67,7 +67,7 @@ fn contents(shown: &[Shown<'_>]) -> String {
             "<tr><td class=\"id\"><a href=\"#{}\">{}</a></td><td>{}<span class=\"by\">{}</span></td>\
              <td class=\"n state\">{}</td></tr>",
             shown.id(),
-            escape(&info.id),
+            escape(&info.id.to_uppercase()),
             escape(&info.title),
             escape(&info.shows),
             state(&shown.scores)

@@ -2,7 +2,7 @@
 
 use super::WIDTH;
 use super::canvas::{Anchor, Canvas, width};
-use super::chart::{Area, ROW, colour, range_of, upright};
+use super::chart::{Area, CLEAR, ROW, colour, range_of, upright};
 use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
 use super::legend;
 use super::marks::symbol;
@@ -43,7 +43,8 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     let mut top = legend::meaning(canvas, source, &curves, bounds, whiskers);
     for panel in &panels {
         let head = if panel.title.is_empty() { ROW } else { 2.0 * ROW };
-        let area = Area { left: LEFT, right: WIDTH - 10.0, top: top + head + 6.0, bottom: top + head + 6.0 + HEIGHT };
+        let above = top + head + CLEAR - 4.0;
+        let area = Area { left: LEFT, right: WIDTH - 10.0, top: above, bottom: above + HEIGHT };
         draw_panel(canvas, source, panel, &area, of);
         top = area.bottom + 44.0;
     }
@@ -95,9 +96,9 @@ fn draw_panel(canvas: &mut Canvas, source: &Source<'_>, panel: &Panel<'_>, area:
     let y = Scale::new(spacing, range, (area.bottom, area.top));
     let shown = shown(&source.plot.y_axis, source.unit(), range.1);
     if !panel.title.is_empty() {
-        canvas.text("title", (6.0, area.top - 10.0 - ROW), Anchor::Start, &panel.title);
+        canvas.text("title", (6.0, area.top - CLEAR - ROW), Anchor::Start, &panel.title);
     }
-    canvas.text("words", (6.0, area.top - 10.0), Anchor::Start, &with_unit(&source.y_words(), shown));
+    canvas.text("words", (6.0, area.top - CLEAR), Anchor::Start, &with_unit(&source.y_words(), shown));
     upright(canvas, source, &y, range, area);
 
     let zero = if spacing == Spacing::Linear { y.place(0.0).unwrap_or(area.bottom) } else { area.bottom };

@@ -22,6 +22,11 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
 /// Room below a panel, for tick labels and the axis' name.
 const BELOW: f64 = 44.0;
+/// Room that a tick's label needs across and upright.
+const TICK_WIDTH: f64 = 52.0;
+const TICK_HEIGHT: f64 = 34.0;
+/// From the axis' name to the top of the plot, so that the name stands clear of the topmost tick.
+pub(super) const CLEAR: f64 = 14.0;
 /// Height of a line of text.
 pub(super) const ROW: f64 = 18.0;
 /// From the end of the axis to the first and last value, so that no mark sits on it.
@@ -122,13 +127,13 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
             let area = Area {
                 left: left + LEFT,
                 right: left + cell - if columns > 1 { RIGHT } else { right },
-                top: top + head + 6.0,
-                bottom: top + head + 6.0 + height,
+                top: top + head + CLEAR - 4.0,
+                bottom: top + head + CLEAR - 4.0 + height,
             };
             let y_range = y_range(source, panels.iter().filter(|other| other.group == panel.group));
             frame.panel(canvas, panel, &area, y_range, index * columns + column);
         }
-        top += head + 6.0 + height + BELOW;
+        top += head + CLEAR - 4.0 + height + BELOW;
     }
     top
 }
@@ -173,17 +178,17 @@ impl Frame<'_> {
     fn titles(&self, canvas: &mut Canvas, panel: &Panel, area: &Area, y_range: (f64, f64)) {
         let plot = self.source.plot;
         if !panel.title.is_empty() {
-            canvas.text("title", (area.left - LEFT + 6.0, area.top - 10.0 - ROW), Anchor::Start, &panel.title);
+            canvas.text("title", (area.left - LEFT + 6.0, area.top - CLEAR - ROW), Anchor::Start, &panel.title);
         }
         let shown = shown(&plot.y_axis, self.source.unit(), y_range.1);
         let words = with_unit(&self.source.y_words(), shown);
-        canvas.text("words", (area.left - LEFT + 6.0, area.top - 10.0), Anchor::Start, &words);
+        canvas.text("words", (area.left - LEFT + 6.0, area.top - CLEAR), Anchor::Start, &words);
     }
 
     fn across(&self, canvas: &mut Canvas, x: &Scale, area: &Area) {
         let plot = self.source.plot;
         canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
-        for tick in x.ticks(&self.horizontal.values) {
+        for tick in x.ticks(&self.horizontal.values, TICK_WIDTH) {
             let Some(place) = x.place(tick) else { continue };
             canvas.line("axis", (place, area.bottom), (place, area.bottom + 4.0));
             let text = match self.horizontal.words.get(tick as usize) {
@@ -251,7 +256,7 @@ impl Frame<'_> {
 pub(super) fn upright(canvas: &mut Canvas, source: &Source<'_>, y: &Scale, range: (f64, f64), area: &Area) {
     let axis = &source.plot.y_axis;
     let shown = shown(axis, source.unit(), range.1);
-    for tick in y.ticks(&[]) {
+    for tick in y.ticks(&[], TICK_HEIGHT) {
         let Some(place) = y.place(tick) else { continue };
         canvas.line("grid", (area.left, place), (area.right, place));
         canvas.text("tick", (area.left - 8.0, place + 4.0), Anchor::End, &shown.number(tick));

@@ -4,8 +4,7 @@ use super::WIDTH;
 use super::canvas::{Anchor, Canvas};
 use super::chart::ROW;
 use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
-use super::legend;
-use super::marks::{in_words, symbol};
+use super::marks::in_words;
 use crate::aggregate::Point;
 use crate::expression::{Expression, Shown};
 use crate::figures::Published;
@@ -51,10 +50,12 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     });
     let range = source.plot.y_axis.range.map_or(range.unwrap_or((0.0, 1.0)), |[low, high]| (low, high));
     let shown = shown(&source.plot.y_axis, source.unit(), range.1);
-    let bounds = panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| cell.published).map(|p| p.bound);
-    let mut top = legend::meaning(canvas, source, &[], bounds.collect(), false);
-    canvas.text("words", (6.0, top + 14.0), Anchor::Start, &with_unit(&source.y_words(), shown));
-    top += ROW + 4.0;
+    let mut words = with_unit(&source.y_words(), shown);
+    if panels.iter().flat_map(|panel| &panel.cells).any(|cell| cell.published.is_some()) {
+        words.push_str(", outlined: published number below ours");
+    }
+    canvas.text("words", (6.0, 14.0), Anchor::Start, &words);
+    let mut top = ROW + 6.0;
 
     let columns = if panels.len() == 1 || x.values.len() > 6 { 1 } else { 2 };
     let width = WIDTH / columns as f64;
@@ -111,21 +112,21 @@ fn draw_panel(
         let at = (x0 + step * cell.column as f64, row_top(cell.row));
         let middle = at.0 + step / 2.0;
         let Some(value) = cell.value else {
-            canvas.rect("empty", at, (step - 2.0, CELL - 2.0), None);
+            canvas.rect("empty", (at.0 + 1.0, at.1 + 1.0), (step - 4.0, CELL - 4.0), None);
             canvas.text("tick", (middle - 1.0, at.1 + CELL / 2.0 + 3.0), Anchor::Middle, "no data");
             continue;
         };
         let share = if range.1 > range.0 { ((value - range.0) / (range.1 - range.0)).clamp(0.0, 1.0) } else { 1.0 };
-        canvas.rect("cell", at, (step - 2.0, CELL - 2.0), Some(&fill(share)));
+        let kind = if cell.published.is_some() { "cell outlined" } else { "cell" };
+        canvas.rect(kind, (at.0 + 1.0, at.1 + 1.0), (step - 4.0, CELL - 4.0), Some(&fill(share)));
         let class = if share >= LIGHT_FROM { "light" } else { "dark" };
         let text = shown.number(value);
         match cell.published {
             None => canvas.text(class, (middle - 1.0, at.1 + CELL / 2.0 + 3.0), Anchor::Middle, &text),
             Some(published) => {
                 canvas.text(class, (middle - 1.0, at.1 + 14.0), Anchor::Middle, &text);
-                symbol(canvas, (at.0 + 9.0, at.1 + CELL - 11.0), published.bound, "");
-                let words = in_words(&published.text, published.bound);
-                canvas.text(&format!("small {class}"), (middle + 4.0, at.1 + CELL - 7.0), Anchor::Middle, &words);
+                let words = in_words(&shown.number(published.value), published.bound);
+                canvas.text(&format!("small {class}"), (middle - 1.0, at.1 + CELL - 8.0), Anchor::Middle, &words);
             }
         }
     }

@@ -38,19 +38,18 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// Values to mark. Those that were measured, if they are few and far enough apart, otherwise round ones.
-    pub(crate) fn ticks(&self, measured: &[f64]) -> Vec<f64> {
-        /// Two tick labels need this much room.
-        const ROOM: f64 = 52.0;
+    /// Values to mark, whose labels need so much room each. Those that were measured, if they are few and far enough apart,
+    /// otherwise round ones.
+    pub(crate) fn ticks(&self, measured: &[f64], room: f64) -> Vec<f64> {
         let places: Vec<f64> = measured.iter().filter_map(|value| self.place(*value)).collect();
-        let apart = places.windows(2).all(|pair| (pair[1] - pair[0]).abs() >= ROOM);
+        let apart = places.windows(2).all(|pair| (pair[1] - pair[0]).abs() >= room);
         if (2..=8).contains(&measured.len()) && places.len() == measured.len() && apart {
             return measured.to_vec();
         }
-        let room = ((self.places.1 - self.places.0).abs() / ROOM).max(2.0);
+        let most = ((self.places.1 - self.places.0).abs() / room).max(2.0);
         match self.spacing {
-            Spacing::Linear => round_values(self.values, room.min(6.0)),
-            Spacing::Log => round_ratios(self.values, room),
+            Spacing::Linear => round_values(self.values, most.min(6.0)),
+            Spacing::Log => round_ratios(self.values, most),
         }
     }
 }
@@ -97,18 +96,18 @@ mod tests {
     #[test]
     fn ticks_are_round() {
         let scale = Scale::new(Spacing::Linear, (0.0, 97.0), (0.0, 300.0));
-        assert_eq!(scale.ticks(&[]), [0.0, 20.0, 40.0, 60.0, 80.0]);
+        assert_eq!(scale.ticks(&[], 50.0), [0.0, 20.0, 40.0, 60.0, 80.0]);
         let log = Scale::new(Spacing::Log, (1e-5, 0.1), (0.0, 500.0));
-        assert_eq!(log.ticks(&[]).len(), 5);
+        assert_eq!(log.ticks(&[], 50.0).len(), 5);
         let narrow = Scale::new(Spacing::Log, (1.0, 12.0), (0.0, 300.0));
-        assert_eq!(narrow.ticks(&[]), [1.0, 2.0, 5.0, 10.0]);
+        assert_eq!(narrow.ticks(&[], 50.0), [1.0, 2.0, 5.0, 10.0]);
     }
 
     #[test]
     fn measured_values_are_marked_where_there_is_room() {
         let scale = Scale::new(Spacing::Log, (0.025, 0.2), (0.0, 300.0));
-        assert_eq!(scale.ticks(&[0.025, 0.1, 0.2]), [0.025, 0.1, 0.2]);
-        assert_ne!(scale.ticks(&[0.1, 0.101, 0.2]), [0.1, 0.101, 0.2]);
+        assert_eq!(scale.ticks(&[0.025, 0.1, 0.2], 50.0), [0.025, 0.1, 0.2]);
+        assert_ne!(scale.ticks(&[0.1, 0.101, 0.2], 50.0), [0.1, 0.101, 0.2]);
     }
 
     #[test]
