@@ -11,6 +11,7 @@
 //! | see what it may set | `control.rs` |
 //! | pick one by name | `registry.rs` (the table), `spec.rs` (its text form) |
 //! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for what we changed |
+//! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/curves.rs` |
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod path;
 mod rate;
 pub mod registry;
 mod spec;
+mod window;
 
 pub use control::Control;
 pub use event::{AckEvent, DeliverySample, LossEvent, ReceivedEvent, SentEvent, TimeoutEvent};

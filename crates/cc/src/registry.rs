@@ -7,6 +7,7 @@ use farhaul_units::Rate;
 use crate::Controller;
 use crate::rate::{Fixed, Udt, Udt2007, Udt2011, UdtNative};
 use crate::spec::{Settings, SpecError};
+use crate::window::{Reno, Tahoe};
 
 /// One controller.
 #[derive(Debug)]
@@ -139,6 +140,20 @@ static CONTROLLERS: &[Entry] = &[
             Ok(Box::new(Fixed::new(rate, settings.to_string())))
         },
     },
+    Entry {
+        name: "reno",
+        summary: "TCP's standard window: slow start, congestion avoidance, half on a loss",
+        source: "rfc5681",
+        options: &[],
+        construct: |_settings, _seed| Ok(Box::new(Reno::new())),
+    },
+    Entry {
+        name: "tahoe",
+        summary: "TCP before fast recovery: every loss begins slow start anew",
+        source: "jacobson-1988",
+        options: &[],
+        construct: |_settings, _seed| Ok(Box::new(Tahoe::new())),
+    },
 ];
 
 /// Every controller, the default one first.
@@ -161,7 +176,9 @@ mod tests {
 
     #[test]
     fn every_controller_calls_itself_as_it_was_asked_for() {
-        for text in ["udt", "udt:native", "udt-2007", "udt-2011", "udt-2011:only=rate", "fixed:rate=500mbit"] {
+        for text in
+            ["udt", "udt:native", "udt-2007", "udt-2011", "udt-2011:only=rate", "fixed:rate=500mbit", "reno", "tahoe"]
+        {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.build(1).name(), text);
         }

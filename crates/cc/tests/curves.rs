@@ -111,6 +111,16 @@ fn curve_of_fixed() {
     insta::assert_snapshot!(curve("fixed:rate=500mbit", &script()[..8]));
 }
 
+#[test]
+fn curve_of_reno() {
+    insta::assert_snapshot!(curve("reno", &script()));
+}
+
+#[test]
+fn curve_of_tahoe() {
+    insta::assert_snapshot!(curve("tahoe", &script()));
+}
+
 /// The native law on an otherwise empty link with an exact capacity estimate settles at what integrating it predicts,
 /// sqrt(9·inc/p) packets per SYN and its corrections for losses of the same event.
 #[test]

@@ -22,6 +22,13 @@ impl Key {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME)))
     }
 
+    /// With a file's content behind what is there, eight bytes at a time: for telling large contents apart quickly.
+    #[must_use]
+    pub(crate) fn content(self, bytes: &[u8]) -> Self {
+        let words = bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)));
+        Self(words.fold(self.0, |hash, word| (hash ^ word).wrapping_mul(PRIME))).number(bytes.len() as u64)
+    }
+
     /// With a text behind what is there, and its end.
     #[must_use]
     pub(crate) fn text(self, text: &str) -> Self {

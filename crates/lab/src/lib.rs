@@ -20,6 +20,7 @@ mod clock;
 pub mod error;
 pub mod expression;
 pub mod figures;
+pub mod folder;
 mod key;
 pub mod paper;
 pub mod record;
@@ -29,10 +30,11 @@ pub mod scenario;
 pub mod score;
 pub mod store;
 pub mod sweep;
+pub mod table;
 #[cfg(test)]
 mod testing;
 
 pub use error::{LabError, ScenarioError};
-pub use figures::{Bound, FigureInfo, FigureResult, Published};
+pub use figures::{Bound, Figure, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};
 pub use scenario::{Job, Overrides, Plan, Scenario};

@@ -3,6 +3,7 @@
 pub mod bulk;
 pub mod disk;
 pub mod source;
+pub mod tcp;
 
 use std::net::SocketAddr;
 

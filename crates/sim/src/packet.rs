@@ -8,6 +8,7 @@ use std::rc::Rc;
 use farhaul_netem::{Packet, WireLen, flip_random_bit};
 use farhaul_units::Rng;
 
+use crate::agent::tcp::Segment;
 use crate::network::{AgentId, FlowId};
 
 /// Bytes of IPv4 and UDP header, which occupy the link but are not stored.
@@ -21,6 +22,8 @@ pub enum Payload {
     Datagram,
     /// Nothing that anybody looks at: cross traffic.
     Filler,
+    /// A TCP segment.
+    Tcp(Segment),
 }
 
 /// Which share of a flow's traffic a packet belongs to; links count them apart.

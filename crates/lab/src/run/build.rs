@@ -7,13 +7,14 @@ use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
+use farhaul_sim::agent::tcp::{self, ReceiverConfig, Recovery, RtoConfig, SenderConfig, TcpSink, TcpSource};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FlowId, Host, LinkId, World};
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::marks::FlowRow;
 use crate::error::LabError;
-use crate::scenario::flow::{FlowSpec, Pattern, Protocol};
+use crate::scenario::flow::{FlowSpec, Pattern, Protocol, Tcp};
 use crate::scenario::setup::Setup;
 
 /// The port of the first flow; the others follow.
@@ -87,9 +88,7 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) ->
              UDT4, where `farhaul controllers` lists them",
             flow.name
         ))),
-        Protocol::Tcp(_) => {
-            Err(LabError::NotAvailable(format!("flow '{}': TCP is not available in this build yet", flow.name)))
-        }
+        Protocol::Tcp(tcp) => Ok(self::tcp(flow, tcp, to, seeds)),
         Protocol::Cross(rate, pattern) => {
             let begin = Instant::ZERO + flow.start;
             let end = Instant::ZERO + flow.stop.unwrap_or(duration);
@@ -102,6 +101,29 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) ->
             Ok([Box::new(source), Box::new(Sink::new())])
         }
     }
+}
+
+fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
+    let config = SenderConfig {
+        recovery: tcp.recovery,
+        payload: flow.packet - tcp::HEADER,
+        max_window: tcp.window,
+        bytes: flow.bytes,
+        rto: RtoConfig { min: tcp.min_rto.unwrap_or(RtoConfig::default().min), ..RtoConfig::default() },
+        ..SenderConfig::default()
+    };
+    let source = TcpSource::new(to, Instant::ZERO + flow.start, config, tcp.window_law().build(seeds[0]));
+    let source = match flow.stop {
+        Some(stop) => source.until(Instant::ZERO + stop),
+        None => source,
+    };
+    let default = ReceiverConfig::default();
+    let sink = TcpSink::new(ReceiverConfig {
+        sack: tcp.recovery == Recovery::Sack,
+        delayed_ack: default.delayed_ack.filter(|_| tcp.delayed_ack),
+        ..default
+    });
+    [Box::new(source), Box::new(sink)]
 }
 
 fn udt(flow: &FlowSpec, controller: &Spec, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {

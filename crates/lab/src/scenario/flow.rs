@@ -1,6 +1,7 @@
 //! One flow: what `[[flow]]` says about it.
 
 use farhaul_cc::Spec;
+use farhaul_sim::agent::tcp::Recovery;
 use farhaul_units::{Duration, Rate};
 
 use super::reader::Section;
@@ -51,6 +52,14 @@ pub(crate) enum Protocol {
     Cross(Rate, Pattern),
 }
 
+impl Tcp {
+    /// The law of its window.
+    pub(crate) fn window_law(&self) -> Spec {
+        let law = if self.recovery == Recovery::Tahoe { "tahoe" } else { "reno" };
+        law.parse().expect("both are in the registry of controllers")
+    }
+}
+
 impl Protocol {
     /// Whether it is background, which fairness is not asked about.
     pub(crate) fn is_cross_traffic(&self) -> bool {
@@ -61,8 +70,8 @@ impl Protocol {
 /// A TCP sender and its receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tcp {
-    /// Which one: `tahoe`, `reno`, `newreno`, `sack`.
-    pub(crate) flavour: String,
+    /// What it does about losses.
+    pub(crate) recovery: Recovery,
     /// The most packets in flight.
     pub(crate) window: u32,
     /// Whether the receiver acknowledges every other packet.
@@ -101,9 +110,9 @@ const KINDS: [(&str, Kind); 6] = [
     ("poisson", Kind::Poisson),
 ];
 
-/// Senders of TCP there are, the usual one last.
-const TCP_FLAVOURS: [(&str, &str); 4] =
-    [("tahoe", "tahoe"), ("reno", "reno"), ("newreno", "newreno"), ("sack", "sack")];
+/// Senders of TCP that there are; the last is the usual one.
+const RECOVERIES: [(&str, Recovery); 4] =
+    [("tahoe", Recovery::Tahoe), ("reno", Recovery::Reno), ("newreno", Recovery::NewReno), ("sack", Recovery::Sack)];
 
 impl FlowSpec {
     /// Reads a `[[flow]]` into the flows that it stands for.
@@ -158,7 +167,7 @@ fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
         }
         Kind::Udt2004 => Protocol::Udt2004(section.text("controller")?.unwrap_or_default()),
         Kind::Tcp => Protocol::Tcp(Tcp {
-            flavour: section.choice("controller", &TCP_FLAVOURS)?.unwrap_or("sack").to_owned(),
+            recovery: section.choice("controller", &RECOVERIES)?.unwrap_or(Recovery::Sack),
             window: section.integer("window", 1..=i64::from(u32::MAX))?.map_or(TCP_WINDOW, |packets| packets as u32),
             delayed_ack: section.flag("delayed_ack")?.unwrap_or(true),
             min_rto: section.some_time("min_rto")?,

@@ -73,6 +73,14 @@ pub enum ScoreSource {
 }
 
 impl ScoreSpec {
+    /// The expressions that it compares.
+    pub fn expressions(&self) -> Vec<&str> {
+        match &self.must {
+            Demand::Holds { expression, .. } | Demand::Monotone { expression, .. } => vec![expression],
+            Demand::Differs { expression, than, .. } => vec![expression, than],
+        }
+    }
+
     /// Reads a `[[score]]`.
     pub(crate) fn read(mut section: Section<'_>) -> Result<Self, ScenarioError> {
         let line = section.line();

@@ -13,6 +13,9 @@ use crate::host::Application;
 /// Bytes moved per call.
 const CHUNK: usize = 64 * 1024;
 
+/// How long after data have arrived a program comes to read them: it has to be woken first. One wake-up serves many packets.
+const WAKE_UP: Duration = Duration::from_micros(500);
+
 /// How often a program that waits for the network before it reads on looks whether everything has been taken.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -152,7 +155,7 @@ impl<T: Streams> Application<T> for BulkSender {
 pub struct BulkReceiver {
     ids: Vec<ConnectionId>,
     disk: Option<Drain>,
-    /// When a disk that had no room takes more.
+    /// When it reads next: it has been woken, or a disk that had no room takes more.
     next_read: Option<Instant>,
     chunk: Vec<u8>,
 }
@@ -208,7 +211,8 @@ impl<T: Streams> Application<T> for BulkReceiver {
     fn handle_event(&mut self, now: Instant, transport: &mut T, event: Event) {
         match event {
             Event::Accepted(id) => self.ids.push(id),
-            Event::Readable(id) => self.read(now, transport, id),
+            Event::Readable(_) => self.next_read = earliest(self.next_read, Some(now + WAKE_UP)),
+            Event::Closed(id, _) => self.read(now, transport, id),
             _ => {}
         }
     }
