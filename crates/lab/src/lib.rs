@@ -11,6 +11,7 @@
 //! | what stands behind a protocol's name | `run/build.rs` |
 //! | what is measured | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
 //! | how many runs are done, and kept | `sweep.rs`, `store.rs` |
+//! | how results are drawn, and the page | `report.rs`, `report/*.rs` |
 //! | the shipped figures, and what the papers report | `figures.rs` |
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod folder;
 mod key;
 pub mod paper;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod score;

@@ -65,24 +65,35 @@ impl Worst {
 }
 
 impl ScoreResult {
-    /// One line: in how many places it holds, and what decides.
+    /// One line: in how many places it holds, what decides, and by how much.
     #[must_use]
     pub fn measured(&self) -> String {
+        let by = self.worst.as_ref().and_then(Worst::by).map(|by| format!(", {by}")).unwrap_or_default();
+        self.line(&by)
+    }
+
+    /// The same without by how much, for a table that has a column for it.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        self.line("")
+    }
+
+    fn line(&self, by: &str) -> String {
         let mut parts = Vec::new();
         if self.places > 1 {
             parts.push(format!("holds at {} of {}", self.holds, self.places));
-            if self.share < 1.0 {
+            if self.share < 1.0 && self.share > 0.0 {
                 parts.push(format!("needs {}", Unit::Share.print(self.share)));
             }
         }
         if let Some(worst) = &self.worst {
             let place = if worst.place.is_empty() { String::new() } else { format!(" at {}", worst.place) };
-            let numbers = worst.numbers().unwrap_or_else(|| "does not hold".to_owned());
-            parts.push(match (self.places > 1, worst.by()) {
-                (true, Some(by)) => format!("worst{place}: {numbers}, {by}"),
-                (true, None) => format!("worst{place}: {numbers}"),
-                (false, Some(by)) => format!("{numbers}{place}, {by}"),
-                (false, None) => format!("{numbers}{place}"),
+            let numbers = worst.numbers().unwrap_or_else(|| "words differ".to_owned());
+            // Two metrics differ if they do somewhere, so there the best place decides.
+            let decides = if self.share > 0.0 { "worst" } else { "best" };
+            parts.push(match self.places {
+                0 | 1 => format!("{numbers}{place}{by}"),
+                _ => format!("{decides}{place}: {numbers}{by}"),
             });
         }
         parts.extend(self.trouble.clone());

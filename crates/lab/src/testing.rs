@@ -1,11 +1,15 @@
 //! Made-up results that tests draw and judge: formulas, not measurements.
 
+mod gallery;
+
 use std::collections::BTreeMap;
 
 use crate::expression::quantity_in_base_units;
 use crate::figures::{FigureInfo, FigureResult};
 use crate::record::{AxisValue, Record};
 use crate::scenario::{Axis, Curve, Demand, Scenario, ScoreSource, ScoreSpec};
+
+pub(crate) use gallery::gallery;
 
 /// Which runs there are.
 pub(crate) struct Grid<'a> {
@@ -19,7 +23,6 @@ pub(crate) struct Grid<'a> {
 
 /// One of them.
 pub(crate) struct Run<'a> {
-    #[expect(dead_code, reason = "read by drawings")]
     pub(crate) curve: &'a str,
     pub(crate) rate: f64,
     pub(crate) rtt: f64,

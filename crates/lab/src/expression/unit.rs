@@ -137,6 +137,9 @@ impl Shown {
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     let size = value.abs();
+    if !size.is_finite() {
+        return "∞".to_owned();
+    }
     if size >= 1e9 || (size > 0.0 && size < 1e-4) {
         return format!("{value:.2e}");
     }
