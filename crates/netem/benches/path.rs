@@ -1,11 +1,14 @@
 //! What one packet costs in a path: a push and a pop, nanoseconds of real time on one core.
 //!
-//! `cargo bench -p farhaul-netem --bench path`
+//! `cargo bench -p farhaul-netem --bench path -- [PATH] [ROUNDS]`; a single round of one path under `valgrind
+//! --tool=callgrind` counts instructions, which other programs do not change.
 //!
 //! The host is the busiest one there is: packets arrive as fast as the path sends them, every event is served at its
 //! instant, and fifty milliseconds of packets are always under way.
 
-use farhaul_netem::{Element, LossSpec, PathSpec, QueueSize, WireLen};
+use farhaul_netem::{
+    CoDelSpec, Discipline, Element, LossSpec, PathSpec, QueueSize, RedSpec, Schedule, Step, Variation, WireLen,
+};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 /// Packets per measurement: as few milliseconds as fit between two interruptions by other programs.
@@ -41,16 +44,29 @@ fn main() {
         queue: QueueSize::Packets(1_000),
         ..PathSpec::default()
     };
-    let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(1e-4)), ..plain.clone() };
-    for (name, spec) in [("link", plain), ("link, random loss", lossy)] {
-        let best = (0..ROUNDS).map(|_| stopwatch(|| run(&spec))).min().unwrap_or_default();
+    let with = |discipline| PathSpec { discipline, ..plain.clone() };
+    let step = Step { at: Duration::from_millis(1), rate: Some(Rate::from_megabits_per_second(900)), delay: None };
+    let schedule = Schedule::new([step]).and_then(|steps| steps.repeated(Duration::from_millis(2))).expect("in order");
+    let paths = [
+        ("link", plain.clone()),
+        ("link with RED", with(Discipline::Red(RedSpec::default()))),
+        ("link with CoDel", with(Discipline::CoDel(CoDelSpec::default()))),
+        ("link, a change every ms", PathSpec { variation: Variation::Schedule(schedule), ..plain.clone() }),
+        ("link, random loss", PathSpec { loss: Some(LossSpec::Bernoulli(1e-4)), ..plain.clone() }),
+        ("link, bit errors", PathSpec { loss: Some(LossSpec::BitErrors(1e-9)), ..plain.clone() }),
+    ];
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let rounds = arguments.get(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
+    let wanted = |name: &str| arguments.first().is_none_or(|argument| argument == name);
+    for (name, spec) in paths.into_iter().filter(|(name, _)| wanted(name)) {
+        let best = (0..rounds).map(|_| stopwatch(|| run(&spec))).min().unwrap_or_default();
         println!("{name:<24} {:>6.1} ns per packet", best.as_nanos() as f64 / PACKETS as f64);
     }
 }
 
 /// Packets of changing length (two of three are full), as many as a gigabit per second takes.
 fn run(spec: &PathSpec) {
-    let mut path: Box<dyn Element<Handle>> = Box::new(spec.build());
+    let mut path: Box<dyn Element<Handle>> = spec.build_element();
     let mut delivered = 0u64;
     for number in 0..PACKETS {
         let now = Instant::from_nanos(number * 8_160);

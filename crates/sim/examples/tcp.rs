@@ -56,7 +56,7 @@ fn main() {
     println!("{} {} {sent} {repeated} {} {hops}", acknowledged(0), acknowledged(1), end.timeouts);
 }
 
-/// The settings that both simulators share: 1460 bytes of data, two packets at first, no handshake, one round trip measured
+/// The settings that both simulators share: 1460 bytes of data, a handshake of one round trip, two packets at first, one round trip measured
 /// at a time by a clock of 10 ms, time-outs of 200 ms at least.
 fn sender(recovery: &str, max_window: u32) -> (SenderConfig, &'static str) {
     let (recovery, controller) = match recovery {
@@ -71,7 +71,7 @@ fn sender(recovery: &str, max_window: u32) -> (SenderConfig, &'static str) {
         recovery,
         initial_window: 2,
         max_window,
-        handshake: false,
+        handshake: true,
         timestamps: false,
         rto,
         ..SenderConfig::default()

@@ -96,10 +96,15 @@ impl Transmitter {
 
     fn length(&mut self, bytes: u32, rate: u64) -> Length {
         if self.last_length.bytes != bytes {
-            let work = work(bytes);
-            let (nanos, fraction) = (work / u128::from(rate), work % u128::from(rate));
-            let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
-            self.last_length = Length { bytes, nanos, fraction: fraction as u64 }; // below the rate
+            // All but absurd packets fit into 64 bits, and those divide several times faster.
+            let (nanos, fraction) = match u64::try_from(work(bytes)) {
+                Ok(work) => (work / rate, work % rate),
+                Err(_) => {
+                    let (work, rate) = (work(bytes), u128::from(rate));
+                    (u64::try_from(work / rate).unwrap_or(u64::MAX), (work % rate) as u64) // below the rate
+                }
+            };
+            self.last_length = Length { bytes, nanos, fraction };
         }
         self.last_length
     }

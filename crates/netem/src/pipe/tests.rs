@@ -186,6 +186,8 @@ proptest! {
         let mut path = spec.build();
         let mut delivered = 0;
         for (now, packet) in arrivals(&gaps) {
+            delivered += pop_until(&mut path, now).len() as u64;
+            prop_assert_eq!(path.pop(now), None, "next_event has announced all that is due");
             path.push(now, packet);
             delivered += pop_until(&mut path, now).len() as u64;
             prop_assert_eq!(path.counters().delivered.packets, delivered);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use farhaul_cc::Controller;
+use farhaul_netem::WireLen;
 use farhaul_proto::{ConnectionId, Stats, earliest};
 use farhaul_units::Instant;
 

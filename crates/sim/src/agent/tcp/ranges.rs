@@ -36,7 +36,7 @@ impl Ranges {
     }
 
     /// The ranges from the highest down.
-    pub(super) fn from_the_top(&self) -> impl Iterator<Item = Block> + '_ {
+    pub(super) fn descending(&self) -> impl Iterator<Item = Block> + '_ {
         self.ranges.iter().rev().copied()
     }
 

@@ -120,7 +120,7 @@ impl RetransmissionTimer {
     /// `sample` as a clock with ticks sees it: rounded, and at least one.
     fn in_ticks(&self, sample: Duration) -> u64 {
         let (sample, tick) = (nanos(sample), nanos(self.config.tick));
-        if tick == 0 { sample } else { ((sample + tick / 2) / tick).max(1) * tick }
+        (sample + tick / 2).checked_div(tick).map_or(sample, |ticks| ticks.max(1) * tick)
     }
 }
 

@@ -76,14 +76,14 @@ impl Scoreboard {
     /// The next segment that was not sent again and has a SACKed one above it, though it does not count as lost.
     //= paper:rfc6675 §4 NextSeg() rule (3)
     pub(super) fn next_doubtful(&self) -> Option<u64> {
-        let highest = self.sacked.from_the_top().next()?.end;
+        let highest = self.sacked.descending().next()?.end;
         Some(self.next_not_repeated()).filter(|seq| *seq < highest)
     }
 
     /// The highest segment not SACKed.
     //= paper:rfc6675 §4 NextSeg() rule (4)
     pub(super) fn highest_not_sacked(&self, high: u64) -> Option<u64> {
-        let top = self.sacked.from_the_top().next().filter(|range| range.end == high);
+        let top = self.sacked.descending().next().filter(|range| range.end == high);
         top.map_or(high, |range| range.start).checked_sub(1).filter(|seq| *seq >= self.first)
     }
 
@@ -144,7 +144,7 @@ impl Scoreboard {
     /// The third highest SACKed segment; zero if there are fewer.
     fn third_highest(&self) -> u64 {
         let mut missing = DUP_THRESHOLD;
-        for range in self.sacked.from_the_top() {
+        for range in self.sacked.descending() {
             if range.len() >= missing {
                 return range.end - missing;
             }

@@ -1,5 +1,6 @@
 //! What TCP agents send each other: typed segments, no bytes.
 
+use farhaul_netem::WireLen;
 use farhaul_units::Instant;
 
 /// SACK blocks in one segment at most: three fit beside the timestamps option.
@@ -83,11 +84,6 @@ impl Segment {
         Self { seq: 0, ack: 0, payload: 0, header, kind, sent, echo: Instant::ZERO, blocks, block_count: 0 }
     }
 
-    /// Bytes on the wire.
-    pub const fn wire_len(&self) -> u32 {
-        self.header + self.payload
-    }
-
     /// What has arrived beyond a gap, the most recent first.
     pub fn sack(&self) -> &[Block] {
         &self.blocks[..usize::from(self.block_count)]
@@ -99,5 +95,11 @@ impl Segment {
             *place = block;
             self.block_count += 1;
         }
+    }
+}
+
+impl WireLen for Segment {
+    fn wire_len(&self) -> u32 {
+        self.header.saturating_add(self.payload)
     }
 }
