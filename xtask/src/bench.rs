@@ -7,9 +7,11 @@
 //! | change how children are started, bounded and ended | `process.rs` |
 //! | change the limits of the kernel under which is measured | `buffers.rs` |
 //! | change what is printed | `report.rs` |
+//! | compare the simulator's TCP with ns-2's | `ns2.rs`: `bench tcp` |
 
 mod buffers;
 mod machine;
+mod ns2;
 mod options;
 mod process;
 mod quantity;
@@ -33,6 +35,9 @@ use tools::Tools;
 
 /// The verb.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    if let Some((_, arguments)) = arguments.split_first().filter(|(first, _)| *first == "tcp") {
+        return ns2::run(workspace, arguments);
+    }
     let options = Options::parse(arguments)?;
     if options.list {
         options.rows.iter().for_each(|row| report::describe(row));

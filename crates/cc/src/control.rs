@@ -1,6 +1,6 @@
 //! What a controller may set.
 
-use farhaul_units::{Duration, SendPeriod};
+use farhaul_units::{Duration, Instant, SendPeriod};
 
 /// The settings of a connection that belong to its controller (UDT4's CCC setters and members).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,6 +10,9 @@ pub struct Control {
     pub cwnd: Option<f64>,
     /// Time from one packet to the next.
     pub send_period: SendPeriod,
+    /// Until then no data packet leaves, neither a new one nor a repair (the freeze of UDT before its fourth generation);
+    /// control packets do, and the time is not made up for afterwards. An instant that has passed holds nothing.
+    pub freeze_until: Option<Instant>,
     /// How often full acknowledgements are sent at most: never above one SYN interval (10 ms), longer values are cut.
     pub ack_period: Option<Duration>,
     /// An acknowledgement after this many data packets, in place of UDT's light one after 64.
@@ -27,6 +30,7 @@ impl Control {
         Self {
             cwnd: Some(Self::INITIAL_CWND),
             send_period: SendPeriod::UNPACED,
+            freeze_until: None,
             ack_period: None,
             ack_interval: None,
             rto: None,

@@ -11,6 +11,7 @@
 //! | see what it may set | `control.rs` |
 //! | pick one by name | `registry.rs` (the table), `spec.rs` (its text form) |
 //! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for what we changed |
+//! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/curves.rs` |
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod path;
 mod rate;
 pub mod registry;
 mod spec;
+mod window;
 
 pub use control::Control;
 pub use event::{AckEvent, DeliverySample, LossEvent, ReceivedEvent, SentEvent, TimeoutEvent};
@@ -56,6 +58,20 @@ pub trait Controller: Send {
     /// Nothing was heard for the expiration time while data was unacknowledged.
     fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent, control: &mut Control) {
         let _ = (path, timeout, control);
+    }
+
+    /// The peer asks to slow down: its round-trip time grows (type 4, which libudt 4.11 obeys but never sends). Whether this
+    /// controller has dealt with it; otherwise the transport sends one ninth slower until the controller decides anew.
+    /// Anybody on the path can forge it.
+    fn on_warning(&mut self, path: &Path, control: &mut Control) -> bool {
+        let _ = (path, control);
+        false
+    }
+
+    /// A SYN interval (10 ms) is over in which data was sent or outstanding, on a transport that keeps a timer for it, as that
+    /// of the 2004 paper does. On UDT4 it is never called, and acknowledgements stand for it.
+    fn on_syn(&mut self, path: &Path, control: &mut Control) {
+        let _ = (path, control);
     }
 
     /// Data packets left, retransmissions included; called once per burst, and only if

@@ -188,13 +188,27 @@ impl Settings {
         })
     }
 
+    /// The value of the option `name` as `read` understands it; `None` where it was not given.
+    pub(crate) fn optional<T, E>(
+        &self,
+        name: &'static str,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, SpecError>
+    where
+        E: Error + Send + Sync + 'static,
+    {
+        let unreadable =
+            |source: E| SpecError::Unreadable { controller: self.entry.name, option: name, source: Box::new(source) };
+        self.value(name).map(read).transpose().map_err(unreadable)
+    }
+
     /// The error for a value of `name` that can be read but not be used.
     pub(crate) fn out_of_range(&self, name: &'static str, allowed: &'static str) -> SpecError {
         let value = self.value(name).unwrap_or_default().into();
         SpecError::OutOfRange { controller: self.entry.name, option: name, value, allowed }
     }
 
-    fn value(&self, name: &str) -> Option<&str> {
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(given, _)| *given == name).and_then(|(_, value)| value.as_deref())
     }
 
@@ -260,7 +274,7 @@ mod tests {
 
     #[test]
     fn text_survives_parsing_and_printing() {
-        for text in ["udt", "udt:native", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
+        for text in ["udt", "udt:native", "udt-2004:warnings=off", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
             assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
@@ -272,14 +286,30 @@ mod tests {
     #[test]
     fn errors_name_what_is_allowed() {
         for (text, expected) in [
-            ("", "no congestion controller is called '': choose one of udt, fixed"),
-            ("cubik", "no congestion controller is called 'cubik': choose one of udt, fixed"),
+            ("", format!("no congestion controller is called '': choose one of {}", names(controllers())).as_str()),
+            ("cubik", &format!("no congestion controller is called 'cubik': choose one of {}", names(controllers()))),
             ("udt:", "'udt' has no option '': it takes native"),
             ("udt:naive", "'udt' has no option 'naive': it takes native"),
             ("udt:native=yes", "option 'native' of 'udt' is written native"),
             ("udt:native,native", "option 'native' of 'udt' is given twice: leave one out"),
+            ("udt-2004:warnings=no", "option 'warnings' of 'udt-2004' must be on or off, not 'no'"),
+            (
+                "udt-2004:capacity-factor=0",
+                "option 'capacity-factor' of 'udt-2004' must be from 0.000001 to 1000000, not '0'",
+            ),
+            (
+                "udt-2004:missed-warnings=1.5",
+                "option 'missed-warnings' of 'udt-2004' must be a probability from 0 to 1, not '1.5'",
+            ),
             ("fixed", "'fixed' needs the option 'rate': write fixed:rate=500mbit"),
             ("fixed:rate", "option 'rate' of 'fixed' is written rate=500mbit"),
+            ("udt-2011:only=rtt", "option 'only' of 'udt-2011' must be rate, window or both, not 'rtt'"),
+            ("udt-2011:beta=x", "option 'beta' of 'udt-2011': invalid float literal"),
+            ("udt-2011:beta=1", "option 'beta' of 'udt-2011' must be alpha to 1000 packets, not '1'"),
+            ("udt-2011:alpha=nan", "option 'alpha' of 'udt-2011' must be 0 to 1000 packets, not 'nan'"),
+            ("udt-2011:interval=2s", "option 'interval' of 'udt-2011' must be 0ms to 1s, not '2s'"),
+            ("udt-2011:speed=light", "option 'speed' of 'udt-2011' must be arrival or delivery, not 'light'"),
+            ("udt-2011:only=rate,alpha=1", "option 'alpha' of 'udt-2011' must be left out with only=rate, not '1'"),
             ("fixed:rate=0mbit", "option 'rate' of 'fixed' must be above zero, not '0mbit'"),
             (
                 "fixed:rate=100",

@@ -6,7 +6,23 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 3] = ["udt", "udt:native", "fixed:rate=500mbit"];
+const SPECS: [&str; 10] = [
+    "udt",
+    "udt:native",
+    "udt-2004",
+    "udt-2004:false-warnings=0.5,missed-warnings=0.5",
+    "udt-2007",
+    "udt-2011",
+    "udt-2011:only=rate",
+    "fixed:rate=500mbit",
+    "reno",
+    "tahoe",
+];
+
+/// UDT's laws keep two packets, a probe pair; TCP's fall to the loss window of one (RFC 5681 §3.1).
+fn least_cwnd(spec: &str) -> f64 {
+    if matches!(spec, "reno" | "tahoe") { 1.0 } else { 2.0 }
+}
 
 /// Something that happens on a connection.
 #[derive(Clone, Debug)]
@@ -15,6 +31,8 @@ enum Happening {
     Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
     Recovered { spurious: bool },
     Timeout,
+    Warning,
+    Syn,
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -25,6 +43,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         }),
         1 => any::<bool>().prop_map(|spurious| Happening::Recovered { spurious }),
         1 => Just(Happening::Timeout),
+        1 => Just(Happening::Warning),
+        1 => Just(Happening::Syn),
     ]
 }
 
@@ -75,14 +95,16 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
         }
         Happening::Recovered { spurious } => controller.on_recovered(path, spurious, control),
         Happening::Timeout => controller.on_timeout(path, &TimeoutEvent::default(), control),
+        Happening::Warning => drop(controller.on_warning(path, control)),
+        Happening::Syn => controller.on_syn(path, control),
     }
 }
 
-fn check(before: &Control, happening: &Happening, after: &Control) -> Result<(), TestCaseError> {
+fn check(least_cwnd: f64, before: &Control, happening: &Happening, after: &Control) -> Result<(), TestCaseError> {
     let (was, is) = (before.send_period.as_micros(), after.send_period.as_micros());
     prop_assert!(is.is_finite() && is >= 0.0, "period {is}");
     if let Some(cwnd) = after.cwnd {
-        prop_assert!(cwnd.is_finite() && cwnd >= 2.0, "cwnd {cwnd}");
+        prop_assert!(cwnd.is_finite() && cwnd >= least_cwnd, "cwnd {cwnd}");
     }
     if matches!(happening, Happening::Loss { .. }) {
         prop_assert!(is >= was, "a loss report shortened the period from {was} to {is}");
@@ -114,7 +136,7 @@ proptest! {
                 path.now = now;
                 let before = control;
                 play(controller.as_mut(), &path, happening, &mut control);
-                check(&before, happening, &control)?;
+                check(least_cwnd(spec), &before, happening, &control)?;
             }
         }
     }
@@ -160,6 +182,36 @@ fn a_flood_of_loss_events_never_ends_in_an_unpaced_sender() {
             let range = [SeqRange::new(SeqNo::new(seq), SeqNo::new(seq))];
             controller.on_loss(&path, &LossEvent::new(&range, 1, SeqNo::new(seq)), &mut control);
         }
-        assert!(control.send_period.packet_rate().is_some_and(|rate| rate.packets_per_second() >= 1.0), "{spec}");
+        let paced = control.send_period.packet_rate().is_some_and(|rate| rate.packets_per_second() >= 1.0);
+        // TCP's laws do not pace: theirs is the smallest window.
+        assert!(paced || control.cwnd.is_some_and(|cwnd| cwnd <= 2.0), "{spec}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/properties.failures"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_controller_freezes_for_longer_than_one_interval(
+        seed: u64,
+        events in prop::collection::vec((0..20u64, path(), happening()), 1..50),
+    ) {
+        for spec in SPECS {
+            let mut controller = spec.parse::<Spec>().unwrap().build(seed);
+            let mut control = Control::initial();
+            let mut now = Instant::ZERO;
+            controller.on_connect(&events[0].1, &mut control);
+            for (millis, path, happening) in &events {
+                now += Duration::from_millis(*millis);
+                let mut path = *path;
+                path.now = now;
+                play(controller.as_mut(), &path, happening, &mut control);
+                let longest = now + Duration::from_millis(10);
+                prop_assert!(control.freeze_until.is_none_or(|end| end <= longest), "{spec}");
+            }
+        }
     }
 }

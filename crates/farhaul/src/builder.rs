@@ -21,6 +21,7 @@ use crate::error::Error;
 /// Receive buffer to ask the system for: 10 ms at 25 Gbit/s, so that a driver thread that had to wait for a processor
 /// loses nothing. The system takes memory only for what is in it.
 const UDP_RECV_BUFFER: usize = 32 << 20;
+
 /// Chooses settings, then opens the port: see [`Endpoint::builder`].
 ///
 /// Nothing needs tuning; every setting has a default that sizes itself or suits long fat paths. For those who come from

@@ -20,7 +20,7 @@
 //! | how the thread ends after the last handle | `threads.rs`, `departure.rs` |
 //! | when it looks away to gather datagrams | `nap.rs` |
 //! | how datagrams leave | `outbox.rs` |
-//! //! | files on the disk | `disk.rs` |
+//! | files on the disk | `disk.rs` |
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams), so other transports need another façade only.
 

@@ -61,8 +61,9 @@ impl Endpoint {
         self.host.driver.recv_drops()
     }
 
-    /// Datagrams, empty ones aside, that arrived since the port was opened and made no sense or belonged to no connection. Some are harmless, such
-    /// as those of a peer that has not heard yet that its connection is over; many mean that somebody guesses or scans.
+    /// Datagrams, empty ones aside, that arrived since the port was opened and made no sense or belonged to no connection.
+    /// Some are harmless, such as those of a peer that has not heard yet that its connection is over; many mean that
+    /// somebody guesses or scans.
     ///
     /// # Errors
     /// The endpoint's driver thread is gone.
@@ -73,7 +74,8 @@ impl Endpoint {
     /// Connects to `peer`, which must be listening for streams.
     ///
     /// A name with several addresses is tried one address after the other. Those of the other family than this port's are
-    /// passed over, and if the network says that one cannot be reached the next one gets its turn at once.
+    /// passed over (a port at `[::]` is of both), and if the network says that one cannot be reached the next one gets its
+    /// turn at once.
     ///
     /// # Errors
     /// The name cannot be resolved, or only to addresses of the other family ([`Error::WrongFamily`]); nobody answers within
@@ -157,8 +159,15 @@ impl Endpoint {
     }
 
     fn established(&self, peer: impl ToSocketAddrs, options: ConnectOptions) -> Result<Connection, Error> {
-        let peers = reachable_from(self.local_addr(), resolve(peer)?)?;
+        let peers = self.reachable(resolve(peer)?)?;
         first_that_works(&peers, |to| self.connect_to(to, options))
+    }
+
+    /// Those of `peers` that are of a family of this port.
+    pub(crate) fn reachable(&self, mut peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
+        let (local, peer) = (self.local_addr(), peers[0]);
+        peers.retain(|peer| self.host.driver.is_of_family(*peer));
+        if peers.is_empty() { Err(Error::WrongFamily { local, peer }) } else { Ok(peers) }
     }
 }
 
@@ -191,13 +200,6 @@ pub(crate) fn resolve(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error
         return Err(Error::Resolve(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
     }
     Ok(addresses)
-}
-
-/// Those of `peers` that are of the family of the port at `local`.
-pub(crate) fn reachable_from(local: SocketAddr, mut peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
-    let peer = peers[0];
-    peers.retain(|peer| peer.is_ipv4() == local.is_ipv4());
-    if peers.is_empty() { Err(Error::WrongFamily { local, peer }) } else { Ok(peers) }
 }
 
 /// An IPv4 address as such, also if it came mapped into IPv6 (RFC 4291 §2.5.5.2).

@@ -54,6 +54,31 @@ fn an_ipv4_address_in_the_form_of_ipv6_is_one() {
 }
 
 #[test]
+fn a_port_of_both_families_reaches_peers_of_either() {
+    let everywhere = || match Endpoint::bind("[::]:0") {
+        Ok(endpoint) => Some(endpoint),
+        Err(error) => {
+            assert!(UdpSocket::bind("[::]:0").is_err(), "{error}");
+            println!("SKIPPED: this machine has no IPv6");
+            None
+        }
+    };
+    let Some((here, there)) = everywhere().zip(everywhere()) else { return };
+    let at = |host: &str, endpoint: &Endpoint| format!("{host}:{}", endpoint.local_addr().port());
+    let listener = there.listen().unwrap();
+    for host in ["127.0.0.1", "[::1]"] {
+        here.connect(at(host, &there)).unwrap();
+        assert_eq!(listener.accept().unwrap().1.is_ipv4(), host == "127.0.0.1");
+    }
+    let (one, other) = (at("127.0.0.1", &here), at("127.0.0.1", &there));
+    std::thread::scope(|scope| {
+        let meeting = scope.spawn(|| there.rendezvous(one));
+        here.rendezvous(other).unwrap();
+        meeting.join().unwrap().unwrap();
+    });
+}
+
+#[test]
 fn a_port_that_the_network_says_is_closed_gives_way_to_the_next_address() {
     let there = Endpoint::bind(any()).unwrap();
     let _listener = there.listen().unwrap();

@@ -6,7 +6,7 @@
 use farhaul_units::{Duration, Instant, SendPeriod};
 
 /// Time that one burst may stand for. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
-const BURST_TIME: Duration = Duration::from_micros(250);
+pub(crate) const BURST_TIME: Duration = Duration::from_micros(250);
 /// Most packets in one burst: one train of full-size packets that the kernel takes in one call.
 pub(crate) const MAX_BURST: u32 = 44;
 /// Shortest lateness that is always made up for.
@@ -24,11 +24,30 @@ pub(crate) struct Pacer {
     period: SendPeriod,
     /// How much lateness is made up for.
     catch_up: Duration,
+    /// Time that one burst may stand for.
+    burst_time: Duration,
+    /// When the latest freeze ends or ended.
+    freeze_end: Instant,
+    /// Nothing may leave before it.
+    frozen: bool,
 }
 
 impl Pacer {
     pub(crate) const fn new() -> Self {
-        Self { due: Instant::ZERO, fraction: 0.0, period: SendPeriod::UNPACED, catch_up: MIN_CATCH_UP }
+        Self {
+            due: Instant::ZERO,
+            fraction: 0.0,
+            period: SendPeriod::UNPACED,
+            catch_up: MIN_CATCH_UP,
+            burst_time: BURST_TIME,
+            freeze_end: Instant::ZERO,
+            frozen: false,
+        }
+    }
+
+    /// Lets one burst stand for this much time: none, and packets leave one by one.
+    pub(crate) fn set_burst_time(&mut self, time: Duration) {
+        self.burst_time = time;
     }
 
     /// Sets the period; lateness up to an eighth of the round trip is made up for.
@@ -37,8 +56,21 @@ impl Pacer {
         self.catch_up = (round_trip / 8).clamp(MIN_CATCH_UP, MAX_CATCH_UP);
     }
 
+    /// Lets nothing leave before `end`; what would have left until then does not leave later instead.
+    pub(crate) fn freeze_until(&mut self, end: Instant) {
+        if end > self.freeze_end {
+            self.freeze_end = end;
+            self.frozen = true;
+            self.due = self.due.max(end);
+        }
+    }
+
     /// How many packets may leave now; zero before the next burst is due.
     pub(crate) fn allowance(&mut self, now: Instant) -> u32 {
+        if self.frozen && now < self.freeze_end {
+            return 0;
+        }
+        self.frozen = false;
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
@@ -67,7 +99,7 @@ impl Pacer {
 
     /// When the next burst is due; `None` when nothing is paced.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        (!self.period.is_unpaced()).then(|| self.next_burst())
+        if self.period.is_unpaced() { self.frozen.then_some(self.freeze_end) } else { Some(self.next_burst()) }
     }
 
     /// Packets that leave in `time` at the present period; `None` when nothing is paced.
@@ -85,7 +117,7 @@ impl Pacer {
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
-        let packets = BURST_TIME.as_nanos() as f64 / (self.period.as_micros() * 1e3);
+        let packets = self.burst_time.as_nanos() as f64 / (self.period.as_micros() * 1e3);
         packets.clamp(1.0, f64::from(MAX_BURST)) as u32
     }
 }
@@ -147,5 +179,45 @@ mod tests {
             burst += n;
         }
         assert!(burst <= 1 + 10_000 / 12 + 20, "{burst}");
+    }
+
+    #[test]
+    fn a_freeze_holds_everything_and_is_not_made_up_for() {
+        let start = Instant::from_nanos(1_000_000_000);
+        let freeze = Duration::from_millis(10);
+        for micros in [12.0, 500.0] {
+            let mut pacer = pacer(micros);
+            pacer.on_sent(start, 0);
+            pacer.allowance(start);
+            pacer.freeze_until(start + freeze);
+            assert_eq!(pacer.allowance((start + freeze).saturating_sub(Duration::from_nanos(1))), 0);
+            assert!(pacer.deadline().unwrap() >= start + freeze);
+            let (mut now, mut sent) = (start, 0);
+            while now < start + Duration::from_millis(110) {
+                match pacer.allowance(now) {
+                    0 => now = pacer.deadline().unwrap(),
+                    n => {
+                        pacer.on_sent(now, n);
+                        sent += n;
+                    }
+                }
+            }
+            let expected = (100_000.0 / micros) as u32;
+            assert!(
+                (expected - pacer.burst()..=expected + 1).contains(&sent),
+                "{sent} packets of {micros} µs in 100 ms"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unpaced_sender_freezes_once_and_asks_for_no_time_afterwards() {
+        let mut pacer = Pacer::new();
+        let (now, end) = (Instant::from_nanos(1_000), Instant::from_nanos(10_001_000));
+        pacer.freeze_until(end);
+        assert_eq!((pacer.allowance(now), pacer.deadline()), (0, Some(end)));
+        assert_eq!((pacer.allowance(end), pacer.deadline()), (MAX_BURST, None));
+        pacer.freeze_until(end);
+        assert_eq!((pacer.allowance(end), pacer.deadline()), (MAX_BURST, None), "the same end again");
     }
 }

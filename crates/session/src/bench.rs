@@ -1,7 +1,8 @@
 //! Measuring: one side sends bytes of no meaning as fast as it can, the other counts them, both learn both figures.
 //!
-//! DATA\*, END(sender's figures) → REPORT(receiver's figures), in the direction that the connecting side chose → TOTALS(sender's
-//! figures again: what was sent again for the last bytes is known only now). The content is not looked at; DATA is the longest that frames allow, and is sent again and again from the same memory.
+//! DATA\*, END(sender's figures) → REPORT(receiver's figures) → TOTALS(sender's figures again: what was sent again for the last
+//! bytes is known only now), in the direction that the connecting side chose. The content is not looked at; DATA is sent again
+//! and again from the same memory, as long as frames allow, or where time ends it a share of what went before.
 
 mod filler;
 #[cfg(test)]

@@ -7,16 +7,21 @@
 //! | to change … | open |
 //! | --- | --- |
 //! | which event comes next | `scheduler.rs` |
+//! | what lives at an address, and what it may do | `agent.rs`, `agent/*.rs` |
+//! | what a slow host does to packets | `machine.rs`; a slow disk: `agent/disk.rs` |
 //! | in which order a transport is asked | `host.rs` |
 //! | what applications send, read and check | `traffic.rs`, `traffic/*.rs` |
 //! | what is on the wire | `packet.rs` |
 //! | which links there are and who reaches whom | `topology/*.rs`, `network.rs` |
 //! | what is recorded, and what is computed from it | `sample.rs`, `measure/*.rs` |
 //! | how a test looks at datagrams or forges them | `trace.rs` |
-//! | the loop | `simulation.rs` |
+//! | the loop | `world.rs`; with transports in view: `simulation.rs` |
 #![forbid(unsafe_code)]
 
+pub mod agent;
+mod first_times;
 mod host;
+pub mod machine;
 pub mod measure;
 mod network;
 mod packet;
@@ -26,12 +31,16 @@ mod simulation;
 pub mod topology;
 mod trace;
 mod traffic;
+mod world;
 
+pub use agent::{Agent, Outbox};
+pub use first_times::FirstTimes;
 pub use host::{Application, Host};
-pub use network::{LinkId, NetworkCounters, NodeId};
-pub use packet::{HEADER_OVERHEAD, Pool, PooledPacket};
+pub use network::{AgentId, Capture, FlowId, FlowTally, LinkId, NetworkCounters, NodeId, Passing};
+pub use packet::{HEADER_OVERHEAD, Payload, Pool, PooledPacket, Share};
 pub use sample::{FlowSample, Sample, Samples};
 pub use scheduler::Scheduler;
 pub use simulation::Simulation;
 pub use trace::{Departing, Tap, TraceHash, Verdict};
 pub use traffic::{Amount, Content, Flow, Integrity, Plan, Received, Traffic};
+pub use world::World;

@@ -3,47 +3,101 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use farhaul_netem::{Counters, Element};
+use farhaul_netem::{Counters, Element, Tally, WireLen};
 use farhaul_units::Instant;
 
-use crate::packet::{Pool, PooledPacket};
+use crate::packet::{Payload, Pool, PooledPacket, Share};
 use crate::trace::{Departing, Tap, TraceHash, Verdict};
 
-/// A place where links begin and end. Nodes below the number of hosts are hosts; the rest are routers.
+/// A place where links begin and end.
 pub type NodeId = usize;
 
 /// A link's index, in the order in which links were added.
 pub type LinkId = usize;
 
+/// An agent's index, in the order in which agents were added.
+pub type AgentId = usize;
+
+/// A flow's index: the agents at both of its ends have the same.
+pub type FlowId = usize;
+
 /// A direction of the path: any netem model of it.
 pub(crate) type BoxedElement = Box<dyn Element<PooledPacket>>;
+
+/// Sees every packet that leaves or reaches an agent.
+pub type Capture = Box<dyn FnMut(Instant, Passing, &PooledPacket)>;
+
+/// Where a [`Capture`] sees a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// It leaves this agent.
+    Sent(AgentId),
+    /// It has reached this agent.
+    Delivered(AgentId),
+}
+
+/// What has left a link of one flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowTally {
+    /// Data on its first way.
+    pub new: Tally,
+    /// Data that had been sent before.
+    pub repeated: Tally,
+    /// Acknowledgements, reports, handshakes.
+    pub control: Tally,
+}
+
+impl FlowTally {
+    fn add(&mut self, packet: &PooledPacket) {
+        let tally = match packet.share() {
+            Share::New => &mut self.new,
+            Share::Repeated => &mut self.repeated,
+            Share::Control => &mut self.control,
+        };
+        tally.add(packet.wire_len());
+    }
+}
 
 struct SimLink {
     element: BoxedElement,
     to: NodeId,
+    /// Whether it stands among those whose next event may have changed.
+    touched: bool,
+    /// What has left it, by flow; as long as the flows seen so far.
+    flows: Vec<FlowTally>,
+}
+
+/// Where an agent is, and whom it sent to last: nearly always the same peer.
+struct Place {
+    address: SocketAddr,
+    node: NodeId,
+    flow: FlowId,
+    last_peer: Option<(SocketAddr, Option<AgentId>)>,
 }
 
 /// What the network did beside what its links count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
-    /// Datagrams to an address that no host has.
+    /// Packets to an address that no agent has, or that no link leads to.
     pub unroutable: u64,
     /// Datagrams that a tap dropped.
     pub tapped: u64,
-    /// Damaged datagrams that the receiving host's UDP checksum caught.
+    /// Damaged packets that the receiving host's checksum caught.
     pub checksum_failures: u64,
+    /// Times that a packet left a link: what a simulator's speed is measured in.
+    pub packet_hops: u64,
 }
 
 /// Nodes, links, routes, and the packets on them.
 pub(crate) struct Network {
     links: Vec<SimLink>,
-    /// `routes[node][host]`: the link that leads from the node towards the host.
+    /// `routes[node][destination]`: the link that leads from the node towards the other.
     routes: Vec<Vec<Option<LinkId>>>,
-    /// Whose address it is: `addresses[host]`.
-    addresses: Vec<SocketAddr>,
-    hosts: BTreeMap<SocketAddr, NodeId>,
+    places: Vec<Place>,
+    agents: BTreeMap<SocketAddr, AgentId>,
     pool: Pool,
     tap: Option<Tap>,
+    capture: Option<Capture>,
     forged: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
     /// Links whose next event may have changed.
     touched: Vec<LinkId>,
@@ -53,21 +107,23 @@ pub(crate) struct Network {
 
 /// Where a packet that left a link is now.
 pub(crate) enum Arrival {
-    /// At the host that it is for.
-    Host(NodeId, PooledPacket),
-    /// On another link.
+    /// At the agent that it is for.
+    Agent(AgentId, PooledPacket),
+    /// On another link, or nowhere.
     Forwarded,
 }
 
 impl Network {
-    pub(crate) fn new(nodes: usize, addresses: Vec<SocketAddr>) -> Self {
+    /// A network of so many nodes, without links.
+    pub(crate) fn new(nodes: usize) -> Self {
         Self {
             links: Vec::new(),
-            routes: vec![vec![None; addresses.len()]; nodes],
-            hosts: addresses.iter().copied().zip(0..).collect(),
-            addresses,
+            routes: vec![vec![None; nodes]; nodes],
+            places: Vec::new(),
+            agents: BTreeMap::new(),
             pool: Pool::new(),
             tap: None,
+            capture: None,
             forged: Vec::new(),
             touched: Vec::new(),
             counters: NetworkCounters::default(),
@@ -75,42 +131,86 @@ impl Network {
         }
     }
 
-    pub(crate) fn address(&self, host: NodeId) -> SocketAddr {
-        self.addresses[host]
+    /// The next agent is at `node` and can be reached at `address`.
+    pub(crate) fn add_place(&mut self, address: SocketAddr, node: NodeId, flow: FlowId) -> AgentId {
+        self.agents.insert(address, self.places.len());
+        self.places.push(Place { address, node, flow, last_peer: None });
+        self.places.len() - 1
     }
 
     pub(crate) fn add_link(&mut self, element: BoxedElement, to: NodeId) -> LinkId {
-        self.links.push(SimLink { element, to });
+        self.links.push(SimLink { element, to, touched: false, flows: Vec::new() });
         self.links.len() - 1
     }
 
-    pub(crate) fn add_route(&mut self, node: NodeId, host: NodeId, link: LinkId) {
-        self.routes[node][host] = Some(link);
+    pub(crate) fn add_route(&mut self, node: NodeId, destination: NodeId, link: LinkId) {
+        self.routes[node][destination] = Some(link);
+    }
+
+    pub(crate) fn address(&self, agent: AgentId) -> SocketAddr {
+        self.places[agent].address
     }
 
     pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap;
     }
 
+    pub(crate) fn set_capture(&mut self, capture: Option<Capture>) {
+        self.capture = capture;
+    }
+
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// A host sends a datagram.
-    pub(crate) fn send(&mut self, now: Instant, node: NodeId, to: SocketAddr, bytes: &[u8]) {
-        self.trace.record(now, node as u64, bytes);
-        let mut packet = self.pool.packet(self.addresses[node], to, bytes);
+    /// An agent sends a datagram.
+    pub(crate) fn send_datagram(&mut self, now: Instant, agent: AgentId, to: SocketAddr, bytes: &[u8], share: Share) {
+        self.trace.record(now, agent as u64, bytes);
+        let packet = self.pool.packet(self.places[agent].address, to, bytes);
+        self.depart(now, agent, packet, share);
+    }
+
+    /// An agent sends a packet without bytes.
+    pub(crate) fn send_typed(&mut self, now: Instant, agent: AgentId, packet: PooledPacket, share: Share) {
+        self.trace.record_payload(now, agent as u64, packet.payload(), packet.wire_len());
+        self.depart(now, agent, packet, share);
+    }
+
+    fn depart(&mut self, now: Instant, agent: AgentId, mut packet: PooledPacket, share: Share) {
+        packet.label(self.places[agent].flow, share);
+        packet.set_destination(self.peer(agent, packet.to()));
+        let node = self.places[agent].node;
+        if let Some(capture) = &mut self.capture {
+            capture(now, Passing::Sent(agent), &packet);
+        }
+        if self.tap.is_none() {
+            return self.forward(now, node, packet);
+        }
         if self.passes_tap(now, &mut packet) {
+            packet.measure();
             self.forward(now, node, packet);
         }
         while let Some((from, to, bytes)) = self.forged.pop() {
-            let packet = self.pool.packet(from, to, &bytes);
+            let mut packet = self.pool.packet(from, to, &bytes);
+            packet.set_destination(self.agents.get(&to).copied());
             self.forward(now, node, packet);
         }
     }
 
+    /// The agent at the address that `agent` sends to.
+    fn peer(&mut self, agent: AgentId, to: SocketAddr) -> Option<AgentId> {
+        let place = &mut self.places[agent];
+        if let Some((_, peer)) = place.last_peer.filter(|(address, _)| *address == to) {
+            return peer;
+        }
+        let peer = self.agents.get(&to).copied();
+        place.last_peer = Some((to, peer));
+        peer
+    }
+
+    /// Shows a datagram to the tap.
     fn passes_tap(&mut self, now: Instant, packet: &mut PooledPacket) -> bool {
-        let Some(tap) = &mut self.tap else { return true };
+        let Some(tap) = self.tap.as_mut().filter(|_| *packet.payload() == Payload::Datagram) else { return true };
         let (from, to) = (packet.from(), packet.to());
         let verdict = tap(&mut Departing { now, from, to, bytes: packet.bytes_mut(), forged: &mut self.forged });
         self.forged.reverse();
@@ -120,8 +220,8 @@ impl Network {
 
     /// Puts a packet that is at `node` on the link towards its destination.
     fn forward(&mut self, now: Instant, node: NodeId, packet: PooledPacket) {
-        let host = self.hosts.get(&packet.to());
-        let Some(link) = host.and_then(|&host| self.routes[node][host]) else {
+        let destination = packet.destination().map(|agent| self.places[agent].node);
+        let Some(link) = destination.and_then(|destination| self.routes[node][destination]) else {
             self.counters.unroutable += 1;
             return;
         };
@@ -132,18 +232,31 @@ impl Network {
     /// Takes the next packet that has left `link` by `now`.
     pub(crate) fn take(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
         self.touch(link);
-        let packet = self.links[link].element.pop(now)?;
-        let node = self.links[link].to;
-        if node >= self.addresses.len() || self.addresses[node] != packet.to() {
-            self.forward(now, node, packet);
-            return Some(Arrival::Forwarded);
+        let SimLink { element, to, flows, .. } = &mut self.links[link];
+        let packet = element.pop(now)?;
+        let node = *to;
+        self.counters.packet_hops += 1;
+        if flows.len() <= packet.flow() {
+            flows.resize(packet.flow() + 1, FlowTally::default());
         }
-        self.trace.record(now, (self.addresses.len() + node) as u64, packet.bytes());
-        Some(Arrival::Host(node, packet))
+        flows[packet.flow()].add(&packet);
+        match packet.destination() {
+            Some(agent) if self.places[agent].node == node => {
+                self.trace.record_delivery(now, (self.places.len() + agent) as u64, &packet);
+                if let Some(capture) = &mut self.capture {
+                    capture(now, Passing::Delivered(agent), &packet);
+                }
+                Some(Arrival::Agent(agent, packet))
+            }
+            _ => {
+                self.forward(now, node, packet);
+                Some(Arrival::Forwarded)
+            }
+        }
     }
 
     fn touch(&mut self, link: LinkId) {
-        if !self.touched.contains(&link) {
+        if !core::mem::replace(&mut self.links[link].touched, true) {
             self.touched.push(link);
         }
     }
@@ -151,6 +264,7 @@ impl Network {
     /// A link that was pushed to or popped from, and its next event; each once.
     pub(crate) fn take_touched(&mut self) -> Option<(LinkId, Option<Instant>)> {
         let link = self.touched.pop()?;
+        self.links[link].touched = false;
         Some((link, self.links[link].element.next_event()))
     }
 
@@ -163,5 +277,10 @@ impl Network {
         self.links[link].element.advance(now);
         self.touch(link);
         self.links[link].element.counters()
+    }
+
+    /// What has left a link of one flow.
+    pub(crate) fn flow_tally(&self, link: LinkId, flow: FlowId) -> FlowTally {
+        self.links[link].flows.get(flow).copied().unwrap_or_default()
     }
 }

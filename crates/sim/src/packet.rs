@@ -8,14 +8,47 @@ use std::rc::Rc;
 use farhaul_netem::{Packet, WireLen, flip_random_bit};
 use farhaul_units::Rng;
 
+use crate::agent::tcp::Segment;
+use crate::network::{AgentId, FlowId};
+
 /// Bytes of IPv4 and UDP header, which occupy the link but are not stored.
 pub const HEADER_OVERHEAD: u32 = 28;
 
-/// One datagram: what a socket would send or receive.
-#[derive(Clone, Debug)]
+/// What a packet carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// A UDP datagram: the packet's [`bytes`](PooledPacket::bytes).
+    #[default]
+    Datagram,
+    /// Nothing that anybody looks at: cross traffic.
+    Filler,
+    /// A TCP segment.
+    Tcp(Segment),
+}
+
+/// Which share of a flow's traffic a packet belongs to; links count them apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Share {
+    /// Data on its first way.
+    New,
+    /// Data that was sent before.
+    Repeated,
+    /// Everything else: acknowledgements, loss reports, handshakes.
+    #[default]
+    Control,
+}
+
+/// One packet: what a socket would send or receive, or a typed stand-in for it.
+#[derive(Debug)]
 struct Datagram {
     from: SocketAddr,
     to: SocketAddr,
+    /// The agent at `to`; `None` until that was looked up.
+    destination: Option<AgentId>,
+    flow: FlowId,
+    share: Share,
+    payload: Payload,
+    wire_len: u32,
     bytes: Vec<u8>,
     damaged: bool,
 }
@@ -42,18 +75,39 @@ impl Pool {
         Self::default()
     }
 
-    /// A packet with a copy of `bytes`.
+    /// A datagram with a copy of `bytes`, of no flow.
     pub fn packet(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> PooledPacket {
+        let mut packet = self.blank(from, to);
+        let datagram = packet.datagram_mut();
+        datagram.payload = Payload::Datagram;
+        datagram.bytes.clear();
+        datagram.bytes.extend_from_slice(bytes);
+        datagram.wire_len = datagram_len(bytes);
+        packet
+    }
+
+    /// A packet without bytes that takes `wire_len` bytes of a link.
+    pub fn typed(&self, from: SocketAddr, to: SocketAddr, payload: Payload, wire_len: u32) -> PooledPacket {
+        let mut packet = self.blank(from, to);
+        let datagram = packet.datagram_mut();
+        datagram.payload = payload;
+        datagram.bytes.clear();
+        datagram.wire_len = wire_len;
+        packet
+    }
+
+    fn blank(&self, from: SocketAddr, to: SocketAddr) -> PooledPacket {
         let mut free = self.free.borrow_mut();
         let mut datagram = free.datagrams.pop().unwrap_or_else(|| {
             free.made += 1;
-            Box::new(Datagram { from, to, bytes: Vec::with_capacity(bytes.len()), damaged: false })
+            Box::new(Datagram::unused(from, to))
         });
         datagram.from = from;
         datagram.to = to;
+        datagram.destination = None;
+        datagram.flow = 0;
+        datagram.share = Share::Control;
         datagram.damaged = false;
-        datagram.bytes.clear();
-        datagram.bytes.extend_from_slice(bytes);
         PooledPacket { datagram: Some(datagram), pool: self.clone() }
     }
 
@@ -67,6 +121,36 @@ impl Pool {
         let free = self.free.borrow();
         free.made - free.datagrams.len()
     }
+}
+
+impl Datagram {
+    fn unused(from: SocketAddr, to: SocketAddr) -> Self {
+        Self {
+            from,
+            to,
+            destination: None,
+            flow: 0,
+            share: Share::Control,
+            payload: Payload::Datagram,
+            wire_len: 0,
+            bytes: Vec::new(),
+            damaged: false,
+        }
+    }
+
+    /// A copy that keeps its memory.
+    fn become_like(&mut self, other: &Self) {
+        let mut bytes = core::mem::take(&mut self.bytes);
+        bytes.clear();
+        bytes.extend_from_slice(&other.bytes);
+        let Self { from, to, destination, flow, share, payload, wire_len, damaged, .. } = *other;
+        *self = Self { from, to, destination, flow, share, payload, wire_len, bytes, damaged };
+    }
+}
+
+/// What a datagram of these bytes takes of a link.
+fn datagram_len(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(HEADER_OVERHEAD)
 }
 
 /// A handle to a datagram of a [`Pool`], which goes back when the packet is delivered or lost.
@@ -92,9 +176,45 @@ impl PooledPacket {
         &self.datagram().bytes
     }
 
-    /// What UDP carries, to be changed in place.
+    /// What UDP carries, to be changed in place; the packet keeps its length on the link.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.datagram_mut().bytes
+    }
+
+    /// What it carries.
+    pub fn payload(&self) -> &Payload {
+        &self.datagram().payload
+    }
+
+    /// Whose it is.
+    pub fn flow(&self) -> FlowId {
+        self.datagram().flow
+    }
+
+    /// Whether it is new data, repeated data or control.
+    pub fn share(&self) -> Share {
+        self.datagram().share
+    }
+
+    /// Says whose it is.
+    pub(crate) fn label(&mut self, flow: FlowId, share: Share) {
+        let datagram = self.datagram_mut();
+        datagram.flow = flow;
+        datagram.share = share;
+    }
+
+    pub(crate) fn destination(&self) -> Option<AgentId> {
+        self.datagram().destination
+    }
+
+    pub(crate) fn set_destination(&mut self, agent: Option<AgentId>) {
+        self.datagram_mut().destination = agent;
+    }
+
+    /// Its length follows its bytes again, after somebody changed them.
+    pub(crate) fn measure(&mut self) {
+        let datagram = self.datagram_mut();
+        datagram.wire_len = datagram_len(&datagram.bytes);
     }
 
     /// Whether a model of the path damaged it, which UDP's checksum shows.
@@ -113,14 +233,14 @@ impl PooledPacket {
 
 impl WireLen for PooledPacket {
     fn wire_len(&self) -> u32 {
-        u32::try_from(self.bytes().len()).unwrap_or(u32::MAX).saturating_add(HEADER_OVERHEAD)
+        self.datagram().wire_len
     }
 }
 
 impl Packet for PooledPacket {
     fn duplicate(&self) -> Self {
-        let mut copy = self.pool.packet(self.from(), self.to(), self.bytes());
-        copy.datagram_mut().damaged = self.is_damaged();
+        let mut copy = self.pool.blank(self.from(), self.to());
+        copy.datagram_mut().become_like(self.datagram());
         copy
     }
 

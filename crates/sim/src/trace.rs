@@ -2,14 +2,17 @@
 
 use std::net::SocketAddr;
 
+use farhaul_netem::WireLen;
 use farhaul_units::Instant;
+
+use crate::packet::{Payload, PooledPacket};
 
 /// Multiplier of the hash, odd: the golden ratio in 64 bits.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Bytes of each datagram that enter the hash: every header, and enough of the payload to tell packets apart. What the
-/// payload should be follows from the seed and is checked by the receiver.
-const HASHED_BYTES: usize = 64;
+/// Bytes of each datagram that enter the hash: every header, and some of the payload. What the payload should be follows
+/// from the seed and is checked by the receiver.
+const HASHED_BYTES: usize = 32;
 
 /// A hash of all datagrams sent and delivered, with their times, in order. Two runs are equal exactly if theirs are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,8 +33,33 @@ impl TraceHash {
     pub(crate) fn record(&mut self, now: Instant, place: u64, bytes: &[u8]) {
         self.mix(now.as_nanos());
         self.mix(place << 32 | bytes.len() as u64);
-        for chunk in bytes[..bytes.len().min(HASHED_BYTES)].chunks(8) {
-            self.mix(chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        let mut words = bytes[..bytes.len().min(HASHED_BYTES)].chunks_exact(8);
+        for word in &mut words {
+            self.mix(word.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        }
+        if !words.remainder().is_empty() {
+            self.mix(words.remainder().iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        }
+    }
+
+    /// A packet without bytes was sent.
+    pub(crate) fn record_payload(&mut self, now: Instant, place: u64, payload: &Payload, wire_len: u32) {
+        self.mix(now.as_nanos());
+        self.mix(place << 32 | u64::from(wire_len));
+        match payload {
+            Payload::Datagram | Payload::Filler => {}
+            Payload::Tcp(segment) => {
+                self.mix(segment.seq);
+                self.mix(segment.ack);
+            }
+        }
+    }
+
+    /// A packet arrived at an agent.
+    pub(crate) fn record_delivery(&mut self, now: Instant, place: u64, packet: &PooledPacket) {
+        match packet.payload() {
+            Payload::Datagram => self.record(now, place, packet.bytes()),
+            typed => self.record_payload(now, place, typed, packet.wire_len()),
         }
     }
 

@@ -85,6 +85,11 @@ impl UdpSocket {
         Ok(Self { socket, state, offload, local, takes_both, buffers })
     }
 
+    /// Whether datagrams can be sent to addresses of the family of `peer`.
+    pub fn is_of_family(&self, peer: SocketAddr) -> bool {
+        self.takes_both || self.local.is_ipv4() == peer.is_ipv4()
+    }
+
     /// The address it is bound to, with the port that the system chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.local

@@ -25,6 +25,9 @@
 //! prevented it. The worked form of (2), at 1500 bytes: 10 packets per SYN while more than 1 Gbit/s is spare, 1 above
 //! 100 Mbit/s, 0.1 above 10 Mbit/s, 0.01 below.
 //!
+//! The generation of 2007 ([`Daimd::of_2007`]) differs in (6): all further reports count, and five of them may cut. What it does
+//! with a first report stands in `udt_2007.rs`; the factors of the modification of 2011 in `udt_2011.rs`.
+//!
 //! Departures (docs/papers/departures.md): D3 no estimate is not a small estimate, D4 the ceiling of attack B9,
 //! D5 bounds of the period, D6 an event ends when it is acknowledged, D7 seeded randomness.
 
@@ -47,6 +50,8 @@ const NAK_WEIGHT: f64 = 0.125;
 /// Reports of one event that may cut, the first one included, so that an event at worst takes the rate to
 /// 1.125^-5 = 0.55 of what it was. Source: UDT4.
 const MAX_REPORTS: u32 = 5;
+/// Cuts of one event in the generation of 2007, whose first report cuts nothing. Source: draft-gg-udt-03, DecCount.
+const MAX_CUTS_2007: u32 = 5;
 /// Most that the rate may be raised beyond what was acknowledged over about one round trip. Source: attack B9 of the
 /// security design: a receiver may claim any capacity.
 const MAX_RISE: f64 = 4.0;
@@ -75,6 +80,10 @@ pub(super) struct Daimd {
     before_event: SendPeriod,
     /// Reports of the current event that may have cut.
     naks: u32,
+    /// Further reports of the current event that did cut.
+    cuts: u32,
+    /// What bounds the cuts of one event.
+    bound: Bound,
     /// Smoothed number of such reports per event.
     average_naks: u32,
     /// Every how many-th report of the current event cuts.
@@ -85,10 +94,30 @@ pub(super) struct Daimd {
     rng: Rng,
 }
 
+/// What bounds the cuts of one event.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    /// Only the first so many reports may cut.
+    Reports(u32),
+    /// Any report may cut, until so many have.
+    Cuts(u32),
+}
+
 impl Daimd {
     /// A law that has seen no loss.
     pub(super) fn new(seed: u64) -> Self {
+        Self::bounded_by(Bound::Reports(MAX_REPORTS), seed)
+    }
+
+    /// The law of 2007: all reports of an event count, and so many cut at most.
+    pub(super) fn of_2007(seed: u64) -> Self {
+        Self::bounded_by(Bound::Cuts(MAX_CUTS_2007), seed)
+    }
+
+    fn bounded_by(bound: Bound, seed: u64) -> Self {
         Self {
+            cuts: 0,
+            bound,
             event_end: None,
             before_event: SendPeriod::UNPACED,
             naks: 0,
@@ -136,16 +165,17 @@ impl Daimd {
             self.before_event = period;
             self.average_naks = average_naks(self.average_naks, self.naks);
             self.spread = spread(self.average_naks, self.rng.unit());
-            self.naks = 1;
+            (self.naks, self.cuts) = (1, 0);
             return Verdict::NewEvent;
         }
-        if self.naks >= MAX_REPORTS {
+        if matches!(self.bound, Bound::Reports(most) if self.naks >= most) {
             return Verdict::Spared;
         }
-        self.naks += 1;
-        if !self.naks.is_multiple_of(self.spread) {
+        self.naks = self.naks.saturating_add(1);
+        if !self.naks.is_multiple_of(self.spread) || matches!(self.bound, Bound::Cuts(most) if self.cuts >= most) {
             return Verdict::Spared;
         }
+        self.cuts += 1;
         self.event_end = Some(largest_sent);
         Verdict::FurtherCut
     }
@@ -177,10 +207,10 @@ fn raise(period: SendPeriod, increase: f64) -> SendPeriod {
     bounded(micros * syn / (micros * increase + syn))
 }
 
-/// The period after one cut, in whole microseconds as UDT4 rounds it, (4) and (6).
+/// The period after one cut by `factor`, in whole microseconds as UDT4 rounds it, (4) and (6).
 //= paper:udt-2004 §3.5.2 eq. (4)
-pub(super) fn decrease(period: SendPeriod) -> SendPeriod {
-    bounded(libm::ceil(period.as_micros() * DECREASE))
+pub(super) fn decrease(period: SendPeriod, factor: f64) -> SendPeriod {
+    bounded(libm::ceil(period.as_micros() * factor))
 }
 
 /// M of (4): the average number of reports per event, after one with `naks`.

@@ -22,7 +22,7 @@ use super::syn::SYN_INTERVAL;
 use crate::{Control, Path};
 
 /// Packets beyond what the measured rate fills, so that a flow that was held back can grow again. Source: UDT2 and later.
-const HEADROOM: f64 = 16.0;
+pub(super) const HEADROOM: f64 = 16.0;
 /// The smallest window: below two packets no probe pair and no loss report can come about.
 const MIN_CWND: f64 = 2.0;
 
@@ -73,6 +73,11 @@ pub(super) fn next_window(path: &Path, cwnd: f64) -> f64 {
         Some(window) => window,
         None => cwnd,
     }
+}
+
+/// Packets that fill the path and one interval at the measured rate; `None` before there is one.
+pub(super) fn fill(path: &Path) -> Option<f64> {
+    measured_rate(path).map(|rate| rate.packets_in(path.rtt.saturating_add(SYN_INTERVAL)))
 }
 
 /// Packets that fill the path at `rate`, with some to spare, (3).

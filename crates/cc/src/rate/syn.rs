@@ -19,6 +19,11 @@ pub(super) struct SynClock {
 }
 
 impl SynClock {
+    /// A clock whose first interval begins now.
+    pub(super) fn starting(now: Instant) -> Self {
+        Self { end: now + SYN_INTERVAL }
+    }
+
     /// Whether the law may run now, on an event of its own choice; if so, the next interval begins.
     pub(super) fn tick(&mut self, now: Instant) -> bool {
         let due = now + SLACK >= self.end;

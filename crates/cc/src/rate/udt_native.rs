@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The window's equations and their symbols stand in `flow_control.rs`, the period's (`inc`, which reports cut) in
-//! `daimd.rs`, the interval in `syn.rs`. What is here is only when each of them applies.
+//! `daimd.rs`, the interval in `syn.rs`. What is here is only when each of them applies, with the window after slow start and
+//! the factor 1.125 as parameters, which the modification of 2011 replaces (`udt_2011.rs`).
 //!
 //! Departures from UDT4 (reasons in docs/papers/departures.md):
 //! D1 R and B are unknown before the first sample, not 16 and 1 packets/s · D2 (RTT + SYN)/W, not its inverse ·
@@ -27,14 +28,14 @@
 
 use farhaul_units::Duration;
 
-use super::daimd::{Daimd, Verdict, decrease};
+use super::daimd::{DECREASE, Daimd, Verdict, decrease};
 use super::flow_control::{SlowStart, cwnd, measured_rate, next_window, set_cwnd, start_period};
 use super::syn::SynClock;
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// Round trips for which a lost packet holds the cumulative acknowledgements back at most, and for which the law therefore
 /// catches up (departure D26): one for its repair, and one more if that is lost too.
-const LONGEST_HOLD: u32 = 2;
+pub(super) const LONGEST_HOLD: u32 = 2;
 
 /// UDT4's own law, `udt:native`.
 #[derive(Clone, Debug)]
@@ -61,18 +62,15 @@ impl UdtNative {
         }
         ended
     }
-}
 
-impl Controller for UdtNative {
-    fn name(&self) -> &str {
-        "udt:native"
-    }
-
-    fn on_connect(&mut self, path: &Path, _control: &mut Control) {
-        self.slow_start = Some(SlowStart::new(path.next_seq));
-    }
-
-    fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
+    /// An acknowledgement; after slow start, `next_window` makes the window out of the present one.
+    pub(super) fn acknowledged(
+        &mut self,
+        path: &Path,
+        ack: &AckEvent,
+        control: &mut Control,
+        next_window: impl FnOnce(&Path, f64) -> f64,
+    ) {
         self.daimd.on_progress(ack.seq);
         if ack.light {
             return;
@@ -97,7 +95,8 @@ impl Controller for UdtNative {
         }
     }
 
-    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
+    /// A loss report, of which a cut makes the period `factor` times longer.
+    pub(super) fn lost(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control, factor: f64) {
         let Some(first) = loss.ranges.first().filter(|_| loss.newly_lost > 0) else {
             return;
         };
@@ -105,9 +104,29 @@ impl Controller for UdtNative {
             return;
         }
         match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
-            Verdict::NewEvent | Verdict::FurtherCut => control.send_period = decrease(control.send_period),
+            Verdict::NewEvent | Verdict::FurtherCut => {
+                control.send_period = decrease(control.send_period, factor);
+            }
             Verdict::Spared => {}
         }
+    }
+}
+
+impl Controller for UdtNative {
+    fn name(&self) -> &str {
+        "udt:native"
+    }
+
+    fn on_connect(&mut self, path: &Path, _control: &mut Control) {
+        self.slow_start = Some(SlowStart::new(path.next_seq));
+    }
+
+    fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
+        self.acknowledged(path, ack, control, next_window);
+    }
+
+    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
+        self.lost(path, loss, control, DECREASE);
     }
 
     fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {

@@ -73,6 +73,8 @@ impl<'a> Run<'a> {
             }
             let period = if self.control.send_period < shortest { shortest } else { self.control.send_period };
             self.path.now += period.time_for(1);
+            // A freeze moves the next departure; what arrives meanwhile is taken in at its end.
+            self.path.now = self.path.now.max(self.control.freeze_until.unwrap_or(Instant::ZERO));
             while self.path.now >= next_ack {
                 self.end_interval();
                 next_ack += SYN_INTERVAL;

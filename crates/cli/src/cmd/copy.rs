@@ -36,9 +36,8 @@ use standard::{StandardInput, StandardOutput};
 /// Copy files and directories to or from a running `farhaul serve`, verified
 ///
 /// One end is udt://host:port/path below the server's root, where %XX stands for any byte and %25 for %; the other is a
-/// path on this machine. A file appears under its
-/// name only when it is complete, safe on the disk and its BLAKE3 digest is the sender's; until then it is called
-/// .NAME.RANDOM.fhpart beside it.
+/// path on this machine. A file appears under its name only when it is complete, safe on the disk and its BLAKE3 digest is
+/// the sender's; until then it is called .NAME.RANDOM.fhpart beside it.
 ///
 ///     farhaul copy --plain big.iso udt://host:9000/            into the server's root
 ///     farhaul copy --plain -r data udt://host:9000/backup/     a tree into backup/

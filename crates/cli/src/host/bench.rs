@@ -19,9 +19,7 @@ pub(crate) struct BenchJob<'a> {
     meter: Meter,
     caps: Caps,
     ledger: Option<Rc<Ledger>>,
-    /// This side's figures are asked for.
-    wanted: bool,
-    /// When they were first asked for: a receiver then has everything.
+    /// When this side's figures were first asked for: a receiver then has everything.
     complete: Option<Instant>,
     /// Sender's and receiver's figures, and when they were known.
     pub(crate) outcome: Option<(Figures, Figures, Instant)>,
@@ -30,7 +28,7 @@ pub(crate) struct BenchJob<'a> {
 impl<'a> BenchJob<'a> {
     pub(crate) fn new(session: Bench, sends: bool, stream: &'a Stream, watch: &'a Watch, meter: Meter) -> Self {
         let (caps, ledger) = (Caps::default(), None);
-        Self { session, sends, stream, watch, meter, caps, ledger, wanted: false, complete: None, outcome: None }
+        Self { session, sends, stream, watch, meter, caps, ledger, complete: None, outcome: None }
     }
 
     /// Under these caps, which may be what holds it.
@@ -39,8 +37,8 @@ impl<'a> BenchJob<'a> {
     }
 
     fn give_figures(&mut self) {
-        self.wanted = false;
-        let Ok(stats) = self.stream.stats() else { return };
+        self.complete.get_or_insert(self.meter.now());
+        let stats = self.stream.stats().unwrap_or_default();
         let mut figures = self.meter.figures(&stats, self.watch.rtt());
         if let Some(ledger) = self.ledger.as_ref().filter(|_| self.sends) {
             measure::tell_limit(&mut figures, self.meter, &stats, &self.caps.sender(ledger.waits()));
@@ -78,16 +76,12 @@ impl Session for BenchJob<'_> {
     fn handle_events(&mut self) {
         while let Some(event) = self.session.poll_event() {
             match event {
-                BenchEvent::FiguresWanted => self.wanted = true,
+                BenchEvent::FiguresWanted => self.give_figures(),
                 BenchEvent::Done { sender, receiver } => {
                     let complete = self.complete.filter(|_| !self.sends);
                     self.outcome = Some((sender, receiver, complete.unwrap_or(self.meter.now())));
                 }
                 _ => {}
-            }
-            if self.wanted {
-                self.complete.get_or_insert(self.meter.now());
-                self.give_figures();
             }
         }
     }

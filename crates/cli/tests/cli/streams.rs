@@ -34,14 +34,18 @@ fn two_empty_inputs_end_with_the_idle_time_out() {
 #[test]
 fn a_rendezvous_needs_no_listener() {
     // Two free ports: nobody takes them between these lines but by bad luck.
-    let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let (left, right) = (free(), free());
-    let receiver =
-        Started::begin(&["pipe", "--plain", "--rendezvous", "--listen", &left, "--connect", &right], Stdio::null());
-    farhaul_with(b"met", &["pipe", "--plain", "--rendezvous", "--listen", &right, "--connect", &left]).succeeds();
-    let run = receiver.end();
-    run.succeeds();
-    assert_eq!(run.stdout, b"met");
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for host in ["127.0.0.1", ""] {
+        let (left, right) = (free(), free());
+        let [here, there] = [left, right].map(|port| (format!("{host}:{port}"), format!("127.0.0.1:{port}")));
+        let meet = ["pipe", "--plain", "--rendezvous"];
+        let receiver =
+            Started::begin(&[&meet[..], &["--listen", &here.0, "--connect", &there.1]].concat(), Stdio::null());
+        farhaul_with(b"met", &[&meet[..], &["--listen", &there.0, "--connect", &here.1]].concat()).succeeds();
+        let run = receiver.end();
+        run.succeeds();
+        assert_eq!(run.stdout, b"met", "at '{host}'");
+    }
 }
 
 #[test]

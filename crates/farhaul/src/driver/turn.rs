@@ -86,6 +86,11 @@ impl<T: Streams> Shared<T> {
         self.socket.local_addr()
     }
 
+    /// Whether the port can send to addresses of the family of `peer`.
+    pub(crate) fn is_of_family(&self, peer: std::net::SocketAddr) -> bool {
+        self.socket.is_of_family(peer)
+    }
+
     /// What is wrong with the socket's buffers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.socket.buffers().iter().filter_map(BufferReport::warning).collect()

@@ -14,7 +14,7 @@ use farhaul_proto::udt::ConnectOptions;
 use super::{AsyncMessageSocket, AsyncStream};
 use crate::connection::Connection;
 use crate::driver::{Core, Place};
-use crate::endpoint::{Attempted, Endpoint, reachable_from, resolve};
+use crate::endpoint::{Attempted, Endpoint, resolve};
 use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::stream::Stream;
@@ -70,7 +70,7 @@ impl Endpoint {
         peer: impl ToSocketAddrs + Send + 'static,
         options: ConnectOptions,
     ) -> Result<Connection, Error> {
-        let peers = reachable_from(self.local_addr(), resolve_elsewhere(peer).await?)?;
+        let peers = self.reachable(resolve_elsewhere(peer).await?)?;
         for (index, &peer) in peers.iter().enumerate() {
             let has_alternative = index + 1 < peers.len();
             match self.connect_to_async(Attempted { peer, has_alternative }, options).await {

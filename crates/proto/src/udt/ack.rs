@@ -24,7 +24,7 @@ pub(crate) struct Acks {
     last_seq: SeqNo,
     last_sent: Option<Instant>,
     /// What the last acknowledgement of any kind said.
-    last_light: SeqNo,
+    last_said: SeqNo,
     /// First packet beyond the window that was advertised.
     advertised_end: SeqNo,
     /// What the sender has confirmed with an ACK2, and up to where it knows to have room.
@@ -84,7 +84,7 @@ impl Acks {
             number: AckNo::FIRST,
             last_seq: first,
             last_sent: None,
-            last_light: first,
+            last_said: first,
             advertised_end: first.plus(window),
             confirmed: first,
             confirmed_end: first.plus(window),
@@ -149,7 +149,7 @@ impl Acks {
                 self.timer.start(now, self.period);
             }
         }
-        let light = self.packets >= self.interval && facts.ack_point.is_after(self.last_light);
+        let light = self.packets >= self.interval && facts.ack_point.is_after(self.last_said);
         light.then_some(Decision::Light)
     }
 
@@ -177,7 +177,7 @@ impl Acks {
         let seq = facts.ack_point;
         self.packets = 0;
         if decision == Decision::Light {
-            self.last_light = seq;
+            self.last_said = seq;
             self.light_sent += 1;
             return Ack::Light { seq };
         }
@@ -186,7 +186,7 @@ impl Acks {
         self.number = number.next();
         self.last_seq = seq;
         // Left behind, it would come to lie ahead after half the number space.
-        self.last_light = self.last_light.later(seq);
+        self.last_said = self.last_said.later(seq);
         self.advertised_end = self.advertised_end.later(seq.plus(facts.free));
         // An answer that says nothing new needs no confirmation: a peer cannot make it cost memory (attack B10).
         if demand == Demand::Proof || self.is_unconfirmed() {

@@ -128,6 +128,11 @@ impl Sender {
         }
     }
 
+    /// Time that one burst may stand for.
+    pub(crate) fn set_burst_time(&mut self, time: Duration) {
+        self.pacer.set_burst_time(time);
+    }
+
     // ---- what the application does ----
 
     /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with
@@ -343,6 +348,9 @@ impl Sender {
     pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
         self.pacer.set_period(send_period, round_trip);
+        if let Some(end) = control.freeze_until {
+            self.pacer.freeze_until(end);
+        }
         self.filled = self.delivery.rate().map_or(0, |rate| rate.packets_in(round_trip) as u32);
     }
 

@@ -80,7 +80,10 @@ impl<T: Streams> Dumbbell<T> {
         let mut rng = Rng::new(self.seed);
         let hosts = 2 * self.flanks.len();
         let [left, right] = [hosts, hosts + 1];
-        let mut network = Network::new(hosts + 2, (0..hosts).map(address).collect());
+        let mut network = Network::new(hosts + 2);
+        for host in 0..hosts {
+            network.add_place(address(host), host, host / 2);
+        }
         let mut link = |network: &mut Network, spec: &PathSpec, to: NodeId| {
             let element = PathSpec { seed: rng.next_u64(), ..spec.clone() }.build();
             network.add_link(Box::new(element), to)

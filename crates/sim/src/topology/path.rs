@@ -145,7 +145,10 @@ impl<T: Streams> Pair<T> {
     }
 
     fn build<A: Application<T>>(self, seeds: [u64; 2], applications: [A; 2]) -> Simulation<T, A> {
-        let mut network = Network::new(2, vec![address(CALLER), address(LISTENER)]);
+        let mut network = Network::new(2);
+        for host in [CALLER, LISTENER] {
+            network.add_place(address(host), host, 0);
+        }
         let links = [(self.up, CALLER, LISTENER), (self.down, LISTENER, CALLER)];
         for ((spec, from, to), seed) in links.into_iter().zip(seeds) {
             let link = network.add_link(Box::new(PathSpec { seed, ..spec }.build()), to);

@@ -77,8 +77,8 @@ fn raising_adds_the_increase_to_every_interval() {
 
 #[test]
 fn a_cut_takes_a_ninth_and_rounds_to_whole_microseconds() {
-    assert!(close(decrease(SendPeriod::from_micros(8.0)).as_micros(), 9.0));
-    assert!(close(decrease(SendPeriod::from_micros(12.0)).as_micros(), 14.0));
+    assert!(close(decrease(SendPeriod::from_micros(8.0), DECREASE).as_micros(), 9.0));
+    assert!(close(decrease(SendPeriod::from_micros(12.0), DECREASE).as_micros(), 14.0));
 }
 
 #[test]
@@ -96,6 +96,19 @@ fn one_event_cuts_at_most_five_times() {
     assert_eq!(verdicts[0], Verdict::NewEvent);
     assert_eq!(verdicts[1..5], [Verdict::FurtherCut; 4], "without history every report may cut");
     assert_eq!(verdicts[5..], [Verdict::Spared; 3]);
+}
+
+#[test]
+fn in_2007_all_reports_count_and_five_of_them_cut() {
+    let mut law = Daimd::of_2007(1);
+    let period = SendPeriod::from_micros(10.0);
+    let first = SeqNo::new(100);
+    let mut verdicts = (0..9).map(|report| law.on_nak(first.plus(report), first.plus(50), period));
+    assert_eq!(verdicts.next(), Some(Verdict::NewEvent));
+    let further: Vec<Verdict> = verdicts.collect();
+    assert_eq!(further[..5], [Verdict::FurtherCut; 5], "without history every report may cut");
+    assert_eq!(further[5..], [Verdict::Spared; 3]);
+    assert_eq!((law.naks, law.cuts), (9, 5));
 }
 
 #[test]

@@ -45,3 +45,22 @@ fn without_progress_all_that_was_given_up_is_asked_for_again() {
     sender.handle_timeout(at(1_000), ROUND_TRIP);
     assert_eq!(skipped(&mut sender, at(1_000)), [104]);
 }
+
+#[test]
+fn a_frozen_sender_neither_repairs_nor_sends_until_the_freeze_ends() {
+    let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 50, 1 << 20, Rng::new(1));
+    sender.write(&[7; 10 * PAYLOAD]);
+    let mut control = Control { cwnd: Some(4.0), ..Control::initial() };
+    sender.apply(&control, control.send_period, ROUND_TRIP);
+    let plan = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
+    assert_eq!(sender.emit(plan, at(1), STAMP, ROUND_TRIP).unwrap().packets, 4);
+    let lost = SeqRange::new(SeqNo::new(101), SeqNo::new(101));
+    assert_eq!(sender.on_loss(lost, Timestamp::new(11_000), ROUND_TRIP), 1);
+    control.cwnd = Some(10.0);
+    control.freeze_until = Some(at(21));
+    sender.apply(&control, control.send_period, ROUND_TRIP);
+    assert!(sender.plan(at(20), Timestamp::new(20_000), ROUND_TRIP).is_none());
+    assert_eq!(sender.deadline(), Some(at(21)));
+    let plan = sender.plan(at(21), Timestamp::new(21_000), ROUND_TRIP).unwrap();
+    assert!(plan.again, "the repair comes first");
+}

@@ -1,0 +1,273 @@
+//! UDT as the Computer Networks paper describes it (paper:udt-2007, releases 3.x): DAIMD in which the first report of a loss
+//! event only freezes sending for one SYN interval, so that a single loss by noise costs no rate.
+//!
+//! ```text
+//! Full ACK, once per SYN that it stands for:
+//!     in slow start:  W ← W + newly acknowledged;  over once 16 packets are acknowledged and R is known: P ← 1/R   (1)
+//!     otherwise:      w ← 0.875·w + 0.125·R·(RTT + SYN),  W = w + 16                                               (2)
+//!                     x ← x + α(x), unless this interval had a loss report
+//!                     α(x) = 10^(⌈log10(L − C(x))⌉ − τ) · 1500/S · 1/SYN,  at least 0.01 packets per SYN           (3)
+//! NAK:
+//!     in slow start:  over: P ← 1/R or (RTT + SYN)/W, and the report is the first of an event
+//!     first of an event:  no cut; nothing leaves for one SYN                                                       (4)
+//!     further ones:   P ← 1.125·P for every N-th, five times at most; N and M as in `daimd.rs`                     (5)
+//! EXP:
+//!     in slow start:  over: P ← 1/R or (RTT + SYN)/W; otherwise nothing
+//! ```
+//!
+//! | paper | here | unit |
+//! | --- | --- | --- |
+//! | x | 1/`Control::send_period` | packets/s |
+//! | C(x) | the same with the packet size, in (3) | bit/s |
+//! | L | `Path::capacity` | bit/s in (3) |
+//! | τ | 9: (3) is `daimd::increase`, whose β = 1.5e-6 is 1500·10^-9 | |
+//! | S | `Path::mss` | bytes |
+//! | AS, R | `Path::arrival_rate` | packets/s |
+//! | W, w | `Control::cwnd`, `smoothed` | packets |
+//! | freeze | `Control::freeze_until` | |
+//!
+//! Worked example of (3): 1 Gbit/s of capacity, 400 Mbit/s in use, S = 1500: 10^(⌈log10(6e8)⌉ − 9) = 1, so that one more packet
+//! fits into every SYN, 100 packets/s more. While the rate is below that of the event before, no more than L/9 counts as
+//! spare: 10^(⌈log10(1.1e8)⌉ − 9) = 1 as well, but 0.1 on 500 Mbit/s.
+//!
+//! What the paper leaves open, and the reading: L − C(x) ≤ 0 has no logarithm, the least increase holds there, of 0.01 packets per
+//! SYN as in UDT4 (D51); the average of (2) is the receiver's in releases 3.x and runs at the sender here, since the receiver
+//! of UDT4 does not report it (D50); the 16 packets stand outside of it; a report that ends slow start is the first of an event
+//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds.
+//!
+//! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52.
+
+use farhaul_units::Duration;
+
+use super::daimd::{DECREASE, Daimd, Verdict, bounded};
+use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, measured_rate, set_cwnd, start_period};
+use super::syn::{SYN_INTERVAL, SynClock};
+use super::udt_native::LONGEST_HOLD;
+use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+
+/// Acknowledged packets after which slow start ends as soon as an arrival speed is known, (1). Source: releases 2 and 3; it
+/// takes 16 arrivals to have one.
+const START_PACKETS: f64 = 16.0;
+/// Weight of the old window in (2). Source: paper:udt-2007, flow control.
+const WINDOW_FILTER: f64 = 0.875;
+
+/// The law of 2007, `udt-2007`.
+#[derive(Clone, Debug)]
+pub(crate) struct Udt2007 {
+    /// Lets the law run once per SYN.
+    clock: SynClock,
+    phase: Phase,
+    /// What moves the period.
+    daimd: Daimd,
+}
+
+/// What the window follows.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Acknowledgements.
+    SlowStart(SlowStart),
+    /// The arrival speed: w of (2), packets.
+    Steady { smoothed: f64 },
+}
+
+impl Udt2007 {
+    /// The law of a new connection; all its randomness follows from `seed`.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { clock: SynClock::default(), phase: Phase::SlowStart(SlowStart::default()), daimd: Daimd::of_2007(seed) }
+    }
+
+    /// Ends slow start, if it lasts, and sets the first period.
+    fn end_slow_start(&mut self, path: &Path, control: &mut Control) {
+        if matches!(self.phase, Phase::SlowStart(_)) {
+            self.phase = Phase::Steady { smoothed: cwnd(control) };
+            control.send_period = start_period(path, cwnd(control));
+        }
+    }
+}
+
+impl Controller for Udt2007 {
+    fn name(&self) -> &str {
+        "udt-2007"
+    }
+
+    fn on_connect(&mut self, path: &Path, _control: &mut Control) {
+        self.clock = SynClock::starting(path.now);
+        self.phase = Phase::SlowStart(SlowStart::new(path.next_seq));
+    }
+
+    fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
+        self.daimd.on_progress(ack.seq);
+        if ack.light {
+            return;
+        }
+        let hold = if path.application_limited { Duration::ZERO } else { path.rtt.saturating_mul(LONGEST_HOLD) };
+        let intervals = self.clock.intervals(path.now, hold);
+        if intervals == 0 {
+            return;
+        }
+        match &mut self.phase {
+            Phase::SlowStart(slow_start) => {
+                let grown = slow_start.grow(cwnd(control), ack.seq);
+                set_cwnd(path, control, grown);
+                let measured = grown >= Control::INITIAL_CWND + START_PACKETS && measured_rate(path).is_some();
+                if measured || grown > f64::from(path.max_window) {
+                    self.end_slow_start(path, control);
+                }
+                return;
+            }
+            Phase::Steady { smoothed } => {
+                let target = fill(path).unwrap_or(*smoothed);
+                if !(path.application_limited && target < *smoothed) {
+                    *smoothed = average(*smoothed, target, intervals).min(f64::from(path.max_window));
+                }
+                let window = *smoothed + HEADROOM;
+                set_cwnd(path, control, window);
+            }
+        }
+        for _ in 0..intervals {
+            control.send_period = self.daimd.on_syn(control.send_period, path);
+        }
+    }
+
+    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
+        let Some(first) = loss.ranges.first().filter(|_| loss.newly_lost > 0) else {
+            return;
+        };
+        self.end_slow_start(path, control);
+        match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
+            //= paper:udt-2007 one loss per event is taken for noise
+            Verdict::NewEvent => control.freeze_until = Some(path.now + SYN_INTERVAL),
+            Verdict::FurtherCut => control.send_period = bounded(control.send_period.as_micros() * DECREASE),
+            Verdict::Spared => {}
+        }
+    }
+
+    fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
+        self.end_slow_start(path, control);
+    }
+}
+
+/// w of (2) after `intervals` of them in which the path took `target` packets.
+fn average(smoothed: f64, target: f64, intervals: u32) -> f64 {
+    let kept = libm::pow(WINDOW_FILTER, f64::from(intervals));
+    smoothed * kept + target * (1.0 - kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::{Instant, PacketRate, SeqNo, SeqRange};
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// 1 Gbit/s, of which 5000 packets/s arrive.
+    fn path_at(millis: u64) -> Path {
+        Path {
+            now: at(millis),
+            mss: 1_250,
+            rtt: Duration::from_millis(90),
+            max_window: 10_000,
+            arrival_rate: Some(PacketRate::new(5_000.0)),
+            delivery_rate: Some(PacketRate::new(5_000.0)),
+            capacity: Some(PacketRate::new(100_000.0)),
+            ..Path::default()
+        }
+    }
+
+    fn ack(seq: u32) -> AckEvent {
+        AckEvent { seq: SeqNo::new(seq), newly_acked: 1, ..AckEvent::default() }
+    }
+
+    fn lose(law: &mut Udt2007, path: &Path, seq: u32, control: &mut Control) {
+        let ranges = [SeqRange::new(SeqNo::new(seq), SeqNo::new(seq))];
+        law.on_loss(path, &LossEvent::new(&ranges, 1, SeqNo::new(seq + 10)), control);
+    }
+
+    /// A law past slow start, at 200 µs, whose first event has just begun.
+    fn steady() -> (Udt2007, Control) {
+        let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+        law.on_connect(&path_at(0), &mut control);
+        lose(&mut law, &path_at(0), 7, &mut control);
+        (law, control)
+    }
+
+    fn micros(control: &Control) -> f64 {
+        control.send_period.as_micros()
+    }
+
+    #[test]
+    fn slow_start_ends_at_sixteen_packets_with_a_speed() {
+        let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+        let unknown = Path { arrival_rate: None, delivery_rate: None, ..path_at(0) };
+        law.on_ack(&unknown, &ack(20), &mut control);
+        assert_eq!((control.cwnd, micros(&control)), (Some(36.0), 0.0), "no speed yet");
+        let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+        law.on_ack(&path_at(0), &ack(15), &mut control);
+        assert_eq!((control.cwnd, micros(&control)), (Some(31.0), 0.0), "too few packets");
+        law.on_ack(&path_at(10), &ack(16), &mut control);
+        assert_eq!((control.cwnd, micros(&control)), (Some(32.0), 200.0));
+    }
+
+    #[test]
+    fn the_first_report_of_an_event_freezes_one_interval_and_cuts_nothing() {
+        let (mut law, mut control) = steady();
+        assert!((micros(&control) - 200.0).abs() < 1e-9);
+        assert_eq!(control.freeze_until, Some(at(10)));
+        lose(&mut law, &path_at(500), 18, &mut control);
+        assert!(
+            (micros(&control) - 200.0).abs() < 1e-9,
+            "beyond what had been sent at the first one: an event of its own"
+        );
+        assert_eq!(control.freeze_until, Some(at(510)));
+    }
+
+    #[test]
+    fn further_reports_of_an_event_cut_by_a_ninth_and_freeze_nothing() {
+        let (mut law, mut control) = steady();
+        for (report, expected) in (1..=7).zip([225.0, 253.125, 284.765_625, 320.361_328, 360.406_494, 360.406_494]) {
+            lose(&mut law, &path_at(20), 7 + report, &mut control);
+            assert!((micros(&control) - expected).abs() < 1e-6, "report {report}: {control:?}");
+        }
+        assert_eq!(control.freeze_until, Some(at(10)));
+    }
+
+    #[test]
+    fn the_increase_is_that_of_the_decade_of_what_is_spare() {
+        // 1250 bytes: 1500/S = 1.2; 1 Gbit/s less 50 Mbit/s is in the decade of 10^9.
+        let (mut law, mut control) = steady();
+        law.on_ack(&path_at(10), &ack(8), &mut control);
+        assert!((micros(&control) - 200.0).abs() < 1e-9, "an interval with a loss adds nothing");
+        law.on_ack(&path_at(20), &ack(9), &mut control);
+        assert!((1e4 / micros(&control) - 51.2).abs() < 1e-9);
+        let full = Path { capacity: Some(PacketRate::new(5_000.0)), ..path_at(30) };
+        law.on_ack(&full, &ack(10), &mut control);
+        assert!((1e4 / micros(&control) - 51.21).abs() < 1e-9, "nothing spare: the floor");
+    }
+
+    #[test]
+    fn the_window_is_an_average_with_sixteen_packets_to_spare() {
+        let (mut law, mut control) = steady();
+        law.on_ack(&path_at(10), &ack(8), &mut control);
+        // 5000 packets/s in 100 ms are 500: 16·0.875 + 500·0.125 = 76.5.
+        assert_eq!(control.cwnd, Some(92.5));
+        law.on_ack(&path_at(20), &ack(9), &mut control);
+        assert_eq!(control.cwnd, Some(76.5 * 0.875 + 62.5 + 16.0));
+        let limited = Path { application_limited: true, arrival_rate: Some(PacketRate::new(10.0)), ..path_at(30) };
+        law.on_ack(&limited, &ack(10), &mut control);
+        assert_eq!(control.cwnd, Some(76.5 * 0.875 + 62.5 + 16.0), "a pause of the application lowers nothing");
+        assert!((average(16.0, 500.0, 2) - average(average(16.0, 500.0, 1), 500.0, 1)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_report_without_news_and_a_late_expiration_change_nothing() {
+        let (mut law, mut control) = steady();
+        let before = control;
+        let ranges = [SeqRange::new(SeqNo::new(8), SeqNo::new(8))];
+        law.on_loss(&path_at(5), &LossEvent::new(&ranges, 0, SeqNo::new(9)), &mut control);
+        law.on_timeout(&path_at(5), &TimeoutEvent::default(), &mut control);
+        assert_eq!(control, before);
+    }
+}

@@ -1,0 +1,47 @@
+//! Slow start up to the threshold, and what is left of an acknowledgement for what comes after it.
+
+use crate::{AckEvent, Path};
+
+/// The smallest threshold, packets. Source: RFC 5681 eq. (4), 2·SMSS.
+const MIN_THRESHOLD: f64 = 2.0;
+/// The share of the flight that a threshold keeps. Source: RFC 5681 eq. (4), FlightSize/2.
+const HALF: f64 = 0.5;
+
+/// ssthresh: where slow start ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlowStart {
+    threshold: f64,
+}
+
+impl SlowStart {
+    /// Without an end: RFC 5681 §3.1 wants the first threshold arbitrarily high.
+    pub(super) const fn new() -> Self {
+        Self { threshold: f64::INFINITY }
+    }
+
+    /// The window after an acknowledgement, and how many of its packets come after the threshold was reached.
+    ///
+    /// One acknowledgement counts for no more packets than the window has: a transport whose acknowledgements wait for
+    /// repairs may confirm a whole flight at once, which was not sent under this window.
+    //= paper:rfc5681 §3.1 eq. (2)
+    pub(super) fn grow(&self, cwnd: f64, ack: &AckEvent) -> (f64, f64) {
+        let acked = f64::from(ack.newly_acked).min(cwnd);
+        let room = (self.threshold - cwnd).max(0.0);
+        let grown = acked.min(room);
+        (cwnd + grown, acked - grown)
+    }
+
+    /// A loss: the threshold becomes half of what is in flight, and is returned.
+    ///
+    /// In flight, but not more than the window: recovery may have put more on the way than the window would.
+    //= paper:rfc5681 §3.1 eq. (4)
+    pub(super) fn lower(&mut self, cwnd: f64, path: &Path) -> f64 {
+        self.threshold = (f64::from(path.in_flight).min(cwnd) * HALF).max(MIN_THRESHOLD);
+        self.threshold
+    }
+}
+
+/// The window, no larger than the receiver's will ever be.
+pub(super) fn bounded(cwnd: f64, path: &Path) -> f64 {
+    if path.max_window > 0 { cwnd.min(f64::from(path.max_window).max(MIN_THRESHOLD)) } else { cwnd }
+}

@@ -1,0 +1,46 @@
+//! What one run found, as it is written to the disk and read again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The value of one axis of a sweep at one point: as it was written, and as a number in base units.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AxisValue {
+    /// As the scenario has it: `100mbit`, `10ms`, `udt:native`.
+    pub text: String,
+    /// In bits per second, seconds, bytes, packets or shares; `None` for what is no quantity.
+    pub number: Option<f64>,
+}
+
+/// One run: one curve of one figure at one point of its grid with one seed.
+///
+/// Metrics are numbers in base units (bits per second, seconds, bytes, packets, shares in 0..=1), never NaN or infinite; one
+/// that does not exist in a run is left out. Those of a flow are called `goodput.NAME`, after the flow's name; those of the
+/// whole run have no dot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Id of the figure, lower case, or the name of the scenario file.
+    pub figure: String,
+    /// Which curve, in the scenario's words; empty if it has only one.
+    pub curve: String,
+    /// Where in the grid, by the names of the axes.
+    pub point: BTreeMap<String, AxisValue>,
+    /// The seed.
+    pub seed: u64,
+    /// What was measured: `goodput`, `goodput.udt`, `utilisation`, `jain`, …
+    pub metrics: BTreeMap<String, f64>,
+    /// What was recorded over time: `(seconds, value)` by name, such as `goodput.udt` or `queue`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Vec<(f64, f64)>>,
+    /// Hash of everything that the run depends on: scenario, point, curve, seed, version. What a sweep resumes by.
+    pub key: String,
+    /// Hash of everything that was sent and delivered, hexadecimal.
+    pub trace: String,
+    /// Virtual seconds that were simulated.
+    pub simulated_seconds: f64,
+    /// Real seconds that took.
+    pub real_seconds: f64,
+    /// Times that a packet left a link.
+    pub packet_hops: u64,
+}

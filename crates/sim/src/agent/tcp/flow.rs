@@ -1,0 +1,172 @@
+//! TCP's two ends as agents of a simulation.
+
+use std::net::SocketAddr;
+
+use farhaul_cc::Controller;
+use farhaul_netem::WireLen;
+use farhaul_proto::{ConnectionId, Stats, earliest};
+use farhaul_units::Instant;
+
+use super::receiver::{ReceiverConfig, TcpReceiver};
+use super::segment::Segment;
+use super::sender::{SenderConfig, TcpSender};
+use crate::agent::source::CONNECTION;
+use crate::agent::{Agent, Outbox};
+use crate::packet::{Payload, PooledPacket, Share};
+
+/// A TCP sender with data for one receiver.
+#[derive(Debug)]
+pub struct TcpSource {
+    to: SocketAddr,
+    sender: TcpSender,
+    /// When it begins; `None` once it has.
+    begin: Option<Instant>,
+    /// When it sends nothing new any more; `None` once it does not, and for never.
+    end: Option<Instant>,
+    payload: u32,
+}
+
+impl TcpSource {
+    /// Begins to send to `to` at `begin`.
+    pub fn new(to: SocketAddr, begin: Instant, config: SenderConfig, controller: Box<dyn Controller>) -> Self {
+        let sender = TcpSender::new(config, controller);
+        Self { to, sender, begin: Some(begin), end: None, payload: config.payload }
+    }
+
+    /// Sends nothing new from `end` on.
+    #[must_use]
+    pub fn until(mut self, end: Instant) -> Self {
+        self.end = Some(end);
+        self
+    }
+
+    /// What sends.
+    pub fn sender(&self) -> &TcpSender {
+        &self.sender
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        let mut sent = self.sender.totals().repeated;
+        while let Some(segment) = self.sender.poll_transmit(now) {
+            let repeated = self.sender.totals().repeated;
+            let share = match segment.payload {
+                0 => Share::Control,
+                _ if repeated > sent => Share::Repeated,
+                _ => Share::New,
+            };
+            sent = repeated;
+            out.packet(self.to, Payload::Tcp(segment), segment.wire_len(), share);
+        }
+    }
+}
+
+impl Agent for TcpSource {
+    fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
+        if let Payload::Tcp(segment) = packet.payload() {
+            self.sender.handle_ack(now, segment);
+            self.transmit(now, out);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        if self.begin.take_if(|begin| *begin <= now).is_some() {
+            self.sender.start(now);
+        }
+        if self.end.take_if(|end| *end <= now).is_some() {
+            self.sender.finish(now);
+        }
+        self.sender.handle_timeout(now);
+        self.transmit(now, out);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        earliest(earliest(self.begin, self.end), self.sender.poll_timeout())
+    }
+
+    fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
+        let totals = self.sender.totals();
+        let mut stats = Stats::default();
+        stats.totals.packets_sent = totals.sent;
+        stats.totals.packets_retransmitted = totals.repeated;
+        stats.totals.acks_received = totals.acks;
+        stats.totals.timeouts = totals.timeouts;
+        stats.totals.bytes_acked = self.sender.acknowledged() * u64::from(self.payload);
+        stats.cwnd = narrow(self.sender.cwnd());
+        stats.in_flight = narrow(self.sender.in_flight());
+        (stats.rtt, stats.rtt_var) = self.sender.rtt();
+        stats.payload_size = self.payload;
+        out.push((CONNECTION, stats));
+    }
+
+    fn finished_at(&self) -> Option<Instant> {
+        self.sender.finished_at()
+    }
+}
+
+/// A TCP receiver that reads whatever comes; it answers whoever sends, which must be one sender.
+#[derive(Clone, Debug)]
+pub struct TcpSink {
+    receiver: TcpReceiver,
+    /// Who sends; `None` before anybody has.
+    peer: Option<SocketAddr>,
+    packets: u64,
+    acks: u64,
+}
+
+impl TcpSink {
+    /// Has received nothing.
+    pub fn new(config: ReceiverConfig) -> Self {
+        Self { receiver: TcpReceiver::new(config), peer: None, packets: 0, acks: 0 }
+    }
+
+    /// What receives.
+    pub fn receiver(&self) -> &TcpReceiver {
+        &self.receiver
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        let Some(peer) = self.peer else { return };
+        while let Some(segment) = self.receiver.poll_transmit(now) {
+            self.acks += 1;
+            out.packet(peer, Payload::Tcp(segment), segment.wire_len(), Share::Control);
+        }
+    }
+
+    fn accept(&mut self, now: Instant, from: SocketAddr, segment: &Segment) {
+        self.peer = Some(from);
+        self.packets += 1;
+        self.receiver.handle_data(now, segment);
+    }
+}
+
+impl Agent for TcpSink {
+    fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
+        if let Payload::Tcp(segment) = packet.payload() {
+            self.accept(now, packet.from(), segment);
+            self.transmit(now, out);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        self.receiver.handle_timeout(now);
+        self.transmit(now, out);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.receiver.poll_timeout()
+    }
+
+    fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
+        let mut stats = Stats::default();
+        stats.totals.packets_received = self.packets;
+        stats.totals.packets_duplicate = self.receiver.duplicates();
+        stats.totals.acks_sent = self.acks;
+        stats.totals.bytes_received = self.receiver.bytes();
+        stats.totals.bytes_read = self.receiver.bytes_in_order();
+        out.push((CONNECTION, stats));
+    }
+}
+
+fn narrow(packets: u64) -> u32 {
+    u32::try_from(packets).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,312 @@
+//! What a SACK sender knows of its flight (paper:rfc6675 §4): which segments arrived, which are lost, how many are on
+//! their way.
+//!
+//! RFC 6675 defines `SetPipe` and `NextSeg` by walks over the whole window. Here two marks and two counts take their place.
+//! `IsLost` holds for everything not SACKed below the third highest SACKed segment, the *lost edge*; `HighRxt` is the other
+//! mark. With `lost` and `repeated` counting the segments not SACKed below either,
+//!
+//! ```text
+//! pipe = flight − SACKed − lost + repeated
+//! ```
+//!
+//! so that an acknowledgement costs what it changes, whatever the window. Bytes are counted in segments: three SACKed
+//! segments are more than 2·SMSS bytes, and three ranges have at least three segments.
+
+use super::ranges::Ranges;
+use super::segment::Block;
+
+/// DupThresh.
+//= paper:rfc6675 §2
+pub(super) const DUP_THRESHOLD: u64 = 3;
+
+/// The flight, segment by segment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scoreboard {
+    sacked: Ranges,
+    /// The first segment not acknowledged (HighACK + 1).
+    first: u64,
+    /// What is not SACKed below is lost. Never moves back.
+    lost_edge: u64,
+    /// What is not SACKed below was sent again in this recovery (HighRxt + 1).
+    repeated_edge: u64,
+    /// Segments not SACKed below the lost edge.
+    lost: u64,
+    /// Segments not SACKed below the repeated edge.
+    repeated: u64,
+}
+
+impl Scoreboard {
+    /// Everything before `ack` has arrived, and these blocks; `high` is one past the last segment sent (HighData + 1). Says
+    /// whether the blocks have told anything new.
+    //= paper:rfc6675 §4 Update()
+    pub(super) fn update(&mut self, ack: u64, blocks: &[Block], high: u64) -> bool {
+        self.advance(ack);
+        let before = self.sacked.len();
+        for block in blocks {
+            // What lies below the acknowledgement or above what was sent says nothing.
+            self.insert(Block::new(block.start.max(self.first), block.end.min(high)));
+        }
+        let news = self.sacked.len() > before;
+        if news {
+            self.raise_lost_edge(self.third_highest());
+        }
+        news
+    }
+
+    /// Segments on their way.
+    //= paper:rfc6675 §4 SetPipe()
+    pub(super) fn pipe(&self, high: u64) -> u64 {
+        high - self.first - self.sacked.len() - self.lost + self.repeated
+    }
+
+    /// Whether the first segment of the flight is lost.
+    pub(super) fn first_is_lost(&self) -> bool {
+        self.lost > 0 && self.first < self.lost_edge && self.sacked.first().is_none_or(|range| range.start > self.first)
+    }
+
+    /// The next lost segment that was not sent again.
+    //= paper:rfc6675 §4 NextSeg() rule (1)
+    pub(super) fn next_lost(&self) -> Option<u64> {
+        if self.repeated_edge >= self.lost_edge {
+            return None;
+        }
+        Some(self.next_not_repeated()).filter(|seq| *seq < self.lost_edge)
+    }
+
+    /// The next segment that was not sent again and has a SACKed one above it, though it does not count as lost.
+    //= paper:rfc6675 §4 NextSeg() rule (3)
+    pub(super) fn next_doubtful(&self) -> Option<u64> {
+        let highest = self.sacked.descending().next()?.end;
+        Some(self.next_not_repeated()).filter(|seq| *seq < highest)
+    }
+
+    /// The highest segment not SACKed.
+    //= paper:rfc6675 §4 NextSeg() rule (4)
+    pub(super) fn highest_not_sacked(&self, high: u64) -> Option<u64> {
+        let top = self.sacked.descending().next().filter(|range| range.end == high);
+        top.map_or(high, |range| range.start).checked_sub(1).filter(|seq| *seq >= self.first)
+    }
+
+    /// `seq`, which one of the rules named, was sent again.
+    pub(super) fn note_repeated(&mut self, seq: u64) {
+        self.repeated_edge = seq + 1;
+        self.repeated += 1;
+    }
+
+    /// A recovery begins: nothing was sent again in it.
+    pub(super) fn begin_recovery(&mut self) {
+        (self.repeated_edge, self.repeated) = (self.first, 0);
+    }
+
+    /// A time-out: forgets what was SACKed, since the receiver may have thrown it away, and takes all for lost.
+    //= paper:rfc6675 §5.1
+    pub(super) fn lose_all(&mut self, high: u64) {
+        self.sacked.clear();
+        (self.lost_edge, self.lost) = (high, high - self.first);
+        self.begin_recovery();
+    }
+
+    /// How many segments are SACKed.
+    #[cfg(test)]
+    pub(super) fn sacked(&self) -> u64 {
+        self.sacked.len()
+    }
+
+    fn next_not_repeated(&self) -> u64 {
+        self.sacked.first_gap(self.repeated_edge.max(self.first))
+    }
+
+    fn advance(&mut self, ack: u64) {
+        if ack <= self.first {
+            return;
+        }
+        let gone = |edge: u64| Block::new(self.first, ack.min(edge));
+        if self.lost > 0 {
+            let gone = gone(self.lost_edge);
+            self.lost -= gone.len() - self.sacked.count_in(gone);
+        }
+        if self.repeated > 0 {
+            let gone = gone(self.repeated_edge);
+            self.repeated -= gone.len() - self.sacked.count_in(gone);
+        }
+        self.sacked.remove_before(ack);
+        self.first = ack;
+    }
+
+    fn insert(&mut self, block: Block) {
+        let Self { sacked, lost_edge, repeated_edge, lost, repeated, .. } = self;
+        sacked.insert(block, |news| {
+            *lost -= news.len_before(*lost_edge);
+            *repeated -= news.len_before(*repeated_edge);
+        });
+    }
+
+    /// The third highest SACKed segment; zero if there are fewer.
+    fn third_highest(&self) -> u64 {
+        let mut missing = DUP_THRESHOLD;
+        for range in self.sacked.descending() {
+            if range.len() >= missing {
+                return range.end - missing;
+            }
+            missing -= range.len();
+        }
+        0
+    }
+
+    fn raise_lost_edge(&mut self, edge: u64) {
+        if edge > self.lost_edge {
+            let between = Block::new(self.lost_edge.max(self.first), edge);
+            self.lost += between.len() - self.sacked.count_in(between);
+            self.lost_edge = edge;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn update(board: &mut Scoreboard, ack: u64, blocks: &[(u64, u64)]) -> bool {
+        let blocks: Vec<_> = blocks.iter().map(|&(start, end)| Block::new(start, end)).collect();
+        board.update(ack, &blocks, 20)
+    }
+
+    #[test]
+    fn a_segment_is_lost_once_three_above_it_are_sacked() {
+        let mut board = Scoreboard::default();
+        assert!(update(&mut board, 5, &[(6, 7)]));
+        assert!(update(&mut board, 5, &[(6, 8)]));
+        assert!(!board.first_is_lost());
+        assert!(update(&mut board, 5, &[(6, 9)]));
+        assert!(board.first_is_lost());
+        assert!(!update(&mut board, 5, &[(6, 9)]), "nothing new");
+        assert_eq!(board.next_lost(), Some(5));
+    }
+
+    #[test]
+    fn the_pipe_leaves_out_what_arrived_and_what_was_lost_and_counts_repairs() {
+        let mut board = Scoreboard::default();
+        assert_eq!(board.pipe(20), 20);
+        update(&mut board, 5, &[(8, 9), (11, 12)]);
+        assert_eq!(board.pipe(20), 13, "15 in flight, 2 SACKed");
+        update(&mut board, 5, &[(14, 15)]);
+        assert_eq!(board.pipe(20), 9, "15 in flight, 3 SACKed; 5, 6 and 7 are lost");
+        board.begin_recovery();
+        board.note_repeated(5);
+        assert_eq!(board.pipe(20), 10);
+        update(&mut board, 6, &[]);
+        assert_eq!(board.pipe(20), 9);
+    }
+
+    #[test]
+    fn what_is_sent_again_follows_the_rules_of_next_seg() {
+        let mut board = Scoreboard::default();
+        update(&mut board, 5, &[(7, 9), (11, 12), (14, 15)]);
+        board.begin_recovery();
+        for lost in [5, 6] {
+            assert_eq!(board.next_lost(), Some(lost), "rule 1");
+            board.note_repeated(lost);
+        }
+        assert_eq!(board.next_lost(), None, "two segments alone are SACKed above 9");
+        for doubtful in [9, 10, 12, 13] {
+            assert_eq!(board.next_doubtful(), Some(doubtful), "rule 3");
+            board.note_repeated(doubtful);
+        }
+        assert_eq!(board.next_doubtful(), None);
+        assert_eq!(board.highest_not_sacked(20), Some(19), "rule 4");
+        update(&mut board, 5, &[(18, 20)]);
+        assert_eq!(board.highest_not_sacked(20), Some(17));
+    }
+
+    #[test]
+    fn after_a_timeout_everything_is_lost_until_it_is_sacked_again() {
+        let mut board = Scoreboard::default();
+        update(&mut board, 5, &[(7, 12)]);
+        board.lose_all(20);
+        assert_eq!((board.pipe(20), board.next_lost()), (0, Some(5)));
+        board.note_repeated(5);
+        update(&mut board, 6, &[(7, 12)]);
+        assert_eq!((board.pipe(20), board.next_lost()), (0, Some(6)));
+        board.note_repeated(6);
+        assert_eq!((board.pipe(20), board.next_lost()), (1, Some(12)));
+    }
+
+    /// The definitions of RFC 6675 §4 by walking over the window.
+    #[derive(Default)]
+    struct Model {
+        first: u64,
+        sacked: BTreeSet<u64>,
+        lost_edge: u64,
+        repeated_edge: u64,
+    }
+
+    impl Model {
+        fn is_lost(&self, seq: u64) -> bool {
+            seq < self.lost_edge || self.sacked.range(seq..).count() >= 3
+        }
+
+        fn pipe(&self, high: u64) -> u64 {
+            let flight = (self.first..high).filter(|seq| !self.sacked.contains(seq));
+            flight.map(|seq| u64::from(!self.is_lost(seq)) + u64::from(seq < self.repeated_edge)).sum()
+        }
+
+        fn next(&self, high: u64, rule: impl Fn(u64) -> bool) -> Option<u64> {
+            let from = self.first.max(self.repeated_edge);
+            (from..high).find(|seq| !self.sacked.contains(seq) && rule(*seq))
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn marks_and_counts_agree_with_the_definitions(
+            steps in prop::collection::vec((0u64..6, 0u64..40, 0u64..8, 0u8..8), 1..120),
+        ) {
+            let (mut board, mut model, mut high) = (Scoreboard::default(), Model::default(), 0);
+            for (ack, start, len, what) in steps {
+                high += 2;
+                let ack = (model.first + ack / 3).min(high);
+                let block = Block::new(ack + start, (ack + start + len).min(high));
+                let before = model.sacked.len();
+                model.first = ack;
+                model.sacked = model.sacked.split_off(&ack);
+                let held = model.sacked.len();
+                model.sacked.extend(block.start..block.end);
+                // Lost once, lost for ever, even if what told it has been acknowledged since.
+                let third = model.sacked.iter().rev().nth(2).copied().unwrap_or(0);
+                if model.sacked.len() > held {
+                    model.lost_edge = model.lost_edge.max(third);
+                }
+                let _ = before;
+                prop_assert_eq!(board.update(ack, &[block], high), model.sacked.len() > held);
+                match what {
+                    0 => {
+                        board.begin_recovery();
+                        model.repeated_edge = model.first;
+                    }
+                    1 => {
+                        board.lose_all(high);
+                        model.sacked.clear();
+                        (model.lost_edge, model.repeated_edge) = (high, model.first);
+                    }
+                    _ => if let Some(seq) = board.next_lost().or(board.next_doubtful()) {
+                        board.note_repeated(seq);
+                        model.repeated_edge = seq + 1;
+                    }
+                }
+                let highest = model.sacked.last().copied().unwrap_or(0);
+                prop_assert_eq!(board.sacked(), model.sacked.len() as u64);
+                prop_assert_eq!(board.pipe(high), model.pipe(high));
+                prop_assert_eq!(board.next_lost(), model.next(high, |seq| model.is_lost(seq)));
+                prop_assert_eq!(board.next_doubtful(), model.next(high, |seq| seq < highest));
+                let last = (ack..high).rev().find(|seq| !model.sacked.contains(seq));
+                prop_assert_eq!(board.highest_not_sacked(high), last);
+                let first_lost = ack < high && !model.sacked.contains(&ack) && model.is_lost(ack);
+                prop_assert_eq!(board.first_is_lost(), first_lost);
+            }
+        }
+    }
+}

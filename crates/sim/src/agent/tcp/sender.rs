@@ -1,0 +1,394 @@
+//! The sending end: a conductor of window, recovery and retransmission timer.
+
+mod cumulative;
+mod flight;
+mod selective;
+
+use farhaul_cc::Controller;
+use farhaul_units::{Duration, Instant};
+
+use super::adapter::Window;
+use super::rto::{RetransmissionTimer, RtoConfig};
+use super::segment::{Segment, SegmentKind};
+use cumulative::Cumulative;
+pub(super) use flight::Flight;
+use flight::Outcome;
+use selective::Selective;
+
+/// What is done about losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Go back to the loss, without fast recovery.
+    Tahoe,
+    /// Fast recovery until the first new acknowledgement (RFC 5681).
+    Reno,
+    /// Fast recovery until the whole flight is acknowledged (RFC 6582).
+    NewReno,
+    /// By selective acknowledgements (RFC 6675).
+    #[default]
+    Sack,
+}
+
+/// How a sender is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderConfig {
+    /// What is done about losses.
+    pub recovery: Recovery,
+    /// Bytes of data in a full segment.
+    pub payload: u32,
+    /// Bytes of IP and TCP header.
+    pub header: u32,
+    /// Packets that may be on their way at first.
+    pub initial_window: u32,
+    /// Packets that the receiver has room for.
+    pub max_window: u32,
+    /// Bytes to send; `None` for no end.
+    pub bytes: Option<u64>,
+    /// Whether a handshake comes first; it costs a round trip.
+    pub handshake: bool,
+    /// Whether each of the first two duplicate acknowledgements lets a new segment go (RFC 3042). SACK always does.
+    pub limited_transmit: bool,
+    /// Whether every acknowledgement measures the round trip (the timestamps option), and not one segment at a time.
+    pub timestamps: bool,
+    /// Packets of window growth that one acknowledgement brings at most: 1 by RFC 5681, 2 with delayed acknowledgements
+    /// and RFC 3465.
+    pub ack_limit: u32,
+    /// Bounds of the retransmission time-out.
+    pub rto: RtoConfig,
+}
+
+impl Default for SenderConfig {
+    /// SACK, 1460 bytes of data in packets of 1500, three packets at first (RFC 5681 for that size), handshake, limited
+    /// transmit, time stamps, the time-outs of RFC 6298, and room for a million packets.
+    fn default() -> Self {
+        Self {
+            recovery: Recovery::Sack,
+            payload: 1_460,
+            header: super::HEADER,
+            initial_window: 3,
+            max_window: 1_000_000,
+            bytes: None,
+            handshake: true,
+            limited_transmit: true,
+            timestamps: true,
+            ack_limit: 1,
+            rto: RtoConfig::default(),
+        }
+    }
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderTotals {
+    /// Data segments sent, repeated ones included.
+    pub sent: u64,
+    /// Data segments sent again.
+    pub repeated: u64,
+    /// Expirations of the retransmission timer.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub recoveries: u64,
+    /// Acknowledgements received.
+    pub acks: u64,
+}
+
+/// What sends again.
+#[derive(Clone, Debug)]
+enum Repair {
+    Cumulative(Cumulative),
+    Selective(Selective),
+}
+
+/// Where in its life a sender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Idle,
+    /// The SYN is to be sent, or was, so many times.
+    Opening {
+        due: bool,
+        sent: u32,
+    },
+    Open,
+    Done(Instant),
+}
+
+/// Sends data segments, takes acknowledgements.
+///
+/// After each call, [`poll_transmit`](TcpSender::poll_transmit) is to be asked until it has nothing more.
+#[derive(Debug)]
+pub struct TcpSender {
+    config: SenderConfig,
+    life: Life,
+    window: Window,
+    flight: Flight,
+    repair: Repair,
+    timer: RetransmissionTimer,
+    /// Time-outs since new data was acknowledged.
+    timeouts_in_a_row: u32,
+    /// The segment whose round trip is measured, and when it left.
+    timed: Option<(u64, Instant)>,
+    /// Where the controller spaces packets: when the next may leave.
+    next_departure: Instant,
+    /// A segment waits for that.
+    paced: bool,
+    totals: SenderTotals,
+}
+
+impl TcpSender {
+    /// A sender under `controller` that begins with [`start`](TcpSender::start).
+    pub fn new(config: SenderConfig, controller: Box<dyn Controller>) -> Self {
+        let mss = config.payload + config.header;
+        let segments = config.bytes.map(|bytes| bytes.div_ceil(u64::from(config.payload.max(1))));
+        Self {
+            life: Life::Idle,
+            window: Window::new(controller, config.initial_window, config.max_window, config.ack_limit, mss),
+            flight: Flight { first: 0, high: 0, end: segments.unwrap_or(u64::MAX), max: u64::from(config.max_window) },
+            repair: match config.recovery {
+                Recovery::Sack => Repair::Selective(Selective::default()),
+                style => Repair::Cumulative(Cumulative::new(style, config.limited_transmit)),
+            },
+            timer: RetransmissionTimer::new(config.rto),
+            timeouts_in_a_row: 0,
+            timed: None,
+            next_departure: Instant::ZERO,
+            paced: false,
+            totals: SenderTotals::default(),
+            config,
+        }
+    }
+
+    /// Begins.
+    pub fn start(&mut self, now: Instant) {
+        if self.life == Life::Idle {
+            if self.config.handshake {
+                self.life = Life::Opening { due: true, sent: 0 };
+            } else {
+                self.open(now);
+            }
+        }
+    }
+
+    /// Sends nothing new from now on, and is done when everything is acknowledged.
+    pub fn finish(&mut self, now: Instant) {
+        self.flight.end = self.flight.end.min(self.flight.high);
+        self.note_end(now);
+    }
+
+    /// An acknowledgement arrived.
+    pub fn handle_ack(&mut self, now: Instant, segment: &Segment) {
+        match (self.life, segment.kind) {
+            (Life::Opening { sent: 1.., .. }, SegmentKind::SynAck) => self.on_syn_ack(now, segment),
+            (Life::Open, SegmentKind::Ack) if segment.ack <= self.flight.high => self.on_ack(now, segment),
+            _ => {}
+        }
+    }
+
+    /// The time that [`poll_timeout`](TcpSender::poll_timeout) asked for has come. Early calls are harmless.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if !self.timer.is_due(now) {
+            return;
+        }
+        self.timer.back_off(now);
+        if let Life::Opening { due, .. } = &mut self.life {
+            *due = true;
+            return;
+        }
+        self.totals.timeouts += 1;
+        self.timeouts_in_a_row += 1;
+        self.timed = None;
+        self.window.on_timeout(now, &self.flight, self.timeouts_in_a_row);
+        match &mut self.repair {
+            Repair::Cumulative(repair) => repair.on_timeout(&self.flight),
+            Repair::Selective(repair) => repair.on_timeout(&self.flight),
+        }
+    }
+
+    /// When [`handle_timeout`](TcpSender::handle_timeout), or for a paced sender
+    /// [`poll_transmit`](TcpSender::poll_transmit), is to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let departure = self.paced.then_some(self.next_departure);
+        [self.timer.deadline(), departure].into_iter().flatten().min()
+    }
+
+    /// What is to be sent now.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        match &mut self.life {
+            Life::Open => self.next_data(now),
+            Life::Opening { due, sent } if *due => {
+                *due = false;
+                *sent += 1;
+                self.timer.start(now);
+                Some(Segment::new(SegmentKind::Syn, self.config.header, now))
+            }
+            _ => None,
+        }
+    }
+
+    /// When everything had been acknowledged; `None` until then.
+    pub fn finished_at(&self) -> Option<Instant> {
+        if let Life::Done(at) = self.life { Some(at) } else { None }
+    }
+
+    /// What has been counted.
+    pub fn totals(&self) -> SenderTotals {
+        self.totals
+    }
+
+    /// Segments acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.flight.first
+    }
+
+    /// Segments sent and not acknowledged.
+    pub fn in_flight(&self) -> u64 {
+        self.flight.len()
+    }
+
+    /// The congestion window, packets; without inflation.
+    pub fn cwnd(&self) -> u64 {
+        self.window.packets().min(self.flight.max)
+    }
+
+    /// Smoothed round-trip time and its mean deviation; zero before the first sample.
+    pub fn rtt(&self) -> (Duration, Duration) {
+        self.timer.estimate()
+    }
+
+    /// The retransmission time-out as it is now.
+    pub fn rto(&self) -> Duration {
+        self.timer.rto()
+    }
+
+    /// Whether a loss is being repaired.
+    pub fn is_recovering(&self) -> bool {
+        match &self.repair {
+            Repair::Cumulative(repair) => repair.is_recovering(),
+            Repair::Selective(repair) => repair.is_recovering(),
+        }
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.life = Life::Open;
+        self.window.on_connect(now);
+        self.note_end(now);
+    }
+
+    fn on_syn_ack(&mut self, now: Instant, segment: &Segment) {
+        self.timer.stop();
+        if let Life::Opening { sent: 2.., .. } = self.life {
+            //= paper:rfc5681 §3.1: a lost SYN leaves one segment
+            self.window.restart_with(1);
+            self.timer.syn_was_repeated();
+        } else {
+            self.on_sample(now, now - segment.echo);
+        }
+        self.open(now);
+    }
+
+    fn on_ack(&mut self, now: Instant, segment: &Segment) {
+        self.totals.acks += 1;
+        if segment.ack < self.flight.first {
+            return;
+        }
+        let acked = segment.ack - self.flight.first;
+        self.flight.first = segment.ack;
+        let sample = if acked > 0 { self.measure(now, segment) } else { None };
+        let outcome = match &mut self.repair {
+            Repair::Cumulative(repair) if acked > 0 => repair.on_progress(acked, &self.flight),
+            Repair::Cumulative(_) if self.flight.len() == 0 => Outcome::Nothing,
+            Repair::Cumulative(repair) => repair.on_duplicate(&self.flight),
+            Repair::Selective(repair) => repair.on_ack(acked, segment.sack(), &self.flight),
+        };
+        let mut restart = acked > 0;
+        match outcome {
+            Outcome::Nothing => {}
+            Outcome::Progress => self.window.on_ack(now, &self.flight, acked, sample),
+            Outcome::Loss { limited } => {
+                self.totals.recoveries += 1;
+                self.timed = None;
+                self.window.on_loss(now, &self.flight, limited);
+                restart = true;
+            }
+            //= paper:rfc6582 §3.2 step 3: the first partial acknowledgement alone restarts the timer
+            Outcome::Partial { first } => restart = first,
+            Outcome::Recovered => self.window.on_recovered(now, &self.flight),
+        }
+        if acked > 0 {
+            self.timeouts_in_a_row = 0;
+        }
+        if self.flight.len() == 0 {
+            self.timer.stop();
+            self.note_end(now);
+        } else if restart {
+            self.timer.restart(now);
+        }
+    }
+
+    /// The round trip of what was acknowledged; none of data that was sent twice (Karn).
+    //= paper:rfc6298 §3
+    fn measure(&mut self, now: Instant, segment: &Segment) -> Option<Duration> {
+        let sent =
+            if self.config.timestamps { segment.echo } else { self.timed.take_if(|(seq, _)| segment.ack > *seq)?.1 };
+        self.on_sample(now, now - sent);
+        Some(now - sent)
+    }
+
+    fn on_sample(&mut self, now: Instant, sample: Duration) {
+        self.timer.sample(sample);
+        self.window.on_sample(now, sample, &self.timer);
+    }
+
+    fn next_data(&mut self, now: Instant) -> Option<Segment> {
+        self.paced = false;
+        let period = self.window.send_period();
+        if period.is_some() && now < self.next_departure {
+            // Asking whether there is anything would take it; the flight at most ends later than it must.
+            self.paced = self.flight.new_segment().is_some() || self.flight.len() > 0;
+            return None;
+        }
+        let cwnd = self.window.packets();
+        let seq = match &mut self.repair {
+            Repair::Cumulative(repair) => repair.next(&self.flight, cwnd)?,
+            Repair::Selective(repair) => repair.next(&self.flight, cwnd)?,
+        };
+        let repeated = seq < self.flight.high;
+        if !repeated {
+            self.flight.high = seq + 1;
+            if self.timed.is_none() {
+                self.timed = Some((seq, now));
+            }
+        }
+        if let Some(period) = period {
+            self.next_departure = now.max(self.next_departure) + period;
+        }
+        self.totals.sent += 1;
+        self.totals.repeated += u64::from(repeated);
+        self.timer.start(now);
+        self.window.on_sent(now, &self.flight, seq, repeated);
+        Some(self.segment(now, seq))
+    }
+
+    fn segment(&self, now: Instant, seq: u64) -> Segment {
+        let mut segment = Segment::new(SegmentKind::Data, self.config.header, now);
+        segment.seq = seq;
+        segment.payload = self.config.payload;
+        if seq + 1 == self.flight.end {
+            segment.kind = SegmentKind::LastData;
+            if let Some(bytes) = self.config.bytes {
+                let before = seq * u64::from(self.config.payload);
+                segment.payload = u32::try_from(bytes - before).unwrap_or(segment.payload).min(segment.payload);
+            }
+        }
+        segment
+    }
+
+    fn note_end(&mut self, now: Instant) {
+        if self.flight.first >= self.flight.end && self.life == Life::Open {
+            self.life = Life::Done(now);
+            self.timer.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

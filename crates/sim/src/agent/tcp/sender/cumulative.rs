@@ -1,0 +1,135 @@
+//! Recovery from cumulative acknowledgements alone: Tahoe, Reno (paper:rfc5681 §3.2), NewReno (paper:rfc6582 §3.2).
+//!
+//! | RFC | here |
+//! | --- | --- |
+//! | cwnd while it is inflated | the controller's window plus `inflation` |
+//! | recover | `recover`, one past it |
+//!
+//! After a time-out, and in Tahoe after a fast retransmit, everything from the first segment not acknowledged is sent again
+//! as the window allows (go-back-N). All three mind `recover`: duplicate acknowledgements that do not reach beyond what was
+//! in flight at the last loss begin no second fast retransmit (RFC 6582 §3.2 step 2, and ns-2's `bugFix_`).
+
+use super::Recovery;
+use super::flight::{Flight, Outcome};
+
+/// Duplicate acknowledgements that show a loss.
+//= paper:rfc5681 §3.2
+const DUP_THRESHOLD: u64 = 3;
+
+/// What was repeated, and what duplicate acknowledgements have shown.
+#[derive(Clone, Debug)]
+pub(super) struct Cumulative {
+    style: Recovery,
+    /// Whether the first two duplicate acknowledgements each let a new segment go (RFC 3042).
+    limited_transmit: bool,
+    dup_acks: u64,
+    fast_recovery: bool,
+    /// Whether a partial acknowledgement came in this recovery.
+    partial: bool,
+    /// Packets that duplicate acknowledgements add to the window and partial ones take from it.
+    inflation: i64,
+    /// One past the last segment sent when the last recovery or time-out began; `None` before the first.
+    recover: Option<u64>,
+    /// The next segment to be sent; below the flight's end after going back.
+    next: u64,
+    /// The first segment of the flight is to be sent now.
+    repeat_first: bool,
+}
+
+impl Cumulative {
+    pub(super) fn new(style: Recovery, limited_transmit: bool) -> Self {
+        Self {
+            style,
+            limited_transmit,
+            dup_acks: 0,
+            fast_recovery: false,
+            partial: false,
+            inflation: 0,
+            recover: None,
+            next: 0,
+            repeat_first: false,
+        }
+    }
+
+    /// The flight now begins `acked` segments later.
+    pub(super) fn on_progress(&mut self, acked: u64, flight: &Flight) -> Outcome {
+        self.next = self.next.max(flight.first);
+        self.dup_acks = 0;
+        if !self.fast_recovery {
+            return Outcome::Progress;
+        }
+        //= paper:rfc6582 §3.2 step 3
+        if self.style == Recovery::NewReno && self.recover.is_some_and(|recover| flight.first < recover) {
+            self.repeat_first = true;
+            self.inflation -= i64::try_from(acked).unwrap_or(i64::MAX) - 1;
+            return Outcome::Partial { first: !std::mem::replace(&mut self.partial, true) };
+        }
+        self.leave_fast_recovery();
+        Outcome::Recovered
+    }
+
+    /// An acknowledgement that acknowledges nothing came while data is on its way.
+    pub(super) fn on_duplicate(&mut self, flight: &Flight) -> Outcome {
+        if self.fast_recovery {
+            //= paper:rfc5681 §3.2 step 4
+            self.inflation += 1;
+            return Outcome::Nothing;
+        }
+        self.dup_acks += 1;
+        if self.dup_acks != DUP_THRESHOLD || self.recover.is_some_and(|recover| flight.first <= recover) {
+            return Outcome::Nothing;
+        }
+        self.recover = Some(flight.high);
+        let limited = if self.limited_transmit { flight.len().min(DUP_THRESHOLD - 1) } else { 0 };
+        if self.style == Recovery::Tahoe {
+            self.next = flight.first;
+        } else {
+            //= paper:rfc5681 §3.2 step 3
+            self.inflation = DUP_THRESHOLD as i64;
+            (self.fast_recovery, self.partial, self.repeat_first) = (true, false, true);
+        }
+        Outcome::Loss { limited }
+    }
+
+    /// The retransmission timer expired.
+    pub(super) fn on_timeout(&mut self, flight: &Flight) {
+        self.recover = Some(flight.high);
+        self.next = flight.first;
+        self.dup_acks = 0;
+        self.leave_fast_recovery();
+    }
+
+    /// The next segment to be sent under a window of `cwnd` packets.
+    pub(super) fn next(&mut self, flight: &Flight, cwnd: u64) -> Option<u64> {
+        if std::mem::take(&mut self.repeat_first) {
+            self.next = self.next.max(flight.first + 1);
+            return Some(flight.first);
+        }
+        let window = cwnd.saturating_add_signed(self.inflation).max(1);
+        let on_its_way = self.next - flight.first;
+        if self.next < flight.high {
+            if on_its_way >= window {
+                return None;
+            }
+        } else {
+            //= paper:rfc3042 §2: the first two duplicate acknowledgements let new segments go
+            let limited = self.limited_transmit && !self.fast_recovery && self.dup_acks < DUP_THRESHOLD;
+            let window = if limited { window.saturating_add(self.dup_acks) } else { window };
+            if on_its_way >= window {
+                return None;
+            }
+            flight.new_segment()?;
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+
+    /// Whether a loss is being repaired.
+    pub(super) fn is_recovering(&self) -> bool {
+        self.fast_recovery
+    }
+
+    fn leave_fast_recovery(&mut self) {
+        (self.fast_recovery, self.inflation, self.repeat_first) = (false, 0, false);
+    }
+}

@@ -1,0 +1,134 @@
+//! Recovery from selective acknowledgements (paper:rfc6675 §5).
+//!
+//! | RFC 6675 | here |
+//! | --- | --- |
+//! | RecoveryPoint | `recovery_point`, one past it |
+//! | HighACK, HighData | `Flight::first`, `Flight::high`, each one past it |
+//! | HighRxt, pipe, IsLost | `scoreboard.rs` |
+//! | RescueRxt | `rescued`, one past it |
+//!
+//! A segment may leave whenever the pipe has room for it, in recovery and out of it: with nothing lost, that is a plain
+//! window, and the duplicate acknowledgements before a recovery let new segments go by themselves (step 3.3, limited
+//! transmit). After a time-out, what is known to have arrived is forgotten, all else counts as lost and is sent again from the first
+//! on, leaving out what new acknowledgements report (§5.1).
+
+use super::flight::{Flight, Outcome};
+use crate::agent::tcp::scoreboard::{DUP_THRESHOLD, Scoreboard};
+use crate::agent::tcp::segment::Block;
+
+/// What arrived, what was repeated, and whether a recovery is under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selective {
+    board: Scoreboard,
+    dup_acks: u64,
+    recovering: bool,
+    /// One past the last segment sent when the last recovery or time-out began; `None` before the first.
+    recovery_point: Option<u64>,
+    /// Nothing is rescued before the acknowledgement has passed this segment.
+    rescued: u64,
+    /// New segments that left on duplicate acknowledgements before a recovery.
+    limited: u64,
+    /// The first segment of the flight is to be sent now, whatever the pipe holds.
+    repeat_first: bool,
+}
+
+impl Selective {
+    /// An acknowledgement; the flight begins where it says, which is `acked` segments later than before.
+    pub(super) fn on_ack(&mut self, acked: u64, blocks: &[Block], flight: &Flight) -> Outcome {
+        if acked > 0 {
+            self.dup_acks = 0;
+            self.limited = 0;
+        }
+        let news = self.board.update(flight.first, blocks, flight.high);
+        if self.recovering {
+            return self.on_ack_in_recovery(acked, flight);
+        }
+        if news && flight.first < flight.high {
+            //= paper:rfc6675 §5: what tells news of the flight is a duplicate, even if it acknowledges too
+            self.dup_acks += 1;
+            let may_recover = self.recovery_point.is_none_or(|point| flight.first >= point);
+            //= paper:rfc6675 §5 steps (1), (2)
+            if may_recover && (self.dup_acks >= DUP_THRESHOLD || self.board.first_is_lost()) {
+                self.enter(flight);
+                return Outcome::Loss { limited: self.limited };
+            }
+        }
+        if acked > 0 { Outcome::Progress } else { Outcome::Nothing }
+    }
+
+    /// The retransmission timer expired.
+    //= paper:rfc6675 §5.1
+    pub(super) fn on_timeout(&mut self, flight: &Flight) {
+        self.board.lose_all(flight.high);
+        self.recovery_point = Some(flight.high);
+        (self.dup_acks, self.limited) = (0, 0);
+        (self.recovering, self.repeat_first) = (false, false);
+    }
+
+    /// The next segment to be sent under a window of `cwnd` packets.
+    //= paper:rfc6675 §4 NextSeg(), §5 step (C)
+    pub(super) fn next(&mut self, flight: &Flight, cwnd: u64) -> Option<u64> {
+        if std::mem::take(&mut self.repeat_first) {
+            self.board.note_repeated(flight.first);
+            return Some(flight.first);
+        }
+        if self.board.pipe(flight.high) >= cwnd {
+            return None;
+        }
+        if let Some(lost) = self.board.next_lost().filter(|_| self.repeats(flight)) {
+            self.board.note_repeated(lost);
+            return Some(lost);
+        }
+        if let Some(new) = flight.new_segment() {
+            self.limited += u64::from(self.dup_acks > 0 && !self.recovering);
+            return Some(new);
+        }
+        if !self.recovering {
+            return None;
+        }
+        if let Some(doubtful) = self.board.next_doubtful() {
+            self.board.note_repeated(doubtful);
+            return Some(doubtful);
+        }
+        self.rescue(flight)
+    }
+
+    /// Whether a loss is being repaired.
+    pub(super) fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
+    fn on_ack_in_recovery(&mut self, acked: u64, flight: &Flight) -> Outcome {
+        //= paper:rfc6675 §5 step (A)
+        if self.recovery_point.is_none_or(|point| flight.first >= point) {
+            self.recovering = false;
+            return Outcome::Recovered;
+        }
+        // RFC 6298 restarts the timer at every one of them, so none is special.
+        if acked > 0 { Outcome::Partial { first: true } } else { Outcome::Nothing }
+    }
+
+    //= paper:rfc6675 §5 step (4)
+    fn enter(&mut self, flight: &Flight) {
+        self.recovering = true;
+        self.recovery_point = Some(flight.high);
+        self.board.begin_recovery();
+        self.repeat_first = true;
+        self.rescued = flight.first + 1;
+    }
+
+    /// Whether lost segments are to be sent again: in a recovery, and after a time-out until its flight is acknowledged.
+    fn repeats(&self, flight: &Flight) -> bool {
+        self.recovering || self.recovery_point.is_some_and(|point| flight.first < point)
+    }
+
+    /// The last segment of the flight, once in a recovery: it may have been lost with nothing behind it to tell.
+    //= paper:rfc6675 §4 NextSeg() rule (4)
+    fn rescue(&mut self, flight: &Flight) -> Option<u64> {
+        if flight.first <= self.rescued {
+            return None;
+        }
+        self.rescued = self.recovery_point?;
+        self.board.highest_not_sacked(flight.high)
+    }
+}

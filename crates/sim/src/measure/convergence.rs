@@ -1,0 +1,114 @@
+//! When flows have come to rest at their fair shares.
+//!
+//! Flows are rows of throughputs at regular instants, the same instants for all; the results count samples, so that a time
+//! is a result times the distance of samples. Where rows differ in length, what lies beyond the shortest does not count. A state
+//! counts as reached if it lasts from there to the end *and* for at least `hold` samples: a last sample that happens to lie right
+//! is no convergence.
+
+use crate::measure::fairness::jain;
+use crate::measure::interval::mean;
+
+/// The first sample from which on every flow stays within `tolerance` (a share, 0.1 for ±10 %) of `fair_share`; `None` if
+/// they never do, and without flows.
+///
+/// The definition of a settling time in control theory, applied to each flow. Samples that are short scatter more than the
+/// tolerance on any path: the UDT papers use one second.
+///
+/// ```
+/// use farhaul_sim::measure::convergence::first_settled;
+/// let flows: [&[f64]; 2] = [&[100.0, 70.0, 53.0, 50.0, 48.0], &[0.0, 30.0, 45.0, 49.0, 50.0]];
+/// assert_eq!(first_settled(&flows, 50.0, 0.1, 2), Some(2));
+/// ```
+pub fn first_settled(flows: &[&[f64]], fair_share: f64, tolerance: f64, hold: usize) -> Option<usize> {
+    let bound = fair_share.abs() * tolerance;
+    let settled = |at: usize| flows.iter().all(|flow| (flow[at] - fair_share).abs() <= bound);
+    first_that_lasts(length(flows), settled, hold)
+}
+
+/// The first sample of the first window of `window` samples from which on Jain's index of the flows' means over a sliding window
+/// stays at or above `threshold`; `None` if it never does, and without flows. A window of 0 counts as 1.
+///
+/// This asks only that flows share evenly, not that they fill the link, and needs no fair share. It is our reading of "converges
+/// quickly to its fair share and stays" (paper:udt-2004, figure 5), with a threshold of 0.95 and windows of a second or more.
+pub fn first_fair(flows: &[&[f64]], window: usize, threshold: f64, hold: usize) -> Option<usize> {
+    let window = window.max(1);
+    let windows = (length(flows) + 1).saturating_sub(window);
+    let fair = |at: usize| {
+        let means: Vec<f64> = flows.iter().map(|flow| mean(&flow[at..at + window])).collect();
+        jain(&means) >= threshold
+    };
+    first_that_lasts(windows, fair, hold)
+}
+
+/// Samples that all flows have.
+fn length(flows: &[&[f64]]) -> usize {
+    flows.iter().map(|flow| flow.len()).min().unwrap_or(0)
+}
+
+/// The first of `count` places from which on `holds` does to the last one, if that are at least `hold` (or one).
+fn first_that_lasts(count: usize, holds: impl Fn(usize) -> bool, hold: usize) -> Option<usize> {
+    let first = (0..count).rev().find(|&at| !holds(at)).map_or(0, |at| at + 1);
+    (count - first >= hold.max(1)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn leaving_the_band_once_more_starts_anew() {
+        let flow: &[f64] = &[50.0, 50.0, 61.0, 50.0, 50.0];
+        assert_eq!(first_settled(&[flow], 50.0, 0.1, 1), Some(3));
+        assert_eq!(first_settled(&[flow], 50.0, 0.3, 1), Some(0));
+        assert_eq!(first_settled(&[flow], 50.0, 0.1, 3), None, "two samples are too few to hold");
+        assert_eq!(first_settled(&[&[50.0, 61.0]], 50.0, 0.1, 0), None, "not at the end");
+    }
+
+    #[test]
+    fn without_flows_or_samples_nothing_settles() {
+        assert_eq!(first_settled(&[], 50.0, 0.1, 1), None);
+        assert_eq!(first_settled(&[&[], &[50.0]], 50.0, 0.1, 1), None);
+        assert_eq!(first_fair(&[], 3, 0.95, 1), None);
+        assert_eq!(first_fair(&[&[1.0, 1.0]], 3, 0.95, 1), None, "shorter than the window");
+    }
+
+    #[test]
+    fn flows_are_fair_from_the_first_window_of_fair_means_on() {
+        // The second flow joins at sample 2 and alternates with the first, which windows of two even out.
+        let flows: [&[f64]; 2] = [&[10.0, 10.0, 10.0, 6.0, 4.0, 6.0, 4.0], &[0.0, 0.0, 0.0, 4.0, 6.0, 4.0, 6.0]];
+        assert_eq!(first_fair(&flows, 2, 0.99, 1), Some(3));
+        assert_eq!(first_fair(&flows, 0, 0.99, 1), None, "each sample alone has an index of 0.96");
+        assert_eq!(first_fair(&flows, 1, 0.95, 1), Some(3));
+    }
+
+    proptest! {
+        #[test]
+        fn a_wider_band_is_never_reached_later(
+            flow in prop::collection::vec(0.0..100.0f64, 1..50),
+            narrow in 0.0..0.5f64,
+            more in 0.0..0.5f64,
+        ) {
+            if let Some(first) = first_settled(&[&flow], 50.0, narrow, 1) {
+                let wide = first_settled(&[&flow], 50.0, narrow + more, 1);
+                prop_assert!(wide.is_some_and(|wide| wide <= first));
+                prop_assert!(flow[first..].iter().all(|sample| (sample - 50.0).abs() <= 50.0 * narrow));
+                prop_assert!(first == 0 || (flow[first - 1] - 50.0).abs() > 50.0 * narrow);
+            }
+        }
+
+        #[test]
+        fn one_flow_is_always_fair_and_the_unit_does_not_matter(
+            rows in prop::collection::vec((0.0..100.0f64, 0.0..100.0f64), 5..30),
+            unit in 1e-3..1e3f64,
+        ) {
+            let (one, other): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
+            prop_assert_eq!(first_fair(&[&one], 3, 1.0 - 1e-9, 1), Some(0));
+            let scaled = [&one, &other].map(|flow| flow.iter().map(|sample| sample * unit).collect::<Vec<f64>>());
+            // Between two representable indices lies more than rounding can move.
+            let at = |flows: [&[f64]; 2]| first_fair(&flows, 3, 0.95 + 1e-7, 1);
+            prop_assert_eq!(at([&one, &other]), at([&scaled[0], &scaled[1]]));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What other flows leave to TCP.
+
+use crate::measure::interval::{mean, ratio};
+
+/// TCP friendliness: `T = mean(y) / mean(z)`, of the throughputs `y` that n TCP flows have `beside` m others, and `z` that
+/// m + n TCP flows have `alone` on the same path.
+///
+/// 1 is ideal: the others take what as many TCP flows would; above 1 they are politer than TCP, below they crowd it out. It has
+/// no unit. 1 if neither had anything, [`f64::INFINITY`] if only the flows alone had nothing.
+///
+/// Source: paper:udt-2007, friendliness index. With `z` of the same n flows without others it is the ratio S/I of
+/// paper:udt-2004, figure 17.
+///
+/// ```
+/// use farhaul_sim::measure::friendliness::friendliness;
+/// assert_eq!(friendliness(&[10.0, 20.0], &[30.0, 30.0, 30.0]), 0.5);
+/// ```
+pub fn friendliness(beside: &[f64], alone: &[f64]) -> f64 {
+    ratio(mean(beside), mean(alone))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nothing_for_anybody_is_friendly() {
+        assert_eq!(friendliness(&[], &[]), 1.0);
+        assert_eq!(friendliness(&[0.0], &[0.0, 0.0]), 1.0);
+        assert_eq!(friendliness(&[0.0], &[10.0]), 0.0);
+        assert_eq!(friendliness(&[1.0], &[0.0]), f64::INFINITY);
+    }
+
+    proptest! {
+        #[test]
+        fn as_much_beside_others_as_beside_its_own_kind_is_one_in_any_unit(
+            each in 1e-3..1e9f64,
+            flows in 1..20usize,
+            others in 1..20usize,
+            unit in 1e-3..1e3f64,
+        ) {
+            let (beside, alone) = (vec![each * unit; flows], vec![each; flows + others]);
+            prop_assert!((friendliness(&beside, &alone) / unit - 1.0).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Any network: nodes, simplex and duplex links, static routes, agents.
+//!
+//! ```
+//! use farhaul_netem::PathSpec;
+//! use farhaul_sim::agent::source::{Sink, Source, Timing};
+//! use farhaul_sim::topology::graph::Graph;
+//! use farhaul_units::{Duration, Instant, Rate};
+//!
+//! // Two hosts, a router between them, and ten seconds of 36 Mbit/s from one to the other.
+//! let (left, router, right) = (0, 1, 2);
+//! let access = PathSpec { rate: Some(Rate::from_megabits_per_second(1_000)), ..PathSpec::default() };
+//! let bottleneck = PathSpec { rate: Some(Rate::from_megabits_per_second(50)), ..access.clone() };
+//! let mut graph = Graph::new(3);
+//! graph.duplex(left, router, &access);
+//! let [towards, _back] = graph.duplex(router, right, &bottleneck);
+//! let sink = graph.address(right, 9);
+//! let rate = Rate::from_megabits_per_second(36);
+//! let (begin, end) = (Instant::ZERO, Instant::ZERO + Duration::from_secs(10));
+//! let source = Source::new(sink, rate, Timing::Even { begin, end }, 1);
+//! let flow = graph.next_flow();
+//! graph.add(left, 9, flow, Box::new(source));
+//! graph.add(right, 9, flow, Box::new(Sink::new()));
+//! let mut world = graph.start(7);
+//! world.run_for(Duration::from_secs(11));
+//! assert_eq!(world.flow_tally(towards, flow).new.bytes, 45_000_000);
+//! ```
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use farhaul_netem::{Element, PathSpec};
+use farhaul_units::Rng;
+
+use crate::agent::Agent;
+use crate::network::{BoxedElement, FlowId, LinkId, Network, NodeId};
+use crate::packet::PooledPacket;
+use crate::world::World;
+
+/// Nodes below this number have addresses of their own in 10.0.0.0/8.
+const MAX_NODES: usize = (1 << 24) - 2;
+
+/// A link: where it leads from and to, and what it does to packets.
+struct Edge {
+    from: NodeId,
+    to: NodeId,
+    model: Model,
+}
+
+enum Model {
+    /// Built when the network starts, with a seed of its own.
+    Spec(Box<PathSpec>),
+    /// Built by the caller.
+    Made(BoxedElement),
+}
+
+/// Describes a network of nodes, links, routes and agents.
+#[derive(Default)]
+pub struct Graph {
+    nodes: usize,
+    edges: Vec<Edge>,
+    /// Routes that differ from the shortest path: at a node, towards another, by a link.
+    detours: Vec<(NodeId, NodeId, LinkId)>,
+    agents: Vec<(SocketAddr, NodeId, FlowId, Box<dyn Agent>)>,
+    flows: usize,
+}
+
+impl Graph {
+    /// A network of `nodes` nodes, numbered from zero, without links.
+    ///
+    /// # Panics
+    /// With more nodes than 10.0.0.0/8 has addresses.
+    pub fn new(nodes: usize) -> Self {
+        assert!(nodes <= MAX_NODES, "at most {MAX_NODES} nodes");
+        Self { nodes, ..Self::default() }
+    }
+
+    /// One more node.
+    pub fn add_node(&mut self) -> NodeId {
+        self.nodes += 1;
+        self.nodes - 1
+    }
+
+    /// A link in one direction. Its seed is replaced when the network starts, so that no two links suffer alike.
+    pub fn simplex(&mut self, from: NodeId, to: NodeId, spec: &PathSpec) -> LinkId {
+        self.edge(from, to, Model::Spec(Box::new(spec.clone())))
+    }
+
+    /// Two links, one in each direction.
+    pub fn duplex(&mut self, from: NodeId, to: NodeId, spec: &PathSpec) -> [LinkId; 2] {
+        [self.simplex(from, to, spec), self.simplex(to, from, spec)]
+    }
+
+    /// A link of any model of one's own, in one direction.
+    pub fn element(&mut self, from: NodeId, to: NodeId, element: impl Element<PooledPacket> + 'static) -> LinkId {
+        self.edge(from, to, Model::Made(Box::new(element)))
+    }
+
+    fn edge(&mut self, from: NodeId, to: NodeId, model: Model) -> LinkId {
+        assert!(from < self.nodes && to < self.nodes && from != to, "a link joins two nodes of the network");
+        self.edges.push(Edge { from, to, model });
+        self.edges.len() - 1
+    }
+
+    /// At `node`, packets for `destination` take `link`, whatever the shortest path is.
+    pub fn route(&mut self, node: NodeId, destination: NodeId, link: LinkId) {
+        assert_eq!(self.edges[link].from, node, "a route takes a link that begins at its node");
+        self.detours.push((node, destination, link));
+    }
+
+    /// The address of a port of a node: 10.0.0.1 for node 0, and on from there.
+    pub fn address(&self, node: NodeId, port: u16) -> SocketAddr {
+        let [_, high, middle, low] = u32::try_from(node + 1).unwrap_or(u32::MAX).to_be_bytes();
+        SocketAddr::from(([10, high, middle, low], port))
+    }
+
+    /// The index of a flow that no agent has yet.
+    pub fn next_flow(&mut self) -> FlowId {
+        self.flows += 1;
+        self.flows - 1
+    }
+
+    /// An agent at a port of a node.
+    pub fn add(&mut self, node: NodeId, port: u16, flow: FlowId, agent: Box<dyn Agent>) {
+        self.agents.push((self.address(node, port), node, flow, agent));
+    }
+
+    /// The links that a packet from one node to another takes, and `None` if it cannot get there.
+    pub fn way(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        let routes = self.routes();
+        let mut at = from;
+        let mut way = Vec::new();
+        while at != to {
+            let link = routes[at][to]?;
+            way.push(link);
+            at = self.edges[link].to;
+            if way.len() > self.nodes {
+                return None;
+            }
+        }
+        Some(way)
+    }
+
+    /// `routes[node][destination]`: the first link of the way with the fewest links, the first added among equals.
+    fn routes(&self) -> Vec<Vec<Option<LinkId>>> {
+        let mut routes = vec![vec![None; self.nodes]; self.nodes];
+        let mut into: Vec<Vec<LinkId>> = vec![Vec::new(); self.nodes];
+        for (link, edge) in self.edges.iter().enumerate() {
+            into[edge.to].push(link);
+        }
+        // Backwards from each destination, breadth first.
+        let mut next: VecDeque<(NodeId, NodeId)> = (0..self.nodes).map(|node| (node, node)).collect();
+        while let Some((node, destination)) = next.pop_front() {
+            for &link in &into[node] {
+                let from = self.edges[link].from;
+                if from != destination && routes[from][destination].is_none() {
+                    routes[from][destination] = Some(link);
+                    next.push_back((from, destination));
+                }
+            }
+        }
+        for &(node, destination, link) in &self.detours {
+            routes[node][destination] = Some(link);
+        }
+        routes
+    }
+
+    /// Builds it, at instant zero; every packet's fate follows from `seed`.
+    pub fn start(self, seed: u64) -> World<Box<dyn Agent>> {
+        let mut rng = Rng::new(seed);
+        let mut network = Network::new(self.nodes);
+        for (node, routes) in self.routes().into_iter().enumerate() {
+            for (destination, link) in routes.into_iter().enumerate() {
+                if let Some(link) = link {
+                    network.add_route(node, destination, link);
+                }
+            }
+        }
+        for edge in self.edges {
+            let seed = rng.next_u64();
+            let element = match edge.model {
+                Model::Spec(spec) => Box::new(PathSpec { seed, ..*spec }.build()),
+                Model::Made(element) => element,
+            };
+            network.add_link(element, edge.to);
+        }
+        let mut agents = Vec::new();
+        for (address, node, flow, agent) in self.agents {
+            network.add_place(address, node, flow);
+            agents.push(agent);
+        }
+        World::new(network, agents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 - 1 - 2 - 3, and a simplex short cut from 0 to 3.
+    fn chain() -> Graph {
+        let mut graph = Graph::new(4);
+        let spec = PathSpec::default();
+        for node in 0..3 {
+            graph.duplex(node, node + 1, &spec);
+        }
+        graph.simplex(0, 3, &spec);
+        graph
+    }
+
+    #[test]
+    fn packets_take_the_fewest_links() {
+        let graph = chain();
+        assert_eq!(graph.way(0, 3), Some(vec![6]));
+        assert_eq!(graph.way(3, 0), Some(vec![5, 3, 1]));
+        assert_eq!(graph.way(0, 2), Some(vec![0, 2]));
+    }
+
+    #[test]
+    fn a_route_of_ones_own_wins() {
+        let mut graph = chain();
+        graph.route(0, 3, 0);
+        assert_eq!(graph.way(0, 3), Some(vec![0, 2, 4]));
+    }
+
+    #[test]
+    fn nobody_gets_where_no_link_leads() {
+        let mut graph = Graph::new(3);
+        graph.simplex(0, 1, &PathSpec::default());
+        assert_eq!((graph.way(1, 0), graph.way(0, 2), graph.way(2, 2)), (None, None, Some(vec![])));
+        assert!(graph.way(0, 1).is_some());
+    }
+
+    #[test]
+    fn nodes_have_addresses_of_their_own() {
+        let graph = Graph::new(70_000);
+        assert_eq!(graph.address(0, 9).to_string(), "10.0.0.1:9");
+        assert_eq!(graph.address(69_999, 9).to_string(), "10.1.17.112:9");
+    }
+}

@@ -1,0 +1,120 @@
+//! Both simulators, each behind a function that runs one case.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::clock::Stopwatch;
+use crate::workspace::Workspace;
+
+/// Which simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Simulator {
+    Ours,
+    Ns2,
+}
+
+/// One flow to be simulated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) recovery: &'static str,
+    pub(super) rate_mbit: u32,
+    /// In each direction.
+    pub(super) delay_ms: u32,
+    /// Packets that wait at most, the one that is being sent not counted.
+    pub(super) queue: u32,
+    pub(super) loss: &'static str,
+    pub(super) seed: u32,
+    pub(super) seconds: u32,
+    /// From when on it is counted.
+    pub(super) cut: u32,
+    /// What the receiver has room for, packets.
+    pub(super) window: u32,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// Segments acknowledged after the cut.
+    pub(super) segments: u64,
+    /// Real time that it took.
+    pub(super) seconds: f64,
+}
+
+/// Where the simulators are.
+#[derive(Debug)]
+pub(super) struct Tools {
+    example: PathBuf,
+    script: PathBuf,
+}
+
+impl Tools {
+    /// Builds ours, and finds out whether ns-2 is there.
+    pub(super) fn build(workspace: &Workspace) -> Result<Self> {
+        let mut build = workspace.cargo();
+        build.args(["build", "--release", "--quiet", "-p", "farhaul-sim", "--example", "tcp"]);
+        ensure!(build.stdout(Stdio::null()).status()?.success(), "the simulator does not build");
+        let script = workspace.root.join("xtask/src/bench/ns2/tcp.tcl");
+        let tools = Self { example: workspace.target.join("release/examples/tcp"), script };
+        let shortest = Case {
+            recovery: "sack",
+            rate_mbit: 10,
+            delay_ms: 1,
+            queue: 10,
+            loss: "0",
+            seed: 1,
+            seconds: 2,
+            cut: 1,
+            window: 10,
+        };
+        tools.simulate(Simulator::Ns2, &shortest).context("ns-2 does not run: apt-get install ns2")?;
+        Ok(tools)
+    }
+
+    /// Runs one case.
+    pub(super) fn simulate(&self, simulator: Simulator, case: &Case) -> Result<Outcome> {
+        let mut command = self.command(simulator);
+        let rate =
+            if simulator == Simulator::Ours { format!("{}mbit", case.rate_mbit) } else { case.rate_mbit.to_string() };
+        command.args([case.recovery, &rate, &case.delay_ms.to_string(), &case.queue.to_string(), case.loss]);
+        let numbers = [case.seed, case.seconds, case.cut, case.window];
+        command.args(numbers.map(|number| number.to_string())).stdin(Stdio::null());
+        let stopwatch = Stopwatch::start();
+        let output = command.output().with_context(|| format!("{command:?} does not start"))?;
+        let seconds = stopwatch.elapsed().as_secs_f64();
+        let text = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(Outcome { segments: parse(&text)?, seconds })
+    }
+
+    fn command(&self, simulator: Simulator) -> Command {
+        match simulator {
+            Simulator::Ours => Command::new(&self.example),
+            Simulator::Ns2 => {
+                let mut command = Command::new("ns");
+                command.arg(&self.script);
+                command
+            }
+        }
+    }
+}
+
+/// `AT_CUT AT_END …`: the difference. ns-2 says -1 before the first acknowledgement.
+fn parse(output: &str) -> Result<u64> {
+    let numbers: Vec<i64> = output.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let [at_cut, at_end, ..] = numbers[..] else { anyhow::bail!("no segments in '{output}'") };
+    u64::try_from(at_end - at_cut.max(0)).context("segments that were acknowledged are so no more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_acknowledged_between_cut_and_end_counts() {
+        assert_eq!(parse("100 350 360 2\n").unwrap(), 250);
+        assert_eq!(parse("-1 724701 733102 0\n").unwrap(), 724_701);
+        assert!(parse("").is_err() && parse("error: no such thing").is_err() && parse("5 3").is_err());
+    }
+}
