@@ -60,6 +60,20 @@ pub trait Controller: Send {
         let _ = (path, timeout, control);
     }
 
+    /// The peer asks to slow down: its round-trip time grows (type 4, which libudt 4.11 obeys but never sends). Whether this
+    /// controller has dealt with it; otherwise the transport sends one ninth slower until the controller decides anew.
+    /// Anybody on the path can forge it.
+    fn on_warning(&mut self, path: &Path, control: &mut Control) -> bool {
+        let _ = (path, control);
+        false
+    }
+
+    /// A SYN interval (10 ms) is over in which data was sent or outstanding, on a transport that keeps a timer for it, as that
+    /// of the 2004 paper does. On UDT4 it is never called, and acknowledgements stand for it.
+    fn on_syn(&mut self, path: &Path, control: &mut Control) {
+        let _ = (path, control);
+    }
+
     /// Data packets left, retransmissions included; called once per burst, and only if
     /// [`wants_packets`](Controller::wants_packets) says so.
     fn on_sent(&mut self, path: &Path, sent: &SentEvent, control: &mut Control) {

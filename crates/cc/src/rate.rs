@@ -11,12 +11,14 @@ mod near;
 mod start;
 mod syn;
 mod udt;
+mod udt_2004;
 mod udt_2007;
 mod udt_2011;
 mod udt_native;
 
 pub(crate) use fixed::Fixed;
 pub(crate) use udt::Udt;
+pub(crate) use udt_2004::{Options as Udt2004Options, Udt2004};
 pub(crate) use udt_2007::Udt2007;
 pub(crate) use udt_2011::Udt2011;
 pub(crate) use udt_native::UdtNative;

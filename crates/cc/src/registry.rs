@@ -5,7 +5,7 @@
 use farhaul_units::Rate;
 
 use crate::Controller;
-use crate::rate::{Fixed, Udt, Udt2007, Udt2011, UdtNative};
+use crate::rate::{Fixed, Udt, Udt2004, Udt2004Options, Udt2007, Udt2011, UdtNative};
 use crate::spec::{Settings, SpecError};
 use crate::window::{Reno, Tahoe};
 
@@ -82,6 +82,34 @@ static CONTROLLERS: &[Entry] = &[
         construct: |settings, seed| {
             Ok(if settings.flag("native") { Box::new(UdtNative::new(seed)) } else { Box::new(Udt::new(seed)) })
         },
+    },
+    Entry {
+        name: "udt-2004",
+        summary: "the first UDT: steps by the power of ten of the capacity, a ninth less on loss or growing delay",
+        source: "udt-2004",
+        options: &[
+            OptionDoc {
+                name: "warnings",
+                meaning: "whether delay warnings of the peer are obeyed: on or off",
+                form: OptionForm::Optional { default: "on" },
+            },
+            OptionDoc {
+                name: "capacity-factor",
+                meaning: "what the estimate of the capacity is multiplied with, for experiments",
+                form: OptionForm::Optional { default: "1" },
+            },
+            OptionDoc {
+                name: "missed-warnings",
+                meaning: "probability that a delay warning is overlooked, for experiments",
+                form: OptionForm::Optional { default: "0" },
+            },
+            OptionDoc {
+                name: "false-warnings",
+                meaning: "probability that an acknowledgement is taken for a delay warning, for experiments",
+                form: OptionForm::Optional { default: "0" },
+            },
+        ],
+        construct: |settings, seed| Ok(Box::new(Udt2004::new(udt_2004_options(settings)?, settings.to_string(), seed))),
     },
     Entry {
         name: "udt-2007",
@@ -161,6 +189,30 @@ pub fn controllers() -> &'static [Entry] {
     CONTROLLERS
 }
 
+fn udt_2004_options(settings: &Settings) -> Result<Udt2004Options, SpecError> {
+    let probability = |name: &'static str| {
+        let value: f64 = settings.optional(name, str::parse)?.unwrap_or(0.0);
+        let allowed = (0.0..=1.0).contains(&value);
+        if allowed { Ok(value) } else { Err(settings.out_of_range(name, "a probability from 0 to 1")) }
+    };
+    let capacity_factor: f64 = settings.optional("capacity-factor", str::parse)?.unwrap_or(1.0);
+    if !(1e-6..=1e6).contains(&capacity_factor) {
+        return Err(settings.out_of_range("capacity-factor", "from 0.000001 to 1000000"));
+    }
+    let warnings: Option<String> = settings.optional("warnings", str::parse)?;
+    let warnings = match warnings.as_deref() {
+        None | Some("on") => true,
+        Some("off") => false,
+        Some(_) => return Err(settings.out_of_range("warnings", "on or off")),
+    };
+    Ok(Udt2004Options {
+        warnings,
+        capacity_factor,
+        missed_warnings: probability("missed-warnings")?,
+        false_warnings: probability("false-warnings")?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,9 +228,18 @@ mod tests {
 
     #[test]
     fn every_controller_calls_itself_as_it_was_asked_for() {
-        for text in
-            ["udt", "udt:native", "udt-2007", "udt-2011", "udt-2011:only=rate", "fixed:rate=500mbit", "reno", "tahoe"]
-        {
+        for text in [
+            "udt",
+            "udt:native",
+            "udt-2004",
+            "udt-2004:capacity-factor=5",
+            "udt-2007",
+            "udt-2011",
+            "udt-2011:only=rate",
+            "fixed:rate=500mbit",
+            "reno",
+            "tahoe",
+        ] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.build(1).name(), text);
         }

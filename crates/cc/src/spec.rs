@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn text_survives_parsing_and_printing() {
-        for text in ["udt", "udt:native", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
+        for text in ["udt", "udt:native", "udt-2004:warnings=off", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
             assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
@@ -292,6 +292,15 @@ mod tests {
             ("udt:naive", "'udt' has no option 'naive': it takes native"),
             ("udt:native=yes", "option 'native' of 'udt' is written native"),
             ("udt:native,native", "option 'native' of 'udt' is given twice: leave one out"),
+            ("udt-2004:warnings=no", "option 'warnings' of 'udt-2004' must be on or off, not 'no'"),
+            (
+                "udt-2004:capacity-factor=0",
+                "option 'capacity-factor' of 'udt-2004' must be from 0.000001 to 1000000, not '0'",
+            ),
+            (
+                "udt-2004:missed-warnings=1.5",
+                "option 'missed-warnings' of 'udt-2004' must be a probability from 0 to 1, not '1.5'",
+            ),
             ("fixed", "'fixed' needs the option 'rate': write fixed:rate=500mbit"),
             ("fixed:rate", "option 'rate' of 'fixed' is written rate=500mbit"),
             ("udt-2011:only=rtt", "option 'only' of 'udt-2011' must be rate, window or both, not 'rtt'"),

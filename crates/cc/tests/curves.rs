@@ -29,6 +29,11 @@ enum Step {
 /// Runs `script`, one step per SYN interval, on a path of 100 Mbit/s and 50 ms whose receiver reports 6000 packets/s
 /// from the fifth interval on. One line per step: the event, then the settings after it.
 fn curve(spec: &str, script: &[Step]) -> String {
+    curve_of_sender(spec, script, 0)
+}
+
+/// The same of a sender of which `packets` leave in each interval.
+fn curve_of_sender(spec: &str, script: &[Step], packets: u64) -> String {
     let mut controller = build(spec);
     let mut control = Control::initial();
     let mut path = Path::default();
@@ -39,6 +44,7 @@ fn curve(spec: &str, script: &[Step]) -> String {
     let mut table = format!("{:>4}  {:<22}{:>12}{:>12}\n", "syn", "event", "period us", "cwnd");
     for (index, step) in script.iter().enumerate() {
         path.now = Instant::ZERO + Duration::from_millis(10 * index as u64);
+        path.packets_sent = packets * index as u64;
         if index >= 5 {
             path.arrival_rate = Some(PacketRate::new(6_000.0));
             path.delivery_rate = path.arrival_rate;
@@ -104,6 +110,11 @@ fn curve_of_udt_2007() {
 #[test]
 fn curve_of_udt_2011() {
     insta::assert_snapshot!(curve("udt-2011", &script()));
+}
+
+#[test]
+fn curve_of_udt_2004() {
+    insta::assert_snapshot!(curve_of_sender("udt-2004", &script(), 50));
 }
 
 #[test]

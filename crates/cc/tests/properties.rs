@@ -6,8 +6,18 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 8] =
-    ["udt", "udt:native", "udt-2007", "udt-2011", "udt-2011:only=rate", "fixed:rate=500mbit", "reno", "tahoe"];
+const SPECS: [&str; 10] = [
+    "udt",
+    "udt:native",
+    "udt-2004",
+    "udt-2004:false-warnings=0.5,missed-warnings=0.5",
+    "udt-2007",
+    "udt-2011",
+    "udt-2011:only=rate",
+    "fixed:rate=500mbit",
+    "reno",
+    "tahoe",
+];
 
 /// UDT's laws keep two packets, a probe pair; TCP's fall to the loss window of one (RFC 5681 §3.1).
 fn least_cwnd(spec: &str) -> f64 {
@@ -21,6 +31,8 @@ enum Happening {
     Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
     Recovered { spurious: bool },
     Timeout,
+    Warning,
+    Syn,
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -31,6 +43,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         }),
         1 => any::<bool>().prop_map(|spurious| Happening::Recovered { spurious }),
         1 => Just(Happening::Timeout),
+        1 => Just(Happening::Warning),
+        1 => Just(Happening::Syn),
     ]
 }
 
@@ -81,6 +95,8 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
         }
         Happening::Recovered { spurious } => controller.on_recovered(path, spurious, control),
         Happening::Timeout => controller.on_timeout(path, &TimeoutEvent::default(), control),
+        Happening::Warning => drop(controller.on_warning(path, control)),
+        Happening::Syn => controller.on_syn(path, control),
     }
 }
 
@@ -169,5 +185,33 @@ fn a_flood_of_loss_events_never_ends_in_an_unpaced_sender() {
         let paced = control.send_period.packet_rate().is_some_and(|rate| rate.packets_per_second() >= 1.0);
         // TCP's laws do not pace: theirs is the smallest window.
         assert!(paced || control.cwnd.is_some_and(|cwnd| cwnd <= 2.0), "{spec}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/properties.failures"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_controller_freezes_for_longer_than_one_interval(
+        seed: u64,
+        events in prop::collection::vec((0..20u64, path(), happening()), 1..50),
+    ) {
+        for spec in SPECS {
+            let mut controller = spec.parse::<Spec>().unwrap().build(seed);
+            let mut control = Control::initial();
+            let mut now = Instant::ZERO;
+            controller.on_connect(&events[0].1, &mut control);
+            for (millis, path, happening) in &events {
+                now += Duration::from_millis(*millis);
+                let mut path = *path;
+                path.now = now;
+                play(controller.as_mut(), &path, happening, &mut control);
+                let longest = now + Duration::from_millis(10);
+                prop_assert!(control.freeze_until.is_none_or(|end| end <= longest), "{spec}");
+            }
+        }
     }
 }

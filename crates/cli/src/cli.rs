@@ -58,6 +58,7 @@ pub(crate) enum Verb {
     Bench(cmd::bench::BenchArgs),
     Relay(cmd::relay::RelayArgs),
     Demo(cmd::demo::DemoArgs),
+    Lab(cmd::lab::LabArgs),
     Controllers(cmd::controllers::ControllersArgs),
     Version(cmd::version::VersionArgs),
     Completions(cmd::manual::CompletionsArgs),
@@ -227,6 +228,7 @@ impl Verb {
             Self::Bench(args) => ("bench", Some(&args.transport)),
             Self::Relay(_) => ("relay", None),
             Self::Demo(_) => ("demo", None),
+            Self::Lab(_) => ("lab", None),
             Self::Controllers(_) => ("controllers", None),
             Self::Version(_) => ("version", None),
             Self::Completions(_) => ("completions", None),
@@ -239,6 +241,7 @@ impl Verb {
         let wants = match self {
             Self::Relay(args) => args.json,
             Self::Demo(args) => args.json,
+            Self::Lab(args) => args.json(),
             _ => self.connection().1.is_some_and(|transport| transport.json),
         };
         match self {

@@ -5,6 +5,7 @@ mod connect;
 pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
+pub(crate) mod lab;
 pub(crate) mod manual;
 mod partial;
 pub(crate) mod pipe;
@@ -43,6 +44,7 @@ pub(crate) fn run(verb: Verb, context: &Context) -> Result<(), Fault> {
         Verb::Bench(args) => bench::run(&args, context),
         Verb::Relay(args) => relay::run(&args, context),
         Verb::Demo(args) => demo::run(&args, context),
+        Verb::Lab(args) => lab::run(&args, context),
         Verb::Controllers(args) => controllers::run(&args),
         Verb::Version(args) => version::run(&args),
         Verb::Completions(args) => manual::completions(&args),

@@ -155,6 +155,15 @@ impl Output {
         *self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
     }
 
+    /// Does `what` while no bar is on the screen.
+    pub(crate) fn suspend(&self, what: impl FnOnce()) {
+        let bar = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*bar {
+            Some(bar) => bar.suspend(what),
+            None => what(),
+        }
+    }
+
     /// Takes the bar from the screen.
     pub(crate) fn detach(&self) {
         if let Some(bar) = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner).take() {

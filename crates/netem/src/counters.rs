@@ -2,6 +2,8 @@
 
 use core::ops::AddAssign;
 
+use farhaul_units::Duration;
+
 /// Packets and their bytes on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -39,26 +41,54 @@ impl AddAssign for Tally {
 }
 
 /// How full a queue is and was. The packet that is being sent waits no more and does not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueueDepth {
     /// Waiting now.
     pub waiting: Tally,
     /// The most that ever waited, packets and bytes each by itself.
     pub high_water: Tally,
+    /// Waiting packets, integrated over time: packets × nanoseconds.
+    pub packet_nanos: u128,
+    /// Waiting bytes, integrated over time: bytes × nanoseconds.
+    pub byte_nanos: u128,
+    /// The average by which the discipline decides, in packets: RED's *avg*. Zero where there is none.
+    pub average: f64,
+}
+
+impl QueueDepth {
+    /// The mean number of waiting packets since `earlier`, which was `time` ago; zero if that is no time. Both are to
+    /// be read after [`advance`](crate::Element::advance).
+    pub fn mean_packets_since(&self, earlier: &Self, time: Duration) -> f64 {
+        mean(self.packet_nanos.saturating_sub(earlier.packet_nanos), time)
+    }
+
+    /// The mean number of waiting bytes since `earlier`, as [`mean_packets_since`](Self::mean_packets_since).
+    pub fn mean_bytes_since(&self, earlier: &Self, time: Duration) -> f64 {
+        mean(self.byte_nanos.saturating_sub(earlier.byte_nanos), time)
+    }
+}
+
+fn mean(integral: u128, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { integral as f64 / time.as_nanos() as f64 }
 }
 
 /// What an element has done since it was made.
 ///
-/// Every packet is somewhere: `pushed + duplicated = delivered + dropped_queue + dropped_loss + inside`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Every packet is somewhere:
+/// `pushed + duplicated = delivered + dropped_queue + dropped_policer + dropped_loss + inside`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Counters {
     /// Taken in.
     pub pushed: Tally,
     /// Given out.
     pub delivered: Tally,
-    /// Refused by a full queue.
+    /// Dropped by the queue, because it was full or because its discipline says so.
     pub dropped_queue: Tally,
+    /// Those of `dropped_queue` for which there was room: RED's and CoDel's signals.
+    pub dropped_early: Tally,
+    /// Dropped by a policer.
+    pub dropped_policer: Tally,
     /// Lost on the link.
     pub dropped_loss: Tally,
     /// Additional copies made.
@@ -75,20 +105,30 @@ impl Counters {
     /// Packets that are still on their way.
     pub fn inside(&self) -> u64 {
         let entered = self.pushed.packets + self.duplicated.packets;
-        entered.saturating_sub(self.delivered.packets + self.dropped_queue.packets + self.dropped_loss.packets)
+        entered.saturating_sub(self.delivered.packets + self.dropped())
     }
 
-    /// The counters of this element followed by `next`. Waiting packets add up; of two high-water marks the higher
-    /// one stays, because the two need not have been reached at the same time.
+    /// Packets that will never arrive, whatever dropped them.
+    pub fn dropped(&self) -> u64 {
+        self.dropped_queue.packets + self.dropped_policer.packets + self.dropped_loss.packets
+    }
+
+    /// The counters of this element followed by `next`. Waiting packets, their integrals and averages add up; of two
+    /// high-water marks the higher one stays, because the two need not have been reached at the same time.
     #[must_use]
     pub(crate) fn followed_by(mut self, next: &Self) -> Self {
         self.delivered = next.delivered;
         self.dropped_queue += next.dropped_queue;
+        self.dropped_early += next.dropped_early;
+        self.dropped_policer += next.dropped_policer;
         self.dropped_loss += next.dropped_loss;
         self.duplicated += next.duplicated;
         self.reordered += next.reordered;
         self.corrupted += next.corrupted;
         self.queue.waiting += next.queue.waiting;
+        self.queue.packet_nanos += next.queue.packet_nanos;
+        self.queue.byte_nanos += next.queue.byte_nanos;
+        self.queue.average += next.queue.average;
         self.queue.high_water = self.queue.high_water.max(next.queue.high_water);
         self
     }

@@ -2,13 +2,30 @@
 
 use farhaul_units::{Duration, Instant, Rng};
 
+use crate::schedule::nanos;
 use crate::{Impairment, Outlet, WireLen};
+
+/// Uniform draws whose mean is nearly normal: with three, the bounds lie at exactly three standard deviations.
+const NORMAL_DRAWS: u128 = 3;
+
+/// How the additional delays of many packets are distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterShape {
+    /// Every delay up to the maximum is as likely as any other.
+    #[default]
+    Uniform,
+    /// Like a normal distribution, cut off at three standard deviations: mean max/2, standard deviation max/6. It is
+    /// the mean of three uniform draws, so the bounds are exact and so is every machine's result.
+    Normal,
+}
 
 /// How far the additional delay goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitterSpec {
-    /// The additional delay is uniform in 0..=`max`, to the nanosecond.
+    /// The additional delay lies in 0..=`max`, to the nanosecond.
     pub max: Duration,
+    /// How it is distributed there.
+    pub shape: JitterShape,
     /// Whether packets may overtake one another. If not, a packet waits for the one before it; so when packets follow
     /// closer than the jitter, they come in bunches, delayed by nearly `max`.
     pub may_reorder: bool,
@@ -17,7 +34,7 @@ pub struct JitterSpec {
 impl JitterSpec {
     /// Jitter up to `max` that keeps the order of packets, as a queue of other people's traffic does.
     pub const fn up_to(max: Duration) -> Self {
-        Self { max, may_reorder: false }
+        Self { max, shape: JitterShape::Uniform, may_reorder: false }
     }
 }
 
@@ -39,8 +56,15 @@ impl Jitter {
 
 impl<P: WireLen> Impairment<P> for Jitter {
     fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
-        let max = u64::try_from(self.spec.max.as_nanos()).unwrap_or(u64::MAX);
-        let drawn = now + Duration::from_nanos(self.rng.below(max.saturating_add(1)));
+        let values = nanos(self.spec.max).saturating_add(1);
+        let delay = match self.spec.shape {
+            JitterShape::Uniform => self.rng.below(values),
+            JitterShape::Normal => {
+                let sum: u128 = (0..NORMAL_DRAWS).map(|_| u128::from(self.rng.below(values))).sum();
+                (sum / NORMAL_DRAWS) as u64 // the mean of draws of 64 bits
+            }
+        };
+        let drawn = now + Duration::from_nanos(delay);
         let due = if self.spec.may_reorder { drawn } else { drawn.max(self.last_due) };
         self.last_due = due;
         out.pass(due, packet);
@@ -55,6 +79,10 @@ mod tests {
 
     const PERIOD: u64 = 10_000;
 
+    fn reordering(max: Duration) -> JitterSpec {
+        JitterSpec { may_reorder: true, ..JitterSpec::up_to(max) }
+    }
+
     fn delays(spec: JitterSpec) -> (Vec<u32>, Vec<u64>) {
         let out = play(&mut Impair::new(Jitter::new(spec, Rng::new(5))), 10_000, PERIOD);
         let delays = out.iter().map(|(due, packet)| due.as_nanos() - u64::from(packet.number) * PERIOD).collect();
@@ -63,10 +91,24 @@ mod tests {
 
     #[test]
     fn the_additional_delay_is_uniform_up_to_the_maximum() {
-        let (_, delays) = delays(JitterSpec { max: Duration::from_nanos(1_000), may_reorder: true });
+        let (_, delays) = delays(reordering(Duration::from_nanos(1_000)));
         let mean = delays.iter().sum::<u64>() as f64 / delays.len() as f64;
         assert!((mean - 500.0).abs() < 12.0, "{mean}");
         assert_eq!((delays.iter().min(), delays.iter().max()), (Some(&0), Some(&1_000)));
+    }
+
+    #[test]
+    fn the_normal_shape_has_its_mean_its_deviation_and_its_bounds() {
+        let shape = JitterShape::Normal;
+        let (_, delays) = delays(JitterSpec { shape, ..reordering(Duration::from_nanos(6_000)) });
+        let count = delays.len() as f64;
+        let mean = delays.iter().sum::<u64>() as f64 / count;
+        let variance = delays.iter().map(|delay| (*delay as f64 - mean) * (*delay as f64 - mean)).sum::<f64>() / count;
+        assert!((mean - 3_000.0).abs() < 40.0 && (variance.sqrt() - 1_000.0).abs() < 30.0, "{mean}, {variance}");
+        assert!(delays.iter().all(|delay| *delay <= 6_000));
+        let within_one_deviation =
+            delays.iter().filter(|delay| (2_000..=4_000).contains(*delay)).count() as f64 / count;
+        assert!((within_one_deviation - 0.667).abs() < 0.02, "{within_one_deviation}");
     }
 
     #[test]
@@ -74,6 +116,6 @@ mod tests {
         let max = Duration::from_millis(1);
         let (ordered, late) = delays(JitterSpec::up_to(max));
         assert!(ordered.is_sorted() && late.iter().all(|delay| *delay <= 1_000_000));
-        assert!(!delays(JitterSpec { max, may_reorder: true }).0.is_sorted());
+        assert!(!delays(reordering(max)).0.is_sorted());
     }
 }

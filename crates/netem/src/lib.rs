@@ -27,9 +27,10 @@
 //! | what every model can do | `element.rs` |
 //! | what a packet must be able to do | `packet.rs` |
 //! | rate, propagation delay, exact time of sending | `link.rs`, `link/transmitter.rs` |
-//! | which packet a full queue refuses | `queue.rs`, `queue/drop_tail.rs` |
+//! | rates and delays that change, recorded links | `schedule.rs`, `trace.rs` |
+//! | which packets a queue drops | `queue.rs`, `queue/*.rs` |
 //! | which packets get lost | `loss.rs`, `loss/*.rs` |
-//! | other impairments, one file each | `jitter.rs`, `reorder.rs`, `duplicate.rs`, `corrupt.rs` |
+//! | other impairments, one file each | `policer.rs`, `jitter.rs`, `reorder.rs`, `duplicate.rs`, `corrupt.rs` |
 //! | how an impairment becomes an element | `impair.rs` |
 //! | how elements are joined | `pipe.rs` |
 //! | what is counted | `counters.rs` |
@@ -51,21 +52,32 @@ mod loss;
 mod packet;
 mod path;
 mod pipe;
+mod policer;
 mod queue;
 mod reorder;
+mod schedule;
 #[cfg(test)]
 mod testing;
+mod trace;
 
 pub use corrupt::{Corrupt, flip_random_bit};
 pub use counters::{Counters, QueueDepth, Tally};
 pub use duplicate::Duplicate;
 pub use element::Element;
 pub use impair::{Impair, Impairment, Outlet};
-pub use jitter::{Jitter, JitterSpec};
+pub use jitter::{Jitter, JitterShape, JitterSpec};
 pub use link::Link;
-pub use loss::{Bernoulli, LossSpec, ParsePatternError, Pattern};
+pub use loss::{
+    Bernoulli, BitErrors, GilbertElliott, GilbertElliottSpec, LossSpec, LossTrace, MAX_RECORDED_PACKETS,
+    ParseLossTraceError, ParsePatternError, Pattern, Periodic, RecordedLoss, Sparing,
+};
 pub use packet::{Packet, WireLen};
-pub use path::PathSpec;
+pub use path::{PathSpec, Variation};
 pub use pipe::Pipe;
-pub use queue::{DropTail, FULL_PACKET, MIN_BDP_QUEUE, Queue, QueueSize};
+pub use policer::{Policer, PolicerSpec};
+pub use queue::{
+    CoDel, CoDelSpec, Discipline, DropHead, DropTail, FULL_PACKET, Limit, MIN_BDP_QUEUE, Queue, QueueSize, Red, RedSpec,
+};
 pub use reorder::{Reorder, ReorderSpec};
+pub use schedule::{MAX_STEPS, Schedule, ScheduleError, Step};
+pub use trace::{DeliveryTrace, MAX_OPPORTUNITIES, OPPORTUNITY_BYTES, ParseTraceError, TUNNEL_HEADER};

@@ -1,5 +1,8 @@
 //! A link: packets wait in a queue, are sent at the link's rate and travel for its delay.
 
+mod meter;
+mod opportunities;
+mod server;
 mod transmitter;
 
 #[cfg(test)]
@@ -8,7 +11,11 @@ mod tests;
 use farhaul_units::{Duration, Instant, Rate};
 
 use crate::queue::Queue;
-use crate::{Counters, DropTail, Element, Outlet, QueueSize, Tally, WireLen};
+use crate::schedule::Propagation;
+use crate::{Counters, DropTail, Element, Outlet, QueueSize, Variation, WireLen};
+use meter::Meter;
+use opportunities::Opportunities;
+use server::Server;
 use transmitter::Transmitter;
 
 /// Queue, then rate, then propagation delay.
@@ -19,10 +26,10 @@ use transmitter::Transmitter;
 pub struct Link<P, Q = DropTail<P>> {
     queue: Q,
     /// `None` when sending takes no time.
-    transmitter: Option<Transmitter>,
-    delay: Duration,
-    high_water: Tally,
-    /// Packets that are being sent or travel. All have the same delay, so they stay in order.
+    server: Option<Server>,
+    propagation: Propagation,
+    meter: Meter,
+    /// Packets that are being sent or travel. As long as all have the same delay, they stay in order.
     outlet: Outlet<P>,
 }
 
@@ -36,17 +43,44 @@ impl<P: WireLen> Link<P> {
 impl<P: WireLen, Q: Queue<P>> Link<P, Q> {
     /// A link with a queue of its own kind.
     pub fn with_queue(rate: Option<Rate>, delay: Duration, queue: Q) -> Self {
-        let transmitter = rate.map(Transmitter::new);
-        Self { queue, transmitter, delay, high_water: Tally::default(), outlet: Outlet::new() }
+        Self::varying(rate, delay, &Variation::None, queue)
+    }
+
+    /// A link whose rate or delay changes over time.
+    pub fn varying(rate: Option<Rate>, delay: Duration, variation: &Variation, queue: Q) -> Self {
+        let constant = Propagation::constant(delay);
+        let (server, propagation) = match variation {
+            Variation::None => (rate.map(|rate| Server::Rate(Transmitter::new(rate))), constant),
+            Variation::Trace(trace) => (Some(Server::Trace(Opportunities::new(trace.clone()))), constant),
+            Variation::Schedule(schedule) => {
+                let timeline = schedule.timeline(rate, delay);
+                let is_limited = rate.is_some() || schedule.steps().iter().any(|step| step.rate.is_some());
+                let server = is_limited.then(|| Server::Rate(Transmitter::changing(timeline.clone())));
+                (server, Propagation::changing(timeline, schedule.may_reorder()))
+            }
+        };
+        Self { queue, server, propagation, meter: Meter::default(), outlet: Outlet::new() }
     }
 
     /// Sends what can begin by `now`, each packet at the instant when the one before was out.
     fn send_waiting(&mut self, now: Instant) {
-        let Some(transmitter) = &mut self.transmitter else { return };
-        while transmitter.free_at() <= now {
-            let Some(packet) = self.queue.dequeue(transmitter.free_at()) else { return };
-            self.outlet.pass(transmitter.send(packet.wire_len()) + self.delay, packet);
+        let Some(server) = &mut self.server else { return };
+        loop {
+            let begin = server.free_at();
+            if begin > now {
+                return;
+            }
+            self.meter.elapse(begin, self.queue.waiting());
+            let Some(packet) = self.queue.dequeue(begin) else { return };
+            let sent = server.send(packet.wire_len());
+            self.outlet.pass(self.propagation.arrival(sent), packet);
         }
+    }
+
+    /// When the next packet leaves the queue, if one waits.
+    fn next_departure(&self) -> Option<Instant> {
+        let server = self.server.as_ref().filter(|_| self.queue.waiting().packets > 0)?;
+        Some(server.free_at()).filter(|due| *due < Instant::FAR_FUTURE)
     }
 }
 
@@ -54,20 +88,26 @@ impl<P: WireLen, Q: Queue<P>> Element<P> for Link<P, Q> {
     fn push(&mut self, now: Instant, packet: P) {
         self.outlet.counters.pushed.add(packet.wire_len());
         self.send_waiting(now);
-        let Some(transmitter) = &mut self.transmitter else {
-            return self.outlet.pass(now + self.delay, packet);
+        let Some(server) = &mut self.server else {
+            return self.outlet.pass(self.propagation.arrival(now), packet);
         };
-        if transmitter.free_at() <= now {
-            transmitter.idle_until(now);
+        if server.free_at() <= now {
+            server.idle_until(now);
         }
+        self.meter.elapse(now, self.queue.waiting());
         self.queue.enqueue(now, packet);
         self.send_waiting(now);
-        self.high_water = self.high_water.max(self.queue.waiting());
+        self.meter.note(self.queue.waiting());
     }
 
     fn next_event(&self) -> Option<Instant> {
-        // Nothing waits unless something is being sent, so the outlet always knows the next event.
-        self.outlet.next_event()
+        let arrival = self.outlet.next_event();
+        // Packets that stay in order arrive after those that are under way, so these are the next event. Only behind
+        // a delay that lets them overtake, or while a recorded link has no opportunity, a departure can come first.
+        if arrival.is_some() && !self.propagation.may_reorder {
+            return arrival;
+        }
+        arrival.into_iter().chain(self.next_departure()).min()
     }
 
     fn pop(&mut self, now: Instant) -> Option<P> {
@@ -77,13 +117,14 @@ impl<P: WireLen, Q: Queue<P>> Element<P> for Link<P, Q> {
 
     fn advance(&mut self, now: Instant) {
         self.send_waiting(now);
+        self.meter.elapse(now, self.queue.waiting());
     }
 
     fn counters(&self) -> Counters {
         let mut counters = self.outlet.counters;
         counters.dropped_queue = self.queue.dropped();
-        counters.queue.waiting = self.queue.waiting();
-        counters.queue.high_water = self.high_water;
+        counters.dropped_early = self.queue.dropped_early();
+        counters.queue = self.meter.depth(self.queue.waiting(), self.queue.average());
         counters
     }
 }

@@ -1,16 +1,34 @@
 //! Which packets get lost on the link.
 
 mod bernoulli;
+mod bit_errors;
+mod gilbert_elliott;
 mod pattern;
+mod periodic;
+mod recorded;
+mod sparing;
 
 pub use bernoulli::Bernoulli;
+pub use bit_errors::BitErrors;
+pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use pattern::{ParsePatternError, Pattern};
+pub use periodic::Periodic;
+pub use recorded::{LossTrace, MAX_RECORDED_PACKETS, ParseLossTraceError, RecordedLoss};
+pub use sparing::Sparing;
 
 /// A loss model as a path description names it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossSpec {
     /// Each packet by itself, with this probability in 0..=1.
     Bernoulli(f64),
-    /// Chosen packets.
+    /// In bursts: a good and a bad state of the link.
+    GilbertElliott(GilbertElliottSpec),
+    /// Each bit by itself is wrong with this probability in 0..=1, and a packet with a wrong bit is lost.
+    BitErrors(f64),
+    /// One packet of every so many.
+    Periodic(Periodic),
+    /// Chosen packets, at most 64.
     Pattern(Pattern),
+    /// Chosen packets, any number.
+    Trace(LossTrace),
 }

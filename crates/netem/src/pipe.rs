@@ -31,6 +31,20 @@ impl<P> Pipe<P> {
         self
     }
 
+    /// The same path behind one pointer: the element itself if there is only one.
+    pub fn into_element(mut self) -> Box<dyn Element<P>>
+    where
+        P: 'static,
+    {
+        match self.stages.pop() {
+            Some(only) if self.stages.is_empty() => only.element,
+            last => {
+                self.stages.extend(last);
+                Box::new(self)
+            }
+        }
+    }
+
     /// Moves packets from element to element, in order of time, up to `now`.
     fn settle(&mut self, now: Instant) {
         while let Some((due, from)) = self.next_transfer().filter(|(due, _)| *due <= now) {

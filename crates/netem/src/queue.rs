@@ -1,12 +1,20 @@
-//! Where packets wait for the link, and how many may.
+//! Where packets wait for the link, how many may, and which are dropped.
 
+mod backlog;
+mod codel;
+mod drop_head;
 mod drop_tail;
+mod red;
 
+pub use backlog::Limit;
+pub use codel::{CoDel, CoDelSpec};
+pub use drop_head::DropHead;
 pub use drop_tail::DropTail;
+pub use red::{Red, RedSpec};
 
 use farhaul_units::{ByteSize, Duration, Instant, Rate};
 
-use crate::Tally;
+use crate::{Tally, WireLen};
 
 /// The size of a full packet, in bytes, by which a bandwidth-delay product becomes a number of packets: the usual MTU.
 pub const FULL_PACKET: u32 = 1_500;
@@ -20,7 +28,8 @@ pub trait Queue<P> {
     /// Takes in a packet that arrives at `now`, or drops it or another.
     fn enqueue(&mut self, now: Instant, packet: P);
 
-    /// The packet to be sent at `now`; `None` if none is left.
+    /// The packet to be sent at `now`; `None` if none is left. The link asks whenever it could send; so the first
+    /// `None` says since when it is idle.
     fn dequeue(&mut self, now: Instant) -> Option<P>;
 
     /// The packets that wait.
@@ -28,6 +37,30 @@ pub trait Queue<P> {
 
     /// The packets dropped so far.
     fn dropped(&self) -> Tally;
+
+    /// Those of them that were dropped although there was room.
+    fn dropped_early(&self) -> Tally {
+        Tally::default()
+    }
+
+    /// The average length, in packets, by which the discipline decides; zero if it has none.
+    fn average(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A queueing discipline as a path description names it. How much may wait is said beside it, by a [`QueueSize`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Discipline {
+    /// Who comes when the queue is full is dropped.
+    #[default]
+    DropTail,
+    /// Who has waited longest is dropped when another comes and the queue is full.
+    DropHead,
+    /// Random early detection: see [`Red`].
+    Red(RedSpec),
+    /// Controlled delay: see [`CoDel`].
+    CoDel(CoDelSpec),
 }
 
 /// How many packets may wait. The packet that is being sent does not count.
@@ -35,7 +68,7 @@ pub trait Queue<P> {
 pub enum QueueSize {
     /// A number of packets, of whatever size.
     Packets(u32),
-    /// A number of bytes as [`WireLen`](crate::WireLen) counts them.
+    /// A number of bytes as [`WireLen`] counts them.
     Bytes(ByteSize),
     /// One bandwidth-delay product for this round-trip time, in packets of [`FULL_PACKET`] bytes rounded up, and at
     /// least [`MIN_BDP_QUEUE`].
@@ -43,16 +76,21 @@ pub enum QueueSize {
 }
 
 impl QueueSize {
-    /// The drop-tail queue of this size before a link of `rate`.
-    pub fn drop_tail<P>(self, rate: Option<Rate>) -> DropTail<P> {
+    /// What this size means before a link of `rate`.
+    pub fn limit(self, rate: Option<Rate>) -> Limit {
         match self {
-            Self::Packets(packets) => DropTail::of_packets(u64::from(packets)),
-            Self::Bytes(ByteSize(bytes)) => DropTail::of_bytes(bytes),
+            Self::Packets(packets) => Limit::of_packets(u64::from(packets)),
+            Self::Bytes(ByteSize(bytes)) => Limit::of_bytes(bytes),
             Self::Bdp(round_trip) => {
                 let bytes = rate.map_or(0, |rate| rate.bytes_in(round_trip));
-                DropTail::of_packets(bytes.div_ceil(u64::from(FULL_PACKET)).max(MIN_BDP_QUEUE))
+                Limit::of_packets(bytes.div_ceil(u64::from(FULL_PACKET)).max(MIN_BDP_QUEUE))
             }
         }
+    }
+
+    /// The drop-tail queue of this size before a link of `rate`.
+    pub fn drop_tail<P: WireLen>(self, rate: Option<Rate>) -> DropTail<P> {
+        DropTail::new(self.limit(rate))
     }
 }
 

@@ -4,6 +4,7 @@ use farhaul_cc::{Controller, Spec};
 use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
 use farhaul_wire::udt4::HEADER_LEN;
 
+use crate::pacer::BURST_TIME;
 use crate::udt::consts::IP_UDP_HEADER;
 
 /// How an endpoint's connections behave. Every field has a default that needs no tuning: buffers size themselves.
@@ -35,6 +36,12 @@ pub struct Config {
     /// Packets that must arrive beyond a gap before it is reported as loss (2004 paper §4.6), for one round trip at most.
     /// Default 0: at once, and only where packets were seen to overtake others as much later as that made them.
     pub reorder_tolerance: u32,
+    /// Time that one burst of paced packets may stand for. Default 250 µs: a wake-up per packet costs more than the packet.
+    /// Zero lets packets leave one by one, a probe pair together, as far as the host wakes in time.
+    pub burst_time: Duration,
+    /// Whether this side warns a sender when the round-trip time grows (type 4). Default true; only the protocol of the 2004
+    /// paper, [`udt2004`](crate::udt2004), has such warnings.
+    pub delay_warnings: bool,
     /// Connections that this endpoint may hold. Default 65 536.
     pub max_connections: usize,
     /// Connections that may wait while listening until the application [claims](crate::udt::Endpoint::claim) or uses them.
@@ -79,6 +86,8 @@ impl Default for Config {
             linger: Duration::from_secs(30),
             keep_alive: Duration::from_secs(10),
             reorder_tolerance: 0,
+            burst_time: BURST_TIME,
+            delay_warnings: true,
             max_connections: 65_536,
             backlog: 1024,
             stall_timeout: None,

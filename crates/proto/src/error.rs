@@ -12,6 +12,9 @@ pub enum ConnectError {
     /// The address has port zero or is unspecified.
     #[error("the peer's address has no port or no host")]
     InvalidAddress,
+    /// The protocol tells connections apart by their addresses alone, and this endpoint has one with that address.
+    #[error("there is a connection with this address already, and the protocol knows only one between two addresses")]
+    AlreadyConnected,
     /// A rendezvous with this address is under way already.
     #[error("a rendezvous with this address is under way")]
     RendezvousUnderWay,

@@ -5,9 +5,11 @@ mod arrival_rate;
 mod capacity;
 mod delivery;
 mod rtt;
+mod sent_rate;
 
 pub(crate) use ack_window::{AckWindow, Sent};
 pub(crate) use arrival_rate::ArrivalRate;
 pub(crate) use capacity::{Capacity, PROBE_INTERVAL};
 pub(crate) use delivery::{Delivery, Mark};
 pub(crate) use rtt::Rtt;
+pub(crate) use sent_rate::SentRate;

@@ -1,11 +1,13 @@
 //! The sans-IO transports: bytes, time, randomness and commands go in; bytes, a deadline and events come out.
 //!
-//! Start with [`Transport`], the trait that every host drives; then [`udt::Endpoint`], the UDT4 entity.
+//! Start with [`Transport`], the trait that every host drives; then [`udt::Endpoint`], the UDT4 entity, or
+//! [`udt2004::Endpoint`], its ancestor of the 2004 paper.
 //!
 //! | module | owns |
 //! | --- | --- |
 //! | `transport` | the trait in the middle and its contract |
 //! | `udt` | the UDT4 endpoint and its connections |
+//! | `udt2004` | the protocol of the 2004 paper |
 //! | `event`, `error`, `stats`, `config` | what goes in and out beside bytes |
 #![forbid(unsafe_code)]
 
@@ -24,6 +26,8 @@ mod buffer;
 mod estimate;
 mod loss;
 mod pacer;
+mod schedule;
 mod seq_set;
 mod timer;
 pub mod udt;
+pub mod udt2004;

@@ -6,7 +6,7 @@
 use farhaul_units::{Duration, Instant, SendPeriod};
 
 /// Time that one burst may stand for. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
-const BURST_TIME: Duration = Duration::from_micros(250);
+pub(crate) const BURST_TIME: Duration = Duration::from_micros(250);
 /// Most packets in one burst: one train of full-size packets that the kernel takes in one call.
 pub(crate) const MAX_BURST: u32 = 44;
 /// Shortest lateness that is always made up for.
@@ -24,6 +24,8 @@ pub(crate) struct Pacer {
     period: SendPeriod,
     /// How much lateness is made up for.
     catch_up: Duration,
+    /// Time that one burst may stand for.
+    burst_time: Duration,
     /// When the latest freeze ends or ended.
     freeze_end: Instant,
     /// Nothing may leave before it.
@@ -37,9 +39,15 @@ impl Pacer {
             fraction: 0.0,
             period: SendPeriod::UNPACED,
             catch_up: MIN_CATCH_UP,
+            burst_time: BURST_TIME,
             freeze_end: Instant::ZERO,
             frozen: false,
         }
+    }
+
+    /// Lets one burst stand for this much time: none, and packets leave one by one.
+    pub(crate) fn set_burst_time(&mut self, time: Duration) {
+        self.burst_time = time;
     }
 
     /// Sets the period; lateness up to an eighth of the round trip is made up for.
@@ -109,7 +117,7 @@ impl Pacer {
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
-        let packets = BURST_TIME.as_nanos() as f64 / (self.period.as_micros() * 1e3);
+        let packets = self.burst_time.as_nanos() as f64 / (self.period.as_micros() * 1e3);
         packets.clamp(1.0, f64::from(MAX_BURST)) as u32
     }
 }

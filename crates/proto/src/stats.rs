@@ -73,6 +73,10 @@ pub struct Totals {
     pub naks_sent: u64,
     /// Loss reports received.
     pub naks_received: u64,
+    /// Delay warnings sent (type 4); only the protocol of the 2004 paper has them.
+    pub delay_warnings_sent: u64,
+    /// Delay warnings received.
+    pub delay_warnings_received: u64,
     /// Error signals received (type 8).
     pub error_signals_received: u64,
     /// Expirations: times when nothing was heard while data was unacknowledged.

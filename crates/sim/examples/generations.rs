@@ -1,8 +1,8 @@
 //! Mean goodput of controllers on one path, one line for each seed, to compare the generations of UDT.
 //!
 //! `cargo run --release -p farhaul-sim --example generations rate round-trip loss from to seeds queue controller …`, where
-//! `from..to` is what counts and `queue` a number of packets or `bdp`; for example
-//! `1gbit 25ms 0.001% 0s 60s 1..5 bdp udt:native udt-2011`.
+//! `from..to` is what counts and `queue` a number of packets or `bdp`; `queue/8192` also limits the receiver's window to so many
+//! packets, libudt's default. For example `1gbit 25ms 0.001% 0s 60s 1..5 bdp udt:native udt-2011`.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
@@ -19,20 +19,22 @@ struct Setting {
     from: Duration,
     to: Duration,
     queue: QueueSize,
+    window: u32,
 }
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     assert!(words.len() > 7, "see the first lines of this example for its arguments");
+    let (queue, window) = words[6].split_once('/').unwrap_or((&words[6], ""));
+    let round_trip = parse_duration(&words[1]).expect("a round-trip time");
     let setting = Setting {
         rate: words[0].parse().expect("a rate"),
-        round_trip: parse_duration(&words[1]).expect("a round-trip time"),
+        round_trip,
         loss: parse_ratio(&words[2]).expect("a loss rate"),
         from: parse_duration(&words[3]).expect("a time to begin"),
         to: parse_duration(&words[4]).expect("a time to stop"),
-        queue: words[6]
-            .parse()
-            .map_or(QueueSize::Bdp(parse_duration(&words[1]).expect("as above")), QueueSize::Packets),
+        queue: queue.parse().map_or(QueueSize::Bdp(round_trip), QueueSize::Packets),
+        window: window.parse().unwrap_or(Config::default().max_flow_window),
     };
     let (first, last) = words[5].split_once("..").expect("seeds such as 1..5");
     let seeds = first.parse::<u64>().expect("a seed")..=last.parse().expect("a seed");
@@ -55,9 +57,9 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
     };
     let loss = (setting.loss > 0.0).then_some(LossSpec::Bernoulli(setting.loss));
     let up = PathSpec { loss, ..clean.clone() };
-    let mut listener = endpoint(controller, 2 * seed + 1);
+    let mut listener = endpoint(controller, setting.window, 2 * seed + 1);
     listener.listen(Mode::Stream);
-    let pair = Pair::new(endpoint(controller, 2 * seed), listener).up(up).down(clean);
+    let pair = Pair::new(endpoint(controller, setting.window, 2 * seed), listener).up(up).down(clean);
     let mut run = pair.caller(Plan::send_without_end()).seed(seed).start();
     run.sample_every(Duration::from_millis(100));
     run.run_for(setting.to);
@@ -69,7 +71,7 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
     (rate.map_or(0.0, |rate| rate.bits_per_second() as f64 / 1e6), again)
 }
 
-fn endpoint(controller: &str, seed: u64) -> Endpoint {
+fn endpoint(controller: &str, max_flow_window: u32, seed: u64) -> Endpoint {
     let controller = controller_factory(controller.parse().expect("a controller of the registry"));
-    Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+    Endpoint::new(Config { controller, max_flow_window, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
 }

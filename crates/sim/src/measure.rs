@@ -9,4 +9,5 @@ pub mod interval;
 pub mod quantile;
 pub mod rtt_fairness;
 pub mod stability;
+pub mod tcp_response;
 pub mod throughput;

@@ -9,11 +9,13 @@ use farhaul_units::SeqNo;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Too short to be any packet of UDT.
-    #[error("a datagram of {length} bytes is shorter than the 16-byte header")]
+    /// Too short to be any packet of its protocol.
+    #[error("a datagram of {length} bytes is shorter than the {header}-byte header")]
     TooShort {
         /// Length of the datagram in bytes.
         length: usize,
+        /// Length of the header in bytes.
+        header: usize,
     },
     /// A control packet where a data packet was asked for.
     #[error("a control packet stands where a data packet was expected")]
@@ -38,6 +40,16 @@ pub enum DecodeError {
         field: &'static str,
         /// The word as it came.
         value: u32,
+    },
+    /// A number that its field never holds.
+    #[error("{field} is {value}; legal is {legal}")]
+    OutOfRange {
+        /// Name of the field.
+        field: &'static str,
+        /// The value as it came.
+        value: u32,
+        /// The legal values, in words.
+        legal: &'static str,
     },
     /// The last word of a loss list begins a range that nothing ends.
     #[error("loss list: word {word} begins a range and is the last one")]

@@ -1,8 +1,9 @@
-//! Packet formats of UDT4: bytes to values and back, no state.
+//! Packet formats of UDT, its first generation and its fourth: bytes to values and back, no state.
 //!
 //! | module | what it owns |
 //! | --- | --- |
 //! | [`udt4`] | every packet of UDT4 as libudt 4.11 speaks it |
+//! | [`udt2004`] | every packet of the 2004 paper, with four bytes of header |
 //! | [`DecodeError`] | why a datagram is not a packet |
 //!
 //! Decoding borrows from the datagram and never allocates; encoding appends to a buffer of the caller. A decoder never
@@ -13,6 +14,7 @@
 mod error;
 mod field;
 mod pretty;
+pub mod udt2004;
 pub mod udt4;
 
 pub use error::DecodeError;

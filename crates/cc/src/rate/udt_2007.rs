@@ -32,9 +32,10 @@
 //!
 //! What the paper leaves open, and the reading: L − C(x) ≤ 0 has no logarithm, the least increase holds there, of 0.01 packets per
 //! SYN as in UDT4 (D51); the average of (2) is the receiver's in releases 3.x and runs at the sender here, since the receiver
-//! of UDT4 does not report it (D50); the 16 packets stand outside of it. A cut is not rounded to whole microseconds.
+//! of UDT4 does not report it (D50); the 16 packets stand outside of it; a report that ends slow start is the first of an event
+//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds.
 //!
-//! Departures (docs/papers/departures.md): D1 to D11 as far as they name what is here, D12, D26, D50, D51.
+//! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52.
 
 use farhaul_units::Duration;
 

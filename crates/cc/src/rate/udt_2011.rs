@@ -30,12 +30,12 @@
 //! **What cannot be read in the print at hand** (a scan whose Korean text is lost; the listings survive), and the reading:
 //! the formula of nDiff: "Vegas-like, from RTT and prevRTT", so the expected less the actual rate, W/prevRTT − W/RTT, times the base round
 //! trip, which is prevRTT: (2). The window is printed as RcvRate/(Interval + RTT)·1000000, which has no sensible unit: with
-//! microseconds it must be R·(Interval + RTT)/1000000. nDiff = β is neither of the printed cases: it keeps W, nDiff = α
-//! goes with "otherwise". The listings do not round; UDT4, on which they are built, rounds each cut up to whole microseconds,
+//! microseconds it must be R·(Interval + RTT)/1000000. By the letter of the listing nDiff = β
+//! would widen the window although what lies on either side does not: it keeps W. The listings do not round; UDT4, on which they are built, rounds each cut up to whole microseconds,
 //! and without that (1) would differ from UDT4 where the paper says that it does not. Which round trip: the
 //! smoothed one, the only one that UDT4's controllers see. What prevRTT is before there was one: none, nDiff = 0.
 //!
-//! Departures (docs/papers/departures.md): those of `udt_native.rs`.
+//! Departures (docs/papers/departures.md): those of `udt_native.rs`, and D53 to D55.
 
 use farhaul_units::{Duration, PacketRate, parse_duration};
 

@@ -1,14 +1,18 @@
 //! A long path, described in options: rate, delay, queue and impairments, for both directions or each.
 
-use std::str::FromStr;
+mod values;
+
 use std::time::Duration;
 
 use clap::Args;
-use farhaul_netem::{JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec};
+use farhaul_netem::{
+    Discipline, GilbertElliottSpec, JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec, Variation,
+};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use serde_json::{Value, json};
 
 use super::{share, some_rate};
+use values::{DisciplineName, Policed, Queue, TraceFile};
 
 /// Packets that are reordered come so much later, unless the delay is shorter: enough to be overtaken by several.
 const REORDERED_BY: Duration = Duration::from_millis(1);
@@ -25,12 +29,27 @@ pub(crate) struct PathOptions {
     /// One-way delay; the round trip takes twice as long
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     delay: Option<Duration>,
+    /// A recorded link in place of a rate: a file of mahimahi, one delivery opportunity in milliseconds a line
+    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    link_trace: Option<TraceFile>,
     /// Share of packets that are lost: 0.1%
     #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: Option<f64>,
+    /// Losses come in bursts of this many packets in the mean, at least 1, instead of one by one
+    #[arg(long, value_name = "PACKETS", value_parser = burst)]
+    loss_burst: Option<f64>,
+    /// Share of bits that are wrong, which loses their packets: 1e-9
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["loss", "loss_burst"])]
+    bit_errors: Option<f64>,
     /// Queue before the bottleneck: 1000 packets, 4MB, or bdp for one bandwidth-delay product [default: 1000]
     #[arg(long, value_name = "SIZE")]
     queue: Option<Queue>,
+    /// Which packets the queue drops [default: drop-tail]
+    #[arg(long, value_name = "NAME")]
+    discipline: Option<DisciplineName>,
+    /// Drop what exceeds this rate behind the bottleneck, without a queue; with the burst that may pass: 100mbit,64KiB
+    #[arg(long, value_name = "RATE[,SIZE]")]
+    police: Option<Policed>,
     /// Additional random delay of up to this, in order
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     jitter: Option<Duration>,
@@ -64,12 +83,27 @@ macro_rules! one_way {
             /// One-way delay in this direction
             #[arg(id = concat!($prefix, "-delay"), long = concat!($prefix, "-delay"), value_name = "TIME", value_parser = parse_duration)]
             delay: Option<Duration>,
+            /// Recorded link in this direction
+            #[arg(id = concat!($prefix, "-link-trace"), long = concat!($prefix, "-link-trace"), value_name = "FILE", conflicts_with = concat!($prefix, "-rate"))]
+            link_trace: Option<TraceFile>,
             /// Loss in this direction
             #[arg(id = concat!($prefix, "-loss"), long = concat!($prefix, "-loss"), value_name = "SHARE", value_parser = share)]
             loss: Option<f64>,
+            /// Bursts of losses in this direction
+            #[arg(id = concat!($prefix, "-loss-burst"), long = concat!($prefix, "-loss-burst"), value_name = "PACKETS", value_parser = burst)]
+            loss_burst: Option<f64>,
+            /// Bit errors in this direction
+            #[arg(id = concat!($prefix, "-bit-errors"), long = concat!($prefix, "-bit-errors"), value_name = "SHARE", value_parser = share, conflicts_with_all = [concat!($prefix, "-loss"), concat!($prefix, "-loss-burst")])]
+            bit_errors: Option<f64>,
             /// Queue in this direction
             #[arg(id = concat!($prefix, "-queue"), long = concat!($prefix, "-queue"), value_name = "SIZE")]
             queue: Option<Queue>,
+            /// What the queue drops in this direction
+            #[arg(id = concat!($prefix, "-discipline"), long = concat!($prefix, "-discipline"), value_name = "NAME")]
+            discipline: Option<DisciplineName>,
+            /// Policer in this direction
+            #[arg(id = concat!($prefix, "-police"), long = concat!($prefix, "-police"), value_name = "RATE[,SIZE]")]
+            police: Option<Policed>,
             /// Jitter in this direction
             #[arg(id = concat!($prefix, "-jitter"), long = concat!($prefix, "-jitter"), value_name = "TIME", value_parser = parse_duration)]
             jitter: Option<Duration>,
@@ -86,10 +120,26 @@ macro_rules! one_way {
 
         impl $name {
             fn or(&self, both: &PathOptions) -> OneWay {
+                // What excludes each other is replaced together.
+                let (rate, link_trace) = if self.rate.is_some() || self.link_trace.is_some() {
+                    (self.rate, &self.link_trace)
+                } else {
+                    (both.rate, &both.link_trace)
+                };
+                let (loss, bit_errors) = if self.loss.is_some() || self.bit_errors.is_some() {
+                    (self.loss, self.bit_errors)
+                } else {
+                    (both.loss, both.bit_errors)
+                };
                 OneWay {
-                    rate: self.rate.or(both.rate),
+                    rate,
+                    link_trace: link_trace.clone(),
                     delay: self.delay.or(both.delay).unwrap_or_default(),
-                    loss: self.loss.or(both.loss).unwrap_or(0.0),
+                    loss: loss.unwrap_or(0.0),
+                    loss_burst: self.loss_burst.or(both.loss_burst),
+                    bit_errors: bit_errors.unwrap_or(0.0),
+                    discipline: self.discipline.or(both.discipline).unwrap_or(DisciplineName::DropTail),
+                    police: self.police.or(both.police),
                     queue: self.queue.or(both.queue).unwrap_or(Queue::Size(QueueSize::default())),
                     jitter: self.jitter.or(both.jitter),
                     reorder: self.reorder.or(both.reorder),
@@ -107,38 +157,18 @@ one_way!(Down, "down", "From the server to the clients");
 /// One direction with all defaults filled in.
 struct OneWay {
     rate: Option<Rate>,
+    link_trace: Option<TraceFile>,
     delay: Duration,
     loss: f64,
+    loss_burst: Option<f64>,
+    bit_errors: f64,
     queue: Queue,
+    discipline: DisciplineName,
+    police: Option<Policed>,
     jitter: Option<Duration>,
     reorder: Option<f64>,
     duplicate: f64,
     corrupt: f64,
-}
-
-/// A queue as it is typed. A bare number counts packets, as everywhere with queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
-    Size(QueueSize),
-    /// One bandwidth-delay product of the path.
-    Bdp,
-}
-
-impl FromStr for Queue {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.eq_ignore_ascii_case("bdp") {
-            return Ok(Self::Bdp);
-        }
-        let bare = text.parse::<f64>().is_ok().then_some(text);
-        let counted = ["packets", "packet", "pkt"].iter().find_map(|unit| text.strip_suffix(unit)).or(bare);
-        if let Some(number) = counted {
-            let packets = number.trim().parse().map_err(|_| format!("'{text}' is no whole number of packets"))?;
-            return Ok(Self::Size(QueueSize::Packets(packets)));
-        }
-        text.parse::<ByteSize>().map(|bytes| Self::Size(QueueSize::Bytes(bytes))).map_err(|error| error.to_string())
-    }
 }
 
 impl PathOptions {
@@ -163,6 +193,8 @@ pub(crate) fn way(path: &PathSpec) -> Value {
     let seconds = |time: Duration| time.as_secs_f64();
     let share = |loss: &LossSpec| match loss {
         LossSpec::Bernoulli(share) => json!(share),
+        LossSpec::GilbertElliott(spec) => json!(spec.stationary_loss()),
+        LossSpec::BitErrors(rate) => json!({ "bit_errors": rate }),
         other => json!(format!("{other:?}")),
     };
     let queue = match path.queue {
@@ -170,11 +202,29 @@ pub(crate) fn way(path: &PathSpec) -> Value {
         QueueSize::Bytes(ByteSize(bytes)) => json!({ "bytes": bytes }),
         QueueSize::Bdp(round_trip) => json!({ "bdp_of_seconds": seconds(round_trip) }),
     };
+    let discipline = match path.discipline {
+        Discipline::DropTail => "drop-tail",
+        Discipline::DropHead => "drop-head",
+        Discipline::Red(_) => "red",
+        Discipline::CoDel(_) => "codel",
+    };
+    let burst = match &path.loss {
+        Some(LossSpec::GilbertElliott(spec)) if spec.out_of_bad > 0.0 => Some(1.0 / spec.out_of_bad),
+        _ => None,
+    };
+    let policer = path.policer.map(|policer| {
+        let ByteSize(burst) = policer.burst;
+        json!({ "rate_bps": policer.rate.bits_per_second(), "burst_bytes": burst })
+    });
     json!({
         "rate_bps": path.rate.map(Rate::bits_per_second),
         "delay_seconds": seconds(path.delay),
+        "mean_rate_bps": path.nominal_rate().map(Rate::bits_per_second),
         "loss": path.loss.as_ref().map_or(json!(0.0), share),
+        "loss_burst": burst,
         "queue": queue,
+        "discipline": discipline,
+        "policer": policer,
         "jitter_seconds": path.jitter.as_ref().map_or(0.0, |jitter| seconds(jitter.max)),
         "reorder": path.reorder.as_ref().map_or(0.0, |reorder| reorder.probability),
         "reordered_by_seconds": path.reorder.as_ref().map(|reorder| seconds(reorder.extra_delay)),
@@ -191,18 +241,35 @@ impl OneWay {
             Queue::Bdp => QueueSize::Bdp(round_trip),
         };
         let held_back = |probability| ReorderSpec { probability, extra_delay: REORDERED_BY.max(self.delay / 10) };
-        PathSpec {
+        let loss = match self.loss_burst {
+            _ if self.bit_errors > 0.0 => Some(LossSpec::BitErrors(self.bit_errors)),
+            _ if self.loss == 0.0 => None,
+            None => Some(LossSpec::Bernoulli(self.loss)),
+            Some(packets) => Some(LossSpec::GilbertElliott(GilbertElliottSpec::bursts(self.loss, packets))),
+        };
+        let variation = self.link_trace.map_or(Variation::None, |file| Variation::Trace(file.trace));
+        let spec = PathSpec {
             rate: self.rate,
+            variation,
             delay: self.delay,
             queue,
-            loss: (self.loss > 0.0).then_some(LossSpec::Bernoulli(self.loss)),
+            policer: self.police.map(|Policed(spec)| spec),
+            loss,
             duplicate: self.duplicate,
             corrupt: self.corrupt,
             jitter: self.jitter.map(JitterSpec::up_to),
             reorder: self.reorder.map(held_back),
             seed,
-        }
+            ..PathSpec::default()
+        };
+        PathSpec { discipline: self.discipline.at(spec.nominal_rate()), ..spec }
     }
+}
+
+/// Reads the mean length of a burst, in packets.
+fn burst(text: &str) -> Result<f64, String> {
+    let is_burst = |packets: &f64| (1.0..=1e9).contains(packets);
+    text.parse().ok().filter(is_burst).ok_or_else(|| format!("'{text}' is no number of packets from 1 on"))
 }
 
 #[cfg(test)]
@@ -237,12 +304,28 @@ mod tests {
     }
 
     #[test]
-    fn queues_count_packets_unless_they_say_otherwise() {
-        assert_eq!("1000".parse(), Ok(Queue::Size(QueueSize::Packets(1_000))));
-        assert_eq!("1000packets".parse(), Ok(Queue::Size(QueueSize::Packets(1_000))));
-        assert_eq!("4MB".parse(), Ok(Queue::Size(QueueSize::Bytes(ByteSize(4_000_000)))));
-        for text in ["1.5", "-1", "1000 furlongs"] {
-            assert!(text.parse::<Queue>().is_err(), "{text}");
+    fn losses_come_one_by_one_in_bursts_or_from_bits() {
+        let loss = |options: &[&str]| specs(options).0.loss;
+        let bursts = LossSpec::GilbertElliott(GilbertElliottSpec::bursts(0.01, 4.0));
+        assert_eq!(loss(&["--loss", "1%", "--loss-burst", "4"]), Some(bursts));
+        assert_eq!(loss(&["--bit-errors", "1e-9"]), Some(LossSpec::BitErrors(1e-9)));
+        assert_eq!(loss(&["--bit-errors", "1e-9", "--up-loss", "1%"]), Some(LossSpec::Bernoulli(0.01)));
+        assert_eq!(loss(&["--loss", "1%", "--up-bit-errors", "1e-9"]), Some(LossSpec::BitErrors(1e-9)));
+        assert_eq!(loss(&["--loss-burst", "4"]), None);
+        for refused in [&["--loss", "1%", "--bit-errors", "1e-9"][..], &["--loss-burst", "0.5"], &["--loss-burst", "x"]]
+        {
+            assert!(Only::try_parse_from(["x"].iter().chain(refused)).is_err(), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn a_discipline_knows_the_rate_and_a_policer_stands_beside_it() {
+        let (up, down) =
+            specs(&["--rate", "1gbit", "--discipline", "red", "--down-discipline", "codel", "--police", "1gbit"]);
+        let Discipline::Red(red) = up.discipline else { panic!("{:?}", up.discipline) };
+        assert!(red.min > 200.0, "{red:?}");
+        assert_eq!(way(&down)["discipline"], "codel");
+        assert_eq!(way(&up)["policer"]["burst_bytes"], 1_250_000);
+        assert_eq!(specs(&[]).0, PathSpec { seed: 1, ..PathSpec::default() });
     }
 }

@@ -72,9 +72,11 @@ pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
 /// The report for people.
 fn lines(report: &RelayReport) -> Vec<String> {
     let way = |name: &str, way: &DirectionReport| {
-        let lost = way.path.dropped_loss.packets + way.path.dropped_queue.packets;
+        let lost = way.path.dropped();
+        let policed = way.path.dropped_policer.packets;
+        let policed = if policed > 0 { format!(", {} by the policer", count(policed)) } else { String::new() };
         format!(
-            "{name}  {} packets in, {} out, {} lost on the link, {} refused by the queue ({})",
+            "{name}  {} packets in, {} out, {} lost on the link, {} refused by the queue{policed} ({})",
             count(way.path.pushed.packets),
             count(way.sent),
             count(way.path.dropped_loss.packets),
@@ -114,6 +116,8 @@ pub(super) fn record(report: &RelayReport, cpu: CpuSeconds) -> Value {
             "packets_out": way.sent,
             "lost": way.path.dropped_loss.packets,
             "refused_by_queue": way.path.dropped_queue.packets,
+            "refused_early": way.path.dropped_early.packets,
+            "refused_by_policer": way.path.dropped_policer.packets,
             "duplicated": way.path.duplicated.packets,
             "reordered": way.path.reordered.packets,
             "corrupted": way.path.corrupted.packets,

@@ -13,6 +13,7 @@ const DRAWS_PER_SECOND: u8 = 10;
 const TICK: Duration = Duration::from_millis(200);
 
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
+const RUNS: &str = "{spinner} {wide_bar} {pos} of {len} runs  {left}";
 const WITHOUT_TOTAL: &str = "{spinner} {done}  {speed}  {prefix}  {elapsed}";
 
 /// A bar for `total` bytes, or for an unknown number. Invisible unless stderr is a terminal.
@@ -24,6 +25,13 @@ pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total, target);
     bar.set_style(style(if total.is_some() { WITH_TOTAL } else { WITHOUT_TOTAL }));
     bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// A bar for runs of the lab. Invisible unless stderr is a terminal.
+pub(crate) fn runs() -> ProgressBar {
+    let bar = bar(Some(0));
+    bar.set_style(style(RUNS));
     bar
 }
 

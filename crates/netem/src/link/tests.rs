@@ -1,9 +1,11 @@
 //! Exact rate, delay, overflow and depth of a link.
 
-use farhaul_units::{ByteSize, Duration, Instant, Rate};
+use farhaul_units::{ByteSize, Duration, Instant, Rate, Rng};
 
 use crate::testing::{Numbered, drain, numbers, play, pop_until};
-use crate::{Element, Link, QueueSize};
+use crate::{
+    CoDel, CoDelSpec, DropTail, Element, Limit, Link, QueueDepth, QueueSize, Red, RedSpec, Schedule, Step, Variation,
+};
 
 const GIGABIT: Rate = Rate::from_megabits_per_second(1_000);
 
@@ -99,4 +101,136 @@ fn a_late_host_does_not_slow_the_link_down() {
     assert_eq!(link.pop(Instant::from_nanos(120_000)).map(|packet| packet.number), Some(0));
     assert_eq!(pop_until(&mut link, Instant::from_nanos(120_000)).len(), 9);
     assert_eq!(link.next_event(), Some(Instant::from_nanos(132_000)));
+}
+
+#[test]
+fn the_mean_of_the_queue_is_the_integral_over_time() {
+    let mut link = link(GIGABIT, Duration::ZERO, 100);
+    flood(&mut link, 5);
+    // Four wait for 12 µs, then three, two, one, none.
+    link.advance(Instant::from_nanos(100_000));
+    let queue = link.counters().queue;
+    assert_eq!(queue.packet_nanos, 12_000 * (4 + 3 + 2 + 1));
+    assert_eq!(queue.byte_nanos, 1_500 * queue.packet_nanos);
+    assert_eq!(queue.mean_packets_since(&QueueDepth::default(), Duration::from_micros(100)), 1.2);
+    assert_eq!(queue.mean_bytes_since(&queue, Duration::from_micros(10)), 0.0);
+    assert_eq!(queue.mean_bytes_since(&queue, Duration::ZERO), 0.0);
+}
+
+fn varying(delay: Duration, variation: &Variation) -> Link<Numbered> {
+    Link::varying(Some(GIGABIT), delay, variation, DropTail::of_packets(100))
+}
+
+fn dues(link: &mut Link<Numbered>, arrivals: &[u64]) -> Vec<(u32, u64)> {
+    for (number, at) in (0..).zip(arrivals) {
+        link.push(Instant::from_nanos(*at), Numbered::new(number));
+    }
+    drain(link).into_iter().map(|(due, packet)| (packet.number, due.as_nanos())).collect()
+}
+
+fn shorter_from(nanos: u64) -> Schedule {
+    let delay = Some(Duration::from_nanos(1_000));
+    Schedule::new([Step { at: Duration::from_nanos(nanos), rate: None, delay }]).unwrap()
+}
+
+#[test]
+fn a_shorter_delay_lets_packets_catch_up_but_not_overtake() {
+    let mut link = varying(Duration::from_micros(50), &Variation::Schedule(shorter_from(13_000)));
+    assert_eq!(dues(&mut link, &[0, 0, 0, 90_000]), [(0, 62_000), (1, 62_000), (2, 62_000), (3, 103_000)]);
+}
+
+#[test]
+fn a_shorter_route_lets_packets_overtake() {
+    let mut link = varying(Duration::from_micros(50), &Variation::Schedule(shorter_from(13_000).reordering()));
+    assert_eq!(dues(&mut link, &[0, 0, 0]), [(1, 25_000), (2, 37_000), (0, 62_000)]);
+}
+
+#[test]
+fn a_delay_that_grows_holds_for_what_leaves_from_then_on() {
+    let step = Step { at: Duration::from_nanos(13_000), rate: None, delay: Some(Duration::from_micros(9)) };
+    let schedule = Schedule::new([step]).unwrap();
+    let mut link = varying(Duration::ZERO, &Variation::Schedule(schedule));
+    assert_eq!(dues(&mut link, &[0, 0]), [(0, 12_000), (1, 33_000)]);
+}
+
+#[test]
+fn a_link_without_a_rate_follows_the_delays_of_its_schedule() {
+    let variation = Variation::Schedule(shorter_from(5));
+    let mut link = Link::varying(None, Duration::from_nanos(1_500), &variation, DropTail::of_packets(1));
+    assert_eq!(dues(&mut link, &[0, 4, 5, 600]), [(0, 1_500), (1, 1_504), (2, 1_504), (3, 1_600)]);
+}
+
+const MILLISECOND: u64 = 1_000_000;
+
+#[test]
+fn a_recorded_link_delivers_one_full_packet_an_opportunity() {
+    let trace = Variation::Trace("2\n2\n7\n10\n".parse().unwrap());
+    let mut link = varying(Duration::from_millis(100), &trace);
+    let out = dues(&mut link, &[0; 7]);
+    // The period is 10 ms: its last opportunity is the instant at which the next period begins.
+    let expected = [2, 2, 7, 10, 12, 12, 17].map(|millis| (100 + millis) * MILLISECOND);
+    assert_eq!(out.iter().map(|(_, due)| *due).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn who_comes_with_an_opportunity_has_missed_it() {
+    let trace = Variation::Trace("1\n3\n3\n4".parse().unwrap());
+    let mut link = varying(Duration::ZERO, &trace);
+    let out = dues(&mut link, &[MILLISECOND, 3 * MILLISECOND - 1, 3 * MILLISECOND, 40 * MILLISECOND]);
+    assert_eq!(out, [(0, 3), (1, 3), (2, 4), (3, 41)].map(|(number, due)| (number, due * MILLISECOND)));
+}
+
+#[test]
+fn an_opportunity_serves_several_short_packets_and_a_long_packet_takes_several() {
+    let trace = Variation::Trace("1\n2\n3\n4\n5\n6".parse().unwrap());
+    let mut link = varying(Duration::ZERO, &trace);
+    for (number, bytes) in (0..).zip([496, 496, 496, 9, 2_990, 1_500]) {
+        link.push(Instant::ZERO, Numbered { bytes, ..Numbered::new(number) });
+    }
+    let out: Vec<u64> = drain(&mut link).iter().map(|(due, _)| due.as_nanos() / MILLISECOND).collect();
+    // Three times 500 leave 4 bytes for the fourth, whose other 9 bytes come a millisecond later; 2994 = 1495 + 1499.
+    assert_eq!(out, [1, 1, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_recorded_link_is_as_fast_as_its_trace_says() {
+    let trace: crate::DeliveryTrace = "0\n1\n1\n3\n8\n".parse().unwrap();
+    let rate = trace.mean_rate();
+    let variation = Variation::Trace(trace);
+    let mut link = Link::varying(None, Duration::ZERO, &variation, DropTail::of_packets(10_000));
+    (0..5_000).for_each(|number| link.push(Instant::ZERO, Numbered::new(number)));
+    let (last, _) = drain(&mut link).pop().unwrap();
+    assert_eq!(rate.bytes_in(last - Instant::ZERO), 5_000 * 1_504);
+}
+
+#[test]
+fn a_red_queue_on_a_saturated_link_stays_between_its_thresholds() {
+    let queue = Red::new(RedSpec::default(), Limit::of_packets(1_000), Some(GIGABIT), Rng::new(1));
+    let mut link = Link::with_queue(Some(GIGABIT), Duration::ZERO, queue);
+    // A tenth more than the link takes, regularly: one packet every 10.9 µs.
+    let out = play(&mut link, 200_000, 10_909);
+    let counters = link.counters();
+    assert!((180_000..184_000).contains(&out.len()), "{}", out.len());
+    assert_eq!(counters.dropped_queue, counters.dropped_early);
+    let mean = counters.queue.mean_packets_since(&QueueDepth::default(), out[out.len() - 1].0 - Instant::ZERO);
+    assert!((5.0..16.0).contains(&mean) && (counters.queue.average - mean).abs() < 3.0, "{mean}, {counters:?}");
+}
+
+#[test]
+fn codel_on_a_saturated_link_ends_a_standing_queue() {
+    let rate = Rate::from_megabits_per_second(12); // a packet a millisecond
+    let mut link =
+        Link::with_queue(Some(rate), Duration::ZERO, CoDel::new(CoDelSpec::default(), Limit::of_packets(1_000)));
+    for number in 0..100 {
+        link.push(Instant::ZERO, Numbered::new(number));
+    }
+    // From here on as many as the link takes: without drops a hundred would wait for ever.
+    for number in 100..60_000u64 {
+        let now = Instant::from_nanos((number - 99) * MILLISECOND);
+        while link.pop(now).is_some() {}
+        link.push(now, Numbered::new(number as u32));
+    }
+    let counters = link.counters();
+    assert!(counters.queue.waiting.packets <= 6 && counters.queue.high_water.packets == 99, "{counters:?}");
+    assert!(counters.dropped_early.packets >= 93, "{counters:?}");
 }

@@ -1,58 +1,177 @@
-//! The instants at which a sender of constant rate has sent its packets, exact for ever.
+//! The instants at which a sender has sent its packets, exact for ever, whether its rate changes or not.
 
-use farhaul_units::{Duration, Instant, Rate};
+use farhaul_units::{Instant, Rate};
 
-const NANOS_PER_SECOND: u128 = 1_000_000_000;
-const BITS_PER_BYTE: u128 = 8;
+use crate::schedule::{CycleWork, Timeline};
+
+/// Bits × this: the unit of work, of which a rate of 1 bit/s does one per nanosecond.
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+const BITS_PER_BYTE: u64 = 8;
 
 /// Puts one packet after the other on the link.
 ///
 /// The end of a packet is a whole number of nanoseconds and a fraction, carried to the next packet as an integer: at
-/// 7 Gbit/s a full packet lasts 1714 2/7 ns, and seven of them last exactly 12 µs.
+/// 7 Gbit/s a full packet lasts 1714 2/7 ns, and seven of them last exactly 12 µs. Where the rate changes, at a whole
+/// nanosecond, what is left of the packet is known as an integer too.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter {
-    rate: Rate,
-    /// When the last packet has been sent, without the fraction.
-    free: Instant,
-    /// The fraction of a nanosecond to add to `free`, in units of 1/rate ns: always below the rate in bits per second.
+    /// Bits per second; `None` where sending takes no time.
+    rate: Option<u64>,
+    /// When the last packet has been sent, in whole nanoseconds.
+    free: u64,
+    /// The fraction of a nanosecond to add to `free`, in units of 1/rate ns: always below the rate.
+    fraction: u64,
+    /// Until when the rate holds; `u64::MAX` for ever.
+    until: u64,
+    changes: Option<Box<Timeline>>,
+    /// Most packets are as long as the one before, and a division takes longer than all the rest.
+    last_length: Length,
+}
+
+/// What a packet of one length takes at the present rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Length {
+    bytes: u32,
+    /// Whole nanoseconds.
+    nanos: u64,
+    /// And this many units of 1/rate ns.
     fraction: u64,
 }
 
 impl Transmitter {
     pub(super) fn new(rate: Rate) -> Self {
-        Self { rate, free: Instant::ZERO, fraction: 0 }
+        Self {
+            rate: Some(rate.bits_per_second()),
+            free: 0,
+            fraction: 0,
+            until: u64::MAX,
+            changes: None,
+            last_length: Length::default(),
+        }
+    }
+
+    /// A transmitter whose rate follows `timeline`.
+    pub(super) fn changing(timeline: Timeline) -> Self {
+        let rate = timeline.piece().rate.map(Rate::bits_per_second);
+        let until = timeline.until;
+        Self { rate, until, changes: Some(Box::new(timeline)), ..Self::new(Rate::ZERO) }
     }
 
     /// The first whole nanosecond at which nothing is being sent.
     pub(super) fn free_at(&self) -> Instant {
-        self.free + Duration::from_nanos(u64::from(self.fraction > 0))
+        Instant::from_nanos(self.free.saturating_add(u64::from(self.fraction > 0)))
     }
 
     /// Forgets the time before `now`, during which nothing was sent.
     pub(super) fn idle_until(&mut self, now: Instant) {
         debug_assert!(self.free_at() <= now, "a busy transmitter does not idle");
-        self.free = now;
+        self.free = now.as_nanos();
         self.fraction = 0;
+        self.follow_changes();
     }
 
     /// Sends `bytes` directly after what was sent before, and says when the last bit is out, rounded up.
     pub(super) fn send(&mut self, bytes: u32) -> Instant {
-        let rate = u128::from(self.rate.bits_per_second());
-        if rate == 0 {
-            self.free = Instant::FAR_FUTURE;
-            return self.free;
+        if !self.send_at_one_rate(bytes) {
+            self.send_across_changes(bytes);
         }
-        let parts = u128::from(bytes) * BITS_PER_BYTE * NANOS_PER_SECOND + u128::from(self.fraction);
-        let nanos = u64::try_from(parts / rate).unwrap_or(u64::MAX);
-        self.free += Duration::from_nanos(nanos);
-        self.fraction = (parts % rate) as u64; // below the rate, which is 64 bits wide
         self.free_at()
     }
+
+    /// Whether the packet could be sent before the rate changes; if not, nothing has happened.
+    fn send_at_one_rate(&mut self, bytes: u32) -> bool {
+        let Some(rate) = self.rate.filter(|rate| *rate > 0) else { return false };
+        let length = self.length(bytes, rate);
+        // Neither fraction reaches the rate, so this is their sum less the rate if it reaches that, without overflow.
+        let room = rate - length.fraction;
+        let (fraction, carry) =
+            if self.fraction >= room { (self.fraction - room, 1) } else { (self.fraction + length.fraction, 0) };
+        let end = self.free.saturating_add(length.nanos).saturating_add(carry);
+        if end > self.until || (end == self.until && fraction > 0) {
+            return false;
+        }
+        (self.free, self.fraction) = (end, fraction);
+        true
+    }
+
+    fn length(&mut self, bytes: u32, rate: u64) -> Length {
+        if self.last_length.bytes != bytes {
+            // All but absurd packets fit into 64 bits, and those divide several times faster.
+            let (nanos, fraction) = match u64::try_from(work(bytes)) {
+                Ok(work) => (work / rate, work % rate),
+                Err(_) => {
+                    let (work, rate) = (work(bytes), u128::from(rate));
+                    (u64::try_from(work / rate).unwrap_or(u64::MAX), (work % rate) as u64) // below the rate
+                }
+            };
+            self.last_length = Length { bytes, nanos, fraction };
+        }
+        self.last_length
+    }
+
+    /// Sends a packet piece by piece; never ends if no rate ever comes back.
+    fn send_across_changes(&mut self, bytes: u32) {
+        let mut left = work(bytes) + u128::from(self.fraction);
+        loop {
+            self.fraction = 0;
+            self.follow_changes();
+            left = self.skip_cycles(left);
+            if self.free == u64::MAX {
+                return;
+            }
+            let Some(rate) = self.rate.map(u128::from) else { return };
+            let possible = rate * u128::from(self.until - self.free);
+            if left <= possible && rate > 0 {
+                self.free += (left / rate) as u64; // at most until - free
+                self.fraction = (left % rate) as u64; // below the rate
+                return;
+            }
+            left -= possible.min(left);
+            self.free = self.until;
+        }
+    }
+
+    /// At the beginning of a cycle, goes over whole cycles of a repeated schedule at once, however short they are.
+    fn skip_cycles(&mut self, left: u128) -> u128 {
+        let Some(timeline) = &self.changes else { return left };
+        let CycleWork::Known(work) = timeline.cycle_work else { return left };
+        if self.free != timeline.cycle_start() {
+            return left;
+        }
+        // Without any work in a cycle the packet is never sent.
+        let cycles = left.saturating_sub(1).checked_div(work).unwrap_or(u128::MAX);
+        if cycles > 0 {
+            self.free = timeline.after_cycles(self.free, cycles);
+            self.follow_changes();
+        }
+        left.saturating_sub(cycles.saturating_mul(work))
+    }
+
+    /// Takes the rate that holds at `free`.
+    fn follow_changes(&mut self) {
+        if self.free < self.until {
+            return;
+        }
+        let Some(timeline) = &mut self.changes else { return };
+        timeline.seek(self.free);
+        self.until = timeline.until;
+        self.rate = timeline.piece().rate.map(Rate::bits_per_second);
+        self.last_length = Length::default();
+    }
+}
+
+/// The work of a packet.
+fn work(bytes: u32) -> u128 {
+    u128::from(u64::from(bytes) * BITS_PER_BYTE) * u128::from(NANOS_PER_SECOND)
 }
 
 #[cfg(test)]
 mod tests {
+    use farhaul_units::Duration;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::{Schedule, Step};
 
     #[test]
     fn the_millionth_packet_is_sent_at_its_exact_nanosecond() {
@@ -77,5 +196,90 @@ mod tests {
     #[test]
     fn at_rate_zero_nothing_is_ever_sent() {
         assert_eq!(Transmitter::new(Rate::ZERO).send(1), Instant::FAR_FUTURE);
+    }
+
+    fn at(nanos: u64, rate: u64) -> Step {
+        Step { at: Duration::from_nanos(nanos), rate: Some(Rate::from_bits_per_second(rate)), delay: None }
+    }
+
+    const GIGABIT: Option<Rate> = Some(Rate::from_megabits_per_second(1_000));
+
+    fn following(steps: &[Step], period: Option<u64>) -> Transmitter {
+        let schedule = Schedule::new(steps.iter().copied()).unwrap();
+        let schedule = match period {
+            Some(period) => schedule.repeated(Duration::from_nanos(period)).unwrap(),
+            None => schedule,
+        };
+        Transmitter::changing(schedule.timeline(GIGABIT, Duration::ZERO))
+    }
+
+    #[test]
+    fn a_packet_in_transmission_sends_its_remaining_bits_at_the_new_rate() {
+        // 4 µs at 1 Gbit/s leave 8000 of 12000 bits, which take 80 µs at 100 Mbit/s.
+        let mut transmitter = following(&[at(4_000, 100_000_000)], None);
+        assert_eq!(transmitter.send(1_500), Instant::from_nanos(84_000));
+        assert_eq!(transmitter.send(1_500), Instant::from_nanos(204_000));
+    }
+
+    #[test]
+    fn an_outage_holds_a_packet_until_it_is_over() {
+        let mut transmitter = following(&[at(4_000, 0), at(1_000_000, 1_000_000_000)], None);
+        assert_eq!(transmitter.send(1_500), Instant::from_nanos(1_008_000));
+        let mut for_ever = following(&[at(4_000, 0)], None);
+        assert_eq!((for_ever.send(500), for_ever.send(1)), (Instant::from_nanos(4_000), Instant::FAR_FUTURE));
+    }
+
+    #[test]
+    fn cycles_that_are_short_beside_a_packet_cost_no_time_to_compute() {
+        // One bit in the first of every two nanoseconds, and nothing in the second: 12000 bits end in cycle 12000.
+        let mut transmitter = following(&[at(1, 0)], Some(2));
+        assert_eq!(transmitter.send(1_500), Instant::from_nanos(2 * 11_999 + 1));
+        let slow = [at(0, 1), at(1, 0)];
+        assert_eq!(following(&slow, Some(2)).send(1_500), Instant::from_nanos(2 * (12_000 * NANOS_PER_SECOND - 1) + 1));
+        let never = [at(0, 0), at(1, 0)];
+        assert_eq!(following(&never, Some(2)).send(1_500), Instant::FAR_FUTURE);
+    }
+
+    /// Bits × 10⁹ that can pass until `time`, looked up nanosecond piece by nanosecond piece.
+    fn possible(pieces: &[(u64, u64)], period: Option<u64>, time: u64) -> u128 {
+        let within = |end: u64| -> u128 {
+            let ends = pieces.iter().skip(1).map(|piece| piece.0).chain([u64::MAX]);
+            let parts = pieces.iter().zip(ends);
+            parts
+                .map(|((start, rate), next)| u128::from(*rate) * u128::from(end.min(next).saturating_sub(*start)))
+                .sum()
+        };
+        period.map_or_else(|| within(time), |period| u128::from(time / period) * within(period) + within(time % period))
+    }
+
+    proptest! {
+        /// The end of the k-th packet is the first nanosecond by which the integral of the rate reaches the sum of
+        /// the bits, whatever the steps.
+        #[test]
+        fn departures_follow_the_integral_of_the_rate(
+            gaps in prop::collection::vec((1u64..20_000, prop_oneof![Just(0), 1u64..20_000_000_000]), 0..8),
+            repeats in any::<bool>(),
+            lengths in prop::collection::vec(prop_oneof![Just(1_500u32), 1u32..9_000], 1..40),
+        ) {
+            let mut pieces = vec![(0, 1_000_000_000)];
+            for (gap, rate) in gaps {
+                pieces.push((pieces[pieces.len() - 1].0 + gap, rate));
+            }
+            let period = repeats.then_some(pieces[pieces.len() - 1].0 + 777);
+            let steps: Vec<Step> = pieces[1..].iter().map(|(start, rate)| at(*start, *rate)).collect();
+            let mut transmitter = following(&steps, period);
+            let mut sum = 0;
+            for bytes in lengths {
+                sum += work(bytes);
+                let end = transmitter.send(bytes);
+                if end == Instant::FAR_FUTURE {
+                    prop_assert!(possible(&pieces, period, 1 << 60) < sum);
+                    break;
+                }
+                let end = end.as_nanos();
+                prop_assert!(possible(&pieces, period, end) >= sum, "too early");
+                prop_assert!(possible(&pieces, period, end - 1) < sum, "too late");
+            }
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! Composition: events, losslessness, and independence of how promptly the host calls.
 
-use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_units::{ByteSize, Duration, Instant, Rate, Rng};
 use proptest::prelude::*;
 
 use crate::testing::{Numbered, drain, numbers, play, pop_until};
-use crate::{Bernoulli, Element, Impair, JitterSpec, Link, LossSpec, PathSpec, Pattern, Pipe, QueueSize, ReorderSpec};
+use crate::{
+    Bernoulli, CoDelSpec, Discipline, Element, GilbertElliottSpec, Impair, JitterShape, JitterSpec, Link, LossSpec,
+    PathSpec, Pattern, Periodic, Pipe, PolicerSpec, QueueSize, RedSpec, ReorderSpec, Schedule, Step, Variation,
+};
 
 fn link(megabits: u64, delay: Duration, packets: u32) -> Link<Numbered> {
     Link::new(Some(Rate::from_megabits_per_second(megabits)), delay, QueueSize::Packets(packets))
@@ -58,23 +61,102 @@ fn a_loss_pattern_hits_the_packets_that_passed_the_queue() {
     assert_eq!(numbers(&play(&mut pipe, 4, 0)), [0, 2, 3]);
 }
 
-/// A path with any mixture of impairments.
-fn any_path() -> impl Strategy<Value = PathSpec> {
-    let rate = prop::option::of((1u64..2_000).prop_map(Rate::from_megabits_per_second));
-    let delay = (0u64..200_000).prop_map(Duration::from_nanos);
-    let queue = prop_oneof![(0u32..20).prop_map(QueueSize::Packets), Just(QueueSize::Bdp(Duration::from_millis(1)))];
-    let loss = prop::option::of((0.0..0.5).prop_map(LossSpec::Bernoulli));
-    let jitter = prop::option::of((0u64..50_000, any::<bool>()))
-        .prop_map(|jitter| jitter.map(|(max, may_reorder)| JitterSpec { max: Duration::from_nanos(max), may_reorder }));
-    let reorder = prop::option::of((0.0..0.5, 0u64..50_000)).prop_map(|reorder| {
-        reorder.map(|(probability, nanos)| ReorderSpec { probability, extra_delay: Duration::from_nanos(nanos) })
+fn any_rate() -> impl Strategy<Value = Rate> {
+    (1u64..2_000).prop_map(Rate::from_megabits_per_second)
+}
+
+fn any_discipline() -> impl Strategy<Value = Discipline> {
+    let red = (0.0..5.0, 0.1..10.0, 0.0..1.0, 0.0..1.0, any::<bool>(), any::<bool>()).prop_map(
+        |(min, between, max_probability, weight, gentle, in_bytes)| {
+            let max = min + between;
+            Discipline::Red(RedSpec { min, max, max_probability, weight, gentle, in_bytes, ..RedSpec::default() })
+        },
+    );
+    let codel = (0u64..200, 0u64..2_000).prop_map(|(target, interval)| {
+        let (target, interval) = (Duration::from_micros(target), Duration::from_micros(interval));
+        Discipline::CoDel(CoDelSpec { target, interval, ..CoDelSpec::default() })
     });
-    (rate, delay, queue, loss, (0.0..0.3, 0.0..0.3), jitter, reorder, any::<u64>()).prop_map(
-        |(rate, delay, queue, loss, (duplicate, corrupt), jitter, reorder, seed)| PathSpec {
+    prop_oneof![Just(Discipline::DropTail), Just(Discipline::DropHead), red, codel]
+}
+
+/// Schedules with outages that end, and short traces.
+fn any_variation() -> impl Strategy<Value = Variation> {
+    let rate = prop::option::of(prop_oneof![Just(Rate::ZERO), any_rate()]);
+    let delay = prop::option::of((0u64..200_000).prop_map(Duration::from_nanos));
+    let steps = prop::collection::vec((0u64..100_000, rate, delay), 0..6);
+    let schedule = (steps, any_rate(), any::<bool>(), any::<bool>()).prop_map(|(steps, last, repeats, reorders)| {
+        let mut at = Duration::ZERO;
+        let mut steps: Vec<Step> = steps
+            .into_iter()
+            .map(|(gap, rate, delay)| {
+                at += Duration::from_nanos(gap);
+                Step { at, rate, delay }
+            })
+            .collect();
+        steps.push(Step { at, rate: Some(last), delay: None });
+        let schedule = Schedule::new(steps).expect("in order");
+        let schedule = if reorders { schedule.reordering() } else { schedule };
+        let period = at + Duration::from_nanos(1_234);
+        Variation::Schedule(if repeats { schedule.repeated(period).expect("long enough") } else { schedule })
+    });
+    let trace = prop::collection::vec(0u32..3, 1..20).prop_map(|gaps| {
+        let stamps = gaps.iter().scan(1, |stamp, gap| {
+            *stamp += gap;
+            Some(format!("{stamp}\n"))
+        });
+        Variation::Trace(stamps.collect::<String>().parse().expect("a trace"))
+    });
+    prop_oneof![2 => Just(Variation::None), 2 => schedule, 1 => trace]
+}
+
+fn any_loss() -> impl Strategy<Value = LossSpec> {
+    prop_oneof![
+        (0.0..0.5).prop_map(LossSpec::Bernoulli),
+        (0.0..0.5, 1.0..5.0)
+            .prop_map(|(loss, burst)| LossSpec::GilbertElliott(GilbertElliottSpec::bursts(loss, burst))),
+        (0.0..1e-4).prop_map(LossSpec::BitErrors),
+        (0u64..9).prop_map(|period| LossSpec::Periodic(Periodic::every(period))),
+        "[.x]{1,80}".prop_map(|text| LossSpec::Trace(text.parse().expect("a trace"))),
+    ]
+}
+
+fn any_jitter() -> impl Strategy<Value = JitterSpec> {
+    let shape = prop_oneof![Just(JitterShape::Uniform), Just(JitterShape::Normal)];
+    (0u64..50_000, shape, any::<bool>()).prop_map(|(max, shape, may_reorder)| JitterSpec {
+        max: Duration::from_nanos(max),
+        shape,
+        may_reorder,
+    })
+}
+
+/// A path with any link, any queue and any mixture of impairments.
+fn any_path() -> impl Strategy<Value = PathSpec> {
+    let delay = (0u64..200_000).prop_map(Duration::from_nanos);
+    let size = prop_oneof![
+        (0u32..20).prop_map(QueueSize::Packets),
+        (0u64..20_000).prop_map(|bytes| QueueSize::Bytes(ByteSize(bytes))),
+        Just(QueueSize::Bdp(Duration::from_millis(1)))
+    ];
+    let link = (prop::option::of(any_rate()), delay, any_variation(), size, any_discipline());
+    let policer = (any_rate(), 1_000u64..20_000).prop_map(|(rate, burst)| PolicerSpec { rate, burst: ByteSize(burst) });
+    let loss = (prop::option::of(policer), prop::option::of(any_loss()), prop_oneof![Just(0u32), 40u32..1_500]);
+    let reorder = (0.0..0.5, 0u64..50_000)
+        .prop_map(|(probability, nanos)| ReorderSpec { probability, extra_delay: Duration::from_nanos(nanos) });
+    let rest = (0.0..0.3, 0.0..0.3, prop::option::of(any_jitter()), prop::option::of(reorder), any::<u64>());
+    (link, loss, rest).prop_map(
+        |(
+            (rate, delay, variation, queue, discipline),
+            (policer, loss, lossless_below),
+            (duplicate, corrupt, jitter, reorder, seed),
+        )| PathSpec {
             rate,
             delay,
+            variation,
             queue,
+            discipline,
+            policer,
             loss,
+            lossless_below,
             duplicate,
             corrupt,
             jitter,
@@ -84,17 +166,18 @@ fn any_path() -> impl Strategy<Value = PathSpec> {
     )
 }
 
-/// Gaps between arrivals, in nanoseconds.
-fn any_arrivals() -> impl Strategy<Value = Vec<u64>> {
-    prop::collection::vec(prop_oneof![Just(0), 0u64..30_000, 0u64..1_000_000], 0..150)
+/// Gaps between arrivals, in nanoseconds, and the packets' lengths.
+fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
+    let gap = prop_oneof![Just(0), 0u64..30_000, 0u64..1_000_000];
+    prop::collection::vec((gap, prop_oneof![3 => Just(1_500), 1 => 0u32..3_000]), 0..150)
 }
 
-fn arrivals(gaps: &[u64]) -> impl Iterator<Item = (Instant, Numbered)> {
-    let times = gaps.iter().scan(Instant::ZERO, |now, gap| {
-        *now += Duration::from_nanos(*gap);
-        Some(*now)
-    });
-    times.zip((0..).map(Numbered::new))
+fn arrivals(arrivals: &[(u64, u32)]) -> impl Iterator<Item = (Instant, Numbered)> {
+    let mut now = Instant::ZERO;
+    (0..).zip(arrivals).map(move |(number, (gap, bytes))| {
+        now += Duration::from_nanos(*gap);
+        (now, Numbered { bytes: *bytes, ..Numbered::new(number) })
+    })
 }
 
 proptest! {
@@ -103,6 +186,8 @@ proptest! {
         let mut path = spec.build();
         let mut delivered = 0;
         for (now, packet) in arrivals(&gaps) {
+            delivered += pop_until(&mut path, now).len() as u64;
+            prop_assert_eq!(path.pop(now), None, "next_event has announced all that is due");
             path.push(now, packet);
             delivered += pop_until(&mut path, now).len() as u64;
             prop_assert_eq!(path.counters().delivered.packets, delivered);
@@ -110,8 +195,8 @@ proptest! {
         delivered += drain(&mut path).len() as u64;
         let counters = path.counters();
         prop_assert_eq!(counters.pushed.packets, gaps.len() as u64);
-        let dropped = counters.dropped_queue.packets + counters.dropped_loss.packets;
-        prop_assert_eq!(counters.pushed.packets + counters.duplicated.packets, delivered + dropped);
+        prop_assert_eq!(counters.pushed.packets + counters.duplicated.packets, delivered + counters.dropped());
+        prop_assert!(counters.dropped_early.packets <= counters.dropped_queue.packets);
         prop_assert_eq!((counters.inside(), counters.queue.waiting.packets), (0, 0));
     }
 
@@ -148,5 +233,56 @@ proptest! {
         let at_once: Vec<Numbered> = core::iter::from_fn(|| late.pop(end)).collect();
         prop_assert_eq!(out.into_iter().map(|(_, packet)| packet).collect::<Vec<_>>(), at_once);
         prop_assert_eq!(prompt.counters(), late.counters());
+    }
+
+    #[test]
+    fn equal_inputs_give_equal_outputs(spec in any_path(), gaps in any_arrivals()) {
+        let run = |mut path: Box<dyn Element<Numbered>>| {
+            let mut out = Vec::new();
+            for (now, packet) in arrivals(&gaps) {
+                path.push(now, packet);
+                out.extend(core::iter::from_fn(|| path.pop(now)));
+            }
+            (out, path.counters())
+        };
+        prop_assert_eq!(run(Box::new(spec.build())), run(spec.clone().build_element()));
+    }
+
+    #[test]
+    fn without_an_impairment_and_with_room_only_a_changing_route_reorders(
+        rate in any_rate(), variation in any_variation(), gaps in any_arrivals(),
+    ) {
+        let reorders = matches!(&variation, Variation::Schedule(schedule) if schedule.may_reorder());
+        let spec = PathSpec { rate: Some(rate), variation, ..PathSpec::default() };
+        let mut path = spec.build();
+        arrivals(&gaps).for_each(|(now, packet)| path.push(now, packet));
+        let mut out = numbers(&drain(&mut path));
+        if reorders {
+            out.sort_unstable();
+        }
+        prop_assert_eq!(out, (0..gaps.len() as u32).collect::<Vec<_>>());
+    }
+
+    /// Lindley's recursion with the exact sum of bits: the k-th packet of a busy period is out when its rate has had
+    /// the time for all of them.
+    #[test]
+    fn every_departure_of_a_link_is_the_closed_form(
+        bits_per_second in 1_000_000u64..20_000_000_000, nanos in 0u64..1_000_000, gaps in any_arrivals(),
+    ) {
+        let (rate, delay) = (Rate::from_bits_per_second(bits_per_second), Duration::from_nanos(nanos));
+        let spec = PathSpec { rate: Some(rate), delay, ..PathSpec::default() };
+        let mut path = spec.build();
+        let (mut expected, mut begin, mut bytes, mut free) = (Vec::new(), Instant::ZERO, 0, Instant::ZERO);
+        for (now, packet) in arrivals(&gaps) {
+            path.push(now, packet);
+            if now >= free {
+                (begin, bytes) = (now, 0);
+            }
+            bytes += u64::from(packet.bytes);
+            free = begin + rate.time_for(bytes);
+            expected.push(free + delay);
+        }
+        let out: Vec<Instant> = drain(&mut path).into_iter().map(|(due, _)| due).collect();
+        prop_assert_eq!(out, expected);
     }
 }

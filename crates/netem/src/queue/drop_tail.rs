@@ -1,75 +1,52 @@
 //! First in, first out; who comes when the queue is full is dropped.
 
-use std::collections::VecDeque;
-
 use farhaul_units::Instant;
 
-use crate::{Queue, Tally, WireLen};
+use super::backlog::Backlog;
+use crate::{Limit, Queue, Tally, WireLen};
 
-/// A queue limited in packets or in bytes.
-///
-/// A packet that does not fit as a whole is dropped. An empty queue takes every packet, so the smallest queue holds
-/// one and an idle link never drops.
+/// A queue limited in packets or in bytes. A packet that does not fit as a whole is dropped.
 #[derive(Debug)]
 pub struct DropTail<P> {
-    packets: VecDeque<P>,
-    max_packets: u64,
-    max_bytes: u64,
-    waiting: Tally,
-    dropped: Tally,
+    backlog: Backlog<P>,
 }
 
-impl<P> DropTail<P> {
+impl<P: WireLen> DropTail<P> {
+    /// Room for `limit`.
+    pub fn new(limit: Limit) -> Self {
+        Self { backlog: Backlog::new(limit) }
+    }
+
     /// Room for `max` packets.
     pub fn of_packets(max: u64) -> Self {
-        Self::new(max, u64::MAX)
+        Self::new(Limit::of_packets(max))
     }
 
     /// Room for `max` bytes.
     pub fn of_bytes(max: u64) -> Self {
-        Self::new(u64::MAX, max)
+        Self::new(Limit::of_bytes(max))
     }
-
-    fn new(max_packets: u64, max_bytes: u64) -> Self {
-        let (waiting, dropped) = (Tally::default(), Tally::default());
-        Self { packets: VecDeque::new(), max_packets, max_bytes, waiting, dropped }
-    }
-
-    fn has_room_for(&self, bytes: u32) -> bool {
-        let fits_packets = self.waiting.packets < self.max_packets;
-        let fits_bytes = self.waiting.bytes.saturating_add(u64::from(bytes)) <= self.max_bytes;
-        self.packets.is_empty() || (fits_packets && fits_bytes)
-    }
-}
-
-/// What a packet takes of the byte limit. Never nothing: packets that claim no length must not fill memory.
-fn room_taken<P: WireLen>(packet: &P) -> u32 {
-    packet.wire_len().max(1)
 }
 
 impl<P: WireLen> Queue<P> for DropTail<P> {
     fn enqueue(&mut self, _now: Instant, packet: P) {
-        let bytes = room_taken(&packet);
-        if self.has_room_for(bytes) {
-            self.waiting.add(bytes);
-            self.packets.push_back(packet);
+        if self.backlog.has_room_for(&packet) {
+            self.backlog.push(packet);
         } else {
-            self.dropped.add(bytes);
+            self.backlog.drop(packet);
         }
     }
 
     fn dequeue(&mut self, _now: Instant) -> Option<P> {
-        let packet = self.packets.pop_front()?;
-        self.waiting.remove(room_taken(&packet));
-        Some(packet)
+        self.backlog.pop()
     }
 
     fn waiting(&self) -> Tally {
-        self.waiting
+        self.backlog.waiting()
     }
 
     fn dropped(&self) -> Tally {
-        self.dropped
+        self.backlog.dropped()
     }
 }
 

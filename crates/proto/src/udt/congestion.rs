@@ -3,7 +3,7 @@
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
-use super::consts::SYN_INTERVAL;
+use crate::estimate::SentRate;
 
 /// Weight of the old value in the filters of reported rates. Source: libudt 4.11, §4 of the algorithms sheet.
 const FILTER: f64 = 7.0 / 8.0;
@@ -13,8 +13,6 @@ const JUMP: f64 = 2.0;
 const RISE_FILTER: f64 = 0.5;
 /// What a congestion warning makes of the period. Source: libudt 4.11.
 const WARNING: f64 = 1.125;
-/// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
-const MAX_ARRIVAL_RATIO: f64 = 2.0;
 /// Packets over which libudt takes the arrival speed. Until as many have arrived it reports what it began with, one or two
 /// packets a second, and a rate taken from that would need minutes to recover.
 const ARRIVAL_WINDOW: u64 = 16;
@@ -34,18 +32,6 @@ pub(crate) struct Congestion {
     warned: bool,
 }
 
-/// The fastest that this side sent of late: bounds what the peer can claim to have received (attack B9). A pause does not
-/// lower it: what arrives now left half a round trip ago.
-#[derive(Clone, Copy, Debug)]
-struct SentRate {
-    /// The present SYN interval, and the packets that left in it.
-    interval: (Instant, u64),
-    /// Most packets in one interval, in this period and in the one before.
-    most: u64,
-    most_before: u64,
-    period_start: Instant,
-}
-
 impl Congestion {
     pub(crate) fn new(controller: Box<dyn Controller>, min_period: SendPeriod, now: Instant) -> Self {
         Self {
@@ -54,7 +40,7 @@ impl Congestion {
             min_period,
             arrival_rate: None,
             capacity: None,
-            sent: SentRate { interval: (now, 0), most: 0, most_before: 0, period_start: now },
+            sent: SentRate::new(now),
             warned: false,
             acked: 0,
         }
@@ -62,12 +48,7 @@ impl Congestion {
 
     /// Packets left.
     pub(crate) fn note_sent(&mut self, now: Instant, packets: u32) {
-        let (since, count) = &mut self.sent.interval;
-        if now - *since >= SYN_INTERVAL {
-            (*since, *count) = (now, 0);
-        }
-        *count += u64::from(packets);
-        self.sent.most = self.sent.most.max(*count);
+        self.sent.note(now, packets);
     }
 
     pub(crate) const fn control(&self) -> &Control {
@@ -148,26 +129,14 @@ impl Congestion {
     }
 
     /// The peer asks to slow down (type 4): one ninth less, until the controller decides anew. Source: libudt 4.11.
-    /// The controller does not learn of it, and asking again changes nothing, or a few hundred forged packets would stop
-    /// the flow for good.
-    pub(crate) fn on_warning(&mut self) {
-        self.warned = true;
+    /// Asking again changes nothing, or a few hundred forged packets would stop the flow for good. A controller that knows
+    /// what to do about it does that instead.
+    pub(crate) fn on_warning(&mut self, path: &Path) {
+        self.warned = !self.controller.on_warning(path, &mut self.control);
     }
 
     pub(crate) fn on_close(&mut self) {
         self.controller.on_close();
-    }
-}
-
-impl SentRate {
-    /// What can have arrived at most.
-    fn at_most(&mut self, now: Instant, round_trip: Duration) -> PacketRate {
-        if now - self.period_start >= (2 * round_trip).max(SYN_INTERVAL) {
-            self.most_before = std::mem::replace(&mut self.most, self.interval.1);
-            self.period_start = now;
-        }
-        let most = self.most.max(self.most_before);
-        PacketRate::new(most as f64 / SYN_INTERVAL.as_secs_f64() * MAX_ARRIVAL_RATIO)
     }
 }
 

@@ -1,7 +1,6 @@
 //! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
 
 mod admission;
-mod schedule;
 mod table;
 
 use std::collections::VecDeque;
@@ -12,7 +11,6 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, desti
 use siphasher::sip::SipHasher24;
 
 use self::admission::Admission;
-use self::schedule::Schedule;
 use self::table::Table;
 use super::connection::{Connection, Output};
 use super::handshake::{IPV6_EXTRA, Listener, Offer, Verdict, is_ipv6};
@@ -20,6 +18,7 @@ use super::messages::{Message, MessageOptions};
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
+use crate::schedule::Schedule;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 

@@ -119,6 +119,7 @@ impl Established {
         };
         established.receiver.acks.number_from(config.initial_ack);
         established.sender.number_messages_from(config.initial_message);
+        established.sender.set_burst_time(config.burst_time);
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
         }
@@ -187,7 +188,8 @@ impl Established {
                 self.gap.look(&self.receiver.buffer, now);
             }
             Control::CongestionWarning => {
-                self.congestion.on_warning();
+                let path = self.path(now);
+                self.congestion.on_warning(&path);
                 self.apply_control();
             }
             Control::ErrorSignal(code) => {

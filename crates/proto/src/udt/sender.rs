@@ -128,6 +128,11 @@ impl Sender {
         }
     }
 
+    /// Time that one burst may stand for.
+    pub(crate) fn set_burst_time(&mut self, time: Duration) {
+        self.pacer.set_burst_time(time);
+    }
+
     // ---- what the application does ----
 
     /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with

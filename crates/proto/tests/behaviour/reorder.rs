@@ -22,7 +22,7 @@ fn streams_arrive_whole_when_packets_are_held_back() {
 #[test]
 fn streams_arrive_whole_when_every_packet_takes_its_own_time() {
     exchanges_arrive_whole(1_200..1_260, |rng| {
-        let jitter = JitterSpec { max: Duration::from_micros(rng.below(5_000)), may_reorder: true };
+        let jitter = JitterSpec { may_reorder: true, ..JitterSpec::up_to(Duration::from_micros(rng.below(5_000))) };
         PathSpec { jitter: Some(jitter), ..some_path(rng) }
     });
 }
@@ -49,7 +49,7 @@ fn ten_seconds(seed: u64, path: &PathSpec) -> (Rate, [Stats; 2]) {
 fn packets_that_overtake_one_another_cost_a_fifth_of_the_rate_at_most() {
     for (millis, least) in [(2, 90), (10, 80)] {
         for seed in 1..4 {
-            let jitter = Some(JitterSpec { max: Duration::from_millis(millis), may_reorder: true });
+            let jitter = Some(JitterSpec { may_reorder: true, ..JitterSpec::up_to(Duration::from_millis(millis)) });
             let (rate, _) = ten_seconds(seed, &PathSpec { jitter, ..long_path() });
             assert!(rate > Rate::from_megabits_per_second(least), "{millis} ms, seed {seed}: {rate} of 100 Mbit/s");
         }

@@ -8,7 +8,8 @@ use crate::scenario::{exchanges_arrive_whole, random_loss};
 /// 2 Mbit/s to 1 Gbit/s, up to 600 ms each way, queues of 4 packets and more, and every impairment.
 fn stormy(rng: &mut Rng) -> PathSpec {
     let [slower, nearer, shorter] = [10, 12, 9].map(|halvings| rng.below(halvings));
-    let jitter = JitterSpec { max: Duration::from_micros(rng.below(50_000)), may_reorder: rng.chance(0.5) };
+    let jitter = JitterSpec::up_to(Duration::from_micros(rng.below(50_000)));
+    let jitter = JitterSpec { may_reorder: rng.chance(0.5), ..jitter };
     let extra_delay = Duration::from_micros(rng.below(100_000));
     PathSpec {
         rate: Some(Rate::from_bits_per_second(2_000_000 + rng.below(1_000_000_000 >> slower))),

@@ -5,8 +5,7 @@
 /// From `1/n`, when one flow has everything, to 1, when all have the same; it does not depend on the unit. 1 for no flow and
 /// for flows that all have nothing: nobody has more than another. Throughputs are finite and not negative.
 ///
-/// Source: R. Jain, D. Chiu, W. Hawe, "A quantitative measure of fairness and discrimination for resource allocation in shared
-/// computer systems", DEC TR-301, 1984.
+/// Source: paper:jain-1984.
 ///
 /// ```
 /// use farhaul_sim::measure::fairness::jain;

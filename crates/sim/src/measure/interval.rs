@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Runs must be independent: one seed each. `t(ν)` is the 0.975 quantile of Student's distribution with ν degrees of freedom.
-//! Source of (1): Student, "The probable error of a mean", Biometrika 6(1), 1908; of (2): B. Welch, "The generalization of
-//! 'Student's' problem when several different population variances are involved", Biometrika 34, 1947.
+//! Source of (1): paper:student-1908; of (2): paper:welch-1947.
 
 /// 0.975 quantiles of Student's t with 1 to 30 degrees of freedom. Source: NIST/SEMATECH e-Handbook of Statistical Methods,
 /// §1.3.6.7.2.

@@ -7,7 +7,7 @@ const ROUNDING: f64 = 1e-9;
 /// that it is always one that occurred. `share` is cut to 0..=1: 0.5 is the (lower) median, 0.99 the 99th percentile, 0 the
 /// smallest and 1 the largest value. 0 without values.
 ///
-/// Source: R. Hyndman, Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50(4), 1996, definition 1.
+/// Source: paper:hyndman-1996, definition 1.
 ///
 /// ```
 /// use farhaul_sim::measure::quantile::quantile;

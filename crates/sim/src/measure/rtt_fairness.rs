@@ -8,7 +8,7 @@ use crate::measure::interval::ratio;
 /// 1 if the round trip does not matter; TCP with drop-tail queues is near `RTT_short / RTT_long` to the power 1 to 2. 1 if
 /// neither had anything, [`f64::INFINITY`] if only the short one had nothing.
 ///
-/// Source: paper:udt-2007, RTT fairness; the exponents: T. Lakshman, U. Madhow, IEEE/ACM Transactions on Networking 5(3), 1997.
+/// Source: paper:udt-2007, RTT fairness; the exponents: paper:lakshman-1997.
 ///
 /// ```
 /// use farhaul_sim::measure::rtt_fairness::rtt_fairness;

@@ -9,7 +9,7 @@ use crate::measure::interval::{deviation, mean};
 /// ones swing less. Flows may have different numbers of samples. A flow with fewer than two samples, or that had nothing at all,
 /// counts as steady (0); 0 without flows.
 ///
-/// Source: paper:udt-2007, stability index, after C. Jin, D. Wei, S. Low, "FAST TCP", IEEE INFOCOM 2004.
+/// Source: paper:udt-2007, stability index, after paper:fast-2004.
 ///
 /// ```
 /// use farhaul_sim::measure::stability::stability;

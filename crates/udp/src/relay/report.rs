@@ -15,7 +15,7 @@ pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 pub const MAX_STALL: Duration = Duration::from_millis(50);
 
 /// One direction of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DirectionReport {
     /// What the path did, with 28 bytes of headers per datagram over IPv4, 48 over IPv6.
@@ -31,7 +31,7 @@ pub struct DirectionReport {
 }
 
 /// What a run gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RelayReport {
     /// From the clients to the server.

@@ -172,6 +172,6 @@ mod tests {
         DataHeader::set_destination(&mut stub, SocketId::new(1));
         assert_eq!(stub, [0; 15]);
         assert_eq!(DataHeader::timestamp_of(&stub), Timestamp::ZERO);
-        assert_eq!(DataHeader::decode(&stub), Err(DecodeError::TooShort { length: 15 }));
+        assert_eq!(DataHeader::decode(&stub), Err(DecodeError::TooShort { length: 15, header: HEADER_LEN }));
     }
 }

@@ -96,7 +96,7 @@ pub fn destination(datagram: &[u8]) -> Option<SocketId> {
 /// The first 16 bytes and the rest.
 #[inline]
 pub(crate) fn split(datagram: &[u8]) -> Result<(&[u8; HEADER_LEN], &[u8]), DecodeError> {
-    datagram.split_first_chunk().ok_or(DecodeError::TooShort { length: datagram.len() })
+    datagram.split_first_chunk().ok_or(DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN })
 }
 
 #[inline]

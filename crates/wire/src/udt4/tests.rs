@@ -24,7 +24,7 @@ fn said(datagram: &[u8]) -> Result<Control<'_>, DecodeError> {
 fn short_datagrams_are_refused_and_peeked_at_safely() {
     for length in 0..HEADER_LEN {
         let bytes = vec![0xFF; length];
-        assert_eq!(Packet::decode(&bytes), Err(DecodeError::TooShort { length }));
+        assert_eq!(Packet::decode(&bytes), Err(DecodeError::TooShort { length, header: HEADER_LEN }));
         assert_eq!(destination(&bytes), None);
     }
 }

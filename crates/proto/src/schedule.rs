@@ -7,7 +7,7 @@ use farhaul_units::Instant;
 
 /// The ready queue and the deadlines of a table of connections.
 #[derive(Debug, Default)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     ready: VecDeque<u32>,
     /// Earliest first; an entry that is not the slot's own deadline any more is stale, and skipped.
     deadlines: BinaryHeap<Reverse<(Instant, u32)>>,
@@ -24,7 +24,7 @@ struct Entry {
 
 impl Schedule {
     /// The connection may have something to send, to say or to wait for.
-    pub(super) fn mark_ready(&mut self, slot: u32) {
+    pub(crate) fn mark_ready(&mut self, slot: u32) {
         let entry = self.entry(slot);
         if !entry.queued {
             entry.queued = true;
@@ -33,20 +33,20 @@ impl Schedule {
     }
 
     /// The next connection to ask.
-    pub(super) fn next_ready(&mut self) -> Option<u32> {
+    pub(crate) fn next_ready(&mut self) -> Option<u32> {
         let slot = self.ready.pop_front()?;
         self.entry(slot).queued = false;
         Some(slot)
     }
 
     /// Whether anybody is to be asked now.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.ready.is_empty()
     }
 
     /// The connection wants to be woken at `deadline`. A later one than it has already is not noted: it says so again
     /// when it is woken.
-    pub(super) fn wake_at(&mut self, slot: u32, deadline: Instant) {
+    pub(crate) fn wake_at(&mut self, slot: u32, deadline: Instant) {
         let entry = self.entry(slot);
         if entry.deadline.is_none_or(|set| deadline < set) {
             entry.deadline = Some(deadline);
@@ -55,7 +55,7 @@ impl Schedule {
     }
 
     /// A connection whose deadline has come, and that deadline.
-    pub(super) fn next_due(&mut self, now: Instant) -> Option<(u32, Instant)> {
+    pub(crate) fn next_due(&mut self, now: Instant) -> Option<(u32, Instant)> {
         while let Some(&Reverse((deadline, slot))) = self.deadlines.peek().filter(|due| due.0.0 <= now) {
             self.deadlines.pop();
             let entry = self.entry(slot);
@@ -68,12 +68,12 @@ impl Schedule {
     }
 
     /// The earliest deadline; it may be a stale one.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadlines.peek().map(|Reverse((deadline, _))| *deadline)
     }
 
     /// The connection is gone. Its place in the ready queue stays, and finds nobody.
-    pub(super) fn forget(&mut self, slot: u32) {
+    pub(crate) fn forget(&mut self, slot: u32) {
         self.entry(slot).deadline = None;
     }
 

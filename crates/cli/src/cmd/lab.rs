@@ -1,0 +1,123 @@
+//! `lab`: experiments in virtual time, and the figures of the papers.
+
+mod list;
+mod report;
+mod run;
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use farhaul_lab::LabError;
+
+use super::Context;
+use crate::exit::{Code, Fault};
+use crate::fault;
+
+/// Where results go unless somebody says otherwise.
+const OUT: &str = "farhaul-lab";
+
+/// Run the experiments of the papers, or your own, in virtual time
+///
+/// The simulator runs the very code that ships. A figure is named by its id, an experiment of one's own is a file:
+///
+///     farhaul lab list
+///     farhaul lab run a5 b3
+///     farhaul lab run --quick
+///     farhaul lab run my-link.toml
+///     farhaul lab report farhaul-lab
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    verb: LabVerb,
+}
+
+#[derive(Subcommand, Debug)]
+enum LabVerb {
+    /// List the figures: id, paper, what they show, what they have to reach
+    List(list::ListArgs),
+    /// Run figures by their ids, or scenario files; prints a table and whether the scores are met
+    Run(run::RunArgs),
+    /// Run one scenario over a grid, on all cores; goes on where it was stopped
+    Sweep(run::SweepArgs),
+    /// Make one page of all results in a folder
+    Report(report::ReportArgs),
+}
+
+/// Where a scenario takes place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum World {
+    /// The simulator, in virtual time
+    Sim,
+}
+
+/// What running needs, whatever is run.
+#[derive(Args, Clone, Debug)]
+struct RunOptions {
+    /// This seed in place of the scenario's
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// Folder for the results; each figure gets one of its own in there
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    out: PathBuf,
+    /// The quick form of each scenario
+    #[arg(long)]
+    quick: bool,
+    /// Fail if a score is not met
+    #[arg(long)]
+    strict: bool,
+    /// Print one JSON record per line: start, figure, end
+    #[arg(long)]
+    json: bool,
+    /// Runs at a time [default: one for each core]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    jobs: Option<u64>,
+    /// Where the scenario takes place
+    #[arg(long, value_enum, default_value = "sim")]
+    world: World,
+}
+
+impl LabArgs {
+    /// Whether stdout is for records.
+    pub(crate) fn json(&self) -> bool {
+        match &self.verb {
+            LabVerb::List(_) | LabVerb::Report(_) => false,
+            LabVerb::Run(args) => args.options.json,
+            LabVerb::Sweep(args) => args.options.json,
+        }
+    }
+}
+
+pub(crate) fn run(args: &LabArgs, context: &Context) -> Result<(), Fault> {
+    match &args.verb {
+        LabVerb::List(args) => list::run(args),
+        LabVerb::Run(args) => run::run(args, context),
+        LabVerb::Sweep(args) => run::sweep(args, context),
+        LabVerb::Report(args) => report::run(args),
+    }
+}
+
+/// How the program ends when the lab cannot go on.
+fn fault_of(error: &LabError, context: &Context) -> Fault {
+    match error {
+        LabError::NoFigure { .. } => Fault::usage(error.to_string()),
+        LabError::Stopped => {
+            let fault = context.interrupt.fault().unwrap_or_else(|| Fault::new(Code::Failed, "stopped"));
+            fault.and("what was finished is kept: the same command goes on from there")
+        }
+        LabError::File { path, source } => file_fault(path, source),
+        _ => Fault::new(Code::Failed, error.to_string()),
+    }
+}
+
+fn file_fault(path: &std::path::Path, source: &std::io::Error) -> Fault {
+    let words = fault::words(source);
+    match source.kind() {
+        ErrorKind::NotFound => Fault::usage(format!("there is no {}; check the name", path.display())),
+        ErrorKind::StorageFull => {
+            Fault::new(Code::DiskFull, format!("{}: {words}; make room and start again", path.display()))
+        }
+        _ => Fault::new(Code::LocalIo, format!("{}: {words}", path.display())),
+    }
+}

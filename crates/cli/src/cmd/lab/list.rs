@@ -1,0 +1,68 @@
+//! `lab list`: which figures there are.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use farhaul_lab::figures::shipped;
+use farhaul_lab::scenario::ScoreSource;
+use farhaul_lab::{Figure, LabError, Overrides};
+use serde_json::{Value, json};
+
+use crate::exit::{Code, Fault};
+use crate::output::print;
+
+/// List the figures: id, paper, what they show, what they have to reach
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &ListArgs) -> Result<(), Fault> {
+    let read = shipped().iter().map(|figure| figure.read(&Overrides::default()));
+    let figures = read.collect::<Result<Vec<Figure>, LabError>>();
+    let figures = figures.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
+    if args.json {
+        let all: Vec<Value> = figures.iter().map(record).collect();
+        print(&format!("{}\n", Value::from(all)));
+        return Ok(());
+    }
+    let width = figures.iter().map(|figure| figure.info.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Figure { info, plan, .. } in &figures {
+        let mut line = |words: std::fmt::Arguments<'_>| {
+            writeln!(text, "{words}").expect("writing to a String cannot fail");
+        };
+        line(format_args!("{:<width$}  {} ({}, {})", info.id, info.title, info.paper, info.source));
+        line(format_args!("{:<width$}  {}", "", info.shows));
+        for score in &plan.scenario.scores {
+            line(format_args!("{:<width$}  · {}", "", score.says));
+        }
+    }
+    text.push_str("Run: farhaul lab run ID…, all of them quickly: farhaul lab run --quick.\n");
+    print(&text);
+    Ok(())
+}
+
+fn record(figure: &Figure) -> Value {
+    let scenario = &figure.plan.scenario;
+    let scores: Vec<Value> = scenario
+        .scores
+        .iter()
+        .map(|score| {
+            let source = if score.source == ScoreSource::Paper { "paper" } else { "ours" };
+            json!({ "id": score.id, "says": score.says, "source": source })
+        })
+        .collect();
+    let curves: Vec<&str> = scenario.curves.iter().map(|curve| curve.name.as_str()).collect();
+    json!({
+        "id": figure.info.id,
+        "paper": figure.info.paper,
+        "source": figure.info.source,
+        "title": figure.info.title,
+        "shows": figure.info.shows,
+        "curves": curves,
+        "scores": scores,
+    })
+}

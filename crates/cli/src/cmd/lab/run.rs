@@ -1,0 +1,180 @@
+//! `lab run` and `lab sweep`: figures and scenario files, one run after the other on all cores.
+
+mod outcome;
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use clap::Args;
+use farhaul_lab::folder::{self, Settings};
+use farhaul_lab::store::Store;
+use farhaul_lab::sweep::{Options, Work, sweep as run_all};
+use farhaul_lab::{Figure, FigureResult, Job, LabError, Overrides, Record};
+
+use super::{RunOptions, fault_of};
+use crate::cmd::Context;
+use crate::exit::Fault;
+use crate::output::{Output, progress};
+use outcome::Outcome;
+
+/// Run figures by their ids, or scenario files; prints a table and whether the scores are met
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Ids of figures, in any case, or scenario files that end in .toml; all figures with --quick and no name, or with "all"
+    #[arg(value_name = "FIGURE|FILE.toml", required_unless_present = "quick")]
+    names: Vec<String>,
+    /// Write all packets of the first run into this file, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) options: RunOptions,
+}
+
+/// Run one scenario over a grid, on all cores; goes on where it was stopped
+#[derive(Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// A scenario file, or the id of a figure
+    #[arg(value_name = "FILE.toml|FIGURE")]
+    name: String,
+    /// Values of an axis by its name, or of any key by its path: --axis rate=1mbit,10mbit --axis flow.udt.count=1,2,4
+    #[arg(long = "axis", value_name = "KEY=V1,V2…", value_parser = axis)]
+    axes: Vec<(String, Vec<String>)>,
+    #[command(flatten)]
+    pub(super) options: RunOptions,
+}
+
+fn axis(text: &str) -> Result<(String, Vec<String>), String> {
+    let (key, values) = text.split_once('=').ok_or("an axis is written KEY=V1,V2…, such as link.rate=1mbit,10mbit")?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    if key.is_empty() || values.iter().any(String::is_empty) {
+        return Err(format!("'{text}' leaves a name or a value out"));
+    }
+    Ok((key.to_owned(), values))
+}
+
+pub(super) fn run(args: &RunArgs, context: &Context) -> Result<(), Fault> {
+    let all = args.names.is_empty() || args.names.iter().any(|name| name.eq_ignore_ascii_case("all"));
+    let names: Vec<String> = match all {
+        true => farhaul_lab::figures::shipped().iter().map(|figure| figure.id.to_owned()).collect(),
+        false => args.names.clone(),
+    };
+    let session = Session { options: &args.options, axes: &[], verb: "run", context };
+    session.figures(&names, args.pcap.as_deref())
+}
+
+pub(super) fn sweep(args: &SweepArgs, context: &Context) -> Result<(), Fault> {
+    let session = Session { options: &args.options, axes: &args.axes, verb: "sweep", context };
+    session.figures(std::slice::from_ref(&args.name), None)
+}
+
+struct Session<'a> {
+    options: &'a RunOptions,
+    axes: &'a [(String, Vec<String>)],
+    verb: &'static str,
+    context: &'a Context,
+}
+
+impl Session<'_> {
+    fn figures(&self, names: &[String], pcap: Option<&Path>) -> Result<(), Fault> {
+        let output = Output::from_flag(self.options.json);
+        let mut outcome = Outcome::begin(self.options.json, self.verb, &self.options.out, &output);
+        let done = self.try_figures(names, pcap, &output, &mut outcome);
+        output.detach();
+        outcome.end(done.map_err(|error| fault_of(&error, self.context)), self.options.strict)
+    }
+
+    fn try_figures(
+        &self,
+        names: &[String],
+        pcap: Option<&Path>,
+        output: &Output,
+        outcome: &mut Outcome,
+    ) -> Result<(), LabError> {
+        let build = folder::build()?;
+        let overrides = Overrides { quick: self.options.quick, seed: self.options.seed, axes: self.axes.to_vec() };
+        // Whatever is wrong with any of them is said before anything runs.
+        let mut figures: Vec<(Figure, Settings, Vec<Job>)> = Vec::new();
+        for name in names {
+            let figure = Figure::find(name, &overrides)?;
+            if figures.iter().any(|(other, ..)| other.info.id == figure.info.id) {
+                continue;
+            }
+            let jobs = figure.plan.jobs(&build)?;
+            let settings = self.settings(name, &figure, &build);
+            figures.push((figure, settings, jobs));
+        }
+        let mut works = Vec::new();
+        let mut results = Vec::new();
+        for (figure, settings, jobs) in figures {
+            let folder = folder::begin(&self.options.out, &figure, &settings)?;
+            let store = Some(Store::open(&folder)?);
+            works.push(Work { figure: figure.info.id.clone(), jobs, store });
+            let (quick, command) = (self.options.quick, settings.command);
+            results.push(FigureResult {
+                info: figure.info,
+                scenario: figure.plan.scenario,
+                records: Vec::new(),
+                quick,
+                command,
+            });
+        }
+        if let (Some(path), Some(work)) = (pcap, works.first_mut()) {
+            capture(path, work, &self.context.interrupt.stopping())?;
+        }
+        let bar = progress::runs();
+        output.attach(bar.clone());
+        let threads = self.options.jobs.map_or_else(cores, |jobs| jobs as usize);
+        let stop = self.context.interrupt.stopping();
+        run_all(
+            &mut works,
+            Options {
+                threads,
+                stop: &stop,
+                progress: &mut |done, all| {
+                    bar.set_length(all as u64);
+                    bar.set_position(done as u64);
+                },
+                finished: &mut |place: usize, records: Vec<Record>| {
+                    results[place].records = records;
+                    outcome.figure(&results, place, &self.options.out)
+                },
+            },
+        )
+    }
+
+    fn settings(&self, name: &str, figure: &Figure, build: &str) -> Settings {
+        let mut command = format!("farhaul lab {} {name}", self.verb);
+        for (key, values) in self.axes {
+            command.push_str(&format!(" --axis {key}={}", values.join(",")));
+        }
+        if self.options.quick {
+            command.push_str(" --quick");
+        }
+        if let Some(seed) = self.options.seed {
+            command.push_str(&format!(" --seed {seed}"));
+        }
+        Settings {
+            figure: figure.info.id.clone(),
+            command,
+            quick: self.options.quick,
+            seed: self.options.seed,
+            axes: self.axes.to_vec(),
+            build: build.to_owned(),
+        }
+    }
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+/// The first run, with its packets in a file.
+fn capture(path: &Path, work: &mut Work, stop: &std::sync::atomic::AtomicBool) -> Result<(), LabError> {
+    let over = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    let record = farhaul_lab::run::run(&work.figure, &work.jobs[0], Some(path), &over)?;
+    match &mut work.store {
+        Some(store) => store.add(&record),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,158 @@
+//! What is said about figures as they finish: tables and scores in words, or records.
+
+use std::fs;
+use std::path::Path;
+
+use farhaul_lab::aggregate::Measurements;
+use farhaul_lab::score::{self, ScoreResult};
+use farhaul_lab::store::RECORDS;
+use farhaul_lab::{FigureResult, LabError, folder, table};
+use serde_json::{Value, json};
+
+use crate::exit::{Code, Fault};
+use crate::output::{Output, has_written, print};
+
+/// The runs as CSV, in a figure's folder.
+const CSV: &str = "records.csv";
+
+/// The figures so far.
+pub(super) struct Outcome {
+    json: bool,
+    output: Output,
+    met: usize,
+    scores: usize,
+    /// Scores that are not met: `figure/score`.
+    unmet: Vec<String>,
+    /// Figures that refer to others which are not finished.
+    waiting: Vec<usize>,
+}
+
+impl Outcome {
+    pub(super) fn begin(json: bool, verb: &str, out: &Path, output: &Output) -> Self {
+        let outcome = Self { json, output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() };
+        if json {
+            has_written("start");
+            print_record(&json!({
+                "event": "start",
+                "verb": format!("lab {verb}"),
+                "version": env!("CARGO_PKG_VERSION"),
+                "process_id": std::process::id(),
+                "out": out.to_string_lossy(),
+            }));
+        }
+        outcome
+    }
+
+    /// A figure is finished: all its runs are in its result. It is judged once those that it refers to are finished too.
+    pub(super) fn figure(&mut self, results: &[FigureResult], place: usize, out: &Path) -> Result<(), LabError> {
+        self.waiting.push(place);
+        let ready = |place: usize| {
+            let others = results[place].refers_to();
+            results.iter().all(|other| !other.records.is_empty() || !others.contains(&other.info.id))
+        };
+        let (now, later) = self.waiting.iter().partition(|place| ready(**place));
+        self.waiting = later;
+        let now: Vec<usize> = now;
+        now.into_iter().try_for_each(|place| self.judge(results, place, out))
+    }
+
+    fn judge(&mut self, results: &[FigureResult], place: usize, out: &Path) -> Result<(), LabError> {
+        let result = &results[place];
+        let folder = out.join(&result.info.id);
+        let csv = folder.join(CSV);
+        fs::write(&csv, table::csv(result)).map_err(|source| LabError::file(&csv, source))?;
+        let others = others(results, place, out);
+        let measurements =
+            Measurements::new(others.iter().chain(results.iter().filter(|other| !other.records.is_empty())));
+        let scores = score::evaluate(result, &measurements);
+        let (met, all) = score::count(&scores);
+        self.met += met;
+        self.scores += all;
+        let unmet = scores.iter().filter(|score| !score.met);
+        self.unmet.extend(unmet.map(|score| format!("{}/{}", result.info.id, score.id)));
+        if self.json {
+            print_record(&record(result, &scores, &folder));
+        } else {
+            self.say(result, &scores, &folder);
+        }
+        Ok(())
+    }
+
+    fn say(&self, result: &FigureResult, scores: &[ScoreResult], folder: &Path) {
+        let info = &result.info;
+        let mut text = format!("\n{}  {}", info.id, info.title);
+        if !info.source.is_empty() {
+            text.push_str(&format!(" ({}, {})", info.paper, info.source));
+        }
+        text.push('\n');
+        text.push_str(&table::text(result));
+        for score in scores {
+            let mark = if score.met { "met    " } else { "NOT met" };
+            text.push_str(&format!("score {}: {mark} {}\n", score.id, score.says));
+            text.push_str(&format!("      {}\n", score.measured()));
+        }
+        text.push_str(&format!("written to {}\n", folder.display()));
+        self.output.suspend(|| print(&text));
+    }
+
+    /// The last line, and whether it failed.
+    pub(super) fn end(self, done: Result<(), Fault>, strict: bool) -> Result<(), Fault> {
+        let (met, all) = (self.met, self.scores);
+        let done = done.and_then(|()| {
+            if strict && !self.unmet.is_empty() {
+                let names = self.unmet.join(", ");
+                return Err(Fault::new(Code::Failed, format!("{} of {all} scores not met: {names}", self.unmet.len())));
+            }
+            Ok(())
+        });
+        if self.json {
+            has_written("end");
+            let error = done.as_ref().err();
+            print_record(&json!({
+                "event": "end",
+                "scores_met": met,
+                "scores": all,
+                "unmet": self.unmet,
+                "exit_code": error.map_or(0, |fault| fault.code.exit()),
+                "error": error.map(|fault| json!({ "code": fault.code.symbol(), "message": fault.message })),
+            }));
+        } else if done.is_ok() || !self.unmet.is_empty() {
+            print(&format!("scores: {met} of {all} met\n"));
+        }
+        done
+    }
+}
+
+/// Results of earlier runs that scores may refer to; what cannot be read is as if it were not there.
+fn others(results: &[FigureResult], place: usize, out: &Path) -> Vec<FigureResult> {
+    if results[place].refers_to().is_empty() {
+        return Vec::new();
+    }
+    let mut others = folder::results(out).unwrap_or_default();
+    others.retain(|other| results.iter().all(|result| result.info.id != other.info.id));
+    others
+}
+
+fn print_record(record: &Value) {
+    print(&format!("{record}\n"));
+}
+
+fn record(result: &FigureResult, scores: &[ScoreResult], folder: &Path) -> Value {
+    let scores: Vec<Value> = scores
+        .iter()
+        .map(|score| json!({ "id": score.id, "says": score.says, "met": score.met, "measured": score.measured() }))
+        .collect();
+    json!({
+        "event": "figure",
+        "id": result.info.id,
+        "title": result.info.title,
+        "paper": result.info.paper,
+        "quick": result.quick,
+        "runs": result.records.len(),
+        "packet_hops": result.records.iter().map(|record| record.packet_hops).sum::<u64>(),
+        "real_seconds": result.records.iter().map(|record| record.real_seconds).sum::<f64>(),
+        "records": folder.join(RECORDS).to_string_lossy(),
+        "csv": folder.join(CSV).to_string_lossy(),
+        "scores": scores,
+    })
+}

@@ -1,0 +1,19 @@
+//! Real time, which only says how long a run took.
+
+use std::time::Instant;
+
+/// Measures from now on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "how long a run took is no part of what it found")]
+        Self(Instant::now())
+    }
+
+    /// Seconds since then.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}

@@ -1,0 +1,215 @@
+//! What numbers measure, and how they are printed.
+
+use super::{Environment, Function, Node, Operator};
+
+/// The unit of a number in base units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// A bare number: an index, a ratio, a count.
+    #[default]
+    Number,
+    /// Bits per second.
+    BitsPerSecond,
+    /// Seconds.
+    Seconds,
+    /// A share of a whole, printed in per cent.
+    Share,
+    /// Bytes.
+    Bytes,
+    /// Packets.
+    Packets,
+}
+
+/// What the metrics of runs and the names of series measure, by the part before the first dot.
+const METRICS: &[(&str, Unit)] = &[
+    ("completion", Unit::Seconds),
+    ("convergence", Unit::Seconds),
+    ("delay", Unit::Seconds),
+    ("drops", Unit::Packets),
+    ("goodput", Unit::BitsPerSecond),
+    ("loss", Unit::Share),
+    ("packets", Unit::Packets),
+    ("period", Unit::Seconds),
+    ("queue", Unit::Packets),
+    ("red", Unit::Packets),
+    ("retransmitted", Unit::Share),
+    ("rtt", Unit::Seconds),
+    ("sent", Unit::BitsPerSecond),
+    ("utilisation", Unit::Share),
+    ("window", Unit::Packets),
+];
+
+/// How a unit is printed: the factor that numbers are multiplied by, and what stands behind them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shown {
+    /// From base units to shown ones.
+    pub factor: f64,
+    /// `Mbit/s`, `ms`, `%`; empty for a bare number.
+    pub suffix: &'static str,
+}
+
+const RATES: &[Shown] = &[shown(1.0, "bit/s"), shown(1e-3, "kbit/s"), shown(1e-6, "Mbit/s"), shown(1e-9, "Gbit/s")];
+const TIMES: &[Shown] = &[shown(1e9, "ns"), shown(1e6, "µs"), shown(1e3, "ms"), shown(1.0, "s")];
+const SIZES: &[Shown] = &[shown(1.0, "B"), shown(1e-3, "kB"), shown(1e-6, "MB"), shown(1e-9, "GB")];
+const SHARES: &[Shown] = &[shown(100.0, "%")];
+const PACKETS: &[Shown] = &[shown(1.0, "packets")];
+const NUMBERS: &[Shown] = &[shown(1.0, "")];
+
+const fn shown(factor: f64, suffix: &'static str) -> Shown {
+    Shown { factor, suffix }
+}
+
+impl Unit {
+    /// Of a metric or series by its name; a bare number for what is not known.
+    #[must_use]
+    pub fn of_metric(name: &str) -> Self {
+        let base = name.split_once('.').map_or(name, |(base, _)| base);
+        METRICS.iter().find(|(metric, _)| *metric == base).map_or(Self::Number, |(_, unit)| *unit)
+    }
+
+    /// Of a quantity as it is written: `100mbit` is a rate.
+    #[must_use]
+    pub fn of_quantity(text: &str) -> Self {
+        let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || ".eE-+".contains(character));
+        match unit.trim() {
+            "" => Self::Number,
+            "%" => Self::Share,
+            "ns" | "us" | "µs" | "ms" | "s" | "m" | "min" | "h" => Self::Seconds,
+            unit if unit.to_ascii_lowercase().contains("bit") || unit.ends_with("/s") => Self::BitsPerSecond,
+            "B" | "bytes" | "kB" | "KB" | "MB" | "GB" | "TB" | "KiB" | "MiB" | "GiB" | "TiB" => Self::Bytes,
+            _ => Self::Number,
+        }
+    }
+
+    fn ladder(self) -> &'static [Shown] {
+        match self {
+            Self::Number => NUMBERS,
+            Self::BitsPerSecond => RATES,
+            Self::Seconds => TIMES,
+            Self::Share => SHARES,
+            Self::Bytes => SIZES,
+            Self::Packets => PACKETS,
+        }
+    }
+
+    /// The step of the unit that a number of this size is best printed in: 940000000 in Mbit/s.
+    #[must_use]
+    pub fn shown_for(self, value: f64) -> Shown {
+        let ladder = self.ladder();
+        // Rounded to four digits first, so that 999.99 kbit/s is 1 Mbit/s.
+        let fits = |step: &&Shown| value.abs() * step.factor >= 0.99995;
+        let best = ladder.iter().filter(fits).min_by(|a, b| a.factor.total_cmp(&b.factor));
+        best.copied().unwrap_or_else(|| if value == 0.0 { ladder[ladder.len() / 2] } else { ladder[0] })
+    }
+
+    /// The step of the unit with this name, if it is one of it.
+    #[must_use]
+    pub fn shown_as(self, suffix: &str) -> Option<Shown> {
+        self.ladder().iter().find(|step| step.suffix.eq_ignore_ascii_case(suffix.trim())).copied()
+    }
+
+    /// A number with its unit, to three digits: `94.1 Mbit/s`, `97.6 %`, `0.987`.
+    #[must_use]
+    pub fn print(self, value: f64) -> String {
+        self.shown_for(value).print(value)
+    }
+}
+
+impl Shown {
+    /// The number in this step, to three digits, without the unit.
+    #[must_use]
+    pub fn number(&self, value: f64) -> String {
+        three_digits(value * self.factor)
+    }
+
+    /// The number with the unit behind a space that does not break.
+    #[must_use]
+    pub fn print(&self, value: f64) -> String {
+        match self.suffix {
+            "" => self.number(value),
+            "packets" if self.number(value) == "1" => "1\u{a0}packet".to_owned(),
+            suffix => format!("{}\u{a0}{suffix}", self.number(value)),
+        }
+    }
+}
+
+/// Three significant digits and no zeros at the end, but never fewer digits than the whole part has: 0.987, 94.1, 12345.
+#[must_use]
+pub fn three_digits(value: f64) -> String {
+    let size = value.abs();
+    if !size.is_finite() {
+        return "∞".to_owned();
+    }
+    if size >= 1e9 || (size > 0.0 && size < 1e-4) {
+        return format!("{value:.2e}");
+    }
+    let decimals = match size {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
+        size if size >= 0.09995 => 3,
+        size if size >= 0.009995 => 4,
+        size if size >= 0.0009995 => 5,
+        _ => 6,
+    };
+    let text = format!("{value:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    // A minus as long as a plus, and none before zero.
+    if text == "-0" { "0".to_owned() } else { text.replace('-', "\u{2212}") }
+}
+
+impl Node {
+    /// What the number measures: sums keep the unit, quotients of the same unit lose it.
+    pub(super) fn unit(&self, environment: &dyn Environment) -> Unit {
+        match self {
+            Self::Reference(reference) => environment.unit(reference),
+            Self::Negative(inner) => inner.unit(environment),
+            Self::Arithmetic(operator, left, right) => {
+                let (left, right) = (left.unit(environment), right.unit(environment));
+                match operator {
+                    Operator::Add | Operator::Subtract if left == Unit::Number => right,
+                    Operator::Add | Operator::Subtract => left,
+                    Operator::Multiply if left == Unit::Number => right,
+                    Operator::Multiply if right == Unit::Number => left,
+                    Operator::Divide if right == Unit::Number => left,
+                    Operator::Multiply | Operator::Divide => Unit::Number,
+                }
+            }
+            Self::Function(Function::Abs | Function::Min | Function::Max, arguments) => {
+                let mut units = arguments.iter().map(|argument| argument.unit(environment));
+                units.find(|unit| *unit != Unit::Number).unwrap_or_default()
+            }
+            Self::Number(_) | Self::Compare(..) | Self::TextIs { .. } | Self::And(..) | Self::Or(..) => Unit::Number,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_printed_in_the_step_that_reads_best() {
+        assert_eq!(Unit::BitsPerSecond.print(940e6), "940\u{a0}Mbit/s");
+        assert_eq!(Unit::BitsPerSecond.print(999_999.9), "1\u{a0}Mbit/s");
+        assert_eq!(Unit::Seconds.print(1e-5), "10\u{a0}µs");
+        assert_eq!(Unit::Seconds.print(0.0125), "12.5\u{a0}ms");
+        assert_eq!(Unit::Share.print(0.976), "97.6\u{a0}%");
+        assert_eq!(Unit::Bytes.print(1.5e6), "1.5\u{a0}MB");
+        assert_eq!(Unit::Number.print(0.98765), "0.988");
+        assert_eq!(Unit::Share.print(-0.0312), "\u{2212}3.12\u{a0}%");
+        assert_eq!(Unit::Number.print(0.0), "0");
+        assert_eq!(Unit::Packets.print(1.0), "1\u{a0}packet");
+    }
+
+    #[test]
+    fn what_is_written_says_what_it_measures() {
+        assert_eq!(Unit::of_quantity("100mbit"), Unit::BitsPerSecond);
+        assert_eq!(Unit::of_quantity("0.1ms"), Unit::Seconds);
+        assert_eq!(Unit::of_quantity("1.5MB"), Unit::Bytes);
+        assert_eq!(Unit::of_quantity("1e-4"), Unit::Number);
+        assert_eq!(Unit::of_quantity("red"), Unit::Number);
+        assert_eq!(Unit::of_metric("goodput.udt-2004"), Unit::BitsPerSecond);
+        assert_eq!(Unit::of_metric("jain"), Unit::Number);
+    }
+}

@@ -1,0 +1,214 @@
+//! The figures of the papers, as they are shipped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::error::{LabError, ScenarioError};
+use crate::expression::Expression;
+use crate::record::{AxisValue, Record};
+use crate::scenario::{Overrides, Plan, Scenario, ScoreSpec, nearest};
+
+/// What a figure is, before it is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FigureInfo {
+    /// Lower case: `a5`, `b3`, `a-err`; for a scenario of one's own its file's name.
+    pub id: String,
+    /// Key of the paper in `docs/papers/papers.bib`; empty for a scenario of one's own.
+    pub paper: String,
+    /// What stands above it.
+    pub title: String,
+    /// Where in the paper.
+    pub source: String,
+    /// One line: what one should see.
+    pub shows: String,
+    /// The figure's own words (Markdown): choices made where the paper is silent, what differs and why.
+    pub readme: String,
+    /// What the paper reports.
+    pub published: Vec<Published>,
+}
+
+/// One number that a paper reports: a line of the figure's `paper.csv`.
+///
+/// The file's columns are `metric`, `value` (a number or a quantity, `940mbit`, `98%`), optionally `curve`, `bound`
+/// (`is`, `about`, `at-least`, `at-most`), `note`; every other column is an axis of the figure, with an empty cell for
+/// "everywhere".
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// For this curve only.
+    pub curve: Option<String>,
+    /// Where in the grid; axes that are not named are meant at all their values.
+    pub point: BTreeMap<String, AxisValue>,
+    /// Which metric, or the name of a series.
+    pub metric: String,
+    /// In base units.
+    pub value: f64,
+    /// As it was written.
+    pub text: String,
+    /// How the number is meant.
+    pub bound: Bound,
+    /// What has to be known about it.
+    pub note: String,
+}
+
+/// How a published number is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bound {
+    /// Printed in the paper.
+    #[default]
+    Is,
+    /// "About".
+    About,
+    /// "At least", "above".
+    AtLeast,
+    /// "At most", "below".
+    AtMost,
+}
+
+/// A figure and what its runs gave.
+#[derive(Clone, Debug)]
+pub struct FigureResult {
+    /// What it is.
+    pub info: FigureInfo,
+    /// The scenario, as it was run (with `--quick`, its quick form).
+    pub scenario: Scenario,
+    /// All its runs, ordered by curve, point and seed.
+    pub records: Vec<Record>,
+    /// Whether it is the quick form.
+    pub quick: bool,
+    /// The command that runs it again.
+    pub command: String,
+}
+
+impl FigureResult {
+    /// Ids of the figures that its scores and plots compare it with.
+    pub fn refers_to(&self) -> BTreeSet<String> {
+        let scores = self.scenario.scores.iter().flat_map(ScoreSpec::expressions);
+        let plots = self.scenario.plots.iter().flat_map(|plot| plot.y.iter().map(String::as_str));
+        let references = scores.chain(plots).filter_map(|text| Expression::parse(text).ok());
+        let figures =
+            references.flat_map(|expression| expression.references()).filter_map(|reference| reference.figure);
+        figures.filter(|figure| *figure != self.info.id).collect()
+    }
+}
+
+/// A figure as the program carries it: the files of its folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// Its folder's name, which is its id.
+    pub id: &'static str,
+    /// Key of the paper: the name of the folder above.
+    pub paper: &'static str,
+    /// `scenario.toml`
+    pub scenario: &'static str,
+    /// `paper.csv`
+    pub published: &'static str,
+    /// `README.md`
+    pub readme: &'static str,
+}
+
+static SHIPPED: &[Shipped] = include!(concat!(env!("OUT_DIR"), "/figures.rs"));
+
+/// All shipped figures, by paper and id.
+pub fn shipped() -> &'static [Shipped] {
+    SHIPPED
+}
+
+/// A figure or a scenario of one's own, ready to be expanded into runs.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// What it is.
+    pub info: FigureInfo,
+    /// Its experiments.
+    pub plan: Plan,
+    /// The scenario's text.
+    pub text: String,
+    /// The text of `paper.csv`, empty if there is none.
+    pub published: String,
+}
+
+impl Figure {
+    /// The figure with this id, in any case; or, for a name that ends in `.toml`, the scenario in that file.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read or run.
+    pub fn find(name: &str, overrides: &Overrides) -> Result<Self, LabError> {
+        if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
+            return Self::file(Path::new(name), overrides);
+        }
+        let id = name.to_ascii_lowercase();
+        match shipped().iter().find(|figure| figure.id == id) {
+            Some(figure) => figure.read(overrides),
+            None => {
+                let ids = shipped().iter().map(|figure| figure.id);
+                let nearest = nearest(&id, ids).map_or(String::new(), |id| format!(" (perhaps {id}?)"));
+                Err(LabError::NoFigure { name: name.to_owned(), nearest })
+            }
+        }
+    }
+
+    /// The scenario in a file, with `paper.csv` and `README.md` beside it if there are any.
+    ///
+    /// # Errors
+    /// It cannot be read or run.
+    pub fn file(path: &Path, overrides: &Overrides) -> Result<Self, LabError> {
+        let read = |path: &Path| std::fs::read_to_string(path).map_err(|source| LabError::file(path, source));
+        let beside = |name: &str| match path.with_file_name(name) {
+            path if path.exists() => read(&path),
+            _ => Ok(String::new()),
+        };
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let figure = Source {
+            id: &stem,
+            file: &path.display().to_string(),
+            text: read(path)?,
+            published: &beside("paper.csv")?,
+            readme: &beside("README.md")?,
+        };
+        Ok(figure.read(overrides)?)
+    }
+}
+
+impl Shipped {
+    /// Reads its files.
+    ///
+    /// # Errors
+    /// What is wrong with them; a test reads all of them.
+    pub fn read(&self, overrides: &Overrides) -> Result<Figure, LabError> {
+        let file = format!("figures/{}/{}/scenario.toml", self.paper, self.id);
+        let Self { id, scenario, published, readme, .. } = *self;
+        Ok(Source { id, file: &file, text: scenario.to_owned(), published, readme }.read(overrides)?)
+    }
+}
+
+/// The files of a figure, wherever they are from.
+struct Source<'a> {
+    id: &'a str,
+    file: &'a str,
+    text: String,
+    published: &'a str,
+    readme: &'a str,
+}
+
+impl Source<'_> {
+    fn read(self, overrides: &Overrides) -> Result<Figure, ScenarioError> {
+        let plan = Plan::read(self.id, self.file, &self.text, overrides)?;
+        let scenario = &plan.scenario;
+        let axes: Vec<&str> = scenario.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let published = crate::paper::read(self.published, &axes).map_err(|wrong| ScenarioError {
+            file: Path::new(self.file).with_file_name("paper.csv").display().to_string(),
+            line: wrong.line,
+            message: wrong.message,
+        })?;
+        let words = |text: &Option<String>| text.clone().unwrap_or_default();
+        let info = FigureInfo {
+            id: self.id.to_owned(),
+            paper: words(&scenario.paper),
+            title: scenario.title.clone(),
+            source: words(&scenario.source),
+            shows: words(&scenario.shows),
+            readme: self.readme.to_owned(),
+            published,
+        };
+        Ok(Figure { info, plan, text: self.text, published: self.published.to_owned() })
+    }
+}

@@ -1,0 +1,110 @@
+//! The folder of results of one figure: its scenario, how it was run, and its records.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::figures::{Figure, FigureResult};
+use crate::key::Key;
+use crate::scenario::Overrides;
+use crate::store::Store;
+
+/// Says how the figure was run.
+const RUN: &str = "run.json";
+/// A copy of the scenario.
+const SCENARIO: &str = "scenario.toml";
+
+/// How a figure was run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Its id, or the name of its file.
+    pub figure: String,
+    /// The command that runs it again.
+    pub command: String,
+    /// The quick form.
+    pub quick: bool,
+    /// This seed in place of the scenario's.
+    pub seed: Option<u64>,
+    /// Axes that were replaced or added.
+    #[serde(default)]
+    pub axes: Vec<(String, Vec<String>)>,
+    /// Which program ran it.
+    pub build: String,
+}
+
+impl Settings {
+    /// What is changed in the scenario.
+    pub fn overrides(&self) -> Overrides {
+        Overrides { quick: self.quick, seed: self.seed, axes: self.axes.clone() }
+    }
+}
+
+/// Makes the folder of a figure below `out` and notes how it is run.
+///
+/// # Errors
+/// It cannot be written.
+pub fn begin(out: &Path, figure: &Figure, settings: &Settings) -> Result<PathBuf, LabError> {
+    let folder = out.join(&figure.info.id);
+    fs::create_dir_all(&folder).map_err(|source| LabError::file(&folder, source))?;
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|source| LabError::file(&path, source))
+    };
+    write(SCENARIO, figure.text.clone())?;
+    for (name, text) in [("README.md", figure.info.readme.clone()), ("paper.csv", figure.published.clone())] {
+        if !text.is_empty() {
+            write(name, text)?;
+        }
+    }
+    let text = serde_json::to_string_pretty(settings).map_err(|wrong| LabError::file(&folder, wrong.into()))?;
+    write(RUN, text + "\n")?;
+    Ok(folder)
+}
+
+/// The results of all figures below `out`, in the order of their names; those that were not run to the end have fewer records.
+///
+/// # Errors
+/// Something cannot be read, or there are none.
+pub fn results(out: &Path) -> Result<Vec<FigureResult>, LabError> {
+    let entries = fs::read_dir(out).map_err(|source| LabError::file(out, source))?;
+    let mut folders: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    folders.retain(|folder| folder.join(RUN).is_file());
+    folders.sort();
+    folders.iter().map(|folder| result(folder)).collect()
+}
+
+/// The result in one figure's folder.
+fn result(folder: &Path) -> Result<FigureResult, LabError> {
+    let path = folder.join(RUN);
+    let text = fs::read_to_string(&path).map_err(|source| LabError::file(&path, source))?;
+    let settings: Settings = serde_json::from_str(&text).map_err(|wrong| LabError::Store {
+        path: path.clone(),
+        line: wrong.line(),
+        message: format!("this does not say how a figure was run ({wrong}); run it again"),
+    })?;
+    let mut figure = Figure::file(&folder.join(SCENARIO), &settings.overrides())?;
+    figure.info.id.clone_from(&settings.figure);
+    figure.plan.scenario.name.clone_from(&settings.figure);
+    let store = Store::open(folder)?;
+    let jobs = figure.plan.jobs(&settings.build)?;
+    let records = jobs.iter().filter_map(|job| store.get(&job.key).cloned()).collect();
+    Ok(FigureResult {
+        info: figure.info,
+        scenario: figure.plan.scenario,
+        records,
+        quick: settings.quick,
+        command: settings.command,
+    })
+}
+
+/// What tells this program from any other: a hash of its file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn build() -> Result<String, LabError> {
+    let path = std::env::current_exe().map_err(|source| LabError::file("the program", source))?;
+    let bytes = fs::read(&path).map_err(|source| LabError::file(&path, source))?;
+    Ok(Key::new().content(&bytes).to_string())
+}

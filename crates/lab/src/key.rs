@@ -1,0 +1,73 @@
+//! Names for runs that say what they depend on: a hash that is the same on every machine and in every version.
+
+use std::fmt;
+
+/// FNV-1a with 128 bits: offset and prime from the authors' page, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+
+/// A hash of texts and numbers, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key(u128);
+
+impl Key {
+    /// The hash of nothing.
+    pub(crate) fn new() -> Self {
+        Self(OFFSET)
+    }
+
+    /// With bytes behind what is there.
+    #[must_use]
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME)))
+    }
+
+    /// With a file's content behind what is there, eight bytes at a time: for telling large contents apart quickly.
+    #[must_use]
+    pub(crate) fn content(self, bytes: &[u8]) -> Self {
+        let words = bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)));
+        Self(words.fold(self.0, |hash, word| (hash ^ word).wrapping_mul(PRIME))).number(bytes.len() as u64)
+    }
+
+    /// With a text behind what is there, and its end.
+    #[must_use]
+    pub(crate) fn text(self, text: &str) -> Self {
+        self.bytes(text.as_bytes()).number(text.len() as u64)
+    }
+
+    /// With a number behind what is there.
+    #[must_use]
+    pub(crate) fn number(self, number: u64) -> Self {
+        self.bytes(&number.to_be_bytes())
+    }
+}
+
+impl Default for Key {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_the_published_ones() {
+        // Of "", "a" and "foobar", from the authors' test vectors.
+        assert_eq!(Key::new().to_string(), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(Key::new().bytes(b"a").to_string(), "d228cb696f1a8caf78912b704e4a8964");
+        assert_eq!(Key::new().bytes(b"foobar").to_string(), "343e1662793c64bf6f0d3597ba446f18");
+    }
+
+    #[test]
+    fn what_is_cut_elsewhere_is_another_key() {
+        assert_ne!(Key::new().text("ab").text("c"), Key::new().text("a").text("bc"));
+    }
+}

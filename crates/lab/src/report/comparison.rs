@@ -1,0 +1,99 @@
+//! Published numbers beside ours.
+
+use crate::aggregate::{Estimate, Measurements, describe, grid};
+use crate::expression::{Expression, Unit};
+use crate::figures::{FigureResult, Published};
+use crate::report::svg::meant_at;
+
+/// Where a number of ours comes from. A figure can be measured in several worlds; so far all runs are simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum World {
+    /// Virtual time.
+    Simulated,
+    /// Behind an emulated path, in real time.
+    Emulated,
+}
+
+/// What one curve gave where a published number is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ours {
+    /// The curve, as readers see it.
+    pub curve: String,
+    /// Where it was measured.
+    pub world: World,
+    /// The least and the greatest of all points that are meant; `None` without data.
+    pub range: Option<(Estimate, Estimate)>,
+}
+
+/// One published number, and ours beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row<'a> {
+    /// What the paper says.
+    pub published: &'a Published,
+    /// Where, in words; empty for everywhere.
+    pub place: String,
+    /// What the number measures.
+    pub unit: Unit,
+    /// All curves, in the scenario's order.
+    pub ours: Vec<Ours>,
+}
+
+impl Ours {
+    /// The number, or the range over several points.
+    #[must_use]
+    pub fn print(&self, unit: Unit) -> String {
+        match self.range {
+            None => "–".to_owned(),
+            Some((low, high)) if low == high => print(low, unit),
+            Some((low, high)) => format!("{} … {}", unit.print(low.mean), unit.print(high.mean)),
+        }
+    }
+}
+
+/// An estimate with its interval: `941 ± 2.1 Mbit/s`.
+#[must_use]
+pub fn print(estimate: Estimate, unit: Unit) -> String {
+    let shown = unit.shown_for(estimate.mean);
+    match estimate.half_width {
+        Some(half_width) if half_width > 0.0 => {
+            // Two digits: the interval is no better known than that.
+            let size = shown.factor * half_width;
+            let digit = libm::pow(10.0, libm::log10(size).floor() - 1.0);
+            let rounded = (size / digit).round() * digit / shown.factor;
+            format!("{}\u{a0}±\u{a0}{}", shown.number(estimate.mean), shown.print(rounded))
+        }
+        _ => shown.print(estimate.mean),
+    }
+}
+
+/// All published numbers of a figure beside ours.
+///
+/// Numbers about a series over time are compared with the metric of the same name.
+#[must_use]
+pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) -> Vec<Row<'a>> {
+    let points = grid(&figure.scenario);
+    let row = |published: &'a Published| {
+        let expression = Expression::parse_number(&published.metric).ok();
+        let meant: Vec<_> = points.iter().filter(|point| meant_at(published, point)).collect();
+        let unit = expression.as_ref().zip(meant.first());
+        let unit = unit.map_or(Unit::of_metric(&published.metric), |(expression, point)| {
+            expression.unit(&measurements.at(&figure.info.id, "", point))
+        });
+        let ours = figure.scenario.curves.iter().map(|curve| {
+            let values = meant.iter().filter_map(|point| {
+                measurements.at(&figure.info.id, &curve.name, point).estimate(expression.as_ref()?)
+            });
+            let mut values: Vec<Estimate> = values.collect();
+            values.sort_by(|one, other| one.mean.total_cmp(&other.mean));
+            let range = values.first().zip(values.last()).map(|(low, high)| (*low, *high));
+            Ours { curve: label(curve), world: World::Simulated, range }
+        });
+        Row { published, place: describe(&published.point, &figure.scenario), unit, ours: ours.collect() }
+    };
+    figure.info.published.iter().map(row).collect()
+}
+
+fn label(curve: &crate::scenario::Curve) -> String {
+    if curve.label.is_empty() { "ours".to_owned() } else { curve.label.clone() }
+}

@@ -1,0 +1,110 @@
+//! The page: how many scores are met, and every figure beside what its paper reports.
+
+mod figure;
+mod summary;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::aggregate::Measurements;
+use crate::figures::FigureResult;
+use crate::report::style;
+use crate::score::{ScoreResult, evaluate};
+
+/// What a key of `docs/papers/papers.bib` stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaperInfo {
+    /// The key: `udt-2004`.
+    pub key: &'static str,
+    /// Who wrote it, and when: `Gu and Grossman 2004`.
+    pub cited: &'static str,
+    /// Its title.
+    pub title: &'static str,
+}
+
+/// The papers whose figures there are, in the order of the page.
+pub const PAPERS: [PaperInfo; 5] = [
+    PaperInfo {
+        key: "udt-2004",
+        cited: "Gu and Grossman 2004",
+        title: "Using UDP for reliable data transfer over high bandwidth-delay product networks",
+    },
+    PaperInfo {
+        key: "survey",
+        cited: "Patel, Acharya and Patel",
+        title: "UDP based data transfer protocol over fast long distance network",
+    },
+    PaperInfo {
+        key: "udt-2011",
+        cited: "Park and others 2011",
+        title: "Modified rate control and flow control for UDT (in Korean)",
+    },
+    PaperInfo {
+        key: "emulab",
+        cited: "Shin, Dhondge and Choi",
+        title: "Understanding the performance of TCP and UDP-based data transfer protocols using EMULAB",
+    },
+    PaperInfo {
+        key: "ornl",
+        cited: "Rao, Wu, Carter and Wing",
+        title: "Experimental results on data transfers over dedicated channels",
+    },
+];
+
+/// A figure with its scores, as the page shows it.
+struct Shown<'a> {
+    figure: &'a FigureResult,
+    scores: Vec<ScoreResult>,
+}
+
+impl Shown<'_> {
+    fn id(&self) -> String {
+        anchor(&self.figure.info.id)
+    }
+}
+
+/// The whole report: one HTML file that asks the network for nothing.
+///
+/// The figures stand in the order of their papers, then of their numbers; scenarios of one's own come last.
+#[must_use]
+pub fn page(results: &[FigureResult]) -> String {
+    let measurements = Measurements::new(results);
+    let mut shown: Vec<Shown<'_>> =
+        results.iter().map(|figure| Shown { figure, scores: evaluate(figure, &measurements) }).collect();
+    shown.sort_by_key(|shown| order(&shown.figure.info.paper, &shown.figure.info.id));
+    let mut body = summary::html(&shown);
+    for shown in &shown {
+        body.push_str(&figure::html(shown, &measurements));
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Farhaul lab: {} figures</title>\n\
+         <style>{}</style>\n</head>\n<body>\n<main>\n{body}\
+         <footer class=\"meta\">Farhaul {}. Same scenario and seed, same numbers, on every machine.</footer>\n\
+         </main>\n</body>\n</html>\n",
+        shown.len(),
+        style::page(),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// Place of a figure on the page: by paper, then by the letter and the number of its id, so that A10 follows A9.
+fn order(paper: &str, id: &str) -> (usize, String, u64, String) {
+    let place = PAPERS.iter().position(|known| known.key == paper).unwrap_or(PAPERS.len());
+    let letters = id.trim_start_matches(|character: char| character.is_ascii_alphabetic());
+    let digits: String = letters.chars().take_while(char::is_ascii_digit).collect();
+    // Those without a number follow those with one.
+    let number = digits.parse().unwrap_or(u64::MAX);
+    (place, id[..id.len() - letters.len()].to_owned(), number, id.to_owned())
+}
+
+/// An id as a place on the page.
+fn anchor(id: &str) -> String {
+    let plain = |character: char| if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' };
+    id.chars().map(plain).collect()
+}
+
+/// A paper as the page cites it: its authors, or the key of one that is not known.
+fn cited(key: &str) -> &str {
+    PAPERS.iter().find(|paper| paper.key == key).map_or(key, |paper| paper.cited)
+}

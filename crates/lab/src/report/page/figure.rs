@@ -1,0 +1,134 @@
+//! A figure on the page.
+
+use std::fmt::Write as _;
+
+use super::{Shown, cited, summary};
+use crate::aggregate::Measurements;
+use crate::report::comparison::{Row, World, compare};
+use crate::report::markdown;
+use crate::report::svg::{self, escape, in_words};
+use crate::scenario::{PlotKind, ScoreSource};
+use crate::score::{ScoreResult, Worst};
+
+pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
+    let info = &shown.figure.info;
+    let mut html = format!(
+        "<section class=\"figure\" id=\"{}\">\n<header>\n<p class=\"number sans\">{}</p>\n<h2>{}</h2>\n{}</header>\n",
+        shown.id(),
+        escape(&info.id.to_uppercase()),
+        escape(&info.title),
+        source(shown)
+    );
+    if !info.shows.is_empty() {
+        let _ = writeln!(html, "<p>{}</p>", escape(&info.shows));
+    }
+    for plot in &shown.figure.scenario.plots {
+        let drawing = svg::draw(shown.figure, plot, measurements, false);
+        let mut caption = Vec::new();
+        caption.extend(plot.title.as_ref().map(|title| escape(title)));
+        caption.extend((plot.kind == PlotKind::Time).then(|| "Over time, first seed.".to_owned()));
+        let caption = if caption.is_empty() {
+            String::new()
+        } else {
+            format!("<figcaption>{}</figcaption>\n", caption.join(" "))
+        };
+        let _ = writeln!(html, "<figure>\n<div class=\"wide\">\n{}</div>\n{caption}</figure>", drawing.svg);
+    }
+    html.push_str(&scores(&shown.scores));
+    html.push_str(&markdown::to_html(&info.readme));
+    let _ = writeln!(html, "<pre><code>{}</code></pre>", escape(&shown.figure.command));
+    html.push_str(&values(shown, measurements));
+    html.push_str("</section>\n");
+    html
+}
+
+/// Where the figure is from, and how it was run.
+fn source(shown: &Shown<'_>) -> String {
+    let (info, scenario) = (&shown.figure.info, &shown.figure.scenario);
+    let mut parts = Vec::new();
+    parts.extend((!info.paper.is_empty()).then(|| cited(&info.paper).to_owned()));
+    parts.extend((!info.source.is_empty()).then(|| info.source.clone()));
+    let seeds = match scenario.seeds.len() {
+        1 => "one seed".to_owned(),
+        n => format!("{n} seeds"),
+    };
+    parts.push(format!("{}\u{a0}s in virtual time, {seeds}", crate::expression::three_digits(scenario.duration)));
+    parts.extend(shown.figure.quick.then(|| "quick form".to_owned()));
+    let parts: Vec<String> = parts.iter().map(|part| escape(part)).collect();
+    format!("<p class=\"meta\">{}</p>\n", parts.join(" · "))
+}
+
+fn scores(scores: &[ScoreResult]) -> String {
+    if scores.is_empty() {
+        return String::new();
+    }
+    let mut rows = String::new();
+    for score in scores {
+        let whose = if score.source == ScoreSource::Paper { "paper" } else { "ours" };
+        let by = score.worst.as_ref().and_then(Worst::by).filter(|_| score.trouble.is_none()).unwrap_or_default();
+        let _ = writeln!(
+            rows,
+            "<tr><td class=\"state\">{}</td><td>{}<span class=\"by\">{}</span></td><td>{whose}</td><td class=\"n\">{}</td></tr>",
+            mark(score.met),
+            escape(&score.says),
+            escape(&score.detail()),
+            escape(&by)
+        );
+    }
+    format!(
+        "<div class=\"wide\"><table class=\"scores\">\n<thead><tr><th class=\"state\">{}</th><th>Score</th><th>Whose</th>\
+         <th class=\"n\">By</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n",
+        summary::state(scores)
+    )
+}
+
+fn mark(met: bool) -> &'static str {
+    if met { "<span class=\"met\">✓\u{a0}met</span>" } else { "<span class=\"unmet\">✗\u{a0}not met</span>" }
+}
+
+/// The table of published numbers beside ours.
+fn values(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
+    let rows = compare(shown.figure, measurements);
+    let Some(first) = rows.first() else { return String::new() };
+    let mut html = String::from(
+        "<details>\n<summary>Published and simulated values</summary>\n<div class=\"wide\"><table>\n<thead><tr>\
+         <th>Where</th><th>Measure</th><th class=\"n\">Published</th>",
+    );
+    for ours in &first.ours {
+        let world = match ours.world {
+            World::Simulated => "simulated",
+            World::Emulated => "emulated",
+        };
+        let _ = write!(html, "<th class=\"n\">{}, {world}</th>", escape(&ours.curve));
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for row in &rows {
+        html.push_str(&value_row(row));
+    }
+    html.push_str("</tbody>\n</table></div>\n</details>\n");
+    html
+}
+
+fn value_row(row: &Row<'_>) -> String {
+    let published = row.published;
+    let mut whose = Vec::new();
+    whose.extend(published.curve.clone());
+    whose.extend((!published.note.is_empty()).then(|| published.note.clone()));
+    let note = if whose.is_empty() {
+        String::new()
+    } else {
+        format!("<span class=\"by\">{}</span>", escape(&whose.join("; ")))
+    };
+    let place = if row.place.is_empty() { "everywhere" } else { &row.place };
+    let mut html = format!(
+        "<tr><td>{}{note}</td><td>{}</td><td class=\"n\">{}</td>",
+        escape(place),
+        escape(&published.metric),
+        escape(&in_words(&row.unit.print(published.value), published.bound))
+    );
+    for ours in &row.ours {
+        let _ = write!(html, "<td class=\"n\">{}</td>", escape(&ours.print(row.unit)));
+    }
+    html.push_str("</tr>\n");
+    html
+}

@@ -1,0 +1,122 @@
+use super::*;
+use crate::testing::gallery;
+
+/// Tags that have no end.
+const EMPTY: [&str; 2] = ["meta", "!doctype"];
+
+/// The tags of a page or drawing in the order in which they begin, after checking that each one ends in its place and that
+/// nothing outside of tags is left unescaped.
+pub(crate) fn tags(text: &str) -> Vec<&str> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut seen = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        assert!(!rest[..start].contains('>'), "a bare '>' in {:?}", &rest[..start]);
+        let end = start + rest[start..].find('>').expect("a tag that ends");
+        let inside = &rest[start + 1..end];
+        let name = inside.trim_start_matches('/').split([' ', '/', '\n']).next().unwrap_or_default();
+        assert!(!inside.contains('<'), "a bare '<' in {inside:?}");
+        assert_eq!(inside.matches('"').count() % 2, 0, "an open quote in {inside:?}");
+        if inside.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "{inside}");
+        } else {
+            seen.push(name);
+            if !inside.ends_with('/') && !EMPTY.contains(&name) {
+                open.push(name);
+            }
+        }
+        rest = &rest[end + 1..];
+        if name == "style" && !inside.starts_with('/') {
+            rest = &rest[rest.find("</style>").expect("a style that ends")..];
+        }
+    }
+    assert!(open.is_empty(), "never closed: {open:?}");
+    seen
+}
+
+/// The page without its style and without what is inside of drawings.
+fn structure(page: &str) -> String {
+    let mut text = String::new();
+    let mut skip = false;
+    for line in page.lines().skip_while(|line| !line.starts_with("<body")) {
+        skip |= line.starts_with("<svg");
+        if !skip {
+            text.push_str(line);
+            text.push('\n');
+        }
+        skip &= !line.starts_with("</svg");
+    }
+    text
+}
+
+#[test]
+fn the_page_has_a_summary_and_every_figure() {
+    insta::assert_snapshot!(structure(&page(&gallery())));
+}
+
+#[test]
+fn the_page_is_well_formed_and_asks_the_network_for_nothing() {
+    let page = page(&gallery());
+    let tags = tags(&page);
+    assert!(tags.iter().all(|tag| !["script", "link", "img", "iframe", "image", "use"].contains(tag)));
+    for word in ["src=", "@import", "url(http", "href=\"http"] {
+        assert!(!page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn ids_are_unique_on_the_page() {
+    let page = page(&gallery());
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    const HOSTILE: &str = "\"><script>alert('x')</script>&\u{0}\u{202e}";
+    let mut results = gallery();
+    for result in &mut results {
+        result.info.title = HOSTILE.to_owned();
+        result.info.id.push_str(HOSTILE);
+        result.info.shows = HOSTILE.to_owned();
+        result.info.source = HOSTILE.to_owned();
+        result.info.paper = HOSTILE.to_owned();
+        result.info.readme =
+            format!("# {HOSTILE}\n{HOSTILE}\n- {HOSTILE}\n## {HOSTILE}\n`{HOSTILE}` [{HOSTILE}](#{HOSTILE})");
+        result.command = HOSTILE.to_owned();
+        for published in &mut result.info.published {
+            published.note = HOSTILE.to_owned();
+            published.text = HOSTILE.to_owned();
+        }
+        for curve in &mut result.scenario.curves {
+            curve.label = HOSTILE.to_owned();
+        }
+        for score in &mut result.scenario.scores {
+            score.says = HOSTILE.to_owned();
+        }
+        for plot in &mut result.scenario.plots {
+            plot.title = Some(HOSTILE.to_owned());
+            plot.name.push_str(HOSTILE);
+            plot.y_axis.label = Some(HOSTILE.to_owned());
+        }
+    }
+    let page = page(&results);
+    assert!(!tags(&page).contains(&"script"));
+    assert!(page.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn an_empty_report_is_a_page_too() {
+    tags(&page(&[]));
+    assert!(page(&[]).contains("0 of 0 scores met"));
+}
+
+#[test]
+fn figures_stand_in_the_order_of_their_papers_and_numbers() {
+    let mut ids = [("survey", "b1"), ("", "mine"), ("udt-2004", "a10"), ("udt-2004", "a-err"), ("udt-2004", "a9")];
+    ids.sort_by_key(|(paper, id)| order(paper, id));
+    assert_eq!(ids.map(|(_, id)| id), ["a9", "a10", "a-err", "b1", "mine"]);
+}

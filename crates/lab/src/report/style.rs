@@ -1,0 +1,104 @@
+//! How drawings and the page look: colours for light and dark, lines, type.
+
+/// Colours by role. Curves have the hues of Okabe and Ito ("Color Universal Design", 2008), which people tell apart whatever
+/// their eyes see, darkened or lightened to stand out from the ground; lines with an order have a ramp whose lightness runs one
+/// way.
+const LIGHT: &str = "--ground:#fffefb;--ink:#1d1c1a;--soft:#5f5c56;--faint:#e5e1d8;--rule:#b8b2a5;\
+--met:#1f6f4a;--unmet:#a8321e;--link:#1f4e79;--code:#f5f2ea;\
+--s0:#0069a8;--s1:#cf5a00;--s2:#00875f;--s3:#a8518b;--s4:#b98900;--s5:#4a4a8a;\
+--r0:#0d0887;--r1:#41049d;--r2:#6a00a8;--r3:#8f0da4;--r4:#b12a90;--r5:#cc4778;--r6:#de5f65;--r7:#ea7b4c;--r8:#e99b2f;--r9:#d6a900;";
+const DARK: &str = "--ground:#171614;--ink:#ece8df;--soft:#a39e93;--faint:#33312c;--rule:#5a564d;\
+--met:#6cc49a;--unmet:#f0907a;--link:#8fbfe8;--code:#211f1c;\
+--s0:#56a9de;--s1:#f08a45;--s2:#3fbf95;--s3:#d993c2;--s4:#e6bd4d;--s5:#9a9ae0;\
+--r0:#7f74f2;--r1:#9666ee;--r2:#ae5ae4;--r3:#c554d3;--r4:#d859b9;--r5:#e6679a;--r6:#f07a7c;--r7:#f6935f;--r8:#fab04c;--r9:#f6d24a;";
+
+/// Rules of drawings, inside of a page or alone.
+const DRAWING: &str = "
+.plot{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','Liberation Sans',Arial,sans-serif;font-variant-numeric:tabular-nums}
+.plot .ground{fill:var(--ground)}
+.plot text{fill:var(--ink)}
+.plot .tick,.plot .words{fill:var(--soft)}
+.plot .title{font-weight:600}
+.plot .small{font-size:11px}
+.plot .dark{fill:#1d1c1a}.plot .light{fill:#fffefb}
+.plot .grid{stroke:var(--faint);stroke-width:1}
+.plot .axis{stroke:var(--rule);stroke-width:1}
+.plot .line,.plot .leader{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
+.plot .thin{stroke-width:1.4}
+.plot .leader{stroke-width:1;opacity:.7}
+.plot .band{fill:var(--c);opacity:.16}
+.plot .dot,.plot .bar{fill:var(--c)}
+.plot .bar{opacity:.86}
+.plot .whisker{stroke:var(--ink);stroke-width:1.2}
+.plot .published{stroke:var(--ink);stroke-width:1;stroke-dasharray:2 4;opacity:.75}
+.plot .mark{fill:var(--c,var(--ink));stroke:var(--ink);stroke-width:1.4;stroke-linejoin:round;paint-order:stroke}
+.plot .hollow{fill:var(--ground)}
+.plot .outlined{stroke:var(--ink);stroke-width:2}
+.plot .empty{fill:none;stroke:var(--faint)}
+";
+
+/// Classes of colours.
+fn colours() -> String {
+    let class = |prefix: char, index: usize| format!(".plot .{prefix}{index}{{--c:var(--{prefix}{index})}}\n");
+    (0..6).map(|index| class('s', index)).chain((0..10).map(|index| class('r', index))).collect()
+}
+
+/// The style sheet of a drawing that is a file of its own.
+pub(super) fn alone() -> String {
+    format!(".plot{{{LIGHT}}}\n@media(prefers-color-scheme:dark){{.plot{{{DARK}}}}}\n{}{DRAWING}", colours())
+}
+
+/// The style sheet of the page.
+pub(super) fn page() -> String {
+    format!(
+        ":root{{color-scheme:light dark;{LIGHT}}}\n@media(prefers-color-scheme:dark){{:root{{{DARK}}}}}\n{PAGE}{}{DRAWING}",
+        colours()
+    )
+}
+
+/// Rules of the page: one column of text, wider figures, no decoration.
+const PAGE: &str = "
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--ground);color:var(--ink);font:17px/1.6 'Iowan Old Style',Charter,'Source Serif 4','Source Serif Pro',Georgia,'Liberation Serif',serif;font-variant-numeric:oldstyle-nums;text-rendering:optimizeLegibility}
+main{max-width:46rem;margin:0 auto;padding:4.5rem 1.25rem 6rem}
+h1{font-size:2.1rem;line-height:1.15;font-weight:500;letter-spacing:-.01em;margin:0 0 .6rem}
+h2{font-size:1.35rem;line-height:1.25;font-weight:600;margin:0}
+h3{font-size:1rem;font-weight:600;margin:2rem 0 .4rem}
+p,ul{margin:.7rem 0}
+ul{padding-left:1.2rem}
+a{color:var(--link);text-decoration:none;border-bottom:1px solid transparent}
+a:hover,a:focus-visible{border-bottom-color:currentColor}
+.lead{font-size:1.12rem;color:var(--soft);max-width:38rem}
+.verdict{font-size:1.12rem;margin:1.6rem 0 0}
+.verdict b{font-weight:600}
+.sans,table,.tag,.meta,figcaption,summary{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','Liberation Sans',Arial,sans-serif}
+.meta,figcaption,summary{font-size:.82rem;line-height:1.5;color:var(--soft)}
+table{border-collapse:collapse;width:100%;font-size:.82rem;line-height:1.45;font-variant-numeric:lining-nums tabular-nums;margin:1rem 0}
+th,td{text-align:left;vertical-align:baseline;padding:.42rem .9rem .42rem 0;border-bottom:1px solid var(--faint)}
+th{font-weight:500;color:var(--soft);border-bottom-color:var(--rule)}
+th:last-child,td:last-child{padding-right:0}
+td.n,th.n{text-align:right;white-space:nowrap}
+.wide{overflow-x:auto}
+.met{color:var(--met)}.unmet{color:var(--unmet)}
+td.id{white-space:nowrap;font-weight:600}
+th.state,td.state{white-space:nowrap}
+td .by{display:block;color:var(--soft)}
+section.figure{margin-top:5.5rem}
+section.figure header{border-top:1px solid var(--ink);padding-top:.9rem}
+section.figure header .meta{margin:.35rem 0 0}
+.number{font-weight:600;color:var(--soft);font-size:.82rem;letter-spacing:.08em;margin:0 0 .15rem}
+figure{margin:1.8rem 0 0}
+figure .wide svg{display:block;width:100%;min-width:34rem;height:auto}
+figcaption{margin-top:.5rem;max-width:40rem}
+code,pre{font:0.8em/1.5 ui-monospace,'SF Mono',Menlo,Consolas,'Liberation Mono',monospace;font-variant-numeric:lining-nums}
+pre{background:var(--code);padding:.7rem .9rem;margin:1.2rem 0;overflow-x:auto;border-radius:3px}
+pre code{font-size:1em}
+details{margin:1.2rem 0;border-top:1px solid var(--faint);padding-top:.6rem}
+summary{cursor:pointer}
+summary:hover{color:var(--ink)}
+footer{margin-top:6rem;border-top:1px solid var(--faint);padding-top:1rem}
+@media(min-width:60rem){section.figure figure{margin-left:-3rem;margin-right:-3rem}}
+@media(max-width:32rem){body{font-size:16px}main{padding-top:2.5rem}h1{font-size:1.7rem}section.figure{margin-top:4rem}}
+@media print{main{max-width:none;padding:0}section.figure{break-inside:avoid}details{display:none}}
+";

@@ -1,0 +1,80 @@
+//! Drawings as SVG: lines, series over time, heat maps, bars, with the papers' numbers as marks of their own.
+//!
+//! A drawing scales to the width that it gets, follows the reader's light or dark scheme, names itself to screen readers, and
+//! is the same to the byte for the same results.
+
+mod bars;
+mod canvas;
+mod chart;
+mod data;
+mod heat;
+mod legend;
+mod lines;
+mod marks;
+mod scale;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use crate::aggregate::Measurements;
+use crate::figures::FigureResult;
+use crate::report::style;
+use crate::scenario::{PlotKind, PlotSpec};
+
+use canvas::Canvas;
+pub(crate) use canvas::{escape, number};
+use data::Source;
+pub(crate) use data::meant_at;
+pub(crate) use marks::in_words;
+
+/// Width of every drawing, in its own units: about a text column in CSS pixels.
+const WIDTH: f64 = 720.0;
+
+/// One drawing of a figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawing {
+    /// Its name in the scenario: what to call the file.
+    pub name: String,
+    /// What stands above it.
+    pub title: String,
+    /// The file's text.
+    pub svg: String,
+}
+
+/// All drawings of a figure, as files. `measurements` holds the figure and those that its expressions refer to.
+#[must_use]
+pub fn drawings(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<Drawing> {
+    figure.scenario.plots.iter().map(|plot| draw(figure, plot, measurements, true)).collect()
+}
+
+/// One drawing. One that does not stand alone leaves its style to the page around it.
+pub(crate) fn draw(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>, alone: bool) -> Drawing {
+    let source = Source { figure, plot, measurements };
+    let mut canvas = Canvas::default();
+    let height = match plot.kind {
+        PlotKind::Lines => chart::draw(&mut canvas, &source, lines::panels(&source)),
+        PlotKind::Time => chart::draw(&mut canvas, &source, time::panels(&source)),
+        PlotKind::Heat => heat::draw(&mut canvas, &source),
+        PlotKind::Bars => bars::draw(&mut canvas, &source),
+    };
+    let title = plot.title.clone().unwrap_or_else(|| figure.info.title.clone());
+    let svg = wrap(&canvas.finish(), height, &source, &title, alone);
+    Drawing { name: plot.name.clone(), title, svg }
+}
+
+fn wrap(content: &str, height: f64, source: &Source<'_>, title: &str, alone: bool) -> String {
+    let id: String = format!("{}-{}", source.figure.info.id, source.plot.name)
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
+        .collect();
+    let [w, h] = [WIDTH, height].map(number);
+    let (title, shows) = (escape(title), escape(&source.figure.info.shows));
+    let style = if alone { format!("<style>{}</style>\n", style::alone()) } else { String::new() };
+    let size = if alone { format!(" width=\"{w}\" height=\"{h}\"") } else { String::new() };
+    let ground = if alone { format!("<rect class=\"ground\" width=\"{w}\" height=\"{h}\"/>\n") } else { String::new() };
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {w} {h}\"{size} role=\"img\" \
+         aria-labelledby=\"{id}-title {id}-desc\">\n<title id=\"{id}-title\">{title}</title>\n\
+         <desc id=\"{id}-desc\">{shows}</desc>\n{style}{ground}{content}</svg>\n"
+    )
+}

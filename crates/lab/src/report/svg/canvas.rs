@@ -1,0 +1,124 @@
+//! Writing SVG: elements, numbers of a fixed form, escaped text, and how wide text will be.
+
+use std::fmt::Write as _;
+
+/// Size of the text, in units of the drawing, as the style sheet has it.
+pub(crate) const FONT_SIZE: f64 = 12.0;
+
+/// Where text stands against its position.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A drawing being written.
+#[derive(Debug, Default)]
+pub(crate) struct Canvas {
+    out: String,
+}
+
+impl Canvas {
+    pub(crate) fn finish(self) -> String {
+        self.out
+    }
+
+    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
+        self.put(&format!("<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"));
+    }
+
+    pub(crate) fn path(&mut self, class: &str, d: &str) {
+        self.put(&format!("<path class=\"{class}\" d=\"{d}\"/>"));
+    }
+
+    pub(crate) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), fill: Option<&str>) {
+        let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(number);
+        let fill = fill.map(|fill| format!(" fill=\"{fill}\"")).unwrap_or_default();
+        self.put(&format!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{fill}/>"));
+    }
+
+    pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
+        let [x, y, r] = [at.0, at.1, radius].map(number);
+        self.put(&format!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
+    }
+
+    pub(crate) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let [x, y] = [at.0, at.1].map(number);
+        self.put(&format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escape(text)));
+    }
+
+    /// A line of its own, verbatim.
+    pub(crate) fn put(&mut self, element: &str) {
+        self.out.push_str(element);
+        self.out.push('\n');
+    }
+}
+
+/// The commands of a path through points.
+pub(crate) fn through(points: &[(f64, f64)]) -> String {
+    let mut d = String::new();
+    for (index, (x, y)) in points.iter().enumerate() {
+        let command = if index == 0 { 'M' } else { 'L' };
+        let _ = write!(d, "{command}{} {}", number(*x), number(*y));
+    }
+    d
+}
+
+/// A coordinate: one decimal, which is finer than a screen, and none where it is zero.
+pub(crate) fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// Text as content or attribute of XML and HTML; characters that XML cannot hold are left out.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\t' | '\n' => escaped.push(character),
+            '\u{fffe}' | '\u{ffff}' => {}
+            character if character.is_control() => {}
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// About how wide a text will be at the drawing's font size: system fonts differ, so this is on the wide side.
+pub(crate) fn width(text: &str) -> f64 {
+    let em = |character: char| match character {
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' | '\u{a0}' => 0.36,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.92,
+        character if character.is_ascii_uppercase() => 0.72,
+        _ => 0.6,
+    };
+    text.chars().map(em).sum::<f64>() * FONT_SIZE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_have_one_form() {
+        assert_eq!([0.0, -0.01, 12.0, 12.34, -3.25].map(number), ["0", "0", "12", "12.3", "-3.2"]);
+    }
+
+    #[test]
+    fn no_text_leaves_its_element() {
+        assert_eq!(escape("<a href='x'>&\"\u{0}\u{1b}"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
+    }
+}

@@ -1,0 +1,307 @@
+//! Panels with lines: axes, bands, lines, published marks.
+
+use super::canvas::{Anchor, Canvas, number, through};
+use super::data::{Source, shown, with_unit, words};
+use super::legend;
+use super::marks::{Mark, Spot, symbol};
+use super::scale::{Scale, round_up};
+use super::{WIDTH, escape};
+use crate::expression::{Shown, Unit};
+use crate::scenario::Scale as Spacing;
+
+/// As many lines are told apart by hue; more, or those with an order, by a ramp from dark to light.
+pub(super) const MOST_HUES: usize = 6;
+/// Steps of that ramp in the style sheet.
+const RAMP: usize = 10;
+/// As many lines are labelled at their ends; more in a legend above.
+const MOST_LABELS: usize = 8;
+
+/// Room to the left of a panel, for tick labels.
+const LEFT: f64 = 52.0;
+/// Room to the right of a panel without labels.
+const RIGHT: f64 = 14.0;
+/// Room below a panel, for tick labels and the axis' name.
+const BELOW: f64 = 44.0;
+/// Room that a tick's label needs across and upright.
+const TICK_WIDTH: f64 = 52.0;
+const TICK_HEIGHT: f64 = 34.0;
+/// From the axis' name to the top of the plot, so that the name stands clear of the topmost tick.
+pub(super) const CLEAR: f64 = 14.0;
+/// Height of a line of text.
+pub(super) const ROW: f64 = 18.0;
+/// From the end of the axis to the first and last value, so that no mark sits on it.
+const INSET: f64 = 8.0;
+
+/// The axis from left to right.
+#[derive(Clone, Debug)]
+pub(super) struct Horizontal {
+    /// Name of the axis or metric, or `time`.
+    pub(super) name: String,
+    pub(super) unit: Unit,
+    /// The values of the grid; none over time.
+    pub(super) values: Vec<f64>,
+    /// Their words, if they are no numbers.
+    pub(super) words: Vec<String>,
+}
+
+/// One line of a panel.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) label: String,
+    /// Which colour, counted within the drawing.
+    pub(super) colour: usize,
+    /// Whether its place among the others means something.
+    pub(super) ordered: bool,
+    /// Whether it is a series, which has no marks at its points.
+    pub(super) over_time: bool,
+    pub(super) points: Vec<(f64, f64)>,
+    /// `(x, low, high)`.
+    pub(super) band: Vec<(f64, f64, f64)>,
+}
+
+impl Line {
+    pub(super) fn new(label: String) -> Self {
+        Self { label, colour: 0, ordered: false, over_time: false, points: Vec::new(), band: Vec::new() }
+    }
+
+    /// The class of its colour.
+    pub(super) fn class(&self, of: usize) -> String {
+        colour(self.colour, of, self.ordered)
+    }
+}
+
+/// The class of the colour of one thing among several.
+pub(super) fn colour(index: usize, of: usize, ordered: bool) -> String {
+    if (ordered && of > 2) || of > MOST_HUES || index >= MOST_HUES {
+        format!("r{}", (index * (RAMP - 1) / (of.max(2) - 1)).min(RAMP - 1))
+    } else {
+        format!("s{index}")
+    }
+}
+
+/// One set of axes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Panel {
+    pub(super) title: String,
+    /// Panels of the same group share their upright axis.
+    pub(super) group: usize,
+    pub(super) lines: Vec<Line>,
+    pub(super) marks: Vec<Mark>,
+}
+
+/// What all panels have in common.
+struct Frame<'a> {
+    source: &'a Source<'a>,
+    horizontal: &'a Horizontal,
+    x_range: (f64, f64),
+    x_shown: Shown,
+    /// Number of colours.
+    colours: usize,
+    labelled: bool,
+}
+
+/// Draws all panels and gives the height.
+pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizontal, Vec<Panel>)) -> f64 {
+    let (horizontal, panels) = content;
+    if panels.iter().all(|panel| panel.lines.iter().all(|line| line.points.is_empty())) {
+        canvas.text("words", (WIDTH / 2.0, 44.0), Anchor::Middle, "no data");
+        return 80.0;
+    }
+    let over_time = panels.iter().any(|panel| panel.lines.iter().any(|line| line.over_time));
+    let columns = if panels.len() == 1 || (over_time && panels.len() <= 2) { 1 } else { 2 };
+    let height = if panels.len() == 1 { 250.0 } else { 170.0 };
+    let most = panels.iter().map(|panel| panel.lines.len()).max().unwrap_or(0);
+    let labelled = panels.len() == 1 && most <= MOST_LABELS;
+    let colours = panels.iter().flat_map(|panel| &panel.lines).map(|line| line.colour + 1).max().unwrap_or(1);
+    let x_range = x_range(source, &horizontal, &panels);
+    let x_shown = shown(&source.plot.x_axis, horizontal.unit, x_range.1);
+    let frame = Frame { source, horizontal: &horizontal, x_range, x_shown, colours, labelled };
+
+    let mut top = legend::above(canvas, source, &panels, colours, labelled);
+    let right = if labelled { legend::room(&panels[0]) } else { RIGHT };
+    let cell = WIDTH / columns as f64;
+    let head = ROW * if panels.iter().any(|panel| !panel.title.is_empty()) { 2.0 } else { 1.0 };
+    for (index, row) in panels.chunks(columns).enumerate() {
+        for (column, panel) in row.iter().enumerate() {
+            let left = column as f64 * cell;
+            let area = Area {
+                left: left + LEFT,
+                right: left + cell - if columns > 1 { RIGHT } else { right },
+                top: top + head + CLEAR - 4.0,
+                bottom: top + head + CLEAR - 4.0 + height,
+            };
+            let y_range = y_range(source, panels.iter().filter(|other| other.group == panel.group));
+            frame.panel(canvas, panel, &area, y_range, index * columns + column);
+        }
+        top += head + CLEAR - 4.0 + height + BELOW;
+    }
+    top
+}
+
+/// Where the lines of a panel are.
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+impl Frame<'_> {
+    fn panel(&self, canvas: &mut Canvas, panel: &Panel, area: &Area, y_range: (f64, f64), index: usize) {
+        let plot = self.source.plot;
+        let x = Scale::new(plot.x_axis.scale, self.x_range, (area.left + INSET, area.right - INSET));
+        let y = Scale::new(plot.y_axis.scale, y_range, (area.bottom, area.top));
+        self.titles(canvas, panel, area, y_range);
+        upright(canvas, self.source, &y, y_range, area);
+        self.across(canvas, &x, area);
+
+        let clip = format!("{}-{}-{index}", self.source.figure.info.id, plot.name);
+        let [left, top, width, height] =
+            [area.left, area.top - 2.0, area.right - area.left, area.bottom - area.top + 4.0].map(number);
+        canvas.put(&format!(
+            "<clipPath id=\"{0}\"><rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"/></clipPath>\n\
+             <g clip-path=\"url(#{0})\">",
+            escape(&clip).replace(' ', "-")
+        ));
+        for line in &panel.lines {
+            self.line(canvas, line, &x, &y);
+        }
+        canvas.put("</g>");
+        for mark in &panel.marks {
+            self.mark(canvas, panel, mark, (&x, &y), area);
+        }
+        if self.labelled {
+            legend::beside(canvas, panel, (&x, &y), area, self.colours);
+        }
+    }
+
+    fn titles(&self, canvas: &mut Canvas, panel: &Panel, area: &Area, y_range: (f64, f64)) {
+        let plot = self.source.plot;
+        if !panel.title.is_empty() {
+            canvas.text("title", (area.left - LEFT + 6.0, area.top - CLEAR - ROW), Anchor::Start, &panel.title);
+        }
+        let shown = shown(&plot.y_axis, self.source.unit(), y_range.1);
+        let words = with_unit(&self.source.y_words(), shown);
+        canvas.text("words", (area.left - LEFT + 6.0, area.top - CLEAR), Anchor::Start, &words);
+    }
+
+    fn across(&self, canvas: &mut Canvas, x: &Scale, area: &Area) {
+        let plot = self.source.plot;
+        canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
+        for tick in x.ticks(&self.horizontal.values, TICK_WIDTH) {
+            let Some(place) = x.place(tick) else { continue };
+            canvas.line("axis", (place, area.bottom), (place, area.bottom + 4.0));
+            let text = match self.horizontal.words.get(tick as usize) {
+                Some(word) => word.clone(),
+                None if plot.x_axis.scale == Spacing::Log && plot.x_axis.unit.is_none() => {
+                    self.horizontal.unit.print(tick)
+                }
+                None => self.x_shown.number(tick),
+            };
+            canvas.text("tick", (place, area.bottom + 17.0), Anchor::Middle, &text);
+        }
+        let words = match &plot.x_axis.label {
+            Some(label) => label.clone(),
+            None if self.horizontal.name == "time" => "Time".to_owned(),
+            None => words(&self.horizontal.name),
+        };
+        let with_units = plot.x_axis.scale == Spacing::Log && plot.x_axis.unit.is_none();
+        let words = if with_units { words } else { with_unit(&words, self.x_shown) };
+        canvas.text("words", ((area.left + area.right) / 2.0, area.bottom + 34.0), Anchor::Middle, &words);
+    }
+
+    fn line(&self, canvas: &mut Canvas, line: &Line, x: &Scale, y: &Scale) {
+        let class = line.class(self.colours);
+        let at = |(value, height): (f64, f64)| Some((x.place(value)?, y.place(height)?));
+        let there = line.band.iter().filter_map(|(value, _, high)| at((*value, *high)));
+        let back = line.band.iter().rev().filter_map(|(value, low, _)| at((*value, *low)));
+        let band: Vec<(f64, f64)> = there.chain(back).collect();
+        if line.band.len() > 1 {
+            canvas.path(&format!("band {class}"), &format!("{}Z", through(&band)));
+        } else if let [one, other] = band[..] {
+            canvas.line(&format!("line {class}"), one, other);
+        }
+        let points: Vec<(f64, f64)> = line.points.iter().filter_map(|point| at(*point)).collect();
+        let kind = if line.over_time { "line thin" } else { "line" };
+        canvas.path(&format!("{kind} {class}"), &through(&points));
+        if !line.over_time {
+            for point in points {
+                canvas.circle(&format!("dot {class}"), point, 2.6);
+            }
+        }
+    }
+
+    fn mark(&self, canvas: &mut Canvas, panel: &Panel, mark: &Mark, (x, y): (&Scale, &Scale), area: &Area) {
+        let class = panel.lines.get(mark.line).map(|line| line.class(self.colours)).unwrap_or_default();
+        let Some(height) = y.place(mark.spot.value()) else { return };
+        if !(area.top - 0.5..=area.bottom + 0.5).contains(&height) {
+            return;
+        }
+        let place = match mark.spot {
+            Spot::At(value, _) => x.place(value),
+            Spot::Across(_) => {
+                canvas.line("published", (area.left, height), (area.right, height));
+                Some(area.right - INSET)
+            }
+        };
+        canvas.put(&format!("<g><title>published: {}</title>", escape(&mark.text)));
+        if let Some(place) = place {
+            symbol(canvas, (place, height), mark.bound, &class);
+        }
+        canvas.put("</g>");
+    }
+}
+
+/// The upright axis: labels and lines across.
+pub(super) fn upright(canvas: &mut Canvas, source: &Source<'_>, y: &Scale, range: (f64, f64), area: &Area) {
+    let axis = &source.plot.y_axis;
+    let shown = shown(axis, source.unit(), range.1);
+    for tick in y.ticks(&[], TICK_HEIGHT) {
+        let Some(place) = y.place(tick) else { continue };
+        canvas.line("grid", (area.left, place), (area.right, place));
+        canvas.text("tick", (area.left - 8.0, place + 4.0), Anchor::End, &shown.number(tick));
+    }
+}
+
+fn x_range(source: &Source<'_>, horizontal: &Horizontal, panels: &[Panel]) -> (f64, f64) {
+    if let Some([low, high]) = source.plot.x_axis.range {
+        return (low, high);
+    }
+    let points = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|point| point.0);
+    let (low, high) = extent(points.chain(horizontal.values.iter().copied()));
+    if horizontal.name == "time" { (low.min(0.0), high) } else { (low, high) }
+}
+
+fn y_range<'p>(source: &Source<'_>, panels: impl Iterator<Item = &'p Panel>) -> (f64, f64) {
+    let mut values = Vec::new();
+    for panel in panels {
+        values.extend(panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1));
+        values.extend(panel.lines.iter().flat_map(|line| &line.band).flat_map(|(_, low, high)| [*low, *high]));
+        values.extend(panel.marks.iter().map(|mark| mark.spot.value()));
+    }
+    range_of(source, values)
+}
+
+/// The range of the upright axis: the scenario's, or from zero to the first round number above everything.
+pub(super) fn range_of(source: &Source<'_>, values: Vec<f64>) -> (f64, f64) {
+    let axis = &source.plot.y_axis;
+    if let Some([low, high]) = axis.range {
+        return (low, high);
+    }
+    match axis.scale {
+        Spacing::Log => extent(values.into_iter().filter(|value| *value > 0.0)),
+        Spacing::Linear => {
+            let (low, high) = extent(values);
+            let round = if source.unit() == Unit::Share { round_up(high.min(1.0)) } else { round_up(high) };
+            (low.min(0.0), round.max(low.min(0.0)))
+        }
+    }
+}
+
+fn extent(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    let found = values.into_iter().filter(|value| value.is_finite()).fold(None, |found: Option<(f64, f64)>, value| {
+        let (low, high) = found.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    });
+    found.unwrap_or((0.0, 1.0))
+}

@@ -1,0 +1,200 @@
+//! What a drawing is made of, taken from measurements: which values, at which points, in which unit.
+
+use crate::aggregate::{Estimate, Measurements, Point, grid, same};
+use crate::expression::{Environment, Expression, Reference, Shown, Unit};
+use crate::figures::{FigureResult, Published};
+use crate::record::Record;
+use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
+
+/// A drawing to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) figure: &'a FigureResult,
+    pub(crate) plot: &'a PlotSpec,
+    pub(crate) measurements: &'a Measurements<'a>,
+}
+
+/// Metrics of a run that summarise flows and are no flow's own.
+const SUMMARIES: [&str; 3] = ["min", "max", "total"];
+
+/// What axes and metrics are called where the scenario does not say.
+const WORDS: &[(&str, &str)] = &[
+    ("completion", "Completion time"),
+    ("convergence", "Convergence time"),
+    ("goodput", "Goodput"),
+    ("jain", "Jain index"),
+    ("loss", "Loss"),
+    ("period", "Sending period"),
+    ("queue", "Queue"),
+    ("rate", "Link rate"),
+    ("retransmitted", "Retransmitted"),
+    ("rtt", "Round-trip time"),
+    ("sent", "Sending rate"),
+    ("stability", "Stability index"),
+    ("utilisation", "Utilisation"),
+    ("window", "Window"),
+];
+
+impl<'a> Source<'a> {
+    /// The curves that are drawn, with their place in the scenario, which decides their colour.
+    pub(crate) fn curves(&self) -> Vec<(usize, &'a Curve)> {
+        let wanted = |curve: &Curve| self.plot.curves.is_empty() || self.plot.curves.contains(&curve.name);
+        self.figure.scenario.curves.iter().enumerate().filter(|(_, curve)| wanted(curve)).collect()
+    }
+
+    /// The points of the grid that are drawn.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let mut points = grid(&self.figure.scenario);
+        if let Some(filter) = self.plot.filter.as_deref().and_then(|text| Expression::parse_condition(text).ok()) {
+            let curve = self.figure.scenario.curves.first().map_or("", |curve| &curve.name);
+            points.retain(|point| {
+                filter.holds(&self.measurements.at(&self.figure.info.id, curve, point)).unwrap_or(false)
+            });
+        }
+        points
+    }
+
+    pub(crate) fn axis(&self, name: &str) -> Option<&'a Axis> {
+        self.figure.scenario.axes.iter().find(|axis| axis.name == name)
+    }
+
+    /// Points in groups of equal values of all axes but these, in the grid's order.
+    pub(crate) fn groups(&self, but: &[&str]) -> Vec<(Point, Vec<Point>)> {
+        let mut groups: Vec<(Point, Vec<Point>)> = Vec::new();
+        for point in self.points() {
+            let key: Point = point
+                .iter()
+                .filter(|(axis, _)| !but.contains(&axis.as_str()))
+                .map(|(axis, value)| (axis.clone(), value.clone()))
+                .collect();
+            match groups.iter_mut().find(|(group, _)| *group == key) {
+                Some((_, points)) => points.push(point),
+                None => groups.push((key, vec![point])),
+            }
+        }
+        groups
+    }
+
+    pub(crate) fn estimate(&self, curve: &str, point: &Point, expression: &Expression) -> Option<Estimate> {
+        self.measurements.at(&self.figure.info.id, curve, point).estimate(expression)
+    }
+
+    pub(crate) fn first_run(&self, curve: &str, point: &Point) -> Option<&'a Record> {
+        self.measurements.runs(&self.figure.info.id, curve, point).first().copied()
+    }
+
+    /// The metrics to draw, with patterns such as `goodput.*` replaced by what the runs have.
+    pub(crate) fn metrics(&self) -> Vec<String> {
+        let runs = self.figure.records.iter();
+        let mut names: Vec<&String> = runs.flat_map(|run| run.metrics.keys()).collect();
+        names.sort();
+        names.dedup();
+        self.expand(&names)
+    }
+
+    /// The same for series.
+    pub(crate) fn series(&self, run: &Record) -> Vec<String> {
+        self.expand(&run.series.keys().collect::<Vec<_>>())
+    }
+
+    fn expand(&self, names: &[&String]) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for wanted in &self.plot.y {
+            let Some(base) = wanted.strip_suffix('*') else {
+                found.push(wanted.clone());
+                continue;
+            };
+            let mut matching: Vec<&str> = names
+                .iter()
+                .filter(|name| name.starts_with(base) && !SUMMARIES.contains(&&name[base.len()..]))
+                // The mean over numbered flows is no flow.
+                .filter(|name| !names.contains(&&format!("{name}-1")))
+                .map(|name| name.as_str())
+                .collect();
+            matching.sort_by_key(|name| numbered(name));
+            found.extend(matching.into_iter().map(str::to_owned));
+        }
+        found
+    }
+
+    /// Published numbers for a metric on a curve.
+    pub(crate) fn published(&self, metric: &str, curve: usize) -> Vec<&'a Published> {
+        let name = self.figure.scenario.curves.get(curve).map(|curve| curve.name.as_str());
+        let meant = |published: &&Published| {
+            published.metric == metric
+                && match &published.curve {
+                    Some(wanted) => Some(wanted.as_str()) == name,
+                    None => curve == 0,
+                }
+        };
+        self.figure.info.published.iter().filter(meant).collect()
+    }
+
+    /// What a number on the upright axis measures.
+    pub(crate) fn unit(&self) -> Unit {
+        let Some(name) = self.plot.y.first() else { return Unit::Number };
+        let point = self.points().into_iter().next().unwrap_or_default();
+        let place = self.measurements.at(&self.figure.info.id, "", &point);
+        match Expression::parse_number(name) {
+            Ok(expression) => expression.unit(&place),
+            Err(_) => place.unit(&Reference { name: name.clone(), curve: None, figure: None }),
+        }
+    }
+
+    /// What stands above the upright axis, without unit.
+    pub(crate) fn y_words(&self) -> String {
+        self.plot.y_axis.label.clone().unwrap_or_else(|| {
+            let first = self.plot.y.first().map_or("", String::as_str);
+            match first.split_once('.') {
+                Some((base, _)) if self.plot.y.len() > 1 || first.ends_with('*') => words(base),
+                _ => words(first),
+            }
+        })
+    }
+}
+
+/// A metric or axis in words: `goodput.udt` is "Goodput, udt".
+pub(crate) fn words(name: &str) -> String {
+    let known = |name: &str| WORDS.iter().find(|(word, _)| *word == name).map(|(_, words)| (*words).to_owned());
+    let is_name = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+    match name.split_once('.') {
+        Some((base, of)) if is_name(name) => {
+            known(base).map_or_else(|| name.to_owned(), |base| format!("{base}, {of}"))
+        }
+        _ => known(name).unwrap_or_else(|| name.to_owned()),
+    }
+}
+
+/// The unit that an axis is shown in: the scenario's, or what suits its greatest value.
+pub(crate) fn shown(axis: &PlotAxis, unit: Unit, greatest: f64) -> Shown {
+    axis.unit.as_deref().and_then(|suffix| unit.shown_as(suffix)).unwrap_or_else(|| unit.shown_for(greatest))
+}
+
+/// Words with the unit in brackets.
+pub(crate) fn with_unit(words: &str, shown: Shown) -> String {
+    if shown.suffix.is_empty() { words.to_owned() } else { format!("{words} ({})", shown.suffix) }
+}
+
+/// Whether a published number is meant at a point: every axis that it names has its value.
+pub(crate) fn meant_at(published: &Published, point: &Point) -> bool {
+    published.point.iter().all(|(axis, value)| point.get(axis).is_some_and(|here| same(here, value)))
+}
+
+/// A point in words, such as `rate 1gbit`; empty for no axes.
+pub(crate) fn describe(point: &Point, source: &Source<'_>) -> String {
+    crate::aggregate::describe(point, &source.figure.scenario)
+}
+
+/// Orders `udt-2` before `udt-10`.
+fn numbered(name: &str) -> (String, u64) {
+    let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
+    (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
+}
+
+/// A value of an axis as a reader likes it: `100 Mbit/s` for `100mbit`.
+pub(crate) fn value_words(value: &crate::record::AxisValue) -> String {
+    match (Unit::of_quantity(&value.text), value.number) {
+        (Unit::Number, _) | (_, None) => value.text.clone(),
+        (unit, Some(number)) => unit.print(number),
+    }
+}

@@ -1,0 +1,152 @@
+//! A metric over two axes, as colours with the numbers in them; one panel for each curve.
+
+use super::WIDTH;
+use super::canvas::{Anchor, Canvas};
+use super::chart::ROW;
+use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
+use super::marks::in_words;
+use crate::aggregate::Point;
+use crate::expression::{Expression, Shown};
+use crate::figures::Published;
+use crate::scenario::Axis;
+
+/// Room to the left of a panel, for the values of the upright axis.
+const LEFT: f64 = 84.0;
+/// Room below, for the other axis.
+const BELOW: f64 = 48.0;
+/// Height of a cell.
+const CELL: f64 = 36.0;
+
+/// From least to greatest, in equal steps: lightness falls all the way, so that it reads without colour too.
+const STOPS: [(f64, f64, f64); 5] =
+    [(250.0, 241.0, 222.0), (214.0, 225.0, 203.0), (141.0, 187.0, 181.0), (62.0, 132.0, 158.0), (28.0, 70.0, 118.0)];
+/// From this share of the range on, text in a cell is light.
+const LIGHT_FROM: f64 = 0.62;
+
+struct Cell<'a> {
+    column: usize,
+    row: usize,
+    value: Option<f64>,
+    published: Option<&'a Published>,
+}
+
+struct Panel<'a> {
+    title: String,
+    cells: Vec<Cell<'a>>,
+}
+
+pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
+    let x = source.plot.x.as_deref().and_then(|name| source.axis(name));
+    let y = source.plot.by.first().and_then(|name| source.axis(name));
+    let (Some(x), Some(y)) = (x, y) else {
+        canvas.text("words", (WIDTH / 2.0, 44.0), Anchor::Middle, "no data: a heat map needs two axes");
+        return 80.0;
+    };
+    let panels = panels(source, x, y);
+    let values = panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| cell.value);
+    let range = values.fold(None, |range: Option<(f64, f64)>, value| {
+        let (low, high) = range.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    });
+    let range = source.plot.y_axis.range.map_or(range.unwrap_or((0.0, 1.0)), |[low, high]| (low, high));
+    let shown = shown(&source.plot.y_axis, source.unit(), range.1);
+    let mut words = with_unit(&source.y_words(), shown);
+    if panels.iter().flat_map(|panel| &panel.cells).any(|cell| cell.published.is_some()) {
+        words.push_str(", outlined: published number below ours");
+    }
+    canvas.text("words", (6.0, 14.0), Anchor::Start, &words);
+    let mut top = ROW + 6.0;
+
+    let columns = if panels.len() == 1 || x.values.len() > 6 { 1 } else { 2 };
+    let width = WIDTH / columns as f64;
+    for row in panels.chunks(columns) {
+        for (column, panel) in row.iter().enumerate() {
+            draw_panel(canvas, panel, (x, y), (column as f64 * width, top, width), (range, shown));
+        }
+        top += ROW + 10.0 + CELL * y.values.len() as f64 + BELOW;
+    }
+    top
+}
+
+fn panels<'a>(source: &Source<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
+    let metric = source.metrics().into_iter().next().unwrap_or_default();
+    let Ok(expression) = Expression::parse_number(&metric) else { return Vec::new() };
+    let mut panels = Vec::new();
+    for (rest, points) in source.groups(&[&x.name, &y.name]) {
+        for (index, curve) in source.curves() {
+            let published = source.published(&metric, index);
+            // A number for a whole row or the whole map would hide in each cell; it stands in the table.
+            let here = |point: &Point| {
+                let full = |p: &&&Published| p.point.contains_key(&x.name) && p.point.contains_key(&y.name);
+                published.iter().find(|p| full(p) && meant_at(p, point)).copied()
+            };
+            let cells = points.iter().filter_map(|point| {
+                Some(Cell {
+                    column: x.values.iter().position(|value| Some(value) == point.get(&x.name))?,
+                    row: y.values.iter().position(|value| Some(value) == point.get(&y.name))?,
+                    value: source.estimate(&curve.name, point, &expression).map(|estimate| estimate.mean),
+                    published: here(point),
+                })
+            });
+            let place = describe(&rest, source);
+            let title = if place.is_empty() { curve.label.clone() } else { format!("{}: {place}", curve.label) };
+            panels.push(Panel { title, cells: cells.collect() });
+        }
+    }
+    panels
+}
+
+fn draw_panel(
+    canvas: &mut Canvas,
+    panel: &Panel<'_>,
+    (x, y): (&Axis, &Axis),
+    (left, top, width): (f64, f64, f64),
+    (range, shown): ((f64, f64), Shown),
+) {
+    canvas.text("title", (left + 6.0, top + 14.0), Anchor::Start, &panel.title);
+    let (x0, y0) = (left + LEFT, top + ROW + 8.0);
+    let step = (width - LEFT - 10.0) / x.values.len().max(1) as f64;
+    let bottom = y0 + CELL * y.values.len() as f64;
+    let row_top = |row: usize| bottom - CELL * (row as f64 + 1.0);
+    for cell in &panel.cells {
+        let at = (x0 + step * cell.column as f64, row_top(cell.row));
+        let middle = at.0 + step / 2.0;
+        let Some(value) = cell.value else {
+            canvas.rect("empty", (at.0 + 1.0, at.1 + 1.0), (step - 4.0, CELL - 4.0), None);
+            canvas.text("tick", (middle - 1.0, at.1 + CELL / 2.0 + 3.0), Anchor::Middle, "no data");
+            continue;
+        };
+        let share = if range.1 > range.0 { ((value - range.0) / (range.1 - range.0)).clamp(0.0, 1.0) } else { 1.0 };
+        let kind = if cell.published.is_some() { "cell outlined" } else { "cell" };
+        canvas.rect(kind, (at.0 + 1.0, at.1 + 1.0), (step - 4.0, CELL - 4.0), Some(&fill(share)));
+        let class = if share >= LIGHT_FROM { "light" } else { "dark" };
+        let text = shown.number(value);
+        match cell.published {
+            None => canvas.text(class, (middle - 1.0, at.1 + CELL / 2.0 + 3.0), Anchor::Middle, &text),
+            Some(published) => {
+                canvas.text(class, (middle - 1.0, at.1 + 14.0), Anchor::Middle, &text);
+                let words = in_words(&shown.number(published.value), published.bound);
+                canvas.text(&format!("small {class}"), (middle - 1.0, at.1 + CELL - 8.0), Anchor::Middle, &words);
+            }
+        }
+    }
+    for (column, value) in x.values.iter().enumerate() {
+        let middle = x0 + step * (column as f64 + 0.5) - 1.0;
+        canvas.text("tick", (middle, bottom + 15.0), Anchor::Middle, &value_words(value));
+    }
+    for (row, value) in y.values.iter().enumerate() {
+        canvas.text("tick", (x0 - 8.0, row_top(row) + CELL / 2.0 + 3.0), Anchor::End, &value_words(value));
+    }
+    let middle = x0 + (width - LEFT - 10.0) / 2.0;
+    let axes = format!("{} → against {} ↑", words(&x.name), words(&y.name).to_lowercase());
+    canvas.text("words", (middle, bottom + 33.0), Anchor::Middle, &axes);
+}
+
+/// The colour at a share of the range.
+fn fill(share: f64) -> String {
+    let place = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
+    let index = (place.floor() as usize).min(STOPS.len() - 2);
+    let (from, to, part) = (STOPS[index], STOPS[index + 1], place - index as f64);
+    let mix = |from: f64, to: f64| (from + (to - from) * part).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
+}

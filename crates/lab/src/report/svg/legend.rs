@@ -1,0 +1,179 @@
+//! Who is who: labels at the ends of lines, or rows above the panels; never on the data.
+
+use super::WIDTH;
+use super::canvas::{Anchor, Canvas, through, width};
+use super::chart::{Area, Panel, ROW};
+use super::data::{Source, words};
+use super::marks::symbol;
+use super::scale::Scale;
+use crate::figures::Bound;
+
+/// Left edge of legends.
+const LEFT: f64 = 6.0;
+/// Width of a sample of a line.
+const SAMPLE: f64 = 20.0;
+/// From one entry to the next.
+const GAP: f64 = 18.0;
+/// Labels at line ends are this far apart.
+const APART: f64 = 16.0;
+/// From a line's end to its label.
+const LEADER: f64 = 24.0;
+
+/// Writes what stands above all panels and gives its height: what the marks are, and the lines unless they are labelled.
+pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
+    let mut row = Row { canvas, x: LEFT, y: 14.0 };
+    if !labelled {
+        let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
+        if !by.is_empty() {
+            row.text(&format!("{}:", by.join(", ")));
+        }
+        let mut seen: Vec<(&str, String)> = Vec::new();
+        for line in panels.iter().flat_map(|panel| &panel.lines) {
+            let entry = (line.label.as_str(), line.class(of));
+            if !seen.contains(&entry) {
+                row.sample(&entry.1, &line.label);
+                seen.push(entry);
+            }
+        }
+    }
+    let marks = panels.iter().flat_map(|panel| &panel.marks);
+    row.meaning(source, marks.map(|mark| mark.bound), has_bands(panels));
+    if row.x > LEFT { row.y + 10.0 } else { row.y - 14.0 }
+}
+
+/// The meaning of marks and bands, for drawings without lines.
+pub(super) fn meaning(
+    canvas: &mut Canvas,
+    source: &Source<'_>,
+    curves: &[(String, &str)],
+    bounds: Vec<Bound>,
+    bars: bool,
+) -> f64 {
+    let mut row = Row { canvas, x: LEFT, y: 14.0 };
+    for (class, label) in curves {
+        row.block(class, label);
+    }
+    row.meaning(source, bounds.into_iter(), bars);
+    if row.x > LEFT { row.y + 10.0 } else { row.y - 14.0 }
+}
+
+fn has_bands(panels: &[Panel]) -> bool {
+    panels.iter().flat_map(|panel| &panel.lines).any(|line| !line.band.is_empty())
+}
+
+/// Entries from left to right, in as many rows as they need.
+struct Row<'c> {
+    canvas: &'c mut Canvas,
+    x: f64,
+    y: f64,
+}
+
+impl Row<'_> {
+    fn make_room(&mut self, needed: f64) {
+        if self.x > LEFT && self.x + needed > WIDTH - LEFT {
+            self.x = LEFT;
+            self.y += ROW;
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.make_room(width(text));
+        self.canvas.text("words", (self.x, self.y), Anchor::Start, text);
+        self.x += width(text) + 10.0;
+    }
+
+    fn sample(&mut self, class: &str, label: &str) {
+        self.make_room(SAMPLE + 6.0 + width(label));
+        let middle = self.y - 4.0;
+        self.canvas.line(&format!("line {class}"), (self.x, middle), (self.x + SAMPLE, middle));
+        self.labelled(SAMPLE, label);
+    }
+
+    fn block(&mut self, class: &str, label: &str) {
+        self.make_room(SAMPLE + width(label));
+        self.canvas.rect(&format!("bar {class}"), (self.x, self.y - 9.0), (12.0, 10.0), None);
+        self.labelled(12.0, label);
+    }
+
+    fn labelled(&mut self, sample: f64, label: &str) {
+        self.canvas.text("words", (self.x + sample + 6.0, self.y), Anchor::Start, label);
+        self.x += sample + 6.0 + width(label) + GAP;
+    }
+
+    fn meaning(&mut self, source: &Source<'_>, bounds: impl Iterator<Item = Bound>, interval: bool) {
+        let bounds: Vec<Bound> = bounds.collect();
+        for (bound, label) in [
+            (Bound::Is, "published"),
+            (Bound::About, "published: about"),
+            (Bound::AtLeast, "published: at least"),
+            (Bound::AtMost, "published: at most"),
+        ] {
+            if bounds.contains(&bound) {
+                self.make_room(12.0 + 6.0 + width(label));
+                symbol(self.canvas, (self.x + 6.0, self.y - 4.0), bound, "");
+                self.labelled(12.0, label);
+            }
+        }
+        if interval {
+            let seeds = source.figure.scenario.seeds.len();
+            self.text(&format!("± 95\u{a0}% interval of {seeds} seeds"));
+        }
+    }
+}
+
+/// Room that labels at the ends of a panel's lines need.
+pub(super) fn room(panel: &Panel) -> f64 {
+    let widest = panel.lines.iter().map(|line| width(&line.label)).fold(0.0, f64::max);
+    LEADER + 10.0 + widest.min(190.0)
+}
+
+/// Labels each line at its end.
+pub(super) fn beside(canvas: &mut Canvas, panel: &Panel, (x, y): (&Scale, &Scale), area: &Area, of: usize) {
+    let mut ends: Vec<(usize, (f64, f64))> = Vec::new();
+    for (index, line) in panel.lines.iter().enumerate() {
+        let last = line.points.last().and_then(|(value, height)| Some((x.place(*value)?, y.place(*height)?)));
+        if let Some((right, height)) = last {
+            ends.push((index, (right, height.clamp(area.top, area.bottom))));
+        }
+    }
+    ends.sort_by(|one, other| one.1.1.total_cmp(&other.1.1).then(one.0.cmp(&other.0)));
+    let heights: Vec<f64> = ends.iter().map(|(_, end)| end.1).collect();
+    for ((index, end), label) in ends.iter().zip(spread(&heights, area.top, area.bottom)) {
+        let line = &panel.lines[*index];
+        if line.label.is_empty() {
+            continue;
+        }
+        let knee = area.right.max(end.0) + 4.0;
+        let leader = [(end.0, end.1), (knee, end.1), (knee + LEADER - 12.0, label)];
+        canvas.path(&format!("leader {}", line.class(of)), &through(&leader));
+        canvas.text("words", (knee + LEADER - 8.0, label + 4.0), Anchor::Start, &line.label);
+    }
+}
+
+/// Heights as near to the wanted ones (which rise) as they can be without meeting.
+fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
+    for height in wanted {
+        let least = places.last().map_or(top, |last| last + APART);
+        places.push(height.max(least));
+    }
+    let mut most = bottom;
+    for place in places.iter_mut().rev() {
+        *place = place.min(most);
+        most = *place - APART;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_never_meet() {
+        let places = spread(&[10.0, 10.0, 11.0, 95.0, 99.0], 0.0, 100.0);
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= APART - 1e-9), "{places:?}");
+        assert!(places.iter().all(|place| (0.0..=100.0).contains(place)));
+        assert_eq!(spread(&[20.0, 70.0], 0.0, 100.0), [20.0, 70.0]);
+    }
+}

@@ -1,0 +1,139 @@
+//! A metric over an axis: one line for each curve, or a panel for each curve and a line for each value of the second axis.
+
+use super::chart::{Horizontal, Line, Panel};
+use super::data::{Source, describe, meant_at};
+use super::marks::{Mark, Spot};
+use crate::aggregate::Point;
+use crate::expression::{Expression, Unit};
+use crate::figures::Published;
+
+pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
+    let x = source.plot.x.as_deref().unwrap_or_default();
+    let horizontal = horizontal(source, x);
+    let mut within = vec![x];
+    within.extend(source.plot.by.iter().map(String::as_str));
+    let metrics = source.metrics();
+    let curves = source.curves();
+    // One line a curve can share a panel; with more lines each curve has its own.
+    let together = source.plot.by.is_empty();
+    let mut panels = Vec::new();
+    for (rest, points) in source.groups(&within) {
+        let mut shared = Panel { title: describe(&rest, source), ..Panel::default() };
+        for (index, curve) in &curves {
+            let mut own = Panel { title: curve.label.clone(), ..Panel::default() };
+            if !rest.is_empty() {
+                own.title = format!("{}: {}", curve.label, describe(&rest, source));
+            }
+            let panel = if together { &mut shared } else { &mut own };
+            for (by, row) in rows(source, &points, x) {
+                for (number, metric) in metrics.iter().enumerate() {
+                    let mut line = Line::new(name(source, metric, &curve.label, &by, metrics.len()));
+                    line.colour = if together { index * metrics.len() + number } else { panel.lines.len() };
+                    line.ordered = !together;
+                    trace(source, &mut line, &curve.name, &row, metric, &horizontal);
+                    let line_number = panel.lines.len();
+                    let published = source.published(metric, *index);
+                    panel.marks.extend(published.into_iter().filter_map(|published| {
+                        let meant = row.iter().filter(|point| meant_at(published, point)).collect::<Vec<_>>();
+                        mark(published, &meant, x, &horizontal, line_number)
+                    }));
+                    panel.lines.push(line);
+                }
+            }
+            if !together {
+                panels.push(own);
+            }
+        }
+        if together {
+            panels.push(shared);
+        }
+    }
+    (horizontal, panels)
+}
+
+fn horizontal(source: &Source<'_>, x: &str) -> Horizontal {
+    let Some(axis) = source.axis(x) else {
+        // Not an axis: a metric against a metric.
+        return Horizontal { name: x.to_owned(), unit: Unit::of_metric(x), values: Vec::new(), words: Vec::new() };
+    };
+    let numbers: Option<Vec<f64>> = axis.values.iter().map(|value| value.number).collect();
+    let unit = axis.values.first().map_or(Unit::Number, |value| Unit::of_quantity(&value.text));
+    match numbers {
+        Some(values) => Horizontal { name: x.to_owned(), unit, values, words: Vec::new() },
+        None => Horizontal {
+            name: x.to_owned(),
+            unit: Unit::Number,
+            values: (0..axis.values.len()).map(|index| index as f64).collect(),
+            words: axis.values.iter().map(|value| value.text.clone()).collect(),
+        },
+    }
+}
+
+/// The points of each line, by the values of the axes that lines are told apart by.
+fn rows(source: &Source<'_>, points: &[Point], x: &str) -> Vec<(Point, Vec<Point>)> {
+    let mut rows: Vec<(Point, Vec<Point>)> = Vec::new();
+    for point in points {
+        let by: Point = source
+            .plot
+            .by
+            .iter()
+            .filter(|axis| *axis != x)
+            .filter_map(|axis| Some((axis.clone(), point.get(axis)?.clone())))
+            .collect();
+        match rows.iter_mut().find(|(row, _)| *row == by) {
+            Some((_, row)) => row.push(point.clone()),
+            None => rows.push((by, vec![point.clone()])),
+        }
+    }
+    rows
+}
+
+fn name(source: &Source<'_>, metric: &str, curve: &str, by: &Point, metrics: usize) -> String {
+    let mut parts = Vec::new();
+    if by.is_empty() {
+        parts.extend((!curve.is_empty()).then(|| curve.to_owned()));
+    } else {
+        parts.extend(source.plot.by.iter().filter_map(|axis| by.get(axis)).map(super::data::value_words));
+    }
+    if metrics > 1 || parts.is_empty() {
+        parts.push(super::data::words(metric));
+    }
+    parts.join(", ")
+}
+
+fn trace(source: &Source<'_>, line: &mut Line, curve: &str, row: &[Point], metric: &str, horizontal: &Horizontal) {
+    let Ok(expression) = Expression::parse_number(metric) else { return };
+    for point in row {
+        let x = place(point, &horizontal.name, horizontal).or_else(|| {
+            let expression = Expression::parse_number(&horizontal.name).ok()?;
+            Some(source.estimate(curve, point, &expression)?.mean)
+        });
+        let (Some(x), Some(estimate)) = (x, source.estimate(curve, point, &expression)) else { continue };
+        line.points.push((x, estimate.mean));
+        if let Some(half_width) = estimate.half_width {
+            line.band.push((x, estimate.mean - half_width, estimate.mean + half_width));
+        }
+    }
+    line.points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    line.band.sort_by(|one, other| one.0.total_cmp(&other.0));
+}
+
+/// Where a point lies from left to right: its number, or the place of its word.
+fn place(point: &Point, axis: &str, horizontal: &Horizontal) -> Option<f64> {
+    let value = point.get(axis)?;
+    if horizontal.words.is_empty() {
+        return value.number;
+    }
+    horizontal.words.iter().position(|word| *word == value.text).map(|index| index as f64)
+}
+
+fn mark(published: &Published, meant: &[&Point], x: &str, horizontal: &Horizontal, line: usize) -> Option<Mark> {
+    let spot = if published.point.contains_key(x) {
+        Spot::At(place(meant.first()?, x, horizontal)?, published.value)
+    } else if meant.is_empty() {
+        return None;
+    } else {
+        Spot::Across(published.value)
+    };
+    Some(Mark { spot, bound: published.bound, line, text: published.text.clone() })
+}

@@ -1,0 +1,92 @@
+//! Series over time, of the first seed: one panel for each curve and point of the grid.
+
+use super::chart::{Horizontal, Line, Panel};
+use super::data::{Source, describe, meant_at};
+use super::marks::{Mark, Spot};
+use crate::expression::Unit;
+
+/// More panels than this are no figure; a scenario picks points by `where`.
+const MOST_PANELS: usize = 12;
+/// More points of a line than this cannot be told apart; neighbours are then drawn by their least and greatest value.
+const MOST_POINTS: usize = 600;
+
+pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
+    let horizontal = Horizontal { name: "time".to_owned(), unit: Unit::Seconds, values: Vec::new(), words: Vec::new() };
+    let curves = source.curves();
+    let together = source.plot.y.len() == 1 && !source.plot.y[0].ends_with('*');
+    let mut panels = Vec::new();
+    for (group, point) in source.points().iter().enumerate() {
+        let place = describe(point, source);
+        let mut shared = Panel { title: place.clone(), group, ..Panel::default() };
+        for (index, curve) in &curves {
+            let title = if place.is_empty() { curve.label.clone() } else { format!("{}: {place}", curve.label) };
+            let mut own = Panel { title, group, ..Panel::default() };
+            let panel = if together { &mut shared } else { &mut own };
+            let Some(run) = source.first_run(&curve.name, point) else { continue };
+            let names = source.series(run);
+            for name in &names {
+                let Some(series) = run.series.get(name) else { continue };
+                let label = match name.split_once('.') {
+                    _ if together => curve.label.clone(),
+                    Some((_, flow)) => flow.to_owned(),
+                    None => super::data::words(name),
+                };
+                let mut line = Line::new(label);
+                line.colour = if together { *index } else { panel.lines.len() };
+                line.ordered = names.len() > super::chart::MOST_HUES;
+                line.over_time = true;
+                line.points = thin(series);
+                let number = panel.lines.len();
+                let published =
+                    source.published(name, *index).into_iter().filter(|published| meant_at(published, point));
+                panel.marks.extend(published.map(|published| Mark {
+                    spot: Spot::Across(published.value),
+                    bound: published.bound,
+                    line: number,
+                    text: published.text.clone(),
+                }));
+                panel.lines.push(line);
+            }
+            if !together && !own.lines.is_empty() {
+                panels.push(own);
+            }
+        }
+        if together && !shared.lines.is_empty() {
+            panels.push(shared);
+        }
+    }
+    panels.truncate(MOST_PANELS);
+    (horizontal, panels)
+}
+
+/// A series with few enough points, whose peaks and troughs are still there.
+fn thin(series: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if series.len() <= MOST_POINTS {
+        return series.to_vec();
+    }
+    let bucket = series.len().div_ceil(MOST_POINTS / 2);
+    let by_value = |one: &&(f64, f64), other: &&(f64, f64)| one.1.total_cmp(&other.1);
+    let mut points = Vec::with_capacity(MOST_POINTS);
+    for part in series.chunks(bucket) {
+        let (Some(least), Some(greatest)) = (part.iter().min_by(by_value), part.iter().max_by(by_value)) else {
+            continue;
+        };
+        let (first, second) = if least.0 <= greatest.0 { (least, greatest) } else { (greatest, least) };
+        points.extend([*first, *second]);
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_series_keeps_its_peaks() {
+        let series: Vec<(f64, f64)> = (0..6_000).map(|i| (f64::from(i), if i == 4_321 { 9.0 } else { 1.0 })).collect();
+        let thinned = thin(&series);
+        assert!(thinned.len() <= MOST_POINTS);
+        assert!(thinned.contains(&(4_321.0, 9.0)));
+        assert!(thinned.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    }
+}

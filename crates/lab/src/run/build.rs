@@ -1,0 +1,154 @@
+//! From a setup to a world: links, and for each flow its two agents.
+
+use std::net::SocketAddr;
+
+use farhaul_cc::Spec;
+use farhaul_proto::udt::Endpoint;
+use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
+use farhaul_sim::agent::source::{Sink, Source, Timing};
+use farhaul_sim::agent::tcp::{self, ReceiverConfig, Recovery, RtoConfig, SenderConfig, TcpSink, TcpSource};
+use farhaul_sim::topology::graph::Graph;
+use farhaul_sim::{Agent, AgentId, FlowId, Host, LinkId, World};
+use farhaul_units::{Duration, Instant, Rng};
+
+use super::marks::FlowRow;
+use crate::error::LabError;
+use crate::scenario::flow::{FlowSpec, Pattern, Protocol, Tcp};
+use crate::scenario::setup::Setup;
+
+/// The port of the first flow; the others follow.
+const FIRST_PORT: u16 = 9_000;
+/// How long a connection attempt may take: a simulated path may have a round trip of seconds and lose every other packet.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+/// Flow window of every UDT4 endpoint in packets, so that it never limits: 24 Gbit at one second, in packets of 1500 bytes.
+const FLOW_WINDOW: u32 = 2_000_000;
+/// Buffers of every endpoint in bytes, for the same reason; they take memory only as data needs it.
+const BUFFER: u64 = 3 << 30;
+
+/// A world, and where its flows are in it.
+pub(super) struct Built {
+    pub(super) world: World<Box<dyn Agent>>,
+    pub(super) flows: Vec<BuiltFlow>,
+    pub(super) bottleneck: LinkId,
+}
+
+/// The agents of one flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BuiltFlow {
+    pub(super) sender: AgentId,
+    pub(super) receiver: AgentId,
+    pub(super) id: FlowId,
+}
+
+impl BuiltFlow {
+    /// How it stands.
+    pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId) -> FlowRow {
+        let now = world.now();
+        let mut stats = Vec::new();
+        world.agent(self.sender).sample(now, &mut stats);
+        let sender = stats.pop().map(|(_, stats)| stats).unwrap_or_default();
+        stats.clear();
+        world.agent(self.receiver).sample(now, &mut stats);
+        let receiver = stats.pop().map(|(_, stats)| stats).unwrap_or_default();
+        FlowRow { sender, receiver, tally: world.flow_tally(bottleneck, self.id) }
+    }
+}
+
+/// Builds it; everything that is random follows from `seed`.
+pub(super) fn world(setup: &Setup, seed: u64) -> Result<Built, LabError> {
+    let mut rng = Rng::new(seed);
+    let network = rng.next_u64();
+    let mut graph = setup.topology.graph();
+    let mut flows = Vec::new();
+    for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
+        // Drawn whether they are needed or not: another protocol of one flow leaves the others' fates alone.
+        let seeds = [rng.next_u64(), rng.next_u64()];
+        let id = graph.next_flow();
+        let port = FIRST_PORT + index as u16;
+        let pair = pair(flow, graph.address(to, port), setup.duration, seeds)?;
+        let [sender, receiver] = pair;
+        graph.add(from, port, id, sender);
+        graph.add(to, port, id, receiver);
+        flows.push(BuiltFlow { sender: 2 * index, receiver: 2 * index + 1, id });
+    }
+    Ok(Built { world: start(graph, network), flows, bottleneck: setup.topology.bottleneck })
+}
+
+fn start(graph: Graph, seed: u64) -> World<Box<dyn Agent>> {
+    graph.start(seed)
+}
+
+/// Sender and receiver of a flow: the one place that knows what stands behind a protocol's name.
+fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) -> Result<[Box<dyn Agent>; 2], LabError> {
+    match &flow.protocol {
+        Protocol::Udt(controller) => Ok(udt(flow, controller, to, seeds)),
+        Protocol::Udt2004(_) => Err(LabError::NotAvailable(format!(
+            "flow '{}': the protocol of the 2004 paper is not available in this build yet; its rate rules alone are, on \
+             UDT4, where `farhaul controllers` lists them",
+            flow.name
+        ))),
+        Protocol::Tcp(tcp) => Ok(self::tcp(flow, tcp, to, seeds)),
+        Protocol::Cross(rate, pattern) => {
+            let begin = Instant::ZERO + flow.start;
+            let end = Instant::ZERO + flow.stop.unwrap_or(duration);
+            let timing = match *pattern {
+                Pattern::Constant => Timing::Even { begin, end },
+                Pattern::OnOff(on, off) => Timing::OnOff { begin, end, on, off },
+                Pattern::Poisson => Timing::Poisson { begin, end },
+            };
+            let source = Source::new(to, *rate, timing, seeds[0]).packets_of(flow.packet);
+            Ok([Box::new(source), Box::new(Sink::new())])
+        }
+    }
+}
+
+fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
+    let config = SenderConfig {
+        recovery: tcp.recovery,
+        payload: flow.packet - tcp::HEADER,
+        max_window: tcp.window,
+        bytes: flow.bytes,
+        rto: RtoConfig { min: tcp.min_rto.unwrap_or(RtoConfig::default().min), ..RtoConfig::default() },
+        ..SenderConfig::default()
+    };
+    let source = TcpSource::new(to, Instant::ZERO + flow.start, config, tcp.window_law().build(seeds[0]));
+    let source = match flow.stop {
+        Some(stop) => source.until(Instant::ZERO + stop),
+        None => source,
+    };
+    let default = ReceiverConfig::default();
+    let sink = TcpSink::new(ReceiverConfig {
+        sack: tcp.recovery == Recovery::Sack,
+        delayed_ack: default.delayed_ack.filter(|_| tcp.delayed_ack),
+        ..default
+    });
+    [Box::new(source), Box::new(sink)]
+}
+
+fn udt(flow: &FlowSpec, controller: &Spec, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
+    let endpoint = |seed| {
+        let config = Config {
+            mss: flow.packet,
+            max_flow_window: FLOW_WINDOW,
+            send_buffer: BUFFER,
+            recv_buffer: BUFFER,
+            connect_timeout: PATIENCE,
+            peer_timeout: PATIENCE,
+            linger: PATIENCE,
+            controller: controller_factory(controller.clone()),
+            ..Config::default()
+        };
+        Endpoint::new(config, Entropy { cookie_key: [0; 16], seed })
+    };
+    let mut sender = BulkSender::new(to, Instant::ZERO + flow.start);
+    if let Some(bytes) = flow.bytes {
+        sender = sender.bytes(bytes);
+    }
+    if let Some(stop) = flow.stop {
+        sender = sender.until(Instant::ZERO + stop);
+    }
+    let mut listener = endpoint(seeds[1]);
+    listener.listen(Mode::Stream);
+    [Box::new(Host::new(endpoint(seeds[0]), sender)), Box::new(Host::new(listener, BulkReceiver::new()))]
+}

@@ -1,0 +1,97 @@
+//! What a run found, in numbers.
+
+mod flows;
+
+use std::collections::BTreeMap;
+
+use farhaul_sim::measure::convergence::first_fair;
+use farhaul_sim::measure::fairness::jain;
+use farhaul_sim::measure::interval::mean;
+use farhaul_sim::measure::quantile::quantile;
+use farhaul_sim::measure::stability::stability;
+use farhaul_units::Duration;
+
+use super::build::Built;
+use super::marks::{Marks, SECOND, active};
+
+/// Flows have converged when Jain's index of one second stays at or above this; our reading of the 2004 paper's figure 5.
+const FAIR: f64 = 0.95;
+/// For so many seconds at least.
+const FOR_SECONDS: usize = 2;
+
+/// Metrics by name.
+pub(super) type Metrics = BTreeMap<String, f64>;
+
+/// All metrics of a run.
+pub(super) fn all(marks: &Marks<'_>, built: &Built) -> Metrics {
+    let mut metrics = Metrics::new();
+    flows::add(marks, built, &mut metrics);
+    fairness(marks, &mut metrics);
+    bottleneck(marks, &mut metrics);
+    metrics.retain(|_, value| value.is_finite());
+    metrics
+}
+
+/// Flows that compete: cross traffic asks nobody.
+fn competing<'a>(marks: &Marks<'a>) -> impl Iterator<Item = (usize, &'a str)> {
+    let flows = marks.setup.flows.iter().enumerate();
+    flows.filter(|(_, flow)| !flow.protocol.is_cross_traffic()).map(|(index, flow)| (index, flow.name.as_str()))
+}
+
+fn fairness(marks: &Marks<'_>, metrics: &mut Metrics) {
+    let goodputs: Vec<f64> =
+        competing(marks).filter_map(|(_, name)| metrics.get(&format!("goodput.{name}")).copied()).collect();
+    if goodputs.is_empty() {
+        return;
+    }
+    metrics.insert("goodput.total".into(), goodputs.iter().sum());
+    metrics.insert("goodput.min".into(), goodputs.iter().copied().fold(f64::INFINITY, f64::min));
+    metrics.insert("goodput.max".into(), goodputs.iter().copied().fold(0.0, f64::max));
+    metrics.insert("jain".into(), jain(&goodputs));
+    let setup = marks.setup;
+    let per_second = |index: usize, span: (Duration, Duration)| -> Vec<f64> {
+        let rates = marks.rates(SECOND, span, |row| row.flows[index].receiver.totals.bytes_read);
+        rates.into_iter().map(|(_, rate)| rate).collect()
+    };
+    let samples: Vec<Vec<f64>> =
+        competing(marks).map(|(index, _)| per_second(index, active(setup, &setup.flows[index]))).collect();
+    if samples.iter().all(|flow| flow.len() >= 2) {
+        metrics.insert("stability".into(), stability(&slices(&samples)));
+    }
+    // From when all of them are there.
+    let begin = competing(marks).map(|(index, _)| setup.flows[index].start).max().unwrap_or_default();
+    let first = SECOND * u32::try_from(begin.as_nanos().div_ceil(SECOND.as_nanos())).unwrap_or(u32::MAX);
+    let together: Vec<Vec<f64>> =
+        competing(marks).map(|(index, _)| per_second(index, (first, setup.duration))).collect();
+    if together.len() > 1
+        && let Some(place) = first_fair(&slices(&together), 1, FAIR, FOR_SECONDS)
+    {
+        metrics.insert("convergence".into(), (first - begin).as_secs_f64() + place as f64);
+    }
+}
+
+fn slices(rows: &[Vec<f64>]) -> Vec<&[f64]> {
+    rows.iter().map(Vec::as_slice).collect()
+}
+
+fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
+    let setup = marks.setup;
+    let (first, last) = (marks.at(setup.warmup), marks.at(setup.duration));
+    let window = (setup.duration - setup.warmup).as_secs_f64();
+    if let Some(rate) = setup.topology.links[setup.topology.bottleneck].path.rate {
+        let sum = |row: &super::marks::Row| -> u64 { row.flows.iter().map(|flow| flow.tally.new.bytes).sum() };
+        let bits = 8.0 * (sum(last) - sum(first)) as f64;
+        metrics.insert("utilisation".into(), bits / window / rate.bits_per_second() as f64);
+    }
+    let waiting: Vec<f64> = marks
+        .every(setup.sample, setup.warmup, setup.duration)
+        .map(|row| row.bottleneck.queue.waiting.packets as f64)
+        .collect();
+    metrics.insert("queue.mean".into(), mean(&waiting));
+    metrics.insert("queue.p99".into(), quantile(&waiting, 0.99));
+    metrics.insert("queue.max".into(), last.bottleneck.queue.high_water.packets as f64);
+    let dropped = |row: &super::marks::Row| row.bottleneck.dropped_queue.packets;
+    metrics.insert("drops".into(), (dropped(last) - dropped(first)) as f64);
+    let lost = |row: &super::marks::Row| row.bottleneck.dropped_loss.packets;
+    metrics.insert("errors".into(), (lost(last) - lost(first)) as f64);
+}

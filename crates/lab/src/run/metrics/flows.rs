@@ -1,0 +1,105 @@
+//! Metrics of each flow, and of those alike.
+
+use std::collections::BTreeMap;
+
+use farhaul_proto::Stats;
+use farhaul_sim::measure::interval::mean;
+use farhaul_sim::measure::quantile::quantile;
+use farhaul_units::{Duration, Instant};
+
+use super::Metrics;
+use crate::run::build::Built;
+use crate::run::marks::{FlowRow, Marks, active};
+use crate::run::series::losses;
+
+/// Adds `METRIC.FLOW` for each flow, and for flows with a `count` their mean.
+pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
+    let mut completions = Vec::new();
+    // Metric and group, and what each of the group has.
+    let mut groups: BTreeMap<(&'static str, &str), Vec<f64>> = BTreeMap::new();
+    for (index, flow) in marks.setup.flows.iter().enumerate() {
+        let mut own = of_flow(marks, index);
+        let finished = built.world.agent(built.flows[index].sender).finished_at();
+        if let Some(at) = finished.filter(|_| flow.bytes.is_some()) {
+            let taken = (at - (Instant::ZERO + flow.start)).as_secs_f64();
+            completions.push(taken);
+            own.insert("completion", taken);
+        }
+        for (metric, value) in own {
+            metrics.insert(format!("{metric}.{}", flow.name), value);
+            if flow.group != flow.name {
+                groups.entry((metric, &flow.group)).or_default().push(value);
+            }
+        }
+    }
+    for ((metric, group), values) in groups {
+        metrics.insert(format!("{metric}.{group}"), mean(&values));
+    }
+    let transfers = marks.setup.flows.iter().filter(|flow| flow.bytes.is_some()).count();
+    if transfers > 0 {
+        metrics.insert("completed".into(), completions.len() as f64 / transfers as f64);
+    }
+    if !completions.is_empty() {
+        metrics.insert("completion.mean".into(), mean(&completions));
+        metrics.insert("completion.p99".into(), quantile(&completions, 0.99));
+        metrics.insert("completion.max".into(), completions.iter().copied().fold(0.0, f64::max));
+    }
+}
+
+fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
+    let setup = marks.setup;
+    let flow = &setup.flows[index];
+    let (begin, end) = active(setup, flow);
+    let (first, last) = (&marks.at(begin).flows[index], &marks.at(end).flows[index]);
+    let seconds = (end - begin).as_secs_f64();
+    let mut own = BTreeMap::new();
+    if seconds > 0.0 {
+        rates(
+            setup.topology.links[setup.topology.bottleneck].path.rate.map(|rate| rate.bits_per_second()),
+            seconds,
+            first,
+            last,
+            &mut own,
+        );
+    }
+    let difference = |count: fn(&Stats) -> u64| count(&last.sender).saturating_sub(count(&first.sender)) as f64;
+    let sent = difference(|stats| stats.totals.packets_sent);
+    own.insert("packets", sent);
+    if flow.protocol.is_cross_traffic() {
+        let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
+        if sent > 0.0 {
+            own.insert("loss", ((sent - arrived as f64) / sent).max(0.0));
+        }
+        return own;
+    }
+    own.insert("sent", sent * 8.0 * f64::from(flow.packet) / seconds);
+    if sent > 0.0 {
+        own.insert("loss", difference(losses) / sent);
+        own.insert("retransmitted", difference(|stats| stats.totals.packets_retransmitted) / sent);
+    }
+    let received = |count: fn(&Stats) -> u64| count(&last.receiver).saturating_sub(count(&first.receiver)) as f64;
+    own.insert("acks", received(|stats| stats.totals.acks_sent));
+    own.insert("light_acks", received(|stats| stats.totals.light_acks_sent));
+    own.insert("naks", received(|stats| stats.totals.naks_sent));
+    // Every full acknowledgement that arrives is answered by one.
+    own.insert("ack2s", difference(|stats| stats.totals.acks_received));
+    own.insert("timeouts", difference(|stats| stats.totals.timeouts));
+    let measured = |value: fn(&Stats) -> Duration| -> Vec<f64> {
+        let rows = marks.every(setup.sample, begin, end).map(|row| value(&row.flows[index].sender));
+        rows.filter(|time| !time.is_zero()).map(|time| time.as_secs_f64()).collect()
+    };
+    let round_trips = measured(|stats| stats.rtt);
+    if !round_trips.is_empty() {
+        own.insert("rtt", mean(&round_trips));
+    }
+    own
+}
+
+fn rates(capacity: Option<u64>, seconds: f64, first: &FlowRow, last: &FlowRow, own: &mut BTreeMap<&'static str, f64>) {
+    let read = last.receiver.totals.bytes_read.saturating_sub(first.receiver.totals.bytes_read);
+    own.insert("goodput", 8.0 * read as f64 / seconds);
+    if let Some(capacity) = capacity {
+        let bits = 8.0 * (last.tally.new.bytes - first.tally.new.bytes) as f64;
+        own.insert("utilisation", bits / seconds / capacity as f64);
+    }
+}

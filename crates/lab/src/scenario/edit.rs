@@ -1,0 +1,189 @@
+//! Changing a scenario before it is read: what axes, curves and `[quick]` do.
+
+use super::reader::{Node, Table, Value, nearest};
+
+/// Selects every element of a list.
+const ALL: &str = "*";
+
+/// Sets what a dotted path leads to: `link.rate`, `flow.udt.rtt`, `flow.2.start`, `axis.rate.values`.
+///
+/// Elements of lists are found by their `name`, by their place from 1, or all by `*`. Tables on the way and keys at the end
+/// are made where they do not exist. A table set onto a table is merged into it, unless it says of which `kind` it is.
+///
+/// # Errors
+/// There is no such element, or something on the way is neither table nor list. Says so without a line.
+pub(crate) fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), String> {
+    let segments: Vec<&str> = path.split('.').collect();
+    if segments.iter().any(|segment| segment.is_empty()) {
+        return Err(format!("'{path}' is no path: keys are joined by dots, as in link.rate"));
+    }
+    descend(root, path, &segments, value)
+}
+
+fn descend(node: &mut Node, path: &str, segments: &[&str], value: &Node) -> Result<(), String> {
+    let Some((first, rest)) = segments.split_first() else {
+        replace(node, value);
+        return Ok(());
+    };
+    let line = value.line;
+    match &mut node.value {
+        Value::Table(table) => {
+            let missing = || Node { line, value: Value::Table(Table::new()) };
+            let next = table.entry((*first).to_owned()).or_insert_with(missing);
+            descend(next, path, rest, value)
+        }
+        Value::List(items) => {
+            if *first == ALL {
+                return items.iter_mut().try_for_each(|item| descend(item, path, rest, value));
+            }
+            let place = find(items, first).map_err(|what| format!("'{path}' leads nowhere: {what}"))?;
+            descend(&mut items[place], path, rest, value)
+        }
+        other => Err(format!("'{path}' leads nowhere: before `{first}` stands {}", other.kind())),
+    }
+}
+
+fn replace(node: &mut Node, value: &Node) {
+    match (&mut node.value, &value.value) {
+        (Value::Table(into), Value::Table(from)) if !from.contains_key("kind") => {
+            for (key, inner) in from {
+                match into.get_mut(key) {
+                    Some(there) => replace(there, inner),
+                    None => drop(into.insert(key.clone(), inner.clone())),
+                }
+            }
+        }
+        _ => *node = value.clone(),
+    }
+}
+
+/// The place of the element that is called so.
+fn find(items: &[Node], name: &str) -> Result<usize, String> {
+    let names: Vec<&str> = items.iter().map(|item| name_of(item).unwrap_or("")).collect();
+    if let Some(place) = names.iter().position(|other| *other == name) {
+        return Ok(place);
+    }
+    match name.parse::<usize>() {
+        Ok(number @ 1..) if number <= items.len() => Ok(number - 1),
+        _ => {
+            let meant = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!(" ({name}?)"));
+            Err(format!("nothing is called '{name}'{meant}, there are {}", super::reader::listed(&names)))
+        }
+    }
+}
+
+/// What an element of a list is called.
+pub(crate) fn name_of(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::Table(table) => match &table.get("name")?.value {
+            Value::Text(name) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Gives every flow and link without a name the one that paths, records and plots know it by.
+pub(crate) fn name_elements(root: &mut Node) {
+    let Value::Table(table) = &mut root.value else { return };
+    if let Some(Node { value: Value::List(flows), .. }) = table.get_mut("flow") {
+        name_all(flows, |flow| text(flow, "protocol").unwrap_or("udt").to_owned());
+    }
+    if let Some(Node { value: Value::List(links), .. }) = table.get_mut("links") {
+        name_all(links, |link| format!("{}-{}", text(link, "from").unwrap_or("?"), text(link, "to").unwrap_or("?")));
+    }
+}
+
+fn text<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
+    match &table.get(key)?.value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Names those without a name; numbered where several would have the same.
+fn name_all(items: &mut [Node], default: impl Fn(&Table) -> String) {
+    let defaults: Vec<Option<String>> = items
+        .iter()
+        .map(|item| match &item.value {
+            Value::Table(table) if !table.contains_key("name") => Some(default(table)),
+            _ => None,
+        })
+        .collect();
+    for (index, item) in items.iter_mut().enumerate() {
+        let (Some(name), Value::Table(table)) = (&defaults[index], &mut item.value) else { continue };
+        let same = |others: &[Option<String>]| others.iter().filter(|other| other.as_ref() == Some(name)).count();
+        let name = match same(&defaults) {
+            1 => name.clone(),
+            _ => format!("{name}-{}", same(&defaults[..=index])),
+        };
+        let line = item.line;
+        table.insert("name".to_owned(), Node { line, value: Value::Text(name) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::read;
+    use super::*;
+
+    fn root(text: &str) -> Node {
+        let mut root = read("f", text).unwrap();
+        name_elements(&mut root);
+        root
+    }
+
+    fn number(value: i64) -> Node {
+        Node { line: 9, value: Value::Integer(value) }
+    }
+
+    fn after(text: &str, path: &str, value: Node) -> Result<String, String> {
+        let mut root = root(text);
+        set(&mut root, path, &value).map(|()| root.value.to_string())
+    }
+
+    #[test]
+    fn a_path_leads_through_tables_and_names() {
+        assert_eq!(after("[a]\nb = 1", "a.b", number(2)), Ok("{a = {b = 2}}".to_owned()));
+        assert_eq!(after("", "a.b", number(2)), Ok("{a = {b = 2}}".to_owned()));
+        let flows = "[[flow]]\nname = 'x'\n[[flow]]\nname = 'y'";
+        assert_eq!(after(flows, "flow.y.n", number(2)), Ok("{flow = [{name = x}, {n = 2, name = y}]}".to_owned()));
+        assert_eq!(after(flows, "flow.1.n", number(2)), Ok("{flow = [{n = 2, name = x}, {name = y}]}".to_owned()));
+        assert_eq!(
+            after(flows, "flow.*.n", number(2)),
+            Ok("{flow = [{n = 2, name = x}, {n = 2, name = y}]}".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_refused() {
+        let error = after("[[flow]]\nname = 'udt'", "flow.tcp.n", number(1)).unwrap_err();
+        assert!(error.contains("'tcp'") && error.contains("there are udt"), "{error}");
+        assert!(after("a = 1", "a.b", number(1)).is_err());
+        assert!(after("", "a..b", number(1)).is_err());
+        assert!(after("[[flow]]\n[[flow]]", "flow.3.n", number(1)).is_err());
+    }
+
+    #[test]
+    fn flows_are_called_after_their_protocol_and_numbered_when_repeated() {
+        let root = root("[[flow]]\n[[flow]]\nprotocol = 'tcp'\n[[flow]]\nprotocol = 'tcp'\n[[flow]]\nname = 'mine'");
+        let Value::Table(table) = &root.value else { panic!("a table") };
+        let Value::List(flows) = &table["flow"].value else { panic!("a list") };
+        let names: Vec<_> = flows.iter().filter_map(name_of).collect();
+        assert_eq!(names, ["udt", "tcp-1", "tcp-2", "mine"]);
+    }
+
+    #[test]
+    fn tables_are_merged_unless_they_say_what_they_are() {
+        let table = |text: &str| Node { line: 3, value: read("f", text).unwrap().value };
+        let text = "[link]\nrate = 1\nqueue = { kind = 'a', x = 1 }";
+        assert_eq!(
+            after(text, "link", table("rate = 2")),
+            Ok("{link = {queue = {kind = a, x = 1}, rate = 2}}".to_owned())
+        );
+        assert_eq!(
+            after(text, "link.queue", table("kind = 'b'")),
+            Ok("{link = {queue = {kind = b}, rate = 1}}".to_owned())
+        );
+    }
+}

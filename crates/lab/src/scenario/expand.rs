@@ -1,0 +1,187 @@
+//! From a scenario to its runs: every curve at every point of the grid with every seed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::axis::{Axis, Changes, Curve, changes};
+use super::edit::{name_elements, set};
+use super::reader::{Node, Section, Value, read};
+use super::setup::Setup;
+use super::{AllChanges, Scenario};
+use crate::error::ScenarioError;
+use crate::key::Key;
+use crate::record::AxisValue;
+
+/// Runs of one scenario: what a machine does in a month.
+const MAX_JOBS: usize = 1_000_000;
+
+/// What the command line changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// The quick form of the scenario.
+    pub quick: bool,
+    /// This seed in place of the scenario's.
+    pub seed: Option<u64>,
+    /// Values of an axis by its name, or of a key by its path.
+    pub axes: Vec<(String, Vec<String>)>,
+}
+
+/// A scenario and the experiments that it stands for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is known without running it.
+    pub scenario: Scenario,
+    changes: AllChanges,
+    file: String,
+    root: Node,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The curve's name.
+    pub curve: String,
+    /// Where in the grid.
+    pub point: BTreeMap<String, AxisValue>,
+    /// The seed.
+    pub seed: u64,
+    /// What it is called in records: equal if and only if everything is equal that the run depends on.
+    pub key: String,
+    /// Whether time series are kept: those of the first seed are drawn.
+    pub(crate) series: bool,
+    pub(crate) setup: Arc<Setup>,
+}
+
+impl Job {
+    /// How messages call it.
+    pub fn name(&self, figure: &str) -> String {
+        let point: String = self.point.iter().map(|(axis, value)| format!(" {axis}={}", value.text)).collect();
+        let curve = if self.curve.is_empty() { String::new() } else { format!(" {}", self.curve) };
+        format!("{figure}{curve}{point} seed={}", self.seed)
+    }
+
+    /// Packets that its bottleneck can carry while it lasts: what longer runs are begun first by.
+    pub fn weight(&self) -> f64 {
+        let links = &self.setup.topology.links;
+        let rate = links[self.setup.topology.bottleneck].path.rate.map_or(1e9, |rate| rate.bits_per_second() as f64);
+        rate * self.setup.duration.as_secs_f64()
+    }
+}
+
+impl Plan {
+    /// Reads a scenario's text; `file` is how messages call it, `name` how records do.
+    ///
+    /// # Errors
+    /// Anything in it that cannot be run, with its line.
+    pub fn read(name: &str, file: &str, text: &str, overrides: &Overrides) -> Result<Self, ScenarioError> {
+        let mut root = read(file, text)?;
+        name_elements(&mut root);
+        // Mistakes in the scenario itself are reported before those that its quick form makes.
+        Scenario::read(name, file, &root)?;
+        if overrides.quick {
+            for (path, value) in quick(file, &root)? {
+                apply(file, &mut root, &path, &value)?;
+            }
+        }
+        let (mut scenario, mut changes) = Scenario::read(name, file, &root)?;
+        for (key, values) in &overrides.axes {
+            let replaced = scenario.axes.iter().position(|axis| axis.name == *key);
+            let path = replaced.and_then(|place| scenario.axes[place].set.first()).unwrap_or(key);
+            let (mut axis, sets) = Axis::over(path, values, 1);
+            axis.name.clone_from(key);
+            match replaced {
+                Some(place) => (scenario.axes[place], changes.axes[place]) = (axis, sets),
+                None => {
+                    scenario.axes.push(axis);
+                    changes.axes.push(sets);
+                }
+            }
+        }
+        if let Some(seed) = overrides.seed {
+            scenario.seeds = vec![seed];
+        }
+        if scenario.curves.is_empty() {
+            scenario.curves.push(Curve::only());
+            changes.curves.push(Changes::new());
+        }
+        let mut plan = Self { scenario, changes, file: file.to_owned(), root };
+        let (first, _) = plan.setup(&[&plan.changes.curves[0], &plan.first_point()])?;
+        plan.scenario.duration = first.duration.as_secs_f64();
+        plan.scenario.warmup = first.warmup.as_secs_f64();
+        plan.scenario.flows = first.flows.into_iter().map(|flow| flow.name).collect();
+        Ok(plan)
+    }
+
+    fn first_point(&self) -> Changes {
+        self.changes.axes.iter().flat_map(|values| values[0].clone()).collect()
+    }
+
+    /// All runs, in the order of curves, points and seeds. `build` names the program that runs them.
+    ///
+    /// # Errors
+    /// An experiment that cannot be run, with the line of what makes it so.
+    pub fn jobs(&self, build: &str) -> Result<Vec<Job>, ScenarioError> {
+        let points: usize = self.scenario.axes.iter().map(|axis| axis.values.len()).product();
+        let count = points.saturating_mul(self.scenario.curves.len()).saturating_mul(self.scenario.seeds.len());
+        if count > MAX_JOBS {
+            let message = format!("{count} runs are too many: {MAX_JOBS} are allowed");
+            return Err(ScenarioError { file: self.file.clone(), line: 1, message });
+        }
+        let mut jobs = Vec::with_capacity(count);
+        for curve in 0..self.scenario.curves.len() {
+            for point in 0..points {
+                self.point(build, curve, point, &mut jobs)?;
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// The runs of one curve at one point.
+    fn point(&self, build: &str, curve: usize, mut index: usize, jobs: &mut Vec<Job>) -> Result<(), ScenarioError> {
+        let mut point = BTreeMap::new();
+        let mut layers = vec![&self.changes.curves[curve]];
+        // The last axis is the fastest.
+        for (axis, changes) in self.scenario.axes.iter().zip(&self.changes.axes).rev() {
+            let place = index % axis.values.len();
+            index /= axis.values.len();
+            point.insert(axis.name.clone(), axis.values[place].clone());
+            layers.push(&changes[place]);
+        }
+        let (setup, text) = self.setup(&layers)?;
+        let series = setup.series.unwrap_or(self.scenario.axes.is_empty());
+        let drawn = self.scenario.seeds[0];
+        let setup = Arc::new(setup);
+        for &seed in &self.scenario.seeds {
+            let key =
+                Key::new().text(build).text(&text).number(seed).number(u64::from(series && seed == drawn)).to_string();
+            let (point, setup) = (point.clone(), Arc::clone(&setup));
+            let curve = self.scenario.curves[curve].name.clone();
+            jobs.push(Job { curve, point, seed, key, series: series && seed == drawn, setup });
+        }
+        Ok(())
+    }
+
+    /// The experiment with these changes, and its text in a form that does not depend on the file's.
+    fn setup(&self, layers: &[&Changes]) -> Result<(Setup, String), ScenarioError> {
+        let mut root = self.root.clone();
+        for (path, value) in layers.iter().copied().flatten() {
+            apply(&self.file, &mut root, path, value)?;
+        }
+        let setup = Setup::read(&self.file, &root)?;
+        Ok((setup, Setup::canonical(&root)))
+    }
+}
+
+fn apply(file: &str, root: &mut Node, path: &str, value: &Node) -> Result<(), ScenarioError> {
+    set(root, path, value).map_err(|message| ScenarioError { file: file.to_owned(), line: value.line, message })
+}
+
+/// The keys that the quick form replaces.
+fn quick(file: &str, root: &Node) -> Result<Changes, ScenarioError> {
+    let mut section = Section::of(file, "the scenario", root)?;
+    Ok(match section.get("quick") {
+        Some(Node { value: Value::Table(table), .. }) => changes(table),
+        Some(node) => return Err(section.error(node.line, "[quick] is a table of keys and values")),
+        None => Vec::new(),
+    })
+}

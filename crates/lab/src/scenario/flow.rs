@@ -1,0 +1,197 @@
+//! One flow: what `[[flow]]` says about it.
+
+use farhaul_cc::Spec;
+use farhaul_sim::agent::tcp::Recovery;
+use farhaul_units::{Duration, Rate};
+
+use super::reader::Section;
+use crate::error::ScenarioError;
+
+/// Flows of one scenario: what a run of hours could still simulate.
+const MAX_FLOWS: i64 = 10_000;
+/// Bytes of a packet on the wire: the least that UDT takes, and what an IP packet can have.
+const PACKET_SIZES: std::ops::RangeInclusive<i64> = 576..=65_535;
+/// Bytes of a packet on the wire: the MTU of the papers.
+const PACKET: u32 = 1_500;
+/// The window of a TCP sender, in packets, that never limits it.
+const TCP_WINDOW: u32 = 1_000_000;
+
+/// A flow, or several alike.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FlowSpec {
+    /// How records and plots call it.
+    pub(crate) name: String,
+    /// The name of those alike: `name` of the scenario.
+    pub(crate) group: String,
+    pub(crate) protocol: Protocol,
+    pub(crate) start: Duration,
+    /// When it ends, done or not; `None` for the run's end.
+    pub(crate) stop: Option<Duration>,
+    /// What it transfers; `None` for no end of it.
+    pub(crate) bytes: Option<u64>,
+    /// Its own round trip; `None` for the link's.
+    pub(crate) round_trip: Option<Duration>,
+    /// Its hosts, where nodes have names.
+    pub(crate) ends: Option<(String, String)>,
+    /// Bytes of a full packet on the wire.
+    pub(crate) packet: u32,
+    /// Where it stands.
+    pub(crate) line: usize,
+}
+
+/// What sends.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Protocol {
+    /// UDT4.
+    Udt(Spec),
+    /// The protocol of the 2004 paper, with its options.
+    Udt2004(String),
+    /// TCP.
+    Tcp(Tcp),
+    /// Packets that nobody answers.
+    Cross(Rate, Pattern),
+}
+
+impl Tcp {
+    /// The law of its window.
+    pub(crate) fn window_law(&self) -> Spec {
+        let law = if self.recovery == Recovery::Tahoe { "tahoe" } else { "reno" };
+        law.parse().expect("both are in the registry of controllers")
+    }
+}
+
+impl Protocol {
+    /// Whether it is background, which fairness is not asked about.
+    pub(crate) fn is_cross_traffic(&self) -> bool {
+        matches!(self, Self::Cross(..))
+    }
+}
+
+/// A TCP sender and its receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tcp {
+    /// What it does about losses.
+    pub(crate) recovery: Recovery,
+    /// The most packets in flight.
+    pub(crate) window: u32,
+    /// Whether the receiver acknowledges every other packet.
+    pub(crate) delayed_ack: bool,
+    /// The shortest retransmission time-out; `None` for RFC 6298's.
+    pub(crate) min_rto: Option<Duration>,
+}
+
+/// When cross traffic sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pattern {
+    /// Evenly.
+    Constant,
+    /// Evenly for a while, then not at all for a while.
+    OnOff(Duration, Duration),
+    /// At random.
+    Poisson,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Udt,
+    Udt2004,
+    Tcp,
+    Constant,
+    OnOff,
+    Poisson,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("udt", Kind::Udt),
+    ("udt-2004", Kind::Udt2004),
+    ("tcp", Kind::Tcp),
+    ("cbr", Kind::Constant),
+    ("on-off", Kind::OnOff),
+    ("poisson", Kind::Poisson),
+];
+
+/// Senders of TCP that there are; the last is the usual one.
+const RECOVERIES: [(&str, Recovery); 4] =
+    [("tahoe", Recovery::Tahoe), ("reno", Recovery::Reno), ("newreno", Recovery::NewReno), ("sack", Recovery::Sack)];
+
+impl FlowSpec {
+    /// Reads a `[[flow]]` into the flows that it stands for.
+    pub(crate) fn read(mut section: Section<'_>, named_nodes: bool) -> Result<Vec<Self>, ScenarioError> {
+        let line = section.line();
+        let group = section.required_text("name")?;
+        if group.is_empty() || group.chars().any(|letter| !letter.is_ascii_alphanumeric() && !"-_".contains(letter)) {
+            let line = section.line_of("name");
+            return Err(section.error(line, format!("'{group}' is no name of a flow: letters, digits, - and _ are")));
+        }
+        let protocol = protocol(&mut section)?;
+        let count = section.integer("count", 0..=MAX_FLOWS)?;
+        let start = section.time("start")?.unwrap_or_default();
+        let every = section.time("every")?.unwrap_or_default();
+        let spec = Self {
+            name: group.clone(),
+            group,
+            protocol,
+            start,
+            stop: section.some_time("stop")?,
+            bytes: section.size("bytes")?,
+            round_trip: section.some_time("rtt")?,
+            ends: ends(&mut section, named_nodes)?,
+            packet: section.integer("packet", PACKET_SIZES)?.map_or(PACKET, |bytes| bytes as u32),
+            line,
+        };
+        if spec.stop.is_some_and(|stop| stop <= start) {
+            let line = section.line_of("stop");
+            return Err(section.error(line, format!("flow '{}' stops before it starts", spec.name)));
+        }
+        section.finish()?;
+        Ok(match count {
+            None => vec![spec],
+            Some(count) => (0..count as u32)
+                .map(|index| Self {
+                    name: format!("{}-{}", spec.group, index + 1),
+                    start: start + every * index,
+                    ..spec.clone()
+                })
+                .collect(),
+        })
+    }
+}
+
+fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
+    let kind = section.choice("protocol", &KINDS)?.unwrap_or(Kind::Udt);
+    Ok(match kind {
+        Kind::Udt => {
+            let spec = section
+                .read("controller", |value| value.to_string().parse::<Spec>().map_err(|wrong| wrong.to_string()))?;
+            Protocol::Udt(spec.unwrap_or_default())
+        }
+        Kind::Udt2004 => Protocol::Udt2004(section.text("controller")?.unwrap_or_default()),
+        Kind::Tcp => Protocol::Tcp(Tcp {
+            recovery: section.choice("controller", &RECOVERIES)?.unwrap_or(Recovery::Sack),
+            window: section.integer("window", 1..=i64::from(u32::MAX))?.map_or(TCP_WINDOW, |packets| packets as u32),
+            delayed_ack: section.flag("delayed_ack")?.unwrap_or(true),
+            min_rto: section.some_time("min_rto")?,
+        }),
+        Kind::Constant => Protocol::Cross(cross_rate(section)?, Pattern::Constant),
+        Kind::Poisson => Protocol::Cross(cross_rate(section)?, Pattern::Poisson),
+        Kind::OnOff => {
+            let (on, off) = (section.some_time("on")?, section.time("off")?);
+            let (Some(on), Some(off)) = (on, off) else {
+                return Err(section.error(section.line(), "an on-off source needs `on` and `off`, such as on = \"1s\""));
+            };
+            Protocol::Cross(cross_rate(section)?, Pattern::OnOff(on, off))
+        }
+    })
+}
+
+fn cross_rate(section: &mut Section<'_>) -> Result<Rate, ScenarioError> {
+    let rate = section.rate("rate")?;
+    rate.ok_or_else(|| section.error(section.line(), "cross traffic needs `rate`, such as rate = \"40mbit\""))
+}
+
+fn ends(section: &mut Section<'_>, named_nodes: bool) -> Result<Option<(String, String)>, ScenarioError> {
+    if !named_nodes {
+        return Ok(None);
+    }
+    Ok(Some((section.required_text("from")?, section.required_text("to")?)))
+}

@@ -1,0 +1,124 @@
+//! What a figure has to reach.
+
+use super::reader::Section;
+use crate::error::ScenarioError;
+
+/// One bound: what must hold, where, and whose claim it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoreSpec {
+    /// Short name, unique in its figure.
+    pub id: String,
+    /// The bound in words.
+    pub says: String,
+    /// The curve that it is about; `None` for the first one.
+    pub curve: Option<String>,
+    /// Only the points of the grid for which this expression over axes holds.
+    pub filter: Option<String>,
+    /// What is demanded.
+    pub must: Demand,
+    /// Who says so.
+    pub source: ScoreSource,
+    /// The scenario's line that it stands on.
+    pub line: usize,
+}
+
+/// Kinds of bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Demand {
+    /// An expression over metrics (means over seeds) holds.
+    Holds {
+        /// Such as `utilisation >= 0.98`.
+        expression: String,
+        /// At this share of the points, in 0..=1.
+        share: f64,
+    },
+    /// A metric only falls or only rises along an axis.
+    Monotone {
+        /// The metric, or an expression.
+        expression: String,
+        /// The axis.
+        along: String,
+        /// Which way.
+        direction: Direction,
+        /// How far it may go the wrong way from one point to the next, as a share of its value.
+        tolerance: f64,
+    },
+    /// Two metrics differ at one point at least.
+    Differs {
+        /// The metric, or an expression.
+        expression: String,
+        /// What it is compared with: `share[udt]@a8`.
+        than: String,
+        /// By this share of the greater one.
+        by: f64,
+    },
+}
+
+/// Which way along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Later values are smaller.
+    Falling,
+    /// Later values are greater.
+    Rising,
+}
+
+/// Who set a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoreSource {
+    /// The paper reports it.
+    Paper,
+    /// We expect it.
+    Ours,
+}
+
+impl ScoreSpec {
+    /// The expressions that it compares.
+    pub fn expressions(&self) -> Vec<&str> {
+        match &self.must {
+            Demand::Holds { expression, .. } | Demand::Monotone { expression, .. } => vec![expression],
+            Demand::Differs { expression, than, .. } => vec![expression, than],
+        }
+    }
+
+    /// Reads a `[[score]]`.
+    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, ScenarioError> {
+        let line = section.line();
+        let sources = [("paper", ScoreSource::Paper), ("ours", ScoreSource::Ours)];
+        let no_source = section.error(line, "a score needs `source`: \"paper\" or \"ours\"");
+        let score = Self {
+            id: section.required_text("id")?,
+            says: section.required_text("says")?,
+            curve: section.text("curve")?,
+            filter: section.text("where")?,
+            must: demand(&mut section)?,
+            source: section.choice("source", &sources)?.ok_or(no_source)?,
+            line,
+        };
+        section.finish()?;
+        Ok(score)
+    }
+}
+
+/// `must` with `share`; or `monotone` with `along`, `direction`, `tolerance`; or `differs` with `than`, `by`.
+fn demand(section: &mut Section<'_>) -> Result<Demand, ScenarioError> {
+    let line = section.line();
+    let (must, share) = (section.text("must")?, section.share("share")?);
+    let (monotone, along) = (section.text("monotone")?, section.text("along")?);
+    let directions = [("falling", Direction::Falling), ("rising", Direction::Rising)];
+    let direction = section.choice("direction", &directions)?;
+    let tolerance = section.share("tolerance")?.unwrap_or(0.0);
+    let (differs, than, by) = (section.text("differs")?, section.text("than")?, section.share("by")?);
+    match (must, monotone, differs) {
+        (Some(expression), None, None) => Ok(Demand::Holds { expression, share: share.unwrap_or(1.0) }),
+        (None, Some(expression), None) => match (along, direction) {
+            (Some(along), Some(direction)) => Ok(Demand::Monotone { expression, along, direction, tolerance }),
+            _ => Err(section.error(line, "`monotone` needs `along`, an axis, and `direction`: falling or rising")),
+        },
+        (None, None, Some(expression)) => match (than, by) {
+            (Some(than), Some(by)) => Ok(Demand::Differs { expression, than, by }),
+            _ => Err(section.error(line, "`differs` needs `than`, a metric, and `by`, a share such as 0.05")),
+        },
+        _ => Err(section.error(line, "a score has one of `must`, `monotone` and `differs`")),
+    }
+}

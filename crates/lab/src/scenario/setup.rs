@@ -1,0 +1,100 @@
+//! One experiment, all choices made: what a run is built from.
+
+use std::collections::BTreeSet;
+
+use farhaul_units::Duration;
+
+use super::flow::FlowSpec;
+use super::reader::{Node, Section, Value};
+use super::topology::{Topology, has_named_nodes};
+use crate::error::ScenarioError;
+
+/// A day: what a run of hours could still simulate.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+/// The shortest period of time series: a tenth of UDT's SYN interval.
+const SHORTEST_SAMPLE: Duration = Duration::from_millis(1);
+/// How often a time series has a value, unless the scenario says otherwise: ten SYN intervals.
+const SAMPLE: Duration = Duration::from_millis(100);
+/// Values of a time series: what a drawing can still show, many times over.
+const MAX_SAMPLES: u128 = 1_000_000;
+/// Flows of one run.
+const MAX_FLOWS: usize = 10_000;
+
+/// Keys of a scenario that say nothing about one experiment.
+const KEYS_OF_SCENARIOS: [&str; 11] =
+    ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "plot", "score", "series"];
+
+/// What a run is built from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Setup {
+    pub(crate) duration: Duration,
+    pub(crate) warmup: Duration,
+    /// Period of time series.
+    pub(crate) sample: Duration,
+    /// Whether time series are kept; `None` if the scenario does not say.
+    pub(crate) series: Option<bool>,
+    pub(crate) topology: Topology,
+    pub(crate) flows: Vec<FlowSpec>,
+}
+
+impl Setup {
+    /// Everything that the experiment depends on as text, the same however the file is written.
+    pub(crate) fn canonical(root: &Node) -> String {
+        let Value::Table(table) = &root.value else { return String::new() };
+        let own = table.iter().filter(|(key, _)| !KEYS_OF_SCENARIOS.contains(&key.as_str()));
+        own.map(|(key, node)| format!("{key} = {}\n", node.value)).collect()
+    }
+
+    /// Reads it from a scenario to which nothing is to be changed any more.
+    pub(crate) fn read(file: &str, root: &Node) -> Result<Self, ScenarioError> {
+        let mut root = Section::of(file, "the scenario", root)?;
+        let duration = root.some_time("duration")?;
+        let duration =
+            duration.ok_or_else(|| root.error(1, "a scenario needs `duration`, such as duration = \"60s\""))?;
+        let wrong = |root: &Section<'_>, key: &str, what: String| Err(root.error(root.line_of(key), what));
+        if duration > LONGEST {
+            return wrong(&root, "duration", format!("{duration:?} is too long: a run lasts a day (24h) at most"));
+        }
+        let warmup = root.time("warmup")?.unwrap_or_default();
+        if warmup >= duration {
+            return wrong(
+                &root,
+                "warmup",
+                format!("the warm-up must be shorter than the run, which lasts {duration:?}"),
+            );
+        }
+        let sample = root.some_time("sample")?.unwrap_or(SAMPLE);
+        if sample < SHORTEST_SAMPLE || duration.as_nanos() / sample.as_nanos() > MAX_SAMPLES {
+            let what = format!("samples are 1ms apart at least, and {MAX_SAMPLES} in a run at most");
+            return wrong(&root, "sample", what);
+        }
+        let series = root.flag("series")?;
+        let named = has_named_nodes(&mut root);
+        let mut flows = Vec::new();
+        for section in root.sections("flow")? {
+            flows.extend(FlowSpec::read(section, named)?);
+        }
+        if flows.is_empty() {
+            return wrong(&root, "flow", "a scenario needs a [[flow]]".to_owned());
+        }
+        if flows.len() > MAX_FLOWS {
+            return wrong(&root, "flow", format!("{} flows are too many: {MAX_FLOWS} are allowed", flows.len()));
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = flows.iter().find(|flow| !names.insert(&flow.name)) {
+            return Err(root.error(twice.line, format!("two flows are called '{}': give one a `name`", twice.name)));
+        }
+        let topology = Topology::read(&mut root, &flows)?;
+        for key in ["access", "route", "bottleneck"] {
+            if root.has(key) && (key == "access") == named {
+                let form = if named { "[link]" } else { "[[links]]" };
+                return wrong(&root, key, format!("`{key}` belongs to scenarios with {form}"));
+            }
+        }
+        for key in KEYS_OF_SCENARIOS {
+            root.has(key);
+        }
+        root.finish()?;
+        Ok(Self { duration, warmup, sample, series, topology, flows })
+    }
+}

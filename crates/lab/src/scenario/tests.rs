@@ -1,0 +1,208 @@
+//! What a scenario may say, and what is said to those that say something else.
+
+use super::expand::{Overrides, Plan};
+use super::*;
+
+const HEAD: &str = "title = 'x'\nduration = '10s'\n";
+const LINK: &str = "[link]\nrate = '100mbit'\nrtt = '10ms'\n";
+const FLOW: &str = "[[flow]]\n";
+
+fn plan(text: &str) -> Result<Plan, ScenarioError> {
+    Plan::read("x", "x.toml", text, &Overrides::default())
+}
+
+fn jobs(text: &str) -> Result<Vec<Job>, ScenarioError> {
+    plan(text)?.jobs("build")
+}
+
+/// The message of what cannot be run, with its line.
+#[track_caller]
+fn refused(text: &str) -> String {
+    let error = jobs(text).err().unwrap_or_else(|| panic!("this is accepted: {text}"));
+    assert_eq!(error.file, "x.toml");
+    format!("{}: {}", error.line, error.message)
+}
+
+#[test]
+fn ten_lines_are_a_scenario() {
+    let text = "title = 'My first link'\nduration = '10s'\n\n[link]\nrate = '100mbit'\nrtt = '20ms'\n\n[[flow]]\n";
+    let jobs = jobs(text).unwrap();
+    assert_eq!((jobs.len(), jobs[0].seed, jobs[0].curve.as_str()), (1, 1, ""));
+    assert_eq!(plan(text).unwrap().scenario.flows, ["udt"]);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_what_is_allowed() {
+    let message = refused(&format!("{HEAD}[link]\nrate = '1gbit'\nrtt = '1ms'\nquue = 'bdp'\n{FLOW}"));
+    assert!(message.starts_with("6: unknown key `quue` (`queue`?) in [link]"), "{message}");
+    assert!(message.contains("loss, queue, rate"), "{message}");
+    let message = refused(&format!("{HEAD}warmpu = '1s'\n{LINK}{FLOW}"));
+    assert!(message.starts_with("3: unknown key `warmpu` (`warmup`?)"), "{message}");
+    let message = refused(&format!("{HEAD}{LINK}{FLOW}colour = 'red'\n"));
+    assert!(message.starts_with("7: unknown key `colour` in [[flow]]"), "{message}");
+    let message = refused(&format!("{HEAD}{LINK}{FLOW}[[curve]]\nname = 'a'\nset = {{ \"lnik.rate\" = '1mbit' }}\n"));
+    assert!(message.starts_with("9: unknown key `lnik` (`link`?)"), "{message}");
+}
+
+#[test]
+fn a_unit_that_makes_no_sense_is_refused() {
+    let message = refused(&format!("{HEAD}[link]\nrate = '100ms'\n{FLOW}"));
+    assert!(message.starts_with("4: `rate` in [link]") && message.contains("mbit"), "{message}");
+    let message = refused(&format!("{HEAD}[link]\nrate = 100\n{FLOW}"));
+    assert!(message.contains("100mbit") && message.contains("100MB/s"), "{message}");
+    let message = refused(&format!("title = 'x'\nduration = 60\n{LINK}{FLOW}"));
+    assert!(message.starts_with("2: ") && message.contains("60s"), "{message}");
+    let message = refused(&format!("{HEAD}{LINK}loss = '3'\n{FLOW}"));
+    assert!(message.starts_with("6: ") && message.contains("100%"), "{message}");
+}
+
+#[test]
+fn a_rate_of_zero_is_refused() {
+    let message = refused(&format!("{HEAD}[link]\nrate = '0mbit'\n{FLOW}"));
+    assert!(message.starts_with("4: ") && message.contains("above zero"), "{message}");
+    let message = refused(&format!("{HEAD}{LINK}{FLOW}[[axis]]\nname = 'r'\nset = 'link.rate'\nvalues = ['0bit']\n"));
+    assert!(message.starts_with("10: ") && message.contains("above zero"), "{message}");
+}
+
+#[test]
+fn a_seed_out_of_range_is_refused() {
+    for (seeds, words) in
+        [("0", "1 to 10000"), ("10001", "1 to 10000"), ("[-1]", "0 to"), ("'one'", "a number of seeds")]
+    {
+        let message = refused(&format!("{HEAD}seeds = {seeds}\n{LINK}{FLOW}"));
+        assert!(message.starts_with("3: ") && message.contains(words), "{message}");
+    }
+    let seeds = plan(&format!("{HEAD}seeds = [7, 0]\n{LINK}{FLOW}")).unwrap().scenario.seeds;
+    assert_eq!(seeds, [7, 0]);
+}
+
+#[test]
+fn an_unreachable_host_is_named() {
+    let links = "[[links]]\nfrom = 'a'\nto = 'b'\nrate = '1mbit'\nsimplex = true\n";
+    let flow = |from: &str, to: &str| format!("{HEAD}{links}[[flow]]\nfrom = '{from}'\nto = '{to}'\n");
+    let message = refused(&flow("a", "c"));
+    assert!(message.starts_with("8: ") && message.contains("host 'c'") && message.contains("a and b"), "{message}");
+    // The answers find no way back.
+    let message = refused(&flow("a", "b"));
+    assert!(message.starts_with("8: ") && message.contains("no links lead from b to a"), "{message}");
+    assert!(jobs(&flow("a", "b").replace("simplex = true", "")).is_ok());
+}
+
+#[test]
+fn a_grid_has_every_point_with_every_seed_and_curve() {
+    let text = format!(
+        "{HEAD}seeds = 2\n{LINK}{FLOW}[[axis]]\nname = 'rate'\nset = 'link.rate'\nvalues = ['1mbit', '2mbit', '3mbit']\n\
+         [[axis]]\nname = 'rtt'\nset = 'link.rtt'\nvalues = ['1ms', '2ms']\n\
+         [[curve]]\nname = 'native'\nset = {{ \"flow.udt.controller\" = 'udt:native' }}\n[[curve]]\nname = 'udt'\n"
+    );
+    let jobs = jobs(&text).unwrap();
+    assert_eq!(jobs.len(), 24);
+    let first = &jobs[0];
+    assert_eq!(
+        (first.curve.as_str(), first.point["rate"].number, first.point["rtt"].number),
+        ("native", Some(1e6), Some(0.001))
+    );
+    assert_eq!((jobs[2].point["rate"].text.as_str(), jobs[2].point["rtt"].text.as_str()), ("1mbit", "2ms"));
+    let mut keys: Vec<&str> = jobs.iter().map(|job| job.key.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 24);
+}
+
+#[test]
+fn keys_depend_on_what_is_run_and_not_on_how_it_is_written() {
+    let key = |text: &str| jobs(text).unwrap()[0].key.clone();
+    let text = format!("{HEAD}{LINK}{FLOW}");
+    let same = format!("# A comment.\ntitle = 'y'\nduration = '10s'\n[link]\nrtt = '10ms'\nrate = '100mbit'\n{FLOW}");
+    assert_eq!(key(&text), key(&same));
+    assert_ne!(key(&text), key(&text.replace("10ms", "11ms")));
+    let build = |build| plan(&text).unwrap().jobs(build).unwrap()[0].key.clone();
+    assert_ne!(build("1"), build("2"));
+}
+
+#[test]
+fn the_quick_form_replaces_what_it_names() {
+    let text = format!(
+        "{HEAD}seeds = 5\n{LINK}{FLOW}[[axis]]\nname = 'rate'\nset = 'link.rate'\nvalues = ['1mbit', '2mbit']\n\
+         [quick]\nseeds = 1\nduration = '2s'\n\"axis.rate.values\" = ['1mbit']\n"
+    );
+    let overrides = Overrides { quick: true, ..Overrides::default() };
+    let plan = Plan::read("x", "x.toml", &text, &overrides).unwrap();
+    assert_eq!((plan.jobs("").unwrap().len(), plan.scenario.duration), (1, 2.0));
+    assert_eq!(jobs(&text).unwrap().len(), 10);
+}
+
+#[test]
+fn the_command_line_replaces_axes_and_seeds() {
+    let text = format!("{HEAD}{LINK}{FLOW}[[axis]]\nname = 'rate'\nset = 'link.rate'\nvalues = ['1mbit', '2mbit']\n");
+    let overrides = Overrides {
+        seed: Some(9),
+        axes: vec![
+            ("rate".to_owned(), vec!["5mbit".to_owned()]),
+            ("link.loss".to_owned(), vec!["0".to_owned(), "1%".to_owned()]),
+        ],
+        ..Overrides::default()
+    };
+    let jobs = Plan::read("x", "x.toml", &text, &overrides).unwrap().jobs("").unwrap();
+    assert_eq!(jobs.len(), 2);
+    assert_eq!((jobs[0].seed, jobs[1].point["link.loss"].number), (9, Some(0.01)));
+    let bad = Overrides { axes: vec![("rate".to_owned(), vec!["fast".to_owned()])], ..Overrides::default() };
+    assert!(Plan::read("x", "x.toml", &text, &bad).unwrap_err().message.contains("'fast'"));
+}
+
+#[test]
+fn an_axis_can_change_several_things_at_once() {
+    let text = format!(
+        "{HEAD}{LINK}{FLOW}[[axis]]\nname = 'case'\nvalues = [{{ label = 'lan', \"link.rate\" = '1gbit', \"link.rtt\" = '1ms' }},\n\
+         {{ label = 'wan', \"link.loss\" = 0.01 }}]\n"
+    );
+    let jobs = jobs(&text).unwrap();
+    let link = |job: &Job| job.setup.topology.links[0].path.clone();
+    assert_eq!(jobs[0].point["case"].text, "lan");
+    assert_eq!(link(&jobs[0]).rate.map(|rate| rate.bits_per_second()), Some(1_000_000_000));
+    assert_eq!(
+        (link(&jobs[1]).rate.map(|rate| rate.bits_per_second()), link(&jobs[1]).loss.is_some()),
+        (Some(100_000_000), true)
+    );
+}
+
+#[test]
+fn flows_of_one_kind_start_one_after_the_other() {
+    let text = format!("{HEAD}{LINK}{FLOW}name = 'f'\ncount = 3\nstart = '1s'\nevery = '2s'\n");
+    let job = jobs(&text).unwrap().remove(0);
+    let flows: Vec<(&str, u64)> = job.setup.flows.iter().map(|f| (f.name.as_str(), f.start.as_secs())).collect();
+    assert_eq!(flows, [("f-1", 1), ("f-2", 3), ("f-3", 5)]);
+}
+
+#[test]
+fn round_trips_are_exact_to_the_nanosecond() {
+    let text = format!(
+        "{HEAD}[link]\nrate = '1mbit'\nrtt = '7ns'\n[[flow]]\nname = 'near'\n[[flow]]\nname = 'far'\nrtt = '1000003ns'\n"
+    );
+    let topology = jobs(&text).unwrap().remove(0).setup.topology.clone();
+    let graph = topology.graph();
+    let nanos: Vec<_> =
+        topology.places.iter().map(|&place| topology.round_trip(&graph, place).unwrap().as_nanos()).collect();
+    assert_eq!(nanos, [7, 1_000_003]);
+    let message = refused(&text.replace("1000003ns", "5ns"));
+    assert!(message.starts_with("8: flow 'far'"), "{message}");
+}
+
+#[test]
+fn losses_are_those_of_the_way_there_unless_said_otherwise() {
+    let text = format!("{HEAD}{LINK}loss = 0.01\n[link.back]\nrate = '1mbit'\n{FLOW}");
+    let links = jobs(&text).unwrap()[0].setup.topology.links.clone();
+    assert!(links[0].path.loss.is_some() && links[1].path.loss.is_none());
+    assert_eq!(links[1].path.rate.map(|rate| rate.bits_per_second()), Some(1_000_000));
+    assert_eq!(links[0].path.delay, links[1].path.delay);
+}
+
+#[test]
+fn names_that_nothing_has_are_refused() {
+    let plot = "[[plot]]\nkind = 'lines'\nx = 'rate'\ny = 'utilisation'\n";
+    let message = refused(&format!("{HEAD}{LINK}{FLOW}{plot}by = 'rtt'\n"));
+    assert!(message.starts_with("7: there is no axis 'rtt'"), "{message}");
+    let score = "[[score]]\nid = 'a'\nsays = 'b'\nsource = 'ours'\nmust = 'jain > 0'\ncurve = 'c'\n";
+    let message = refused(&format!("{HEAD}{LINK}{FLOW}{score}"));
+    assert!(message.starts_with("7: there is no curve 'c'"), "{message}");
+}

@@ -1,0 +1,77 @@
+//! Nodes, links and who sits where: from `[link]` and `[access]`, or from `[[links]]`.
+
+mod dumbbell;
+mod named;
+
+use farhaul_netem::PathSpec;
+use farhaul_sim::topology::graph::Graph;
+use farhaul_units::Duration;
+
+use super::flow::FlowSpec;
+use super::reader::Section;
+use crate::error::ScenarioError;
+
+/// A network, ready to be built.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Topology {
+    /// How many nodes it has.
+    pub(crate) nodes: usize,
+    /// Its links, in the order in which the simulator numbers them.
+    pub(crate) links: Vec<Link>,
+    /// Routes that differ from the shortest way: at a node, towards another, by a link.
+    pub(crate) routes: Vec<(usize, usize, usize)>,
+    /// The link at which utilisation and queue are measured.
+    pub(crate) bottleneck: usize,
+    /// Where each flow begins and ends.
+    pub(crate) places: Vec<(usize, usize)>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Link {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) path: PathSpec,
+}
+
+impl Topology {
+    /// Reads it from a scenario.
+    pub(crate) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Self, ScenarioError> {
+        let (short, long) = (root.has("link"), root.has("links"));
+        let topology = match (short, long) {
+            (true, true) => {
+                let line = root.line_of("links");
+                return Err(root.error(line, "a scenario has either [link] or [[links]]"));
+            }
+            (false, false) => {
+                return Err(root.error(1, "a scenario needs a [link] with `rate` and `rtt`, or [[links]] with nodes"));
+            }
+            (true, false) => dumbbell::read(root, flows)?,
+            (false, true) => named::read(root, flows)?,
+        };
+        Ok(topology)
+    }
+
+    /// The network without agents.
+    pub(crate) fn graph(&self) -> Graph {
+        let mut graph = Graph::new(self.nodes);
+        for link in &self.links {
+            graph.simplex(link.from, link.to, &link.path);
+        }
+        for &(node, destination, link) in &self.routes {
+            graph.route(node, destination, link);
+        }
+        graph
+    }
+
+    /// Propagation from one node to another and back.
+    pub(crate) fn round_trip(&self, graph: &Graph, (from, to): (usize, usize)) -> Option<Duration> {
+        let one_way = |way: Vec<usize>| way.into_iter().map(|link| self.links[link].path.delay).sum::<Duration>();
+        Some(one_way(graph.way(from, to)?) + one_way(graph.way(to, from)?))
+    }
+}
+
+/// Whether `[[links]]` give names to nodes, which flows then need.
+pub(crate) fn has_named_nodes(root: &mut Section<'_>) -> bool {
+    root.has("links")
+}

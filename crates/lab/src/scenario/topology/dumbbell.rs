@@ -1,0 +1,125 @@
+//! The short form: one bottleneck both ways, and a pair of hosts for each flow.
+//!
+//! ```text
+//!   sender 1 ──┐                            ┌── receiver 1
+//!   sender 2 ──┼── left ═══ [link] ═══ right ┼── receiver 2
+//!       …      └─ [access]         [access] ─┘     …
+//! ```
+//!
+//! A flow without `[access]` and without a round trip of its own sits at the ends of the bottleneck: a link without rate and
+//! delay changes nothing.
+
+use farhaul_netem::{PathSpec, QueueSize};
+use farhaul_units::Duration;
+
+use super::super::flow::FlowSpec;
+use super::super::link::{Limit, LinkSpec};
+use super::super::reader::Section;
+use super::{Link, Topology};
+use crate::error::ScenarioError;
+
+/// The ends of the bottleneck.
+const LEFT: usize = 0;
+const RIGHT: usize = 1;
+
+/// What may wait for a host's own link: a host does not lose its own packets.
+const ACCESS_QUEUE: u32 = 100_000;
+
+pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topology, ScenarioError> {
+    let [forth, back] = bottleneck(root)?;
+    let access = access(root)?;
+    let mut topology = Topology { nodes: 2, links: Vec::new(), routes: Vec::new(), bottleneck: 0, places: Vec::new() };
+    let base = forth.path.delay + back.path.delay;
+    let by_access = access.as_ref().map_or(Duration::ZERO, |access| access.path.delay * 4);
+    let mut longest = base + by_access;
+    let mut hosts = Vec::new();
+    for flow in flows {
+        let wanted = flow.round_trip.unwrap_or(base + by_access);
+        let Some(more) = wanted.checked_sub(base + by_access) else {
+            let message = format!(
+                "flow '{}' has a round trip of {wanted:?}, but its links alone take {:?}: give [link] a shorter one",
+                flow.name,
+                base + by_access
+            );
+            return Err(root.error(flow.line, message));
+        };
+        longest = longest.max(wanted);
+        hosts.push(more);
+    }
+    let link = |from, to, spec: &LinkSpec| Link { from, to, path: spec.path(longest) };
+    topology.links = vec![link(LEFT, RIGHT, &forth), link(RIGHT, LEFT, &back)];
+    let perfect = LinkSpec { limit: Limit::Fixed(QueueSize::Packets(ACCESS_QUEUE)), ..LinkSpec::default() };
+    for more in hosts {
+        if more.is_zero() && access.is_none() {
+            topology.places.push((LEFT, RIGHT));
+            continue;
+        }
+        let (sender, receiver) = (topology.nodes, topology.nodes + 1);
+        topology.nodes += 2;
+        let access = access.as_ref().unwrap_or(&perfect).path(longest);
+        let towards = more.div_ceil_half();
+        let later = |by: Duration| PathSpec { delay: access.delay + by, ..access.clone() };
+        topology.links.extend([
+            Link { from: sender, to: LEFT, path: later(towards) },
+            Link { from: LEFT, to: sender, path: later(more - towards) },
+            Link { from: RIGHT, to: receiver, path: access.clone() },
+            Link { from: receiver, to: RIGHT, path: access },
+        ]);
+        topology.places.push((sender, receiver));
+    }
+    Ok(topology)
+}
+
+/// `[link]` and `[link.back]`.
+fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
+    let mut section = root.section("link")?.ok_or_else(|| root.error(1, "a scenario needs a [link]"))?;
+    let round_trip = section.time("rtt")?;
+    let mut forth = LinkSpec::read(&mut section, &LinkSpec::default())?;
+    let mut back = forth.clone();
+    match round_trip {
+        Some(_) if section.has("delay") => {
+            let line = section.line_of("delay");
+            return Err(section.error(line, "[link] has either `rtt` or `delay`, which is half of it"));
+        }
+        Some(time) => {
+            forth.path.delay = time.div_ceil_half();
+            back.path.delay = time - forth.path.delay;
+        }
+        None => {}
+    }
+    // Losses and other misfortunes are those of the data's way, unless said otherwise.
+    back.path = PathSpec { rate: back.path.rate, delay: back.path.delay, ..PathSpec::default() };
+    if let Some(mut reverse) = section.section("back")? {
+        if round_trip.is_some() && reverse.has("delay") {
+            let line = reverse.line_of("delay");
+            return Err(
+                section.error(line, "[link] has `rtt`: with a delay of its own for the way back, give both delays")
+            );
+        }
+        back = LinkSpec::read(&mut reverse, &back)?;
+        reverse.finish()?;
+    }
+    section.finish()?;
+    Ok([forth, back])
+}
+
+/// `[access]`.
+fn access(root: &mut Section<'_>) -> Result<Option<LinkSpec>, ScenarioError> {
+    let Some(mut section) = root.section("access")? else { return Ok(None) };
+    let base = LinkSpec { limit: Limit::Fixed(QueueSize::Packets(ACCESS_QUEUE)), ..LinkSpec::default() };
+    let access = LinkSpec::read(&mut section, &base)?;
+    section.finish()?;
+    Ok(Some(access))
+}
+
+trait Half {
+    /// Half of it, and the odd nanosecond.
+    fn div_ceil_half(self) -> Self;
+}
+
+impl Half for Duration {
+    fn div_ceil_half(self) -> Self {
+        let nanos = u64::try_from(self.as_nanos()).unwrap_or(u64::MAX);
+        Self::from_nanos(nanos.div_ceil(2))
+    }
+}

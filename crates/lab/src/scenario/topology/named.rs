@@ -1,0 +1,171 @@
+//! The long form: links between nodes that have names.
+
+use farhaul_units::Duration;
+
+use super::super::flow::FlowSpec;
+use super::super::link::LinkSpec;
+use super::super::reader::{Section, listed, nearest};
+use super::{Link, Topology};
+use crate::error::ScenarioError;
+
+/// Nodes that one can still keep apart.
+const MAX_NODES: usize = 1_000;
+
+/// A link as it is read: both ends by name, and the index of its first direction.
+struct Named {
+    name: String,
+    forth: usize,
+    /// Whether there is a second direction, right behind the first.
+    duplex: bool,
+    line: usize,
+}
+
+#[derive(Default)]
+struct Reader {
+    nodes: Vec<String>,
+    links: Vec<Link>,
+    specs: Vec<LinkSpec>,
+    names: Vec<Named>,
+}
+
+pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topology, ScenarioError> {
+    let mut reader = Reader::default();
+    for section in root.sections("links")? {
+        reader.link(section)?;
+    }
+    if reader.nodes.len() > MAX_NODES {
+        return Err(root.error(root.line_of("links"), format!("there are more than {MAX_NODES} nodes")));
+    }
+    let mut topology = Topology {
+        nodes: reader.nodes.len(),
+        links: reader.links.clone(),
+        routes: Vec::new(),
+        bottleneck: reader.bottleneck(root)?,
+        places: Vec::new(),
+    };
+    for section in root.sections("route")? {
+        topology.routes.push(reader.route(section)?);
+    }
+    for flow in flows {
+        let Some((from, to)) = &flow.ends else {
+            return Err(root.error(flow.line, format!("flow '{}' needs `from` and `to`", flow.name)));
+        };
+        let node = |name: &str| reader.node(name).map_err(|what| root.error(flow.line, what));
+        topology.places.push((node(from)?, node(to)?));
+    }
+    let longest = longest_round_trip(root, &topology, flows)?;
+    for (link, spec) in topology.links.iter_mut().zip(&reader.specs) {
+        link.path = spec.path(longest);
+    }
+    Ok(topology)
+}
+
+/// The longest propagation there and back of all flows; everybody must be able to reach the other end.
+fn longest_round_trip(root: &Section<'_>, topology: &Topology, flows: &[FlowSpec]) -> Result<Duration, ScenarioError> {
+    let graph = topology.graph();
+    let mut longest = Duration::ZERO;
+    for (flow, &place) in flows.iter().zip(&topology.places) {
+        let (from, to) = flow.ends.clone().unwrap_or_default();
+        if place.0 == place.1 {
+            return Err(root.error(flow.line, format!("flow '{}' goes from {from} to {from}", flow.name)));
+        }
+        if flow.round_trip.is_some() {
+            let message =
+                format!("flow '{}': with [[links]], round trips are those of the links, not of flows", flow.name);
+            return Err(root.error(flow.line, message));
+        }
+        let way = |from, to, there: &str, here: &str| {
+            let message = format!("flow '{}' cannot get there: no links lead from {here} to {there}", flow.name);
+            graph.way(from, to).map(drop).ok_or_else(|| root.error(flow.line, message))
+        };
+        way(place.0, place.1, &to, &from)?;
+        way(place.1, place.0, &from, &to)?;
+        longest = longest.max(topology.round_trip(&graph, place).unwrap_or_default());
+    }
+    Ok(longest)
+}
+
+impl Reader {
+    fn link(&mut self, mut section: Section<'_>) -> Result<(), ScenarioError> {
+        let (from, to) = (section.required_text("from")?, section.required_text("to")?);
+        let name = section.required_text("name")?;
+        if from == to {
+            return Err(section.error(section.line(), format!("link '{name}' leads from {from} to itself")));
+        }
+        if self.names.iter().any(|other| other.name == name) {
+            return Err(section.error(section.line(), format!("two links are called '{name}': give one a `name`")));
+        }
+        let spec = LinkSpec::read(&mut section, &LinkSpec::default())?;
+        let duplex = !section.flag("simplex")?.unwrap_or(false);
+        let mut back = spec.clone();
+        back.path.loss = None;
+        if let Some(mut reverse) = section.section("back")? {
+            if !duplex {
+                return Err(section.error(reverse.line(), format!("link '{name}' is simplex and has no way back")));
+            }
+            back = LinkSpec::read(&mut reverse, &back)?;
+            reverse.finish()?;
+        }
+        let line = section.line();
+        section.finish()?;
+        let (from, to) = (self.add_node(&from), self.add_node(&to));
+        self.names.push(Named { name, forth: self.links.len(), duplex, line });
+        self.links.push(Link { from, to, path: spec.path.clone() });
+        self.specs.push(spec);
+        if duplex {
+            self.links.push(Link { from: to, to: from, path: back.path.clone() });
+            self.specs.push(back);
+        }
+        Ok(())
+    }
+
+    fn add_node(&mut self, name: &str) -> usize {
+        self.nodes.iter().position(|node| node == name).unwrap_or_else(|| {
+            self.nodes.push(name.to_owned());
+            self.nodes.len() - 1
+        })
+    }
+
+    fn node(&self, name: &str) -> Result<usize, String> {
+        self.nodes.iter().position(|node| node == name).ok_or_else(|| {
+            let names: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
+            let meant = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!(" ({name}?)"));
+            format!("no link begins or ends at a host '{name}'{meant}: there are {}", listed(&names))
+        })
+    }
+
+    fn named(&self, name: &str) -> Result<&Named, String> {
+        self.names.iter().find(|link| link.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.names.iter().map(|link| link.name.as_str()).collect();
+            format!("no link is called '{name}': there are {}", listed(&names))
+        })
+    }
+
+    /// The link that is measured: the one that is named, or the first of the slowest.
+    fn bottleneck(&self, root: &mut Section<'_>) -> Result<usize, ScenarioError> {
+        if let Some(name) = root.text("bottleneck")? {
+            let line = root.line_of("bottleneck");
+            return self.named(&name).map(|link| link.forth).map_err(|what| root.error(line, what));
+        }
+        let slowest = self.names.iter().min_by_key(|link| {
+            let rate = self.specs[link.forth].path.rate;
+            (rate.is_none(), rate)
+        });
+        slowest.map(|link| link.forth).ok_or_else(|| root.error(root.line_of("links"), "there are no links"))
+    }
+
+    /// A `[[route]]`: at a node, packets for another take a link.
+    fn route(&self, mut section: Section<'_>) -> Result<(usize, usize, usize), ScenarioError> {
+        let (at, to, via) = (section.required_text("at")?, section.required_text("to")?, section.required_text("via")?);
+        let line = section.line();
+        let wrong = |what: String| section.error(line, what);
+        let (at_node, to_node) = (self.node(&at).map_err(wrong)?, self.node(&to).map_err(wrong)?);
+        let link = self.named(&via).map_err(wrong)?;
+        let directions = if link.duplex { 2 } else { 1 };
+        let found = (link.forth..link.forth + directions).find(|&index| self.links[index].from == at_node);
+        let missing = || wrong(format!("link '{via}' (line {}) does not begin at {at}", link.line));
+        let route = (at_node, to_node, found.ok_or_else(missing)?);
+        section.finish()?;
+        Ok(route)
+    }
+}

@@ -1,0 +1,286 @@
+//! Whether a figure reaches what it must, where not, and by how much.
+//!
+//! A score is read from the means over seeds. A point without data fails it: nothing is met by not being measured.
+
+use crate::aggregate::{Measurements, Point, describe, grid};
+use crate::expression::{Comparison, Expression, Judgement, Margin, NoValue, Unit};
+use crate::figures::FigureResult;
+use crate::scenario::{Demand, Direction, ScoreSource, ScoreSpec};
+
+#[cfg(test)]
+mod tests;
+
+/// A score and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoreResult {
+    /// Its short name.
+    pub id: String,
+    /// The bound in words.
+    pub says: String,
+    /// Whose bound it is.
+    pub source: ScoreSource,
+    /// Whether it is reached.
+    pub met: bool,
+    /// In how many places it was looked at: points of the grid, or steps along an axis.
+    pub places: usize,
+    /// In how many of them it holds.
+    pub holds: usize,
+    /// The share of the places in which it has to hold.
+    pub share: f64,
+    /// The place that is furthest from holding, or closest to failing.
+    pub worst: Option<Worst>,
+    /// Why it could not be looked at in some place.
+    pub trouble: Option<String>,
+}
+
+/// The place that decides a score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worst {
+    /// Where, in words; empty for a figure without a grid.
+    pub place: String,
+    /// The numbers that were compared; absent where words were.
+    pub margin: Option<Margin>,
+}
+
+impl Worst {
+    /// By how much it holds or fails: in points for shares, in per cent of the bound for everything else.
+    #[must_use]
+    pub fn by(&self) -> Option<String> {
+        let margin = self.margin.as_ref()?;
+        let slack = margin.slack();
+        let size = match margin.unit {
+            Unit::Share => format!("{}\u{a0}points", crate::expression::three_digits(slack.abs() * 100.0)),
+            unit if margin.bound == 0.0 => unit.print(slack.abs()),
+            _ => Unit::Share.print(margin.relative_slack().abs()),
+        };
+        Some(if slack < 0.0 { format!("{size} short") } else { format!("{size} to spare") })
+    }
+
+    /// What was measured against what: `91.2 % (≥ 98 %)`.
+    #[must_use]
+    pub fn numbers(&self) -> Option<String> {
+        let Margin { measured, comparison, bound, unit } = self.margin.as_ref()?;
+        Some(format!("{} ({}\u{a0}{})", unit.print(*measured), comparison.symbol(), unit.print(*bound)))
+    }
+}
+
+impl ScoreResult {
+    /// One line: in how many places it holds, what decides, and by how much.
+    #[must_use]
+    pub fn measured(&self) -> String {
+        let by = self.worst.as_ref().and_then(Worst::by).map(|by| format!(", {by}")).unwrap_or_default();
+        self.line(&by)
+    }
+
+    /// The same without by how much, for a table that has a column for it.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        self.line("")
+    }
+
+    fn line(&self, by: &str) -> String {
+        let mut parts = Vec::new();
+        if self.places > 1 {
+            parts.push(format!("holds at {} of {}", self.holds, self.places));
+            if self.share < 1.0 && self.share > 0.0 {
+                parts.push(format!("needs {}", Unit::Share.print(self.share)));
+            }
+        }
+        if let Some(worst) = &self.worst {
+            let place = if worst.place.is_empty() { String::new() } else { format!(" at {}", worst.place) };
+            let numbers = worst.numbers().unwrap_or_else(|| "words differ".to_owned());
+            // Two metrics differ if they do somewhere, so there the best place decides.
+            let decides = if self.share > 0.0 { "worst" } else { "best" };
+            parts.push(match self.places {
+                0 | 1 => format!("{numbers}{place}{by}"),
+                _ => format!("{decides}{place}: {numbers}{by}"),
+            });
+        }
+        parts.extend(self.trouble.clone());
+        parts.join("; ")
+    }
+}
+
+/// How many of the scores are met, of how many.
+#[must_use]
+pub fn count(scores: &[ScoreResult]) -> (usize, usize) {
+    (scores.iter().filter(|score| score.met).count(), scores.len())
+}
+
+/// All scores of a figure, in the scenario's order. `measurements` holds it and the figures that it refers to.
+#[must_use]
+pub fn evaluate(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<ScoreResult> {
+    figure.scenario.scores.iter().map(|score| evaluate_one(figure, score, measurements)).collect()
+}
+
+fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measurements<'_>) -> ScoreResult {
+    let mut tally = Tally::default();
+    let judged = judge_all(figure, score, measurements, &mut tally);
+    let share = match &score.must {
+        Demand::Holds { share, .. } => *share,
+        Demand::Monotone { .. } => 1.0,
+        // One place is enough.
+        Demand::Differs { .. } => 0.0,
+    };
+    let enough = tally.holds as f64 >= share * tally.places as f64 - 1e-9 && tally.holds > 0;
+    // Two metrics differ if they do in one place, so there the best place decides.
+    let decides = if let Demand::Differs { .. } = score.must { tally.best } else { tally.worst };
+    let trouble = match judged {
+        Err(why) => Some(why),
+        Ok(()) if tally.places == 0 => Some("no data: no point of the grid is meant".to_owned()),
+        Ok(()) => tally
+            .trouble
+            .map(|(why, count)| if tally.places == 1 { why } else { format!("{why} at {count} of {}", tally.places) }),
+    };
+    ScoreResult {
+        id: score.id.clone(),
+        says: score.says.clone(),
+        source: score.source,
+        met: enough && tally.places > 0,
+        places: tally.places,
+        holds: tally.holds,
+        share,
+        worst: decides.map(|(place, judgement)| Worst { place, margin: judgement.margin }),
+        trouble,
+    }
+}
+
+/// What has been seen so far, place by place.
+#[derive(Debug, Default)]
+struct Tally {
+    places: usize,
+    holds: usize,
+    worst: Option<(String, Judgement)>,
+    best: Option<(String, Judgement)>,
+    trouble: Option<(String, usize)>,
+}
+
+impl Tally {
+    fn add(&mut self, place: &str, judged: Result<Judgement, NoValue>) {
+        self.places += 1;
+        match judged {
+            Ok(judgement) => {
+                self.holds += usize::from(judgement.holds);
+                if self.worst.as_ref().is_none_or(|(_, worst)| judgement.is_worse_than(worst)) {
+                    self.worst = Some((place.to_owned(), judgement.clone()));
+                }
+                if self.best.as_ref().is_none_or(|(_, best)| best.is_worse_than(&judgement)) {
+                    self.best = Some((place.to_owned(), judgement));
+                }
+            }
+            Err(why) => self.trouble.get_or_insert_with(|| (why.to_string(), 0)).1 += 1,
+        }
+    }
+}
+
+fn judge_all(
+    figure: &FigureResult,
+    score: &ScoreSpec,
+    measurements: &Measurements<'_>,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let scenario = &figure.scenario;
+    let first = scenario.curves.first().map_or("", |curve| &curve.name);
+    let curve = score.curve.as_deref().unwrap_or(first);
+    let id = &figure.info.id;
+    let points = meant(figure, score, measurements, curve)?;
+    match &score.must {
+        Demand::Holds { expression, .. } => {
+            let must = condition(expression)?;
+            for point in &points {
+                tally.add(&describe(point, scenario), must.judge(&measurements.at(id, curve, point)));
+            }
+        }
+        Demand::Differs { expression, than, by } => {
+            let (one, other) = (number(expression)?, number(than)?);
+            for point in &points {
+                let place = measurements.at(id, curve, point);
+                let judged = one.number(&place).and_then(|one| Ok((one, other.number(&place)?)));
+                tally.add(&describe(point, scenario), judged.map(|(one, other)| differs(one, other, *by)));
+            }
+        }
+        Demand::Monotone { expression, along, direction, tolerance } => {
+            let value = number(expression)?;
+            for (from, to) in steps(&points, along)? {
+                let [before, after] = [from, to].map(|point| measurements.at(id, curve, point));
+                let unit = value.unit(&after);
+                let judged = value.number(&before).and_then(|before| Ok((before, value.number(&after)?)));
+                let place = format!("{} (from {})", describe(to, scenario), from[along].text);
+                tally.add(&place, judged.map(|(before, after)| step(before, after, *direction, *tolerance, unit)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn condition(text: &str) -> Result<Expression, String> {
+    Expression::parse_condition(text).map_err(|error| format!("'{text}': {error}"))
+}
+
+fn number(text: &str) -> Result<Expression, String> {
+    Expression::parse_number(text).map_err(|error| format!("'{text}': {error}"))
+}
+
+/// The points that a score is about.
+fn meant(
+    figure: &FigureResult,
+    score: &ScoreSpec,
+    measurements: &Measurements<'_>,
+    curve: &str,
+) -> Result<Vec<Point>, String> {
+    let mut points = grid(&figure.scenario);
+    let Some(filter) = &score.filter else { return Ok(points) };
+    let filter = condition(filter)?;
+    let mut trouble = None;
+    points.retain(|point| {
+        filter.holds(&measurements.at(&figure.info.id, curve, point)).unwrap_or_else(|why| {
+            // What cannot be told apart is kept, so that it is seen to be missing.
+            trouble = Some(why.to_string());
+            true
+        })
+    });
+    trouble.map_or(Ok(points), |why| Err(format!("where: {why}")))
+}
+
+fn judgement(measured: f64, comparison: Comparison, bound: f64, unit: Unit, holds: bool) -> Judgement {
+    Judgement { holds, margin: Some(Margin { measured, comparison, bound, unit }) }
+}
+
+fn differs(one: f64, other: f64, by: f64) -> Judgement {
+    let greater = one.abs().max(other.abs());
+    let difference = if greater == 0.0 { 0.0 } else { (one - other).abs() / greater };
+    judgement(difference, Comparison::AtLeast, by, Unit::Share, difference >= by)
+}
+
+fn step(before: f64, after: f64, direction: Direction, tolerance: f64, unit: Unit) -> Judgement {
+    let leeway = tolerance * before.abs();
+    let (comparison, bound) = match direction {
+        Direction::Falling => (Comparison::AtMost, before + leeway),
+        Direction::Rising => (Comparison::AtLeast, before - leeway),
+    };
+    let holds = if direction == Direction::Falling { after <= bound } else { after >= bound };
+    judgement(after, comparison, bound, unit, holds)
+}
+
+/// Neighbours along an axis, all other axes being equal, in the order of the axis' numbers.
+fn steps<'p>(points: &'p [Point], along: &str) -> Result<Vec<(&'p Point, &'p Point)>, String> {
+    let key = |point: &Point| -> Vec<String> {
+        point.iter().filter(|(axis, _)| *axis != along).map(|(_, value)| value.text.clone()).collect()
+    };
+    /// Points with the same values of all other axes, by their place along this one.
+    type Row<'p> = (Vec<String>, Vec<(f64, &'p Point)>);
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for point in points {
+        let at = point.get(along).and_then(|value| value.number);
+        let at = at.ok_or_else(|| format!("no data: '{along}' is no axis of numbers"))?;
+        let key = key(point);
+        match rows.iter_mut().find(|(row, _)| *row == key) {
+            Some((_, row)) => row.push((at, point)),
+            None => rows.push((key, vec![(at, point)])),
+        }
+    }
+    for (_, row) in &mut rows {
+        row.sort_by(|one, other| one.0.total_cmp(&other.0));
+    }
+    Ok(rows.iter().flat_map(|(_, row)| row.windows(2).map(|pair| (pair[0].1, pair[1].1))).collect())
+}

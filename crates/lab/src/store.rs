@@ -1,0 +1,143 @@
+//! Records on the disk: one line each, added as runs finish, so that whatever was finished is never run again.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::LabError;
+use crate::record::Record;
+
+/// The name of the file in a figure's folder.
+pub const RECORDS: &str = "records.ndjson";
+
+/// The records of one scenario in a folder.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    file: File,
+    /// By key, as read when it was opened.
+    found: BTreeMap<String, Record>,
+}
+
+impl Store {
+    /// Opens the records in `folder`, which is made if it does not exist. A last line that was cut off when the program was
+    /// killed is removed.
+    ///
+    /// # Errors
+    /// The folder or file cannot be read or written, or holds something else.
+    pub fn open(folder: &Path) -> Result<Self, LabError> {
+        let path = folder.join(RECORDS);
+        let failed = |source| LabError::file(&path, source);
+        std::fs::create_dir_all(folder).map_err(|source| LabError::file(folder, source))?;
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+        let mut file = options.open(&path).map_err(failed)?;
+        let mut found = BTreeMap::new();
+        let mut whole = 0;
+        let mut reader = BufReader::new(&file);
+        let mut line = String::new();
+        for number in 1.. {
+            line.clear();
+            let length = reader.read_line(&mut line).map_err(failed)?;
+            if length == 0 || !line.ends_with('\n') {
+                break;
+            }
+            let record: Record = serde_json::from_str(&line).map_err(|wrong| LabError::Store {
+                path: path.clone(),
+                line: number,
+                message: format!("this is no record of a run ({wrong}); remove the file to begin anew"),
+            })?;
+            found.insert(record.key.clone(), record);
+            whole += length as u64;
+        }
+        file.set_len(whole).and_then(|()| file.seek(SeekFrom::End(0)).map(drop)).map_err(failed)?;
+        Ok(Self { path, file, found })
+    }
+
+    /// What is known of a run.
+    pub fn get(&self, key: &str) -> Option<&Record> {
+        self.found.get(key)
+    }
+
+    /// Adds a record; it is on the disk, as far as the system says, when this returns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add(&mut self, record: &Record) -> Result<(), LabError> {
+        let mut line = serde_json::to_vec(record).map_err(|wrong| LabError::file(&self.path, wrong.into()))?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(|source| LabError::file(&self.path, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(key: &str) -> Record {
+        Record {
+            figure: "f".into(),
+            curve: String::new(),
+            point: BTreeMap::new(),
+            seed: 1,
+            metrics: BTreeMap::from([("jain".into(), 0.5)]),
+            series: BTreeMap::new(),
+            key: key.into(),
+            trace: String::new(),
+            simulated_seconds: 1.0,
+            real_seconds: 0.5,
+            packet_hops: 3,
+        }
+    }
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("farhaul-lab-{name}-{}", std::process::id()));
+            drop(std::fs::remove_dir_all(&path));
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            drop(std::fs::remove_dir_all(&self.0));
+        }
+    }
+
+    #[test]
+    fn what_was_added_is_found_again() {
+        let folder = Folder::new("found");
+        let mut store = Store::open(&folder.0).unwrap();
+        store.add(&record("a")).unwrap();
+        store.add(&record("b")).unwrap();
+        let store = Store::open(&folder.0).unwrap();
+        assert_eq!((store.get("a"), store.get("c")), (Some(&record("a")), None));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_forgotten() {
+        let folder = Folder::new("cut");
+        let mut store = Store::open(&folder.0).unwrap();
+        store.add(&record("a")).unwrap();
+        store.add(&record("b")).unwrap();
+        let path = folder.0.join(RECORDS);
+        let text = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 10]).unwrap();
+        let mut store = Store::open(&folder.0).unwrap();
+        assert!(store.get("a").is_some() && store.get("b").is_none());
+        store.add(&record("c")).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+        assert!(Store::open(&folder.0).unwrap().get("c").is_some());
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_refused_with_its_line() {
+        let folder = Folder::new("other");
+        std::fs::create_dir_all(&folder.0).unwrap();
+        std::fs::write(folder.0.join(RECORDS), "hello\n").unwrap();
+        let message = Store::open(&folder.0).unwrap_err().to_string();
+        assert!(message.contains("records.ndjson:1: ") && message.contains("remove"), "{message}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Made-up results that tests draw and judge: formulas, not measurements.
+
+mod gallery;
+
+use std::collections::BTreeMap;
+
+use crate::expression::quantity_in_base_units;
+use crate::figures::{FigureInfo, FigureResult};
+use crate::record::{AxisValue, Record};
+use crate::scenario::{Axis, Curve, Demand, Scenario, ScoreSource, ScoreSpec};
+
+pub(crate) use gallery::gallery;
+
+/// Which runs there are.
+pub(crate) struct Grid<'a> {
+    /// Values of the axis `rate`.
+    pub(crate) rates: &'a [&'a str],
+    /// Values of the axis `rtt`.
+    pub(crate) rtts: &'a [&'a str],
+    /// Seeds, from 1.
+    pub(crate) seeds: u64,
+}
+
+/// One of them.
+pub(crate) struct Run<'a> {
+    pub(crate) curve: &'a str,
+    pub(crate) rate: f64,
+    pub(crate) rtt: f64,
+    pub(crate) seed: u64,
+}
+
+/// The names of the curves, of which the second is Farhaul's default.
+pub(crate) const CURVES: [&str; 2] = ["udt-2004", "udt"];
+
+fn values(texts: &[&str]) -> Vec<AxisValue> {
+    texts.iter().map(|text| AxisValue { text: (*text).to_owned(), number: quantity_in_base_units(text) }).collect()
+}
+
+/// A figure whose metrics are a function of the run.
+pub(crate) fn figure(
+    id: &str,
+    grid: Grid<'_>,
+    scores: Vec<ScoreSpec>,
+    metrics: impl Fn(&Run<'_>) -> Vec<(String, f64)>,
+) -> FigureResult {
+    let mut axes = Vec::new();
+    for (name, texts) in [("rate", grid.rates), ("rtt", grid.rtts)] {
+        if !texts.is_empty() {
+            axes.push(Axis { name: name.to_owned(), set: vec![format!("link.{name}")], values: values(texts) });
+        }
+    }
+    let label = |curve: &str| if curve == "udt" { "Farhaul’s default".to_owned() } else { curve.to_owned() };
+    let scenario = Scenario {
+        name: id.to_owned(),
+        title: "UDT fills a DropTail link".to_owned(),
+        paper: Some("udt-2004".to_owned()),
+        source: Some("Figure 3, §4.1".to_owned()),
+        shows: Some("Utilisation stays high unless the link is slow and the path long.".to_owned()),
+        duration: 60.0,
+        warmup: 0.0,
+        seeds: (1..=grid.seeds).collect(),
+        axes,
+        curves: CURVES.iter().map(|name| Curve { name: (*name).to_owned(), label: label(name) }).collect(),
+        flows: vec!["udt".to_owned()],
+        plots: Vec::new(),
+        scores,
+    };
+    let mut records = Vec::new();
+    for curve in CURVES {
+        for point in crate::aggregate::grid(&scenario) {
+            for seed in 1..=grid.seeds {
+                let at = |axis: &str| point.get(axis).and_then(|value| value.number).unwrap_or(0.0);
+                let run = Run { curve, rate: at("rate"), rtt: at("rtt"), seed };
+                let metrics = metrics(&run).into_iter().collect();
+                records.push(record(id, curve, point.clone(), seed, metrics));
+            }
+        }
+    }
+    let info = FigureInfo {
+        id: id.to_owned(),
+        paper: "udt-2004".to_owned(),
+        title: scenario.title.clone(),
+        source: "Figure 3, §4.1".to_owned(),
+        shows: "Utilisation stays high unless the link is slow and the path long.".to_owned(),
+        readme: String::new(),
+        published: Vec::new(),
+    };
+    FigureResult { info, scenario, records, quick: false, command: format!("farhaul lab run {id} --seed 1") }
+}
+
+fn record(
+    id: &str,
+    curve: &str,
+    point: BTreeMap<String, AxisValue>,
+    seed: u64,
+    metrics: BTreeMap<String, f64>,
+) -> Record {
+    Record {
+        figure: id.to_owned(),
+        curve: curve.to_owned(),
+        point,
+        seed,
+        metrics,
+        series: BTreeMap::new(),
+        key: String::new(),
+        trace: String::new(),
+        simulated_seconds: 60.0,
+        real_seconds: 1.0,
+        packet_hops: 1_000,
+    }
+}
+
+/// A score of the first curve.
+pub(crate) fn score(id: &str, must: Demand, filter: Option<&str>) -> ScoreSpec {
+    ScoreSpec {
+        id: id.to_owned(),
+        says: "utilisation ≥ 98 %".to_owned(),
+        curve: None,
+        filter: filter.map(str::to_owned),
+        must,
+        source: ScoreSource::Paper,
+        line: 1,
+    }
+}

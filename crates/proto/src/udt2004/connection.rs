@@ -1,0 +1,376 @@
+//! One connection from its first handshake packet to its last close packet: the conductor of the parts.
+
+mod commands;
+
+use std::net::SocketAddr;
+
+use farhaul_units::{Duration, Instant, Rng};
+use farhaul_wire::udt4::{Handshake, Request};
+use farhaul_wire::udt2004::Control;
+
+use super::established::{Established, Verdict};
+use super::handshake::{from_udt4, to_udt4};
+use super::sender::Plan;
+use crate::config::Config;
+use crate::error::ConnectionLost;
+use crate::event::{ConnectionId, Event};
+use crate::stats::Stats;
+use crate::transport::earliest;
+use crate::udt::handshake::{Answer, Caller, Offer, Step};
+use crate::udt::life::{Cause, Ending, Interest, Life};
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    id: ConnectionId,
+    offer: Offer,
+    opened: Instant,
+    life: Life,
+    phase: Phase,
+    /// The peer called.
+    accepted: bool,
+    /// How it ended for the application: there while it is leaving or over.
+    ending: Option<Ending>,
+    interest: Interest,
+    /// A read found nothing: say when there is something.
+    reader_waits: bool,
+    /// A write found no room: say when there is.
+    writer_waits: bool,
+    answer: Answer,
+    linger: Duration,
+    events: Vec<Event>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Calling(Box<Caller>),
+    Established(Box<Established>),
+}
+
+/// Where the next datagrams of a connection come from.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// One datagram was written into the scratch buffer.
+    Scratch,
+    /// These data packets lie in the send buffer.
+    Data(Plan),
+}
+
+impl Connection {
+    /// Calls a listener.
+    pub(super) fn call(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
+        let caller = Caller::new(offer, now, config.connect_timeout);
+        Self::new(id, offer, Phase::Calling(Box::new(caller)), config, now)
+    }
+
+    /// Accepts a caller that has shown its cookie; `None` if its packets are too small.
+    pub(super) fn accept(
+        id: ConnectionId,
+        offer: Offer,
+        packet: &Handshake,
+        config: &Config,
+        (now, rng): (Instant, &mut Rng),
+    ) -> Option<Self> {
+        let agreed = offer.agree(packet, None).ok()?;
+        let established = Established::new(&agreed, offer.flow_window, config, now, rng);
+        let mut connection = Self::new(id, offer, Phase::Established(Box::new(established)), config, now);
+        connection.accepted = true;
+        connection.life = Life::Open;
+        connection.interest = Interest::Awaited;
+        connection.answer.give(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
+        connection.events.push(Event::Accepted(id));
+        Some(connection)
+    }
+
+    fn new(id: ConnectionId, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
+        Self {
+            id,
+            offer,
+            opened: now,
+            life: Life::Connecting,
+            phase,
+            accepted: false,
+            ending: None,
+            interest: Interest::Held,
+            reader_waits: true,
+            writer_waits: false,
+            answer: Answer::default(),
+            linger: config.linger,
+            events: Vec::new(),
+        }
+    }
+
+    // ---- input ----
+
+    /// A handshake packet from the peer's address.
+    pub(super) fn on_handshake(&mut self, packet: &Handshake, config: &Config, (now, rng): (Instant, &mut Rng)) {
+        match &mut self.phase {
+            // Answers repeat the id of the question, which strangers do not know.
+            Phase::Calling(caller) if packet.socket_id == self.offer.socket_id => {
+                match caller.on_handshake(packet, now) {
+                    Step::Wait => {}
+                    Step::Failed(reason) => self.conclude(Ending::early(reason)),
+                    Step::Done(agreed) => {
+                        let established = Established::new(&agreed, self.offer.flow_window, config, now, rng);
+                        self.phase = Phase::Established(Box::new(established));
+                        self.move_life(Cause::Established);
+                        self.events.push(Event::Connected(self.id));
+                    }
+                }
+            }
+            Phase::Calling(_) => {}
+            Phase::Established(_) => self.repeat_answer(packet, now),
+        }
+    }
+
+    /// The answer got lost, or somebody replays the question: answered once in a round trip, and only if it is the packet that
+    /// made this connection (attack A7).
+    fn repeat_answer(&mut self, packet: &Handshake, now: Instant) {
+        let Phase::Established(established) = &self.phase else { return };
+        let same = packet.socket_id.value() == established.connection()
+            && packet.isn == established.isn()
+            && packet.mss == established.peer_mtu();
+        let asks = self.accepted && packet.request == Request::Conclusion;
+        if same && asks && self.life.is_alive() && self.answer.is_rested(now, established.round_trip()) {
+            let answer = self.offer.packet(Request::Conclusion, packet.cookie);
+            self.answer.give(Handshake { mss: established.mtu(), ..answer });
+        }
+    }
+
+    /// Any other datagram from the peer's address; false if it made no sense.
+    pub(super) fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> bool {
+        if self.life == Life::Over {
+            return true;
+        }
+        // What overtakes the answer to a call is lost, and comes again.
+        let Phase::Established(established) = &mut self.phase else { return true };
+        let Ok(verdict) = established.on_datagram(datagram, now) else {
+            established.counts().packets_invalid += 1;
+            return false;
+        };
+        self.judge(verdict);
+        true
+    }
+
+    /// The next datagrams reached this computer at `arrived`.
+    pub(super) fn begin_batch(&mut self, arrived: Instant) {
+        if let Phase::Established(established) = &mut self.phase {
+            established.begin_batch(arrived);
+        }
+    }
+
+    /// All datagrams of one receive call are through.
+    pub(super) fn finish_batch(&mut self, now: Instant) {
+        if let Phase::Established(established) = &mut self.phase {
+            established.finish_batch(now);
+        }
+        self.wake();
+        self.check_flushed(now);
+    }
+
+    /// The host came `gap` late to a deadline: this computer slept.
+    pub(super) fn on_suspended(&mut self, now: Instant, gap: Duration) {
+        match &mut self.phase {
+            Phase::Calling(caller) => caller.on_suspended(gap),
+            Phase::Established(established) => established.on_suspended(now),
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Calling(caller) => {
+                if let Step::Failed(reason) = caller.check(now) {
+                    self.conclude(Ending::early(reason));
+                }
+            }
+            Phase::Established(established) => {
+                if self.life != Life::Over {
+                    let verdict = established.handle_timeout(now);
+                    self.judge(verdict);
+                }
+            }
+        }
+        self.check_flushed(now);
+        self.wake();
+    }
+
+    fn judge(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::GoOn => {}
+            Verdict::Lost(reason) => self.conclude(Ending::early(reason)),
+            Verdict::PeerLeft { complete } => {
+                let Phase::Established(established) = &self.phase else { return };
+                let all_sent = !established.sender.has_data();
+                let reason = if complete && all_sent { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
+                self.conclude(Ending { reason, complete });
+            }
+        }
+    }
+
+    fn conclude(&mut self, ending: Ending) {
+        let was = self.life;
+        if !self.move_life(Cause::Lost) {
+            return;
+        }
+        if let Phase::Established(established) = &mut self.phase {
+            established.close();
+        }
+        if was == Life::Leaving {
+            return;
+        }
+        self.ending = Some(ending);
+        self.events.push(Event::Closed(self.id, ending.reason));
+        self.wake();
+    }
+
+    fn check_flushed(&mut self, now: Instant) {
+        let Phase::Established(established) = &mut self.phase else { return };
+        if self.life == Life::Finishing && !established.sender.has_data() {
+            established.farewell.begin(now);
+            // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
+            let complete = established.receiver.buffer.is_contiguous();
+            self.move_life(Cause::Flushed);
+            self.ending = Some(Ending { reason: ConnectionLost::ClosedLocally, complete });
+            self.events.push(Event::Finished(self.id));
+            self.wake();
+        }
+    }
+
+    /// Tells waiting readers and writers what changed.
+    fn wake(&mut self) {
+        let over = matches!(self.life, Life::Leaving | Life::Over);
+        if self.reader_waits && (over || self.readable() > 0) {
+            self.reader_waits = false;
+            self.events.push(Event::Readable(self.id));
+        }
+        let Phase::Established(established) = &self.phase else { return };
+        if self.writer_waits && (established.sender.has_room_again() || over) {
+            self.writer_waits = false;
+            self.events.push(Event::Writable(self.id));
+        }
+    }
+
+    fn move_life(&mut self, cause: Cause) -> bool {
+        let next = self.life.after(cause);
+        if let Some(next) = next {
+            self.life = next;
+        }
+        next.is_some()
+    }
+
+    // ---- output ----
+
+    /// What to send now, if anything.
+    pub(super) fn poll_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
+        if self.life == Life::Over {
+            return None;
+        }
+        let handshake = match &mut self.phase {
+            Phase::Calling(caller) => caller.poll(now),
+            Phase::Established(_) => self.answer.poll(now),
+        };
+        if let Some(packet) = handshake {
+            Control::Handshake(from_udt4(&packet)).encode(scratch);
+            return Some(Output::Scratch);
+        }
+        let Phase::Established(established) = &mut self.phase else { return None };
+        let leaving = self.life == Life::Leaving;
+        if established.poll_control(now, !leaving, scratch) {
+            return Some(Output::Scratch);
+        }
+        if leaving {
+            if established.farewell.is_told() {
+                established.close();
+                self.move_life(Cause::Told);
+            }
+            return None;
+        }
+        established.plan(now).map(Output::Data)
+    }
+
+    /// The data packets of an output.
+    pub(super) fn emit(&mut self, plan: Plan, now: Instant) -> Option<(usize, &[u8])> {
+        let Phase::Established(established) = &mut self.phase else { return None };
+        established.emit(plan, now).map(|run| (run.segment_size, run.bytes))
+    }
+
+    /// When this connection wants to be looked at next.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        if self.life == Life::Over {
+            return None;
+        }
+        let phase = match &self.phase {
+            Phase::Calling(caller) => caller.deadline(),
+            Phase::Established(established) if self.life == Life::Leaving => established.farewell.deadline(),
+            Phase::Established(established) => established.deadline(now),
+        };
+        earliest(phase, self.answer.is_due().then_some(now))
+    }
+
+    /// What happened since the last call.
+    pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.events.drain(..)
+    }
+
+    // ---- facts ----
+
+    pub(super) const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    pub(super) const fn peer(&self) -> SocketAddr {
+        self.offer.peer
+    }
+
+    /// Whether it says and hears nothing any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.life == Life::Over
+    }
+
+    /// Whether it can be forgotten.
+    pub(super) const fn is_done(&self) -> bool {
+        matches!((self.interest, self.life), (Interest::Released, Life::Over))
+    }
+
+    /// Whether the peer called.
+    pub(super) const fn is_accepted(&self) -> bool {
+        self.accepted
+    }
+
+    /// Accepted, and not taken by the application yet.
+    pub(super) const fn waits_for_application(&self) -> bool {
+        matches!(self.interest, Interest::Awaited)
+    }
+
+    /// The peer said something after the handshake.
+    pub(super) const fn was_heard(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => established.was_heard(),
+            Phase::Calling(_) => false,
+        }
+    }
+
+    /// Accepted, and not heard since.
+    pub(super) fn is_half_open(&self) -> bool {
+        self.accepted && !self.was_heard() && self.life.is_alive()
+    }
+
+    pub(super) fn stats(&self, now: Instant) -> Stats {
+        let mut stats = Stats { elapsed: now - self.opened, ..Stats::default() };
+        if let Phase::Established(established) = &self.phase {
+            established.fill_stats(now, &mut stats);
+        }
+        stats
+    }
+}
+
+/// The handshake that this datagram is, in the words of UDT4's dialogue.
+pub(super) fn read_handshake(datagram: &[u8]) -> Option<Handshake> {
+    const HANDSHAKE: u8 = 0x80;
+    // Decoded only if it looks like one: data packets come here as well.
+    let looks = datagram.first().is_some_and(|byte| byte & 0xF0 == HANDSHAKE);
+    match looks.then(|| Control::decode(datagram)) {
+        Some(Ok(Control::Handshake(packet))) => Some(to_udt4(&packet)),
+        _ => None,
+    }
+}

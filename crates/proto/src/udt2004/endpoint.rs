@@ -1,0 +1,331 @@
+//! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
+
+mod table;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use farhaul_units::{Duration, Instant, Rng, SeqNo};
+use farhaul_wire::udt4::{Handshake, Request, SocketId};
+use farhaul_wire::udt2004::{Control, SeqNo30};
+use siphasher::sip::SipHasher24;
+
+use self::table::Table;
+use super::connection::{Connection, Output, read_handshake};
+use super::handshake::from_udt4;
+use crate::config::{Config, Entropy, Mode};
+use crate::error::ConnectError;
+use crate::event::{ConnectionId, Event};
+use crate::schedule::Schedule;
+use crate::stats::Stats;
+use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
+use crate::udt::handshake::{IPV6_EXTRA, Listener, Offer, PrefixBudget, Room, Verdict, is_ipv6};
+
+/// Stateless handshake answers that wait to be sent at most: more callers at once have to call again.
+const MAX_REPLIES: usize = 256;
+/// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
+const SUSPENDED: Duration = Duration::from_secs(2);
+/// Accepted connections that have not been heard since at most (attack A6).
+const MAX_HALF_OPEN: usize = 1024;
+/// Callers of one network that may be silent after they were accepted, and the time in which their places come back: as for
+/// UDT4 (`udt/endpoint/admission.rs`).
+const SILENT_PER_NETWORK: u32 = 256;
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The endpoint of the 2004 protocol on one UDP port: one connection with each address, at most one listener.
+pub struct Endpoint {
+    config: Config,
+    rng: Rng,
+    /// Keys the connection ids and sequence numbers, which strangers must not guess (attack A2).
+    key: [u8; 16],
+    ids_made: u64,
+    listener: Option<Listener>,
+    silent: PrefixBudget,
+    table: Table,
+    schedule: Schedule,
+    replies: VecDeque<(SocketAddr, Handshake)>,
+    events: VecDeque<Event>,
+    invalid: u64,
+}
+
+impl Endpoint {
+    /// An endpoint without connections. [`default_config`](super::default_config) gives the settings with the controller of the
+    /// paper; settings that this protocol has no use for (messages, rendezvous, acknowledgement numbers) are ignored.
+    pub fn new(config: Config, entropy: Entropy) -> Self {
+        Self {
+            config,
+            rng: Rng::new(entropy.seed),
+            key: entropy.cookie_key,
+            ids_made: 0,
+            listener: None,
+            silent: PrefixBudget::new(entropy.cookie_key, SILENT_PER_NETWORK, SILENCE),
+            table: Table::default(),
+            schedule: Schedule::default(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            invalid: 0,
+        }
+    }
+
+    /// Accepts callers from now on; [`Event::Accepted`] announces each.
+    pub fn listen(&mut self) {
+        self.listener = Some(Listener::new(self.key, Mode::Stream));
+    }
+
+    /// Accepts no more callers.
+    pub fn stop_listening(&mut self) {
+        self.listener = None;
+    }
+
+    /// The application took an accepted connection: it waits no longer in the [backlog](Config::backlog). Any use of a
+    /// connection says so as well.
+    pub fn claim(&mut self, id: ConnectionId) {
+        let _ = self.command(id, Connection::claim);
+    }
+
+    /// Connections held, those on their way out included.
+    pub fn connections(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Datagrams that belonged to nobody or made no sense.
+    pub const fn invalid_datagrams(&self) -> u64 {
+        self.invalid
+    }
+
+    // ---- input ----
+
+    /// A handshake from an address that has no connection. Only a complete one is ever answered, and with no more bytes than
+    /// came (attack A11).
+    fn on_caller(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
+        let room = self.room(from, now);
+        let Some(listener) = &mut self.listener else { return };
+        match listener.on_handshake(packet, from, now, room) {
+            Verdict::Ignore => {}
+            Verdict::Reply(reply) if self.replies.len() < MAX_REPLIES => self.replies.push_back((from, reply)),
+            Verdict::Reply(_) => {}
+            Verdict::Accept => self.accept(now, from, packet),
+        }
+    }
+
+    fn room(&self, from: SocketAddr, now: Instant) -> Room {
+        if self.table.len() >= self.config.max_connections
+            || self.table.half_open() >= MAX_HALF_OPEN
+            || self.table.unclaimed() >= self.config.backlog
+        {
+            Room::None
+        } else if self.silent.has_left(from.ip(), now) {
+            Room::Free
+        } else {
+            Room::Later
+        }
+    }
+
+    fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
+        let offer = self.offer(from, packet.isn, packet.socket_id);
+        let (config, rng) = (&self.config, &mut self.rng);
+        let slot = self.table.install(|id| Connection::accept(id, offer, packet, config, (now, rng)));
+        if let Some(slot) = slot {
+            self.silent.take(from.ip(), now);
+            self.schedule.mark_ready(slot);
+        }
+    }
+
+    // ---- bookkeeping ----
+
+    /// What this side brings to a handshake. Half of the buffer is for what the application has not read.
+    fn offer(&self, peer: SocketAddr, isn: SeqNo, connection: SocketId) -> Offer {
+        // UDT counts 28 bytes of headers whatever the address family; the real ones must fit the path as well.
+        let mss = if is_ipv6(peer.ip()) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
+        Offer {
+            mode: Mode::Stream,
+            isn,
+            mss,
+            flow_window: (self.config.recv_window() / 2).max(2),
+            max_flow_window: self.config.max_flow_window,
+            socket_id: connection,
+            peer,
+        }
+    }
+
+    /// A number that follows from the key alone and that nobody without it can guess.
+    fn secret(&mut self) -> u32 {
+        self.ids_made += 1;
+        SipHasher24::new_with_key(&self.key).hash(&self.ids_made.to_be_bytes()) as u32
+    }
+
+    /// Collects events and the next deadline of a connection that has nothing more to send.
+    fn settle(&mut self, slot: u32, now: Instant) {
+        let Some(connection) = self.table.at(slot) else { return };
+        self.events.extend(connection.take_events());
+        if connection.is_done() {
+            self.table.forget(slot);
+            self.schedule.forget(slot);
+            return;
+        }
+        let deadline = connection.deadline(now);
+        if let Some(caller) = self.table.update(slot) {
+            self.silent.give_back(caller.ip());
+        }
+        if let Some(deadline) = deadline {
+            self.schedule.wake_at(slot, deadline);
+        }
+    }
+
+    fn command<T>(&mut self, id: ConnectionId, command: impl FnOnce(&mut Connection) -> T) -> Result<T, StreamError> {
+        let connection = self.table.get_mut(id).ok_or(StreamError::NoSuchConnection)?;
+        let result = command(connection);
+        self.schedule.mark_ready(id.slot);
+        Ok(result)
+    }
+
+    /// The next connection with something to send, and what.
+    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, Output)> {
+        while let Some(slot) = self.schedule.next_ready() {
+            if let Some(connection) = self.table.at(slot)
+                && let Some(output) = connection.poll_output(now, scratch)
+            {
+                let to = connection.peer();
+                self.schedule.mark_ready(slot);
+                return Some((slot, to, output));
+            }
+            self.settle(slot, now);
+        }
+        None
+    }
+}
+
+impl Transport for Endpoint {
+    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+        let slot = self.table.find(from);
+        if let Some(connection) = slot.and_then(|slot| self.table.at(slot)) {
+            connection.begin_batch(arrived);
+        }
+        for datagram in bytes.chunks(stride.max(1)) {
+            let handshake = read_handshake(datagram);
+            let connection = slot.and_then(|slot| self.table.at(slot));
+            // A caller whose connection stands, and that does not know it, may ask for another cookie.
+            let asks_listener = |connection: &&mut Connection| {
+                connection.is_accepted() && handshake.is_some_and(|packet| packet.request == Request::Induction)
+            };
+            match (connection.filter(|connection| !asks_listener(connection)), handshake) {
+                (Some(connection), Some(packet)) => {
+                    connection.on_handshake(&packet, &self.config, (now, &mut self.rng));
+                }
+                (Some(connection), None) => self.invalid += u64::from(!connection.on_datagram(datagram, now)),
+                (None, Some(packet)) => self.on_caller(now, from, &packet),
+                (None, None) => self.invalid += 1,
+            }
+        }
+        if let Some(slot) = slot {
+            if let Some(connection) = self.table.at(slot) {
+                connection.finish_batch(now);
+            }
+            self.schedule.mark_ready(slot);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some((slot, deadline)) = self.schedule.next_due(now) {
+            if let Some(connection) = self.table.at(slot) {
+                if now - deadline > SUSPENDED {
+                    connection.on_suspended(now, now - deadline);
+                }
+                connection.handle_timeout(now);
+            }
+            self.schedule.mark_ready(slot);
+        }
+    }
+
+    fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        if let Some((to, reply)) = self.replies.pop_front() {
+            Control::Handshake(from_udt4(&reply)).encode(scratch.cleared());
+            return Some(Transmit { to, segment_size: scratch.bytes().len(), bytes: scratch.bytes() });
+        }
+        let (slot, to, output) = self.next_output(now, scratch.cleared())?;
+        match output {
+            Output::Scratch => {
+                let bytes = scratch.bytes();
+                Some(Transmit { to, segment_size: bytes.len(), bytes })
+            }
+            Output::Data(plan) => {
+                let (segment_size, bytes) = self.table.at(slot)?.emit(plan, now)?;
+                Some(Transmit { to, segment_size, bytes })
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if !self.schedule.is_idle() || !self.replies.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.schedule.deadline()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+impl Streams for Endpoint {
+    /// # Errors
+    /// As for every transport; and [`ConnectError::AlreadyConnected`], since addresses have one connection at a time.
+    fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
+        if peer.port() == 0 || peer.ip().is_unspecified() {
+            return Err(ConnectError::InvalidAddress);
+        }
+        if self.table.find(peer).is_some() {
+            return Err(ConnectError::AlreadyConnected);
+        }
+        if self.connections() >= self.config.max_connections {
+            return Err(ConnectError::TooManyConnections(self.config.max_connections));
+        }
+        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secret()));
+        let isn = SeqNo::new(SeqNo30::from(isn).value());
+        // Never zero, which stands for nobody.
+        let connection = SocketId::new(self.secret() | 1);
+        let offer = self.offer(peer, isn, connection);
+        let config = &self.config;
+        let slot = self.table.install(|id| Some(Connection::call(id, offer, config, now)));
+        let id = slot.and_then(|slot| self.table.at(slot)).map(|connection| connection.id());
+        let id = id.expect("a call is a connection from the start");
+        self.schedule.mark_ready(id.slot);
+        Ok(id)
+    }
+
+    fn write(&mut self, now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError> {
+        self.command(id, |connection| connection.write(now, data))?
+    }
+
+    fn writable(&self, id: ConnectionId) -> usize {
+        self.table.get(id).map_or(0, Connection::writable)
+    }
+
+    fn read(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError> {
+        self.command(id, |connection| connection.read(now, out))?
+    }
+
+    fn readable(&self, id: ConnectionId) -> usize {
+        self.table.get(id).map_or(0, Connection::readable)
+    }
+
+    fn finish(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.command(id, |connection| connection.finish(now));
+    }
+
+    fn close(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.command(id, |connection| connection.close(now));
+    }
+
+    fn release(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.command(id, |connection| connection.release(now));
+    }
+
+    fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.table.get(id).map(Connection::peer)
+    }
+
+    fn stats(&self, now: Instant, id: ConnectionId) -> Option<Stats> {
+        self.table.get(id).map(|connection| connection.stats(now))
+    }
+}

@@ -1,0 +1,46 @@
+//! How a handshake of this protocol stands for one of UDT4, whose dialogue it uses: cookie, then opening.
+//!
+//! The words are the same: version, sequence number, packet size, window, request, the caller's id, cookie. So caller and
+//! listener are those of UDT4, with their defences (attacks A1 to A7), and only their letters are translated here.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use farhaul_units::SeqNo;
+use farhaul_wire::{udt4, udt2004};
+
+/// The handshake that UDT4's dialogue understands. A number near zero is the number itself: both directions begin with it.
+pub(super) fn to_udt4(packet: &udt2004::Handshake) -> udt4::Handshake {
+    let is_ours = packet.version == udt2004::Handshake::VERSION;
+    udt4::Handshake {
+        version: if is_ours { udt4::Handshake::VERSION } else { 0 },
+        socket_type: udt4::SocketType::Stream,
+        isn: SeqNo::new(packet.isn.value()),
+        mss: packet.mtu,
+        flow_window: packet.flow_window,
+        request: match packet.request {
+            udt2004::Request::Cookie => udt4::Request::Induction,
+            udt2004::Request::Open => udt4::Request::Conclusion,
+            udt2004::Request::Refused => udt4::Request::Refused,
+        },
+        socket_id: udt4::SocketId::new(packet.connection),
+        cookie: packet.cookie,
+        peer_ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
+}
+
+/// What UDT4's dialogue says, in the letters of this protocol. A refusal of another version says which one is spoken here.
+pub(super) fn from_udt4(packet: &udt4::Handshake) -> udt2004::Handshake {
+    udt2004::Handshake {
+        version: udt2004::Handshake::VERSION,
+        request: match packet.request {
+            udt4::Request::Induction => udt2004::Request::Cookie,
+            udt4::Request::Conclusion => udt2004::Request::Open,
+            _ => udt2004::Request::Refused,
+        },
+        isn: packet.isn.into(),
+        mtu: packet.mss,
+        flow_window: packet.flow_window,
+        connection: packet.socket_id.value(),
+        cookie: packet.cookie,
+    }
+}

@@ -1,0 +1,354 @@
+//! What to send next (paper:udt-2004 §3.3 algorithm 1): losses first, then new data, one packet per interval and pairs of them.
+
+use farhaul_cc::Control;
+use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
+
+use super::loss_list::LossList;
+use super::packet_pair::PAIR_INTERVAL;
+use super::send_buffer::{Run, SendBuffer};
+use crate::pacer::Pacer;
+use crate::udt::limit::{Limit, LimitClock};
+
+/// Data that may wait unsent, at least: an application that writes now and then keeps the sender busy meanwhile.
+const MIN_BACKLOG: u64 = 2 << 20;
+/// Where less than that leaves in this time, no more than leaves.
+const BACKLOG_TIME: Duration = Duration::from_millis(250);
+/// But at least as many packets.
+const LEAST_BACKLOG: u64 = 4;
+/// Data that may wait unsent, at most.
+const MAX_BACKLOG: u64 = 16 << 20;
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub(super) struct Sender {
+    buffer: SendBuffer,
+    losses: LossList,
+    pacer: Pacer,
+    /// The next new packet.
+    next: SeqNo,
+    /// Packets that may be unacknowledged: what the controller wants, and what the peer takes.
+    cwnd: u32,
+    max_window: u32,
+    /// Until this packet is acknowledged, what is measured is the application and not the path.
+    application_limited_until: Option<SeqNo>,
+    limits: LimitClock,
+    cap: u64,
+    pub(super) retransmitted: u64,
+    pub(super) sent: u64,
+}
+
+/// Packets that may leave now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    seq: SeqNo,
+    packets: u32,
+    again: bool,
+}
+
+impl Sender {
+    /// For a connection whose first packet is `first` and whose peer takes `max_window` packets; `cap` is the most bytes that
+    /// it holds.
+    pub(super) fn new(first: SeqNo, payload_size: usize, max_window: u32, cap: u64, burst_time: Duration) -> Self {
+        let mut pacer = Pacer::new();
+        pacer.set_burst_time(burst_time);
+        Self {
+            buffer: SendBuffer::new(first, payload_size),
+            losses: LossList::new(first),
+            pacer,
+            next: first,
+            cwnd: 0,
+            max_window,
+            application_limited_until: None,
+            limits: LimitClock::default(),
+            cap,
+            retransmitted: 0,
+            sent: 0,
+        }
+    }
+
+    // ---- what the application does ----
+
+    /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with what
+    /// cannot leave for long.
+    pub(super) fn room(&self) -> u64 {
+        let place = self.buffer.payload_size() as u64;
+        let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
+        let backlog = in_flight.clamp(self.least_backlog(), MAX_BACKLOG).saturating_sub(held - in_flight);
+        backlog.min(self.cap.saturating_sub(held))
+    }
+
+    /// Bytes that may wait unsent whatever is under way.
+    fn least_backlog(&self) -> u64 {
+        let paced = self.pacer.packets_in(BACKLOG_TIME).unwrap_or(u64::MAX).max(LEAST_BACKLOG);
+        paced.saturating_mul(self.buffer.payload_size() as u64).min(MIN_BACKLOG)
+    }
+
+    /// Whether enough room has come back to wake a writer that found none.
+    pub(super) fn has_room_again(&self) -> bool {
+        self.room() >= self.least_backlog().min(self.cap) / 2
+    }
+
+    pub(super) fn write(&mut self, data: &[u8]) -> usize {
+        let taken = data.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
+        self.buffer.write(&data[..taken], self.next);
+        taken
+    }
+
+    // ---- what leaves ----
+
+    /// Packets that may leave now. Notes what holds the sender if none may.
+    pub(super) fn plan(&mut self, now: Instant) -> Option<Plan> {
+        if self.losses.is_empty() && self.next == self.buffer.end() {
+            self.note_nothing_to_send(now);
+            return None;
+        }
+        let allowance = self.pacer.allowance(now);
+        if allowance == 0 {
+            self.limits.set(Limit::Congestion, now);
+            return None;
+        }
+        if let Some(seq) = self.losses.first() {
+            return Some(Plan { seq, packets: self.losses.run_length(seq, allowance), again: true });
+        }
+        self.plan_new(now, allowance)
+    }
+
+    fn plan_new(&mut self, now: Instant, allowance: u32) -> Option<Plan> {
+        let room = self.sendable();
+        if room == 0 {
+            let limit = if self.max_window <= self.cwnd { Limit::FlowWindow } else { Limit::Congestion };
+            self.limits.set(limit, now);
+            return None;
+        }
+        let mut packets = room.min(allowance);
+        //= paper:udt-2004 §3.3 algorithm 1, step 4: the second of a pair does not wait
+        let last = self.next.plus(packets - 1);
+        let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
+        if last.value().is_multiple_of(PAIR_INTERVAL) && waiting > packets {
+            // Nor does the window tear a pair apart (departure D135).
+            packets += 1;
+        }
+        Some(Plan { seq: self.next, packets, again: false })
+    }
+
+    /// New packets that are there and that the window lets go.
+    fn sendable(&self) -> u32 {
+        let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
+        waiting.min(self.window().saturating_sub(self.in_flight()))
+    }
+
+    /// The packets of a plan as datagrams; they count as sent.
+    pub(super) fn emit(&mut self, plan: Plan, now: Instant, rtt: Duration) -> Option<Run<'_>> {
+        let packets = self.buffer.run(plan.seq, plan.packets)?.packets;
+        let range = SeqRange::new(plan.seq, plan.seq.plus(packets - 1));
+        let mut charged = packets;
+        if plan.again {
+            self.losses.served(range, now, rtt);
+            self.retransmitted += u64::from(packets);
+        } else {
+            self.next = range.last.next();
+            charged -= second_of_pairs(range);
+        }
+        self.sent += u64::from(packets);
+        self.pacer.on_sent(now, charged);
+        self.buffer.run(plan.seq, packets)
+    }
+
+    fn note_nothing_to_send(&mut self, now: Instant) {
+        if self.in_flight() == 0 {
+            self.limits.set(Limit::Idle, now);
+            return;
+        }
+        if self.in_flight() >= self.window() {
+            return;
+        }
+        self.limits.set(Limit::Application, now);
+        self.application_limited_until = Some(self.next);
+    }
+
+    // ---- what the peer says ----
+
+    /// Whether an acknowledgement of everything before `seq` can be true (attacks B2, B3).
+    pub(super) fn is_plausible(&self, seq: SeqNo) -> bool {
+        !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
+    }
+
+    /// Everything before `seq` has arrived, which is plausible; packets and payload bytes newly acknowledged.
+    pub(super) fn on_ack(&mut self, seq: SeqNo) -> (u32, u64) {
+        let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
+        let bytes = self.buffer.release(seq);
+        self.losses.acknowledge(seq);
+        if self.application_limited_until.is_some_and(|until| !seq.is_before(until)) {
+            self.application_limited_until = None;
+        }
+        (packets, bytes)
+    }
+
+    /// The peer lost these packets; how many are news. `range` lies in [`flight`](Self::flight).
+    pub(super) fn on_loss(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
+        self.losses.report(range, now, rtt)
+    }
+
+    /// The EXP timer expired: all unacknowledged packets are to be sent again.
+    //= paper:udt-2004 §3.3 algorithm 2, step 1 d
+    pub(super) fn on_expiration(&mut self) {
+        let flight = self.flight();
+        if !flight.is_empty() {
+            self.losses.expire(flight);
+        }
+    }
+
+    /// Takes over what the controller set.
+    pub(super) fn apply(&mut self, control: &Control, period: SendPeriod, rtt: Duration) {
+        //= paper:udt-2004 §3.3 algorithm 1, step 2 b: a new packet leaves while those before it do not *exceed* the window
+        self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| (cwnd as u32).saturating_add(1));
+        self.pacer.set_period(period, rtt);
+        if let Some(end) = control.freeze_until {
+            self.pacer.freeze_until(end);
+        }
+    }
+
+    /// Gives back memory that is only kept for reuse.
+    pub(super) fn shrink(&mut self) {
+        self.buffer.shrink();
+    }
+
+    // ---- facts ----
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let waits = !self.losses.is_empty() || self.sendable() > 0;
+        self.pacer.deadline().filter(|_| waits)
+    }
+
+    /// Packets sent and not acknowledged; empty if there are none.
+    pub(super) fn flight(&self) -> SeqRange {
+        SeqRange::new(self.buffer.first(), self.next.minus(1))
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        self.next.distance_from(self.buffer.first()).unsigned_abs()
+    }
+
+    pub(super) fn window(&self) -> u32 {
+        self.cwnd.min(self.max_window)
+    }
+
+    pub(super) const fn max_window(&self) -> u32 {
+        self.max_window
+    }
+
+    pub(super) const fn next(&self) -> SeqNo {
+        self.next
+    }
+
+    /// Whether anything is unacknowledged or unsent.
+    pub(super) fn has_data(&self) -> bool {
+        self.buffer.first() != self.buffer.end()
+    }
+
+    pub(super) const fn is_application_limited(&self) -> bool {
+        self.application_limited_until.is_some()
+    }
+
+    pub(super) const fn buffer(&self) -> &SendBuffer {
+        &self.buffer
+    }
+
+    pub(super) const fn limits(&self) -> &LimitClock {
+        &self.limits
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.buffer.memory() + self.losses.memory()
+    }
+}
+
+/// How many packets of `range` are the second of a pair, which takes no time of its own.
+fn second_of_pairs(range: SeqRange) -> u32 {
+    let to_first = range.first.value().wrapping_neg().wrapping_add(1) % PAIR_INTERVAL;
+    let len = range.len();
+    if len > to_first { (len - 1 - to_first) / PAIR_INTERVAL + 1 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(1) + Duration::from_micros(micros)
+    }
+
+    /// A sender with much to send, a window of `cwnd` packets, one packet in 100 µs, no bursts.
+    fn sender(cwnd: f64) -> Sender {
+        let mut sender = Sender::new(SeqNo::new(0), 100, 10_000, 1 << 20, Duration::ZERO);
+        let mut control = Control::initial();
+        control.cwnd = Some(cwnd);
+        sender.apply(&control, SendPeriod::from_micros(100.0), Duration::from_millis(10));
+        sender.write(&vec![7; 100_000]);
+        // The pacer's catch-up before the first packet is used up.
+        sender.pacer.allowance(at(0));
+        while sender.pacer.allowance(at(0)) > 0 {
+            sender.pacer.on_sent(at(0), 1);
+        }
+        sender
+    }
+
+    /// The packets that leave by `end`, with their times in microseconds.
+    fn leave(sender: &mut Sender, end: u64) -> Vec<(u64, u32)> {
+        let mut left = Vec::new();
+        for micros in 0..end {
+            while let Some(plan) = sender.plan(at(micros)) {
+                let run = sender.emit(plan, at(micros), Duration::from_millis(10)).unwrap();
+                left.extend((0..run.packets).map(|index| (micros, plan.seq.plus(index).value())));
+            }
+        }
+        left
+    }
+
+    #[test]
+    fn one_packet_leaves_in_an_interval_and_every_sixteenth_takes_the_next_with_it() {
+        let mut sender = sender(1_000.0);
+        let left = leave(&mut sender, 10_000);
+        let times: Vec<u64> = left.iter().map(|&(micros, _)| micros).collect();
+        for (index, pair) in times.windows(2).enumerate() {
+            let expected = if index % 16 == 0 { 0 } else { 100 };
+            assert!(pair[1] - pair[0] <= expected + 1 && pair[1] - pair[0] + 1 >= expected, "{index}: {pair:?}");
+        }
+    }
+
+    #[test]
+    fn the_second_packets_of_pairs_are_counted_in_any_range() {
+        for first in 0..40 {
+            for last in first..80 {
+                let counted = (first..=last).filter(|number| number % 16 == 1).count() as u32;
+                assert_eq!(second_of_pairs(SeqRange::new(SeqNo::new(first), SeqNo::new(last))), counted);
+            }
+        }
+    }
+
+    #[test]
+    fn losses_go_first_and_the_window_does_not_hold_them() {
+        let mut sender = sender(19.0);
+        assert_eq!(leave(&mut sender, 10_000).len(), 20, "nineteen do not exceed the window");
+        sender.on_loss(SeqRange::new(SeqNo::new(3), SeqNo::new(4)), at(10_000), Duration::from_millis(10));
+        sender.on_ack(SeqNo::new(1));
+        let mut left = Vec::new();
+        for micros in 10_000..20_000 {
+            while let Some(plan) = sender.plan(at(micros)) {
+                sender.emit(plan, at(micros), Duration::from_millis(10));
+                left.push((plan.seq.value(), plan.packets));
+            }
+        }
+        let numbers: Vec<u32> = left.iter().flat_map(|&(seq, packets)| seq..seq + packets).collect();
+        assert_eq!(numbers, [3, 4, 20]);
+    }
+
+    #[test]
+    fn an_expiration_lists_all_that_is_unacknowledged() {
+        let mut sender = sender(19.0);
+        leave(&mut sender, 10_000);
+        sender.on_ack(SeqNo::new(5));
+        sender.on_expiration();
+        assert_eq!(sender.losses.run_length(SeqNo::new(5), 100), 15);
+    }
+}

@@ -1,0 +1,137 @@
+//! Control packets: three bits of type, and what follows for each of them.
+
+use super::ack::Ack;
+use super::data::{is_control, split};
+use super::handshake::Handshake;
+use super::loss_list::LossList;
+use super::seq::SeqNo30;
+use crate::DecodeError;
+use crate::field::Word;
+
+/// The types as they stand in bits 1 to 3 of the header. Source: paper:udt-2004 §3.2; 5 is ours (departure D122), as in UDT4.
+mod kind {
+    pub(super) const HANDSHAKE: u32 = 0;
+    pub(super) const KEEP_ALIVE: u32 = 1;
+    pub(super) const ACK: u32 = 2;
+    pub(super) const NAK: u32 = 3;
+    pub(super) const DELAY_WARNING: u32 = 4;
+    pub(super) const CLOSE: u32 = 5;
+    pub(super) const ACK2: u32 = 6;
+}
+
+const CONTROL_BIT: u32 = 1 << 31;
+const KIND_SHIFT: u32 = 28;
+const KIND_MASK: u32 = 0b111;
+
+const CLOSE_LEN: usize = 12;
+const CLOSE_CONNECTION: Word = Word::new("connection id", 0);
+const CLOSE_END: Word = Word::new("end of the stream", 1);
+const CLOSE_ACKED: Word = Word::new("acknowledged sequence number", 2);
+
+/// What a control packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control<'a> {
+    /// Opens a connection (type 0).
+    Handshake(Handshake),
+    /// "I am still here" (type 1).
+    KeepAlive,
+    /// What has arrived (type 2).
+    Ack(Ack),
+    /// What has not (type 3).
+    Nak(LossList<'a>),
+    /// The round-trip time grows: "slow down" (type 4).
+    DelayWarning,
+    /// The connection is over, in both directions (type 5).
+    Close {
+        /// Which connection: what its handshake agreed on.
+        connection: u32,
+        /// One after the last packet of this side's stream; a receiver that lacks any before it lacks data.
+        end: SeqNo30,
+        /// Everything before this packet of the other side's stream has arrived: an acknowledgement that need not wait.
+        acked: SeqNo30,
+    },
+    /// The acknowledgement with this number has arrived (type 6).
+    Ack2(u16),
+}
+
+impl<'a> Control<'a> {
+    /// Reads a control packet.
+    ///
+    /// # Errors
+    /// The datagram is shorter than a header, a data packet, of a type that nobody defined (7), or its body has a length or
+    /// contents that its type never has.
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
+        let (word, body) = split(datagram)?;
+        if !is_control(datagram) {
+            return Err(DecodeError::NotControl);
+        }
+        let number = (word & 0xFFFF) as u16;
+        Ok(match word >> KIND_SHIFT & KIND_MASK {
+            kind::HANDSHAKE => Self::Handshake(Handshake::decode_body(body)?),
+            kind::KEEP_ALIVE => empty(Self::KeepAlive, "keep-alive", body)?,
+            kind::ACK => Self::Ack(Ack::decode(number, body)?),
+            kind::NAK => Self::Nak(LossList::from_body(number, body)?),
+            kind::DELAY_WARNING => empty(Self::DelayWarning, "delay warning", body)?,
+            kind::CLOSE => decode_close(body)?,
+            kind::ACK2 => empty(Self::Ack2(number), "ACK2", body)?,
+            value => return Err(DecodeError::OutOfRange { field: "packet type", value, legal: "0 to 6" }),
+        })
+    }
+
+    /// Appends the packet to `out` as one datagram.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let word = CONTROL_BIT | self.kind() << KIND_SHIFT | u32::from(self.number());
+        out.extend_from_slice(&word.to_be_bytes());
+        match self {
+            Self::Handshake(handshake) => handshake.encode_body(out),
+            Self::Ack(ack) => ack.encode_body(out),
+            Self::Nak(losses) => out.extend_from_slice(losses.as_body()),
+            Self::Close { connection, end, acked } => {
+                let mut words = [0; CLOSE_LEN];
+                CLOSE_CONNECTION.write(&mut words, *connection);
+                CLOSE_END.write(&mut words, end.value());
+                CLOSE_ACKED.write(&mut words, acked.value());
+                out.extend_from_slice(&words);
+            }
+            Self::KeepAlive | Self::DelayWarning | Self::Ack2(_) => {}
+        }
+    }
+
+    const fn kind(&self) -> u32 {
+        match self {
+            Self::Handshake(_) => kind::HANDSHAKE,
+            Self::KeepAlive => kind::KEEP_ALIVE,
+            Self::Ack(_) => kind::ACK,
+            Self::Nak(_) => kind::NAK,
+            Self::DelayWarning => kind::DELAY_WARNING,
+            Self::Close { .. } => kind::CLOSE,
+            Self::Ack2(_) => kind::ACK2,
+        }
+    }
+
+    /// Bits 16 to 31 of the header.
+    const fn number(&self) -> u16 {
+        match self {
+            Self::Ack(ack) => ack.id,
+            Self::Ack2(id) => *id,
+            Self::Nak(losses) => losses.count(),
+            Self::Handshake(_) | Self::KeepAlive | Self::DelayWarning | Self::Close { .. } => 0,
+        }
+    }
+}
+
+fn decode_close<'a>(body: &[u8]) -> Result<Control<'a>, DecodeError> {
+    let words: &[u8; CLOSE_LEN] =
+        body.try_into().map_err(|_| DecodeError::BodyLength { packet: "close", length: body.len(), legal: "12" })?;
+    let acked = SeqNo30::from_word("acknowledged sequence number", CLOSE_ACKED.read(words))?;
+    let end = SeqNo30::from_word("end of the stream", CLOSE_END.read(words))?;
+    Ok(Control::Close { connection: CLOSE_CONNECTION.read_31(words)?, end, acked })
+}
+
+/// `control`, if `body` is as empty as it should be.
+fn empty<'a>(control: Control<'a>, packet: &'static str, body: &[u8]) -> Result<Control<'a>, DecodeError> {
+    match body.len() {
+        0 => Ok(control),
+        length => Err(DecodeError::BodyLength { packet, length, legal: "0" }),
+    }
+}
