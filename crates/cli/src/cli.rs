@@ -73,7 +73,13 @@ pub(crate) struct Transport {
     #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
     pub(crate) plain: bool,
     /// Congestion controller with its options; `farhaul controllers` lists them
-    #[arg(long, env = "FARHAUL_CONTROLLER", value_name = "NAME[:K=V,…]", default_value = "udt")]
+    #[arg(
+        long,
+        env = "FARHAUL_CONTROLLER",
+        value_name = "NAME[:K=V,…]",
+        default_value = "udt",
+        default_value_if("protocol", "udt-2004", "udt-2004")
+    )]
     pub(crate) controller: Spec,
     /// Wire protocol
     #[arg(long, env = "FARHAUL_PROTOCOL", value_enum, default_value = "udt")]
@@ -122,10 +128,29 @@ fn packet_size(text: &str) -> Result<u32, String> {
 pub(crate) enum Protocol {
     /// UDT4, as libudt speaks it
     Udt,
+    /// The protocol of the 2004 paper, with its controller unless another is chosen; for experiments
+    #[value(name = "udt-2004")]
+    Udt2004,
 }
 
 impl Protocol {
-    pub(crate) const NAME: &str = "udt";
+    /// All of them, the default first.
+    pub(crate) const ALL: [Self; 2] = [Self::Udt, Self::Udt2004];
+
+    /// As it is chosen and as records call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Udt => "udt",
+            Self::Udt2004 => "udt-2004",
+        }
+    }
+
+    const fn of_library(self) -> farhaul::Protocol {
+        match self {
+            Self::Udt => farhaul::Protocol::Udt,
+            Self::Udt2004 => farhaul::Protocol::Udt2004,
+        }
+    }
 }
 
 impl Transport {
@@ -141,6 +166,7 @@ impl Transport {
 
     fn builder(&self) -> Builder {
         let mut builder = Endpoint::builder()
+            .protocol(self.protocol.of_library())
             .mss(self.mtu)
             .connect_timeout(self.connect_timeout)
             .peer_timeout(self.timeout)
@@ -187,6 +213,7 @@ impl Transport {
     /// The settings as the `start` record shows them.
     pub(crate) fn start(&self, verb: &'static str) -> Start {
         Start {
+            protocol: self.protocol.name(),
             controller: self.controller.to_string(),
             rate_bps: self.rate.map(Rate::bits_per_second),
             mtu_bytes: self.mtu,
@@ -270,7 +297,7 @@ impl Verb {
         let transport = self.connection().1;
         End {
             controller: transport.map_or_else(String::new, |transport| transport.controller.to_string()),
-            protocol: Protocol::NAME,
+            protocol: transport.map_or(Protocol::Udt, |transport| transport.protocol).name(),
             security: "none",
             ..End::default()
         }

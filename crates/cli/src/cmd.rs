@@ -20,7 +20,7 @@ use farhaul::{Error, Stats, Stream};
 use farhaul_udp::Clock;
 use farhaul_units::ByteSize;
 
-use crate::cli::{Protocol, Transport, Verb};
+use crate::cli::{Transport, Verb};
 use crate::exit::Fault;
 use crate::fault;
 use crate::host::Trouble;
@@ -105,7 +105,7 @@ fn end_record(transport: &Transport, direction: Direction) -> End {
     End {
         direction: Some(direction),
         controller: transport.controller.to_string(),
-        protocol: Protocol::NAME,
+        protocol: transport.protocol.name(),
         security: "none",
         ..End::default()
     }

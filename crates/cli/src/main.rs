@@ -76,7 +76,7 @@ impl Records {
             }
             true => JsonTo::Stdout,
         };
-        let end = End { protocol: Protocol::NAME, security: "none", ..End::default() };
+        let end = End { protocol: Protocol::Udt.name(), security: "none", ..End::default() };
         Self { to, start: None, end }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, MinProgress, udt};
+use farhaul_proto::{Config, Entropy, MinProgress};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -17,6 +17,7 @@ use crate::connection::Host;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::protocol::{AnyEndpoint, Protocol};
 
 /// Receive buffer to ask the system for: 10 ms at 25 Gbit/s, so that a driver thread that had to wait for a processor
 /// loses nothing. The system takes memory only for what is in it.
@@ -57,6 +58,7 @@ const UDP_RECV_BUFFER: usize = 32 << 20;
 /// ```
 #[must_use = "a builder opens nothing until `bind`"]
 pub struct Builder {
+    protocol: Protocol,
     config: Config,
     options: Options,
     controller: Choice,
@@ -75,6 +77,7 @@ enum Choice {
 impl Default for Builder {
     fn default() -> Self {
         Self {
+            protocol: Protocol::default(),
             config: Config::default(),
             options: Options { recv_buffer: UDP_RECV_BUFFER, timestamps: true, ..Options::default() },
             controller: Choice::Default,
@@ -83,6 +86,12 @@ impl Default for Builder {
 }
 
 impl Builder {
+    /// The wire protocol; both sides of a connection must speak the same. Default UDT4.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
     /// Largest packet in bytes, IP, UDP and UDT headers included (44 bytes of these over IPv4); 576..=65 535. Default 1500.
     /// The smaller of both sides holds. Every IPv4 host takes 576 bytes (RFC 791); peers that offer less are refused as
     /// well.
@@ -231,15 +240,20 @@ impl Builder {
     /// # Errors
     /// A setting is out of its range, or the port cannot be opened.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
-        let Self { mut config, options, controller } = self;
+        let Self { protocol, mut config, options, controller } = self;
         range::check(&config)?;
-        if let Choice::Named(spec) = controller {
+        let named = match (controller, protocol) {
+            (Choice::Named(spec), _) => Some(spec),
+            (Choice::Default, Protocol::Udt2004) => Some("udt-2004".into()),
+            _ => None,
+        };
+        if let Some(spec) = named {
             let spec: Spec = spec.parse().map_err(|error| Error::Controller(format!("{error}")))?;
             config.controller = Box::new(move |seed| spec.build(seed));
         }
         let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.rendezvous_timeout];
-        let transport = udt::Endpoint::new(config, entropy()?);
+        let transport = AnyEndpoint::new(protocol, config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
         let cancelled = Arc::new(CancelFlag::new());
         Ok(Endpoint::from_host(Host { driver, cancelled, connect_timeouts, longest_message }))

@@ -7,17 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use farhaul_proto::{ConnectionId, ConnectionLost, Stats, Streams, udt};
+use farhaul_proto::{ConnectionId, ConnectionLost, Stats, Streams};
 use farhaul_units::Instant;
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{CancelFlags, Core, Driver, Place};
 use crate::error::Error;
+use crate::protocol::AnyEndpoint;
 use crate::reach::Reaching;
 
 /// A UDP port with a UDT endpoint on it, shared by all handles.
 pub(crate) struct Host {
-    pub(crate) driver: Driver<udt::Endpoint>,
+    pub(crate) driver: Driver<AnyEndpoint>,
     /// Raised by the endpoint's canceller: ends every wait on this port.
     pub(crate) cancelled: Arc<CancelFlag>,
     /// How long a connection attempt may take, and one by rendezvous.
@@ -55,7 +56,7 @@ impl Connection {
     }
 
     /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
-    pub(crate) fn accept(host: &Arc<Host>, core: &mut Core<udt::Endpoint>) -> Option<Self> {
+    pub(crate) fn accept(host: &Arc<Host>, core: &mut Core<AnyEndpoint>) -> Option<Self> {
         while let Some(id) = core.next_accepted() {
             core.transport.claim(id);
             if let Some(peer) = core.transport.peer(id) {
@@ -246,9 +247,9 @@ impl fmt::Debug for Connection {
 }
 
 /// What is tried under the lock: something, nothing yet, or an error.
-pub(crate) trait Attempt<R>: FnMut(&mut Core<udt::Endpoint>, Instant) -> Result<Option<R>, Error> {}
+pub(crate) trait Attempt<R>: FnMut(&mut Core<AnyEndpoint>, Instant) -> Result<Option<R>, Error> {}
 
-impl<R, F: FnMut(&mut Core<udt::Endpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
+impl<R, F: FnMut(&mut Core<AnyEndpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
 
 impl TimeLimit {
     /// Stands for no limit; as nanoseconds it would be 584 years.

@@ -134,7 +134,10 @@ impl Error {
             }
             Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
             Self::Connect(ConnectError::TooManyConnections(_)) => io::ErrorKind::QuotaExceeded,
-            Self::Connect(ConnectError::RendezvousUnderWay) => io::ErrorKind::AddrInUse,
+            Self::Connect(ConnectError::RendezvousUnderWay | ConnectError::AlreadyConnected) => {
+                io::ErrorKind::AddrInUse
+            }
+            Self::Connect(ConnectError::StreamsOnly) => io::ErrorKind::Unsupported,
             Self::Connect(_) => io::ErrorKind::Other,
             Self::Lost(lost) => lost_kind(*lost),
             Self::Finished => io::ErrorKind::BrokenPipe,

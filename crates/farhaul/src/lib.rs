@@ -59,6 +59,7 @@ mod endpoint;
 mod error;
 mod listener;
 mod message;
+mod protocol;
 mod reach;
 mod stream;
 #[cfg(feature = "tokio")]
@@ -77,6 +78,7 @@ pub use farhaul_units as units;
 pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
+pub use protocol::Protocol;
 pub use stream::Stream;
 #[cfg(feature = "tokio")]
 pub use tasks::{AsyncMessageSocket, AsyncStream};

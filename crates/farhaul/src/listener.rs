@@ -92,7 +92,11 @@ impl<S: Accept> Listener<S> {
         if !turn.open_door() {
             return Err(Error::AlreadyListening);
         }
-        turn.transport.listen(S::MODE);
+        if let Err(error) = turn.transport.listen(S::MODE) {
+            let now = turn.now();
+            turn.close_door(now);
+            return Err(error.into());
+        }
         drop(turn);
         let (cancelled, closed) = (Arc::default(), AtomicBool::new(false));
         Ok(Self { host: Arc::clone(host), cancelled, closed, accepts: PhantomData })

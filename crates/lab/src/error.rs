@@ -32,9 +32,6 @@ pub enum LabError {
         /// A hint, or nothing.
         nearest: String,
     },
-    /// A run needs something that is not part of this build.
-    #[error("{0}")]
-    NotAvailable(String),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {

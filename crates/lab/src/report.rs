@@ -1,6 +1,6 @@
 //! What a reader sees: drawings, and the page that sets them beside the papers' numbers.
 //!
-//! A drawing is an SVG of its own ([`svg`]), with text as text, light and dark. The page ([`page`]) is one HTML file that asks the network
+//! A drawing is an SVG of its own ([`mod@svg`]), with text as text, light and dark. The page ([`mod@page`]) is one HTML file that asks the network
 //! for nothing and needs no script.
 
 pub mod comparison;

@@ -21,11 +21,11 @@ use marks::{Marks, Row};
 /// once it is `over`.
 ///
 /// # Errors
-/// It needs what this build does not have, the capture cannot be written, or it was broken off.
+/// The capture cannot be written, or it was broken off.
 pub fn run(figure: &str, job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool) -> Result<Record, LabError> {
     let watch = Stopwatch::start();
     let setup = &job.setup;
-    let mut built = build::world(setup, job.seed)?;
+    let mut built = build::world(setup, job.seed);
     let capture = capture.map(pcap::Writer::create).transpose()?;
     if let Some(writer) = &capture {
         built.world.set_capture(Some(writer.sink()));

@@ -20,6 +20,27 @@ use crate::{
 /// [`Pipe`].
 ///
 /// The default is a perfect path. Write what differs: `PathSpec { rate, delay, ..PathSpec::default() }`.
+///
+/// ```
+/// use farhaul_netem::{Discipline, GilbertElliottSpec, LossSpec, PathSpec, QueueSize, RedSpec, Schedule, Step, Variation};
+/// use farhaul_units::{Duration, Rate};
+///
+/// // 100 Mbit/s that fall to 40 after ten seconds, RED in a queue of 20000 packets, and losses in bursts of three.
+/// let rate = Rate::from_megabits_per_second(100);
+/// let slower = Step { at: Duration::from_secs(10), rate: Some(Rate::from_megabits_per_second(40)), delay: None };
+/// let path = PathSpec {
+///     rate: Some(rate),
+///     delay: Duration::from_millis(5),
+///     variation: Variation::Schedule(Schedule::new([slower])?),
+///     queue: QueueSize::Packets(20_000),
+///     discipline: Discipline::Red(RedSpec::for_rate(rate)),
+///     loss: Some(LossSpec::GilbertElliott(GilbertElliottSpec::bursts(0.001, 3.0))),
+///     lossless_below: 100,
+///     ..PathSpec::default()
+/// };
+/// assert_eq!(path.nominal_rate(), Some(rate));
+/// # Ok::<(), farhaul_netem::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathSpec {
     /// The rate of the bottleneck; `None` sends in no time and so never queues.

@@ -15,6 +15,9 @@ pub enum ConnectError {
     /// The protocol tells connections apart by their addresses alone, and this endpoint has one with that address.
     #[error("there is a connection with this address already, and the protocol knows only one between two addresses")]
     AlreadyConnected,
+    /// The protocol has streams between a caller and a listener, and nothing else.
+    #[error("the 2004 protocol has neither messages nor rendezvous: use UDT4 for these")]
+    StreamsOnly,
     /// A rendezvous with this address is under way already.
     #[error("a rendezvous with this address is under way")]
     RendezvousUnderWay,

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
         let record = json!({
             "name": "farhaul",
             "version": version,
-            "protocols": [Protocol::NAME],
+            "protocols": Protocol::ALL.map(Protocol::name),
             "session_protocol": { "newest": session, "oldest": farhaul_session::OLDEST_VERSION },
             "security": ["none"],
             "os": std::env::consts::OS,
@@ -30,7 +30,9 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
         });
         print(&format!("{record}\n"));
     } else {
-        print(&format!("farhaul {version}\nspeaks UDT4 and session protocol {session}; encryption: none yet\n"));
+        print(&format!(
+            "farhaul {version}\nspeaks UDT4, the UDT of 2004, and session protocol {session}; encryption: none yet\n"
+        ));
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ impl Start {
         Self {
             verb,
             version: env!("CARGO_PKG_VERSION"),
-            protocol: Protocol::NAME,
+            protocol: Protocol::Udt.name(),
             security: "none",
             process_id: std::process::id(),
             ..Self::default()

@@ -12,6 +12,7 @@ mod outlets;
 mod partings;
 mod places;
 mod process;
+mod protocols;
 mod refusals;
 mod requirement;
 mod settings;

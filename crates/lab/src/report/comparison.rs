@@ -57,7 +57,11 @@ pub fn print(estimate: Estimate, unit: Unit) -> String {
     let shown = unit.shown_for(estimate.mean);
     match estimate.half_width {
         Some(half_width) if half_width > 0.0 => {
-            format!("{}\u{a0}±\u{a0}{}", shown.number(estimate.mean), shown.print(half_width))
+            // Two digits: the interval is no better known than that.
+            let size = shown.factor * half_width;
+            let digit = libm::pow(10.0, libm::log10(size).floor() - 1.0);
+            let rounded = (size / digit).round() * digit / shown.factor;
+            format!("{}\u{a0}±\u{a0}{}", shown.number(estimate.mean), shown.print(rounded))
         }
         _ => shown.print(estimate.mean),
     }

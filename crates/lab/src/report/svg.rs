@@ -62,11 +62,14 @@ pub(crate) fn draw(figure: &FigureResult, plot: &PlotSpec, measurements: &Measur
     Drawing { name: plot.name.clone(), title, svg }
 }
 
+/// What the names of a drawing's parts begin with, so that they are unique on a page.
+fn id(source: &Source<'_>) -> String {
+    let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+    format!("{}-{}", source.figure.info.id, source.plot.name).chars().map(plain).collect()
+}
+
 fn wrap(content: &str, height: f64, source: &Source<'_>, title: &str, alone: bool) -> String {
-    let id: String = format!("{}-{}", source.figure.info.id, source.plot.name)
-        .chars()
-        .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
-        .collect();
+    let id = id(source);
     let [w, h] = [WIDTH, height].map(number);
     let (title, shows) = (escape(title), escape(&source.figure.info.shows));
     let style = if alone { format!("<style>{}</style>\n", style::alone()) } else { String::new() };

@@ -2,19 +2,15 @@
 
 use std::net::SocketAddr;
 
-use farhaul_cc::Spec;
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_proto::{Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{self, ReceiverConfig, Recovery, RtoConfig, SenderConfig, TcpSink, TcpSource};
-use farhaul_sim::topology::graph::Graph;
-use farhaul_sim::{Agent, AgentId, FlowId, Host, LinkId, World};
+use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, Host, LinkId, World};
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::marks::FlowRow;
-use crate::error::LabError;
-use crate::scenario::flow::{FlowSpec, Pattern, Protocol, Tcp};
+use crate::scenario::flow::{FlowSpec, Generation, Pattern, Protocol, Tcp, Udt};
 use crate::scenario::setup::Setup;
 
 /// The port of the first flow; the others follow.
@@ -56,7 +52,7 @@ impl BuiltFlow {
 }
 
 /// Builds it; everything that is random follows from `seed`.
-pub(super) fn world(setup: &Setup, seed: u64) -> Result<Built, LabError> {
+pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let mut rng = Rng::new(seed);
     let network = rng.next_u64();
     let mut graph = setup.topology.graph();
@@ -66,29 +62,32 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Result<Built, LabError> {
         let seeds = [rng.next_u64(), rng.next_u64()];
         let id = graph.next_flow();
         let port = FIRST_PORT + index as u16;
-        let pair = pair(flow, graph.address(to, port), setup.duration, seeds)?;
-        let [sender, receiver] = pair;
+        let [sender, receiver] = pair(flow, graph.address(to, port), setup.duration, seeds);
         graph.add(from, port, id, sender);
         graph.add(to, port, id, receiver);
         flows.push(BuiltFlow { sender: 2 * index, receiver: 2 * index + 1, id });
     }
-    Ok(Built { world: start(graph, network), flows, bottleneck: setup.topology.bottleneck })
-}
-
-fn start(graph: Graph, seed: u64) -> World<Box<dyn Agent>> {
-    graph.start(seed)
+    Built { world: graph.start(network), flows, bottleneck: setup.topology.bottleneck }
 }
 
 /// Sender and receiver of a flow: the one place that knows what stands behind a protocol's name.
-fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) -> Result<[Box<dyn Agent>; 2], LabError> {
+fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
     match &flow.protocol {
-        Protocol::Udt(controller) => Ok(udt(flow, controller, to, seeds)),
-        Protocol::Udt2004(_) => Err(LabError::NotAvailable(format!(
-            "flow '{}': the protocol of the 2004 paper is not available in this build yet; its rate rules alone are, on \
-             UDT4, where `farhaul controllers` lists them",
-            flow.name
-        ))),
-        Protocol::Tcp(tcp) => Ok(self::tcp(flow, tcp, to, seeds)),
+        Protocol::Udt(udt) => match udt.generation {
+            Generation::Udt4 => {
+                let endpoint = |seed| udt4::Endpoint::new(config(flow, udt), entropy(seed));
+                let mut listener = endpoint(seeds[1]);
+                listener.listen(Mode::Stream);
+                hosts([endpoint(seeds[0]), listener], sender(flow, udt, to), FirstTimes::UDT4)
+            }
+            Generation::Udt2004 => {
+                let endpoint = |seed| udt2004::Endpoint::new(config(flow, udt), entropy(seed));
+                let mut listener = endpoint(seeds[1]);
+                listener.listen();
+                hosts([endpoint(seeds[0]), listener], sender(flow, udt, to), FirstTimes::UDT_2004)
+            }
+        },
+        Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, seeds),
         Protocol::Cross(rate, pattern) => {
             let begin = Instant::ZERO + flow.start;
             let end = Instant::ZERO + flow.stop.unwrap_or(duration);
@@ -98,7 +97,7 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) ->
                 Pattern::Poisson => Timing::Poisson { begin, end },
             };
             let source = Source::new(to, *rate, timing, seeds[0]).packets_of(flow.packet);
-            Ok([Box::new(source), Box::new(Sink::new())])
+            [Box::new(source), Box::new(Sink::new())]
         }
     }
 }
@@ -126,21 +125,39 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn 
     [Box::new(source), Box::new(sink)]
 }
 
-fn udt(flow: &FlowSpec, controller: &Spec, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
-    let endpoint = |seed| {
-        let config = Config {
-            mss: flow.packet,
-            max_flow_window: FLOW_WINDOW,
-            send_buffer: BUFFER,
-            recv_buffer: BUFFER,
-            connect_timeout: PATIENCE,
-            peer_timeout: PATIENCE,
-            linger: PATIENCE,
-            controller: controller_factory(controller.clone()),
-            ..Config::default()
-        };
-        Endpoint::new(config, Entropy { cookie_key: [0; 16], seed })
-    };
+/// Both hosts of a connection.
+fn hosts<T: Streams + 'static>(
+    [caller, listener]: [T; 2],
+    sender: BulkSender,
+    numbers: FirstTimes,
+) -> [Box<dyn Agent>; 2] {
+    let receiver = Host::new(listener, BulkReceiver::new()).numbering(numbers);
+    [Box::new(Host::new(caller, sender).numbering(numbers)), Box::new(receiver)]
+}
+
+fn config(flow: &FlowSpec, udt: &Udt) -> Config {
+    let default = Config::default();
+    Config {
+        mss: flow.packet,
+        max_flow_window: FLOW_WINDOW,
+        send_buffer: BUFFER,
+        recv_buffer: BUFFER,
+        connect_timeout: PATIENCE,
+        peer_timeout: PATIENCE,
+        linger: PATIENCE,
+        reorder_tolerance: udt.reorder_tolerance,
+        delay_warnings: udt.delay_warnings,
+        burst_time: udt.burst_time.unwrap_or(default.burst_time),
+        controller: controller_factory(udt.controller.clone()),
+        ..default
+    }
+}
+
+fn entropy(seed: u64) -> Entropy {
+    Entropy { cookie_key: [0; 16], seed }
+}
+
+fn sender(flow: &FlowSpec, udt: &Udt, to: SocketAddr) -> BulkSender {
     let mut sender = BulkSender::new(to, Instant::ZERO + flow.start);
     if let Some(bytes) = flow.bytes {
         sender = sender.bytes(bytes);
@@ -148,7 +165,8 @@ fn udt(flow: &FlowSpec, controller: &Spec, to: SocketAddr, seeds: [u64; 2]) -> [
     if let Some(stop) = flow.stop {
         sender = sender.until(Instant::ZERO + stop);
     }
-    let mut listener = endpoint(seeds[1]);
-    listener.listen(Mode::Stream);
-    [Box::new(Host::new(endpoint(seeds[0]), sender)), Box::new(Host::new(listener, BulkReceiver::new()))]
+    if let Some(disk) = udt.disk {
+        sender = sender.from_disk(disk);
+    }
+    sender
 }

@@ -4,6 +4,7 @@ mod flows;
 
 use std::collections::BTreeMap;
 
+use farhaul_netem::{Counters, Discipline};
 use farhaul_sim::measure::convergence::first_fair;
 use farhaul_sim::measure::fairness::jain;
 use farhaul_sim::measure::interval::mean;
@@ -78,7 +79,7 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
     let setup = marks.setup;
     let (first, last) = (marks.at(setup.warmup), marks.at(setup.duration));
     let window = (setup.duration - setup.warmup).as_secs_f64();
-    if let Some(rate) = setup.topology.links[setup.topology.bottleneck].path.rate {
+    if let Some(rate) = setup.topology.links[setup.topology.bottleneck].path.nominal_rate() {
         let sum = |row: &super::marks::Row| -> u64 { row.flows.iter().map(|flow| flow.tally.new.bytes).sum() };
         let bits = 8.0 * (sum(last) - sum(first)) as f64;
         metrics.insert("utilisation".into(), bits / window / rate.bits_per_second() as f64);
@@ -87,11 +88,20 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
         .every(setup.sample, setup.warmup, setup.duration)
         .map(|row| row.bottleneck.queue.waiting.packets as f64)
         .collect();
-    metrics.insert("queue.mean".into(), mean(&waiting));
+    let span = setup.duration - setup.warmup;
+    metrics.insert("queue.mean".into(), last.bottleneck.queue.mean_packets_since(&first.bottleneck.queue, span));
     metrics.insert("queue.p99".into(), quantile(&waiting, 0.99));
     metrics.insert("queue.max".into(), last.bottleneck.queue.high_water.packets as f64);
-    let dropped = |row: &super::marks::Row| row.bottleneck.dropped_queue.packets;
+    let dropped = |row: &super::marks::Row| {
+        let Counters { dropped_queue, dropped_early, dropped_policer, .. } = row.bottleneck;
+        dropped_queue.packets + dropped_early.packets + dropped_policer.packets
+    };
     metrics.insert("drops".into(), (dropped(last) - dropped(first)) as f64);
+    if let Discipline::Red(_) = setup.topology.links[setup.topology.bottleneck].path.discipline {
+        let rows = marks.every(setup.sample, setup.warmup, setup.duration);
+        let averages: Vec<f64> = rows.map(|row| row.bottleneck.queue.average).collect();
+        metrics.insert("red.average".into(), mean(&averages));
+    }
     let lost = |row: &super::marks::Row| row.bottleneck.dropped_loss.packets;
     metrics.insert("errors".into(), (lost(last) - lost(first)) as f64);
 }

@@ -168,7 +168,9 @@ impl Plan {
             apply(&self.file, &mut root, path, value)?;
         }
         let setup = Setup::read(&self.file, &root)?;
-        Ok((setup, Setup::canonical(&root)))
+        // Recorded links are files of their own.
+        let recorded: String = setup.topology.links.iter().map(|link| format!("{:?}", link.path.variation)).collect();
+        Ok((setup, Setup::canonical(&root) + &recorded))
     }
 }
 

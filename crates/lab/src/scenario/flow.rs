@@ -1,6 +1,7 @@
 //! One flow: what `[[flow]]` says about it.
 
 use farhaul_cc::Spec;
+use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
 use farhaul_units::{Duration, Rate};
 
@@ -42,10 +43,8 @@ pub(crate) struct FlowSpec {
 /// What sends.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Protocol {
-    /// UDT4.
-    Udt(Spec),
-    /// The protocol of the 2004 paper, with its options.
-    Udt2004(String),
+    /// UDT.
+    Udt(Udt),
     /// TCP.
     Tcp(Tcp),
     /// Packets that nobody answers.
@@ -65,6 +64,30 @@ impl Protocol {
     pub(crate) fn is_cross_traffic(&self) -> bool {
         matches!(self, Self::Cross(..))
     }
+}
+
+/// Both sides of a UDT connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Udt {
+    pub(crate) generation: Generation,
+    pub(crate) controller: Spec,
+    /// Packets that must arrive beyond a gap before it is a loss.
+    pub(crate) reorder_tolerance: u32,
+    /// Whether the receiver warns when the round trip grows; the 2004 protocol's only.
+    pub(crate) delay_warnings: bool,
+    /// How much time one burst may stand for; `None` for the default.
+    pub(crate) burst_time: Option<Duration>,
+    /// The disk that the sender reads from.
+    pub(crate) disk: Option<DiskSpec>,
+}
+
+/// Which wire protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// UDT4.
+    Udt4,
+    /// That of the 2004 paper.
+    Udt2004,
 }
 
 /// A TCP sender and its receiver.
@@ -160,12 +183,8 @@ impl FlowSpec {
 fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
     let kind = section.choice("protocol", &KINDS)?.unwrap_or(Kind::Udt);
     Ok(match kind {
-        Kind::Udt => {
-            let spec = section
-                .read("controller", |value| value.to_string().parse::<Spec>().map_err(|wrong| wrong.to_string()))?;
-            Protocol::Udt(spec.unwrap_or_default())
-        }
-        Kind::Udt2004 => Protocol::Udt2004(section.text("controller")?.unwrap_or_default()),
+        Kind::Udt => Protocol::Udt(udt(section, Generation::Udt4)?),
+        Kind::Udt2004 => Protocol::Udt(udt(section, Generation::Udt2004)?),
         Kind::Tcp => Protocol::Tcp(Tcp {
             recovery: section.choice("controller", &RECOVERIES)?.unwrap_or(Recovery::Sack),
             window: section.integer("window", 1..=i64::from(u32::MAX))?.map_or(TCP_WINDOW, |packets| packets as u32),
@@ -182,6 +201,39 @@ fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
             Protocol::Cross(cross_rate(section)?, Pattern::OnOff(on, off))
         }
     })
+}
+
+fn udt(section: &mut Section<'_>, generation: Generation) -> Result<Udt, ScenarioError> {
+    let default = match generation {
+        Generation::Udt4 => "udt",
+        Generation::Udt2004 => "udt-2004",
+    };
+    let parse = |text: &str| text.parse::<Spec>().map_err(|wrong| wrong.to_string());
+    let given = section.read("controller", |value| parse(&value.to_string()))?;
+    Ok(Udt {
+        generation,
+        controller: given.unwrap_or_else(|| parse(default).expect("the registry has both")),
+        reorder_tolerance: section.integer("reorder_tolerance", 0..=10_000)?.unwrap_or(0) as u32,
+        delay_warnings: match generation {
+            Generation::Udt4 => true,
+            Generation::Udt2004 => section.flag("delay_warnings")?.unwrap_or(true),
+        },
+        burst_time: section.time("burst_time")?,
+        disk: disk(section)?,
+    })
+}
+
+/// `{ rate = "400mbit", block = "1MB", ahead = "8MB" }`; without `ahead` the next block is read once all before it is acknowledged.
+fn disk(section: &mut Section<'_>) -> Result<Option<DiskSpec>, ScenarioError> {
+    let Some(mut table) = section.section("disk")? else { return Ok(None) };
+    let (Some(rate), Some(block)) = (table.rate("rate")?, table.size("block")?) else {
+        return Err(
+            table.error(table.line(), "`disk` needs `rate` and `block`, as in { rate = \"400mbit\", block = \"1MB\" }")
+        );
+    };
+    let ahead = table.size("ahead")?;
+    table.finish()?;
+    Ok(Some(DiskSpec { rate, block, ahead }))
 }
 
 fn cross_rate(section: &mut Section<'_>) -> Result<Rate, ScenarioError> {

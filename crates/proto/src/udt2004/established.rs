@@ -1,8 +1,10 @@
 //! A connection after its handshake: routes packets and timers to the parts and carries facts between them.
 
+mod facts;
+
 use std::collections::VecDeque;
 
-use farhaul_cc::{AckEvent, LossEvent, Path, TimeoutEvent};
+use farhaul_cc::{AckEvent, LossEvent, TimeoutEvent};
 use farhaul_units::{Duration, Instant, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt2004::{
@@ -17,7 +19,7 @@ use super::sender::{Plan, Sender};
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
-use crate::stats::{Stats, Totals};
+use crate::stats::Totals;
 use crate::timer::Timer;
 use crate::transport::earliest;
 use crate::udt::consts::{IP_UDP_HEADER, SYN_INTERVAL};
@@ -25,7 +27,6 @@ use crate::udt::expiry::{Expiry, Outcome};
 use crate::udt::farewell::Farewell;
 use crate::udt::gap::Gap;
 use crate::udt::handshake::Agreed;
-use crate::udt::limit::Limit;
 use crate::udt::progress::Progress;
 
 /// Confirmations that wait to be sent at most: a peer acknowledges once in 10 ms.
@@ -472,66 +473,5 @@ impl Established {
 
     pub(super) const fn counts(&mut self) -> &mut Totals {
         &mut self.counts
-    }
-
-    /// What the controller may know.
-    fn path(&self, now: Instant) -> Path {
-        let mut path = Path::default();
-        path.now = now;
-        path.mss = self.mtu;
-        path.rtt = self.rtt_of_peer();
-        path.rtt_var = self.rtt.variation();
-        path.min_rtt = self.rtt.min();
-        path.latest_rtt = self.rtt.latest();
-        path.reported_rtt = self.rtt.reported();
-        path.arrival_rate = self.congestion.arrival_speed();
-        path.capacity = self.congestion.bandwidth();
-        path.in_flight = self.sender.in_flight();
-        path.flow_window = self.sender.max_window();
-        path.max_window = self.sender.max_window();
-        path.next_seq = self.sender.next();
-        path.packets_sent = self.sender.sent;
-        path.application_limited = self.sender.is_application_limited();
-        path
-    }
-
-    /// Fills in everything that this part knows.
-    pub(super) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        let (sender, receiver) = (&self.sender, &self.receiver);
-        let payload = sender.buffer().payload_size();
-        let spent = |limit| sender.limits().spent(limit, now);
-        stats.totals = Totals {
-            packets_sent: sender.sent,
-            packets_retransmitted: sender.retransmitted,
-            packets_received: receiver.packets,
-            packets_duplicate: receiver.duplicates,
-            packets_lost_receiving: receiver.naks.lost,
-            acks_sent: receiver.acks.sent,
-            naks_sent: receiver.naks.sent,
-            delay_warnings_sent: receiver.warnings_sent,
-            bytes_received: receiver.bytes,
-            limited_by_application: spent(Limit::Application),
-            limited_by_flow_window: spent(Limit::FlowWindow),
-            limited_by_congestion: spent(Limit::Congestion),
-            ..self.counts
-        };
-        stats.totals.send_duration = stats.totals.limited_by_application
-            + stats.totals.limited_by_flow_window
-            + stats.totals.limited_by_congestion;
-        stats.send_period = self.congestion.send_period();
-        stats.flow_window = sender.max_window();
-        stats.cwnd = self.congestion.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);
-        stats.in_flight = sender.in_flight();
-        stats.rtt = if sender.sent > receiver.packets { self.rtt_of_peer() } else { self.rtt.smoothed() };
-        stats.rtt_var = self.rtt.variation();
-        stats.min_rtt = self.rtt.min().unwrap_or_default();
-        stats.capacity = self.congestion.bandwidth().or(receiver.capacity()).unwrap_or_default();
-        stats.arrival_rate = self.congestion.arrival_speed().unwrap_or_default();
-        stats.send_buffer_free = sender.room();
-        stats.recv_buffer_free = u64::from(receiver.buffer.free()) * payload as u64;
-        stats.send_buffer_packets = sender.buffer().packets();
-        stats.recv_buffer_packets = receiver.buffer.readable_packets();
-        stats.payload_size = payload as u32;
-        stats.memory = (sender.memory() + receiver.memory()) as u64;
     }
 }

@@ -1,9 +1,11 @@
 //! `lab report`: all results in a folder as one page.
 
+use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use clap::Args;
-use farhaul_lab::folder;
+use farhaul_lab::{folder, report};
 
 use crate::exit::{Code, Fault};
 use crate::output::print;
@@ -17,6 +19,9 @@ pub(crate) struct ReportArgs {
     /// The folder that `lab run` or `lab sweep` wrote to
     #[arg(default_value = super::OUT)]
     dir: PathBuf,
+    /// Show it in the browser
+    #[arg(long)]
+    open: bool,
 }
 
 pub(super) fn run(args: &ReportArgs) -> Result<(), Fault> {
@@ -29,6 +34,15 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Fault> {
             args.dir.display()
         )));
     }
-    let _ = (PAGE, print);
-    Err(Fault::new(Code::Failed, "pages are not available in this build yet"))
+    let page = args.dir.join(PAGE);
+    fs::write(&page, report::page(&results)).map_err(|source| super::file_fault(&page, &source))?;
+    print(&format!("{}\n", page.display()));
+    if args.open {
+        let viewer = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        let opened = Command::new(viewer).arg(&page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        opened.map_err(|error| {
+            Fault::new(Code::Failed, format!("cannot run {viewer} ({error}): open {} yourself", page.display()))
+        })?;
+    }
+    Ok(())
 }

@@ -155,13 +155,13 @@ impl Frame<'_> {
         upright(canvas, self.source, &y, y_range, area);
         self.across(canvas, &x, area);
 
-        let clip = format!("{}-{}-{index}", self.source.figure.info.id, plot.name);
+        let clip = format!("{}-panel-{index}", super::id(self.source));
         let [left, top, width, height] =
             [area.left, area.top - 2.0, area.right - area.left, area.bottom - area.top + 4.0].map(number);
         canvas.put(&format!(
             "<clipPath id=\"{0}\"><rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"/></clipPath>\n\
              <g clip-path=\"url(#{0})\">",
-            escape(&clip).replace(' ', "-")
+            clip
         ));
         for line in &panel.lines {
             self.line(canvas, line, &x, &y);

@@ -180,9 +180,12 @@ pub(crate) fn meant_at(published: &Published, point: &Point) -> bool {
     published.point.iter().all(|(axis, value)| point.get(axis).is_some_and(|here| same(here, value)))
 }
 
-/// A point in words, such as `rate 1gbit`; empty for no axes.
+/// A point in words, such as `link rate 1 Gbit/s`; empty for no axes.
 pub(crate) fn describe(point: &Point, source: &Source<'_>) -> String {
-    crate::aggregate::describe(point, &source.figure.scenario)
+    let axes = source.figure.scenario.axes.iter();
+    let value =
+        |axis: &Axis| Some(format!("{} {}", words(&axis.name).to_lowercase(), value_words(point.get(&axis.name)?)));
+    axes.filter_map(value).collect::<Vec<_>>().join(", ")
 }
 
 /// Orders `udt-2` before `udt-10`.

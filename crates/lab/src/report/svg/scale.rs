@@ -2,6 +2,9 @@
 
 use crate::scenario::Scale as Spacing;
 
+/// No place is further from the axis' beginning than so many of its lengths.
+const FARTHEST: f64 = 20.0;
+
 /// One direction of a drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -24,7 +27,8 @@ impl Scale {
         Self { spacing, values, places }
     }
 
-    /// Where a value lies; `None` for what a logarithmic axis cannot show. Values outside of the range stay at its border.
+    /// Where a value lies; `None` for what a logarithmic axis cannot show. Values outside of the range lie outside, where they are
+    /// cut off, but never further than a few times the axis' length.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let (low, high) = self.values;
         let share = match self.spacing {
@@ -34,7 +38,7 @@ impl Scale {
             }
             Spacing::Log => return None,
         };
-        let place = self.places.0 + share.clamp(0.0, 1.0) * (self.places.1 - self.places.0);
+        let place = self.places.0 + share.clamp(-FARTHEST, FARTHEST) * (self.places.1 - self.places.0);
         place.is_finite().then_some(place)
     }
 
@@ -115,6 +119,13 @@ mod tests {
         let log = Scale::new(Spacing::Log, (1.0, 100.0), (0.0, 100.0));
         assert_eq!([log.place(10.0), log.place(0.0), log.place(-1.0)], [Some(50.0), None, None]);
         assert_eq!(Scale::new(Spacing::Linear, (5.0, 5.0), (0.0, 100.0)).place(5.0), Some(50.0));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_not_drawn_at_the_border() {
+        let scale = Scale::new(Spacing::Linear, (0.8, 1.0), (100.0, 0.0));
+        assert_eq!(scale.place(0.7).map(f64::round), Some(150.0));
+        assert_eq!(scale.place(f64::MAX), Some(-1_900.0));
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     let mut own = BTreeMap::new();
     if seconds > 0.0 {
         rates(
-            setup.topology.links[setup.topology.bottleneck].path.rate.map(|rate| rate.bits_per_second()),
+            setup.topology.links[setup.topology.bottleneck].path.nominal_rate().map(|rate| rate.bits_per_second()),
             seconds,
             first,
             last,

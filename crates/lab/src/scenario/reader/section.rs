@@ -174,6 +174,26 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// A number in a range, both ends included.
+    ///
+    /// # Errors
+    /// It is something else, or outside.
+    pub(crate) fn number(
+        &mut self,
+        key: &'static str,
+        range: std::ops::RangeInclusive<f64>,
+    ) -> Result<Option<f64>, ScenarioError> {
+        self.read(key, |value| {
+            let number = match value {
+                Value::Integer(number) => *number as f64,
+                Value::Float(number) => *number,
+                other => return Err(format!("a number is wanted, not {}", other.kind())),
+            };
+            let wrong = || format!("{number} is out of range: allowed is {} to {}", range.start(), range.end());
+            if range.contains(&number) { Ok(number) } else { Err(wrong()) }
+        })
+    }
+
     /// A share of a whole, in 0..=1.
     ///
     /// # Errors

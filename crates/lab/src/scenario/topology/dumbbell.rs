@@ -88,7 +88,8 @@ fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
         None => {}
     }
     // Losses and other misfortunes are those of the data's way, unless said otherwise.
-    back.path = PathSpec { rate: back.path.rate, delay: back.path.delay, ..PathSpec::default() };
+    let PathSpec { rate, delay, discipline, variation, .. } = back.path;
+    back.path = PathSpec { rate, delay, discipline, variation, ..PathSpec::default() };
     if let Some(mut reverse) = section.section("back")? {
         if round_trip.is_some() && reverse.has("delay") {
             let line = reverse.line_of("delay");

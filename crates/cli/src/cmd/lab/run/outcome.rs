@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use farhaul_lab::aggregate::Measurements;
+use farhaul_lab::report::drawings;
 use farhaul_lab::score::{self, ScoreResult};
 use farhaul_lab::store::RECORDS;
 use farhaul_lab::{FigureResult, LabError, folder, table};
@@ -65,6 +66,10 @@ impl Outcome {
         let measurements =
             Measurements::new(others.iter().chain(results.iter().filter(|other| !other.records.is_empty())));
         let scores = score::evaluate(result, &measurements);
+        for drawing in drawings(result, &measurements) {
+            let path = folder.join(format!("{}.svg", drawing.name));
+            fs::write(&path, drawing.svg).map_err(|source| LabError::file(&path, source))?;
+        }
         let (met, all) = score::count(&scores);
         self.met += met;
         self.scores += all;

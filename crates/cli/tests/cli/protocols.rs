@@ -1,0 +1,96 @@
+//! The protocol of the 2004 paper on real sockets.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::process::{Scratch, Server, farhaul, farhaul_with, records};
+
+const PROTOCOL: [&str; 2] = ["--protocol", "udt-2004"];
+
+#[test]
+fn a_pipe_over_the_2004_protocol_carries_all_bytes() {
+    let mut input = vec![0u8; 3_000_003];
+    input.iter_mut().enumerate().for_each(|(index, byte)| *byte = (index / 7) as u8);
+    let server = Server::begin(&["pipe", PROTOCOL[0], PROTOCOL[1]]);
+    let run =
+        farhaul_with(&input, &["pipe", "--plain", "--json", PROTOCOL[0], PROTOCOL[1], "--connect", &server.address]);
+    run.succeeds();
+    let end = records(&run.stderr).pop().unwrap();
+    assert_eq!((end["bytes"].as_u64(), end["protocol"].as_str()), (Some(3_000_003), Some("udt-2004")), "{end}");
+    assert_eq!(end["controller"], "udt-2004", "its controller is the default with it");
+    let (code, received) = server.end();
+    assert_eq!(code, 0);
+    assert!(received == input, "{} bytes arrived", received.len());
+}
+
+#[test]
+fn a_file_is_pushed_and_pulled_over_the_2004_protocol_and_verified() {
+    let scratch = Scratch::new();
+    let (file, root, back) = (scratch.file("file", 3_000_001), scratch.dir("root"), scratch.at("back"));
+    let mut server = Server::begin(&["serve", PROTOCOL[0], PROTOCOL[1], "--root", &root]);
+    let url = format!("udt://{}/copy", server.address);
+    for (from, to) in [(&file, &url), (&url, &back)] {
+        let run = farhaul(&["copy", "--plain", "--json", PROTOCOL[0], PROTOCOL[1], from, to]);
+        run.succeeds();
+        let end = run.end();
+        assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(3_000_001), Some(true)));
+        assert_eq!(
+            (end["protocol"].as_str(), server.wait_for("end")["protocol"].as_str()),
+            (Some("udt-2004"), Some("udt-2004"))
+        );
+    }
+    assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap());
+    server.signal(Signal::TERM);
+    assert_eq!(server.end().0, 143);
+}
+
+#[test]
+fn several_flows_over_the_2004_protocol_have_a_port_each() {
+    let server = Server::begin(&["bench", PROTOCOL[0], PROTOCOL[1], "--interval", "0"]);
+    for reverse in [&[][..], &["--reverse"]] {
+        let arguments = ["bench", "--plain", "--json", PROTOCOL[0], PROTOCOL[1], "--connect", &server.address];
+        let run = farhaul(&[&arguments, &["--flows", "2", "--bytes", "4MB"][..], reverse].concat());
+        run.succeeds();
+        let end = run.end();
+        assert_eq!((end["bytes"].as_u64(), end["flows"].as_array().map(Vec::len)), (Some(8_000_000), Some(2)), "{end}");
+    }
+}
+
+#[test]
+fn the_controller_of_2004_also_runs_on_udt4() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let arguments =
+        ["bench", "--plain", "--json", "--controller", "udt-2004:warnings=off", "--connect", &server.address];
+    let run = farhaul(&[&arguments[..], &["--bytes", "4MB"]].concat());
+    run.succeeds();
+    let end = run.end();
+    assert_eq!((end["protocol"].as_str(), end["controller"].as_str()), (Some("udt"), Some("udt-2004:warnings=off")));
+}
+
+#[test]
+fn ends_that_speak_different_protocols_do_not_meet() {
+    let server = Server::begin(&["bench", "--interval", "0"]);
+    let arguments = ["bench", "--plain", PROTOCOL[0], PROTOCOL[1], "--connect", &server.address];
+    let run = farhaul(&[&arguments[..], &["--connect-timeout", "600ms", "--bytes", "1MB"]].concat());
+    run.fails(4, &["no answer"]);
+}
+
+#[test]
+fn a_rendezvous_is_refused_with_the_reason() {
+    let run = farhaul_with(
+        b"",
+        &[
+            "pipe",
+            "--plain",
+            PROTOCOL[0],
+            PROTOCOL[1],
+            "--rendezvous",
+            "--listen",
+            "127.0.0.1:0",
+            "--connect",
+            "127.0.0.1:9",
+        ],
+    );
+    run.fails(2, &["rendezvous"]);
+}

@@ -1,0 +1,71 @@
+//! A connection as its controller and its statistics see it.
+
+use farhaul_cc::Path;
+use farhaul_units::Instant;
+
+use super::Established;
+use crate::stats::{Stats, Totals};
+use crate::udt::limit::Limit;
+
+impl Established {
+    /// What the controller may know.
+    pub(super) fn path(&self, now: Instant) -> Path {
+        let mut path = Path::default();
+        path.now = now;
+        path.mss = self.mtu;
+        path.rtt = self.rtt_of_peer();
+        path.rtt_var = self.rtt.variation();
+        path.min_rtt = self.rtt.min();
+        path.latest_rtt = self.rtt.latest();
+        path.reported_rtt = self.rtt.reported();
+        path.arrival_rate = self.congestion.arrival_speed();
+        path.capacity = self.congestion.bandwidth();
+        path.in_flight = self.sender.in_flight();
+        path.flow_window = self.sender.max_window();
+        path.max_window = self.sender.max_window();
+        path.next_seq = self.sender.next();
+        path.packets_sent = self.sender.sent;
+        path.application_limited = self.sender.is_application_limited();
+        path
+    }
+
+    /// Fills in everything that this part knows.
+    pub(in crate::udt2004) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+        let (sender, receiver) = (&self.sender, &self.receiver);
+        let payload = sender.buffer().payload_size();
+        let spent = |limit| sender.limits().spent(limit, now);
+        stats.totals = Totals {
+            packets_sent: sender.sent,
+            packets_retransmitted: sender.retransmitted,
+            packets_received: receiver.packets,
+            packets_duplicate: receiver.duplicates,
+            packets_lost_receiving: receiver.naks.lost,
+            acks_sent: receiver.acks.sent,
+            naks_sent: receiver.naks.sent,
+            delay_warnings_sent: receiver.warnings_sent,
+            bytes_received: receiver.bytes,
+            limited_by_application: spent(Limit::Application),
+            limited_by_flow_window: spent(Limit::FlowWindow),
+            limited_by_congestion: spent(Limit::Congestion),
+            ..self.counts
+        };
+        stats.totals.send_duration = stats.totals.limited_by_application
+            + stats.totals.limited_by_flow_window
+            + stats.totals.limited_by_congestion;
+        stats.send_period = self.congestion.send_period();
+        stats.flow_window = sender.max_window();
+        stats.cwnd = self.congestion.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);
+        stats.in_flight = sender.in_flight();
+        stats.rtt = if sender.sent > receiver.packets { self.rtt_of_peer() } else { self.rtt.smoothed() };
+        stats.rtt_var = self.rtt.variation();
+        stats.min_rtt = self.rtt.min().unwrap_or_default();
+        stats.capacity = self.congestion.bandwidth().or(receiver.capacity()).unwrap_or_default();
+        stats.arrival_rate = self.congestion.arrival_speed().unwrap_or_default();
+        stats.send_buffer_free = sender.room();
+        stats.recv_buffer_free = u64::from(receiver.buffer.free()) * payload as u64;
+        stats.send_buffer_packets = sender.buffer().packets();
+        stats.recv_buffer_packets = receiver.buffer.readable_packets();
+        stats.payload_size = payload as u32;
+        stats.memory = (sender.memory() + receiver.memory()) as u64;
+    }
+}

@@ -1,0 +1,62 @@
+//! TCP's window laws on UDT4: the controllers that the TCP agents use, on the other transport.
+
+use farhaul_netem::{LossSpec, PathSpec, QueueSize};
+use farhaul_proto::udt::Endpoint;
+use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
+use farhaul_sim::{Plan, Simulation};
+use farhaul_units::{Duration, Rate};
+
+const FAST: Rate = Rate::from_megabits_per_second(100);
+const SLOW: Rate = Rate::from_megabits_per_second(10);
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+fn start(controller: &str, link: Rate, loss: f64, plan: Plan) -> Simulation<Endpoint> {
+    let path = PathSpec {
+        rate: Some(link),
+        delay: ROUND_TRIP / 2,
+        queue: QueueSize::Bdp(ROUND_TRIP),
+        loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)),
+        seed: 3,
+        ..PathSpec::default()
+    };
+    let endpoint = |seed| {
+        let controller = controller_factory(controller.parse().expect("the tests name controllers that exist"));
+        Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+    };
+    let mut listener = endpoint(2);
+    listener.listen(Mode::Stream);
+    Pair::new(endpoint(1), listener).path(path).caller(plan).start()
+}
+
+/// Megabits of payload per second.
+fn goodput(controller: &str, link: Rate, loss: f64) -> f64 {
+    let mut run = start(controller, link, loss, Plan::send_without_end());
+    run.run_for(Duration::from_secs(300));
+    run.flows(LISTENER)[0].received().bytes as f64 * 8.0 / 300e6
+}
+
+#[test]
+fn what_they_send_arrives() {
+    for controller in ["reno", "tahoe"] {
+        let mut run = start(controller, FAST, 0.001, Plan::send(5_000_000));
+        assert!(run.run_until_done(Duration::from_secs(300)), "{controller}");
+        assert_eq!(run.missing(CALLER, LISTENER), Vec::<String>::new(), "{controller}");
+    }
+}
+
+/// Additive increase and halving settle at 1.31/(RTT·√p) packets a second (Ott, Kemperman and Mathis); UDT's acknowledgements come
+/// up to 10 ms late, which lengthens the round trip.
+#[test]
+fn reno_follows_the_square_root_law_and_tahoe_stays_below() {
+    let law = 1.31 / (0.1 * 0.001f64.sqrt()) * 1_456.0 * 8.0 / 1e6;
+    let (reno, tahoe) = (goodput("reno", FAST, 0.001), goodput("tahoe", FAST, 0.001));
+    assert!((0.8..1.1).contains(&(reno / law)), "{reno:.2} Mbit/s where the law says {law:.2}");
+    assert!((0.5..0.97).contains(&(tahoe / reno)), "tahoe {tahoe:.2}, reno {reno:.2}");
+}
+
+#[test]
+fn reno_fills_a_link_whose_queue_holds_a_round_trip() {
+    let goodput = goodput("reno", SLOW, 0.0);
+    assert!(goodput > 9.2, "{goodput:.2} of 10 Mbit/s");
+}
