@@ -91,3 +91,15 @@ fn the_same_run_gives_the_same_record() {
     first.real_seconds = second.real_seconds;
     assert_eq!(first, second);
 }
+
+#[test]
+fn a_host_that_arrivals_keep_busy_gets_less_than_a_fast_one() {
+    let link = "title = 'x'\nduration = '2s'\nwarmup = '1s'\n[link]\nrate = '1gbit'\nrtt = '1ms'\n";
+    let goodput = |receiver: &str| {
+        record(&format!("{link}[[flow]]\nprotocol = 'cbr'\nrate = '480mbit'\n{receiver}")).metrics["goodput.cbr"]
+    };
+    near(goodput(""), 480e6, 0.001);
+    // 40 000 packets a second: interrupts of 20 µs take 0.8 of the processor, 80 µs each packet that is taken.
+    let slow = "receiver = { per_arrival = '20us', per_data = '80us', receive_buffer = '150kB' }";
+    near(goodput(slow), 30e6, 0.01);
+}
