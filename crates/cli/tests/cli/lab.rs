@@ -77,7 +77,7 @@ fn a_mistake_is_one_line_with_file_and_place() {
     }
     farhaul(&["lab", "run", "a5555"]).fails(2, &["no figure 'a5555'", "farhaul lab list"]);
     farhaul(&["lab", "run", &scratch.at("nothing.toml")]).fails(2, &["nothing.toml", "check the name"]);
-    farhaul(&["lab", "run", "a5", "--seed", "-1"]).fails(2, &["--seed"]);
+    farhaul(&["lab", "run", "a5", "--seed=-1"]).fails(2, &["--seed"]);
 }
 
 #[test]

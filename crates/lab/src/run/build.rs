@@ -66,11 +66,13 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
         // Drawn whether they are needed or not: another protocol of one flow leaves the others' fates alone.
         let seeds = [rng.next_u64(), rng.next_u64()];
+        let begin = flow.start + flow.spread.mul_f64(rng.unit());
         let id = graph.next_flow();
         let port = FIRST_PORT + index as u16;
         let from = machines.host(&mut graph, from, flow.machines[0]);
         let to = machines.host(&mut graph, to, flow.machines[1]);
-        let [sender, receiver] = pair(flow, graph.address(to, port), setup.duration, seeds);
+        let [sender, receiver] =
+            pair(&FlowSpec { start: begin, ..flow.clone() }, graph.address(to, port), setup.duration, seeds);
         graph.add(from, port, id, sender);
         graph.add(to, port, id, receiver);
         flows.push(BuiltFlow { sender: 2 * index, receiver: 2 * index + 1, id });
@@ -178,8 +180,9 @@ fn config(flow: &FlowSpec, udt: &Udt) -> Config {
     }
 }
 
+/// The key decides connection ids and first sequence numbers, the seed the rest.
 fn entropy(seed: u64) -> Entropy {
-    Entropy { cookie_key: [0; 16], seed }
+    Entropy { cookie_key: u128::from(seed).to_be_bytes(), seed }
 }
 
 fn sender(flow: &FlowSpec, udt: &Udt, to: SocketAddr) -> BulkSender {

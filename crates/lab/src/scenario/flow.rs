@@ -27,6 +27,8 @@ pub(crate) struct FlowSpec {
     pub(crate) group: String,
     pub(crate) protocol: Protocol,
     pub(crate) start: Duration,
+    /// It begins up to so much later, as the seed decides.
+    pub(crate) spread: Duration,
     /// When it ends, done or not; `None` for the run's end.
     pub(crate) stop: Option<Duration>,
     /// What it transfers; `None` for no end of it.
@@ -158,6 +160,7 @@ impl FlowSpec {
             group,
             protocol,
             start,
+            spread: section.time("spread")?.unwrap_or_default(),
             stop: section.some_time("stop")?,
             bytes: section.size("bytes")?,
             round_trip: section.some_time("rtt")?,
