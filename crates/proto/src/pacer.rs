@@ -30,6 +30,8 @@ pub(crate) struct Pacer {
     freeze_end: Instant,
     /// Nothing may leave before it.
     frozen: bool,
+    /// The sender was not held by its pace but by something else, such as its window.
+    held: bool,
 }
 
 impl Pacer {
@@ -42,6 +44,7 @@ impl Pacer {
             burst_time: BURST_TIME,
             freeze_end: Instant::ZERO,
             frozen: false,
+            held: false,
         }
     }
 
@@ -65,6 +68,12 @@ impl Pacer {
         }
     }
 
+    /// Something else than the pace holds the sender, such as its window: what could not leave meanwhile does not leave
+    /// later in one burst. Lateness is made up for only where the host woke late.
+    pub(crate) fn hold(&mut self) {
+        self.held = true;
+    }
+
     /// How many packets may leave now; zero before the next burst is due.
     pub(crate) fn allowance(&mut self, now: Instant) -> u32 {
         if self.frozen && now < self.freeze_end {
@@ -74,7 +83,9 @@ impl Pacer {
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
-        let earliest = now.saturating_sub(self.catch_up);
+        let made_up = if self.held { self.period.time_for(u64::from(self.burst()) - 1) } else { self.catch_up };
+        self.held = false;
+        let earliest = now.saturating_sub(made_up);
         if self.due < earliest {
             self.due = earliest;
         }

@@ -103,6 +103,9 @@ impl Sender {
             return None;
         }
         let allowance = self.pacer.allowance(now);
+        if self.losses.is_empty() && self.sendable() == 0 {
+            self.pacer.hold();
+        }
         if allowance == 0 {
             self.limits.set(Limit::Congestion, now);
             return None;
@@ -314,6 +317,18 @@ mod tests {
             let expected = if index % 16 == 0 { 0 } else { 100 };
             assert!(pair[1] - pair[0] <= expected + 1 && pair[1] - pair[0] + 1 >= expected, "{index}: {pair:?}");
         }
+    }
+
+    #[test]
+    fn what_a_full_window_held_back_does_not_leave_in_one_burst() {
+        let mut sender = sender(8.0);
+        assert!(!leave(&mut sender, 5_000).is_empty());
+        assert!(sender.plan(at(5_000)).is_none(), "the window is full");
+        sender.on_ack(sender.next);
+        let first = sender.plan(at(5_000)).expect("the window is open again");
+        assert_eq!(sender.emit(first, at(5_000), Duration::from_millis(10)).unwrap().packets, 1);
+        assert!(sender.plan(at(5_050)).is_none(), "the next one is due 100 µs later");
+        assert!(sender.plan(at(5_101)).is_some());
     }
 
     #[test]
