@@ -38,16 +38,18 @@ pub(super) struct BuiltFlow {
 }
 
 impl BuiltFlow {
-    /// How it stands.
-    pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId) -> FlowRow {
-        let now = world.now();
-        let mut stats = Vec::new();
-        world.agent(self.sender).sample(now, &mut stats);
-        let sender = stats.pop().map(|(_, stats)| stats).unwrap_or_default();
-        stats.clear();
-        world.agent(self.receiver).sample(now, &mut stats);
-        let receiver = stats.pop().map(|(_, stats)| stats).unwrap_or_default();
-        FlowRow { sender, receiver, tally: world.flow_tally(bottleneck, self.id) }
+    /// How it stands; a connection that is no more stands as it did `before`.
+    pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId, before: FlowRow) -> FlowRow {
+        let stats = |agent, before| {
+            let mut stats = Vec::new();
+            world.agent(agent).sample(world.now(), &mut stats);
+            stats.pop().map_or(before, |(_, stats)| stats)
+        };
+        FlowRow {
+            sender: stats(self.sender, before.sender),
+            receiver: stats(self.receiver, before.receiver),
+            tally: world.flow_tally(bottleneck, self.id),
+        }
     }
 }
 
