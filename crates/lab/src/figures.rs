@@ -156,7 +156,7 @@ impl Figure {
             path if path.exists() => read(&path),
             _ => Ok(String::new()),
         };
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = id_of(path);
         let figure = Source {
             id: &stem,
             file: &path.display().to_string(),
@@ -165,6 +165,16 @@ impl Figure {
             readme: &beside("README.md")?,
         };
         Ok(figure.read(overrides)?)
+    }
+}
+
+/// What a scenario file is called: as the folder of a figure, or as the file.
+fn id_of(path: &Path) -> String {
+    let words = |name: Option<&std::ffi::OsStr>| name.map(|name| name.to_string_lossy().into_owned());
+    let stem = words(path.file_stem()).unwrap_or_default();
+    match words(path.parent().and_then(Path::file_name)) {
+        Some(folder) if stem == "scenario" => folder.to_ascii_lowercase(),
+        _ => stem,
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Settings {
 impl Settings {
     /// What is changed in the scenario.
     pub fn overrides(&self) -> Overrides {
-        Overrides { quick: self.quick, seed: self.seed, axes: self.axes.clone() }
+        Overrides { quick: self.quick, seed: self.seed, axes: self.axes.clone(), ..Overrides::default() }
     }
 }
 

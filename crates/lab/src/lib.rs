@@ -10,7 +10,8 @@
 //! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
 //! | what stands behind a protocol's name | `run/build.rs` |
 //! | what is measured | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
-//! | how many runs are done, and kept | `sweep.rs`, `store.rs` |
+//! | how many runs are done, and kept | `sweep.rs`, `store.rs`, `folder.rs` |
+//! | tables and CSV | `table.rs` |
 //! | how results are drawn, and the page | `report.rs`, `report/*.rs` |
 //! | the shipped figures, and what the papers report | `figures.rs` |
 #![forbid(unsafe_code)]

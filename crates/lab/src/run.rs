@@ -5,6 +5,8 @@ mod marks;
 mod metrics;
 pub mod pcap;
 mod series;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
@@ -63,13 +65,16 @@ fn observe(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<
             return None;
         }
         built.world.run_until(Instant::ZERO + time);
-        rows.push(row(built, time));
+        let row = row(built, time, rows.last());
+        rows.push(row);
     }
     Some(rows)
 }
 
-fn row(built: &mut Built, time: Duration) -> Row {
+fn row(built: &mut Built, time: Duration, before: Option<&Row>) -> Row {
     let bottleneck = built.world.link_counters(built.bottleneck);
-    let flows = built.flows.iter().map(|flow| flow.look(&built.world, built.bottleneck)).collect();
+    let before = |index: usize| before.map(|row: &Row| row.flows[index]).unwrap_or_default();
+    let flows = built.flows.iter().enumerate();
+    let flows = flows.map(|(index, flow)| flow.look(&built.world, built.bottleneck, before(index))).collect();
     Row { at: time, flows, bottleneck }
 }

@@ -28,6 +28,8 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Told before the first and after each run how many there are by now, of how many.
     pub progress: &'a mut dyn FnMut(usize, usize),
+    /// Gets each record of a run that was done now.
+    pub ran: &'a mut dyn FnMut(&Record),
     /// Gets all records of a figure once its last run is done: its place, and the records in the order of its jobs.
     pub finished: &'a mut dyn FnMut(usize, Vec<Record>) -> Result<(), LabError>,
 }
@@ -70,6 +72,7 @@ pub fn sweep(works: &mut [Work], mut options: Options<'_>) -> Result<(), LabErro
                 if let Some(store) = &mut stores[place] {
                     store.add(&record)?;
                 }
+                (options.ran)(&record);
                 collected[place][index] = Some(record);
                 done += 1;
                 (options.progress)(done, all);

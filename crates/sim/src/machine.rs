@@ -5,7 +5,7 @@
 //!   link ◀── Output: processor                ◀── agent
 //! ```
 //!
-//! Both are elements on links of a [`Graph`](crate::topology::graph::Graph) between a host's network interface, a node of its
+//! Both are elements on links of a [`Graph`] between a host's network interface, a node of its
 //! own, and the node of its agents: [`attach`] makes the two.
 //!
 //! The processor serves in order of arrival. A packet that finds the receive buffer full has cost its interrupt all the same:

@@ -67,7 +67,7 @@ struct RunOptions {
     /// Fail if a score is not met
     #[arg(long)]
     strict: bool,
-    /// Print one JSON record per line: start, figure, end
+    /// Print one JSON record per line: start, run, figure, end
     #[arg(long)]
     json: bool,
     /// Runs at a time [default: one for each core]

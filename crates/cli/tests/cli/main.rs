@@ -7,6 +7,7 @@ mod failures;
 mod figures;
 mod information;
 mod integrity;
+mod lab;
 mod limits;
 mod outlets;
 mod partings;

@@ -1,12 +1,15 @@
 //! From a setup to a world: links, and for each flow its two agents.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use farhaul_proto::{Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{self, ReceiverConfig, Recovery, RtoConfig, SenderConfig, TcpSink, TcpSource};
-use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, Host, LinkId, World};
+use farhaul_sim::machine::{self, MachineSpec};
+use farhaul_sim::topology::graph::Graph;
+use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, Host, LinkId, NodeId, World};
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::marks::FlowRow;
@@ -38,16 +41,18 @@ pub(super) struct BuiltFlow {
 }
 
 impl BuiltFlow {
-    /// How it stands.
-    pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId) -> FlowRow {
-        let now = world.now();
-        let mut stats = Vec::new();
-        world.agent(self.sender).sample(now, &mut stats);
-        let sender = stats.pop().map(|(_, stats)| stats).unwrap_or_default();
-        stats.clear();
-        world.agent(self.receiver).sample(now, &mut stats);
-        let receiver = stats.pop().map(|(_, stats)| stats).unwrap_or_default();
-        FlowRow { sender, receiver, tally: world.flow_tally(bottleneck, self.id) }
+    /// How it stands; a connection that is no more stands as it did `before`.
+    pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId, before: FlowRow) -> FlowRow {
+        let stats = |agent, before| {
+            let mut stats = Vec::new();
+            world.agent(agent).sample(world.now(), &mut stats);
+            stats.pop().map_or(before, |(_, stats)| stats)
+        };
+        FlowRow {
+            sender: stats(self.sender, before.sender),
+            receiver: stats(self.receiver, before.receiver),
+            tally: world.flow_tally(bottleneck, self.id),
+        }
     }
 }
 
@@ -57,17 +62,39 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let network = rng.next_u64();
     let mut graph = setup.topology.graph();
     let mut flows = Vec::new();
+    let mut machines = Machines::default();
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
         // Drawn whether they are needed or not: another protocol of one flow leaves the others' fates alone.
         let seeds = [rng.next_u64(), rng.next_u64()];
+        let begin = flow.start + flow.spread.mul_f64(rng.unit());
         let id = graph.next_flow();
         let port = FIRST_PORT + index as u16;
-        let [sender, receiver] = pair(flow, graph.address(to, port), setup.duration, seeds);
+        let from = machines.host(&mut graph, from, flow.machines[0]);
+        let to = machines.host(&mut graph, to, flow.machines[1]);
+        let [sender, receiver] =
+            pair(&FlowSpec { start: begin, ..flow.clone() }, graph.address(to, port), setup.duration, seeds);
         graph.add(from, port, id, sender);
         graph.add(to, port, id, receiver);
         flows.push(BuiltFlow { sender: 2 * index, receiver: 2 * index + 1, id });
     }
     Built { world: graph.start(network), flows, bottleneck: setup.topology.bottleneck }
+}
+
+/// Hosts that packets cost something: each is a node of its own behind the node where its links end.
+#[derive(Default)]
+struct Machines(BTreeMap<NodeId, NodeId>);
+
+impl Machines {
+    /// Where agents at `node` live. Flows that begin or end at the same node share its one processor, the first one says how
+    /// fast it is.
+    fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<MachineSpec>) -> NodeId {
+        let Some(spec) = spec else { return self.0.get(&node).copied().unwrap_or(node) };
+        *self.0.entry(node).or_insert_with(|| {
+            let host = graph.add_node();
+            machine::attach(graph, node, host, spec);
+            host
+        })
+    }
 }
 
 /// Sender and receiver of a flow: the one place that knows what stands behind a protocol's name.
@@ -153,8 +180,9 @@ fn config(flow: &FlowSpec, udt: &Udt) -> Config {
     }
 }
 
+/// The key decides connection ids and first sequence numbers, the seed the rest.
 fn entropy(seed: u64) -> Entropy {
-    Entropy { cookie_key: [0; 16], seed }
+    Entropy { cookie_key: u128::from(seed).to_be_bytes(), seed }
 }
 
 fn sender(flow: &FlowSpec, udt: &Udt, to: SocketAddr) -> BulkSender {

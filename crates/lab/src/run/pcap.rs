@@ -1,6 +1,7 @@
 //! Packets of a run as a file that Wireshark reads.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use farhaul_netem::WireLen;
+use farhaul_sim::agent::tcp::{Segment, SegmentKind};
 use farhaul_sim::{Capture, Passing, Payload, PooledPacket};
 use farhaul_units::Instant;
 
@@ -22,8 +24,18 @@ const SNAP_LENGTH: u32 = 65_535;
 /// Packets begin with their IP header (LINKTYPE_RAW).
 const RAW_IP: u32 = 101;
 const UDP: u8 = 17;
+const TCP: u8 = 6;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
+/// Length of a TCP header without options, in words of four bytes, as the header has it: high four bits.
+const TCP_WORDS: u8 = 5 << 4;
+/// The window that every segment shows: the agents' has no number of bytes.
+const TCP_WINDOW: u16 = u16::MAX;
+/// TCP's flags.
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const PSH: u8 = 0x08;
+const ACK: u8 = 0x10;
 const TIME_TO_LIVE: u8 = 64;
 /// IP flag "don't fragment".
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -37,6 +49,8 @@ pub struct Writer {
 struct State {
     file: BufWriter<File>,
     packet: Vec<u8>,
+    /// Bytes of a full segment from each sender to each receiver: segments are numbered, not bytes.
+    segments: BTreeMap<(SocketAddr, SocketAddr), u32>,
     /// Why nothing is written any more.
     failed: Option<io::Error>,
 }
@@ -60,7 +74,7 @@ impl Writer {
             Ok(file)
         };
         let file = create().map_err(|source| LabError::file(path, source))?;
-        let state = State { file, packet: Vec::new(), failed: None };
+        let state = State { file, packet: Vec::new(), segments: BTreeMap::new(), failed: None };
         Ok(Self { path: path.to_owned(), file: Rc::new(RefCell::new(state)) })
     }
 
@@ -94,7 +108,10 @@ impl State {
             return;
         }
         self.packet.clear();
-        datagram(packet, &mut self.packet);
+        match packet.payload() {
+            Payload::Tcp(segment) => self.segment(packet, *segment),
+            _ => datagram(packet, &mut self.packet),
+        }
         let nanos = now.as_nanos();
         let words = [
             (nanos / 1_000_000_000) as u32,
@@ -105,6 +122,36 @@ impl State {
         let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(&self.packet));
         self.failed = written.err();
+    }
+}
+
+impl State {
+    /// IPv4 and TCP headers without options; the data is cut off, as its length says.
+    fn segment(&mut self, packet: &PooledPacket, segment: Segment) {
+        let (from, to) = (packet.from(), packet.to());
+        if segment.payload > 0 {
+            self.segments.entry((from, to)).or_insert(segment.payload);
+        }
+        // The number behind a SYN is the first byte's.
+        let byte = |number: u64, full: Option<&u32>| (number * u64::from(full.copied().unwrap_or(0)) + 1) as u32;
+        let (flags, seq) = match segment.kind {
+            SegmentKind::Syn => (SYN, 0),
+            SegmentKind::SynAck => (SYN | ACK, 0),
+            SegmentKind::Data => (ACK, byte(segment.seq, self.segments.get(&(from, to)))),
+            SegmentKind::LastData => (FIN | PSH | ACK, byte(segment.seq, self.segments.get(&(from, to)))),
+            SegmentKind::Ack => (ACK, 1),
+        };
+        let ack = if flags & ACK == 0 { 0 } else { byte(segment.ack, self.segments.get(&(to, from))) };
+        let out = &mut self.packet;
+        ip_header(from, to, TCP, packet.wire_len() as usize, out);
+        out.extend(from.port().to_be_bytes());
+        out.extend(to.port().to_be_bytes());
+        out.extend(seq.to_be_bytes());
+        out.extend(ack.to_be_bytes());
+        out.extend([TCP_WORDS, flags]);
+        out.extend(TCP_WINDOW.to_be_bytes());
+        // Checksum and urgent pointer.
+        out.extend([0; 4]);
     }
 }
 

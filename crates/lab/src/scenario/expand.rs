@@ -24,6 +24,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Values of an axis by its name, or of a key by its path.
     pub axes: Vec<(String, Vec<String>)>,
+    /// A sketch for tests: the first and the last point of each curve, for a moment of virtual time, without warm-up.
+    pub sketch: bool,
 }
 
 /// A scenario and the experiments that it stands for.
@@ -32,6 +34,7 @@ pub struct Plan {
     /// What is known without running it.
     pub scenario: Scenario,
     changes: AllChanges,
+    sketch: bool,
     file: String,
     root: Node,
 }
@@ -104,7 +107,7 @@ impl Plan {
             scenario.curves.push(Curve::only());
             changes.curves.push(Changes::new());
         }
-        let mut plan = Self { scenario, changes, file: file.to_owned(), root };
+        let mut plan = Self { scenario, changes, sketch: overrides.sketch, file: file.to_owned(), root };
         let (first, _) = plan.setup(&[&plan.changes.curves[0], &plan.first_point()])?;
         plan.scenario.duration = first.duration.as_secs_f64();
         plan.scenario.warmup = first.warmup.as_secs_f64();
@@ -129,7 +132,7 @@ impl Plan {
         }
         let mut jobs = Vec::with_capacity(count);
         for curve in 0..self.scenario.curves.len() {
-            for point in 0..points {
+            for point in (0..points).filter(|point| !self.sketch || *point == 0 || point + 1 == points) {
                 self.point(build, curve, point, &mut jobs)?;
             }
         }
@@ -168,6 +171,7 @@ impl Plan {
             apply(&self.file, &mut root, path, value)?;
         }
         let setup = Setup::read(&self.file, &root)?;
+        let setup = if self.sketch { setup.sketch() } else { setup };
         // Recorded links are files of their own.
         let recorded: String = setup.topology.links.iter().map(|link| format!("{:?}", link.path.variation)).collect();
         Ok((setup, Setup::canonical(&root) + &recorded))

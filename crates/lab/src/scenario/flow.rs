@@ -3,6 +3,7 @@
 use farhaul_cc::Spec;
 use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
+use farhaul_sim::machine::MachineSpec;
 use farhaul_units::{Duration, Rate};
 
 use super::reader::Section;
@@ -26,6 +27,8 @@ pub(crate) struct FlowSpec {
     pub(crate) group: String,
     pub(crate) protocol: Protocol,
     pub(crate) start: Duration,
+    /// It begins up to so much later, as the seed decides.
+    pub(crate) spread: Duration,
     /// When it ends, done or not; `None` for the run's end.
     pub(crate) stop: Option<Duration>,
     /// What it transfers; `None` for no end of it.
@@ -36,6 +39,8 @@ pub(crate) struct FlowSpec {
     pub(crate) ends: Option<(String, String)>,
     /// Bytes of a full packet on the wire.
     pub(crate) packet: u32,
+    /// What packets cost its sending and its receiving host; nothing unless told otherwise.
+    pub(crate) machines: [Option<MachineSpec>; 2],
     /// Where it stands.
     pub(crate) line: usize,
 }
@@ -155,11 +160,13 @@ impl FlowSpec {
             group,
             protocol,
             start,
+            spread: section.time("spread")?.unwrap_or_default(),
             stop: section.some_time("stop")?,
             bytes: section.size("bytes")?,
             round_trip: section.some_time("rtt")?,
             ends: ends(&mut section, named_nodes)?,
             packet: section.integer("packet", PACKET_SIZES)?.map_or(PACKET, |bytes| bytes as u32),
+            machines: [machine(&mut section, "sender")?, machine(&mut section, "receiver")?],
             line,
         };
         if spec.stop.is_some_and(|stop| stop <= start) {
@@ -221,6 +228,20 @@ fn udt(section: &mut Section<'_>, generation: Generation) -> Result<Udt, Scenari
         burst_time: section.time("burst_time")?,
         disk: disk(section)?,
     })
+}
+
+/// `{ per_arrival = "2us", per_data = "8us", receive_buffer = "1MB" }`: what packets cost a host.
+fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<MachineSpec>, ScenarioError> {
+    let Some(mut table) = section.section(key)? else { return Ok(None) };
+    let spec = MachineSpec {
+        per_arrival: table.time("per_arrival")?.unwrap_or_default(),
+        per_data: table.time("per_data")?.unwrap_or_default(),
+        per_request: table.time("per_request")?.unwrap_or_default(),
+        per_sent: table.time("per_sent")?.unwrap_or_default(),
+        receive_buffer: table.size("receive_buffer")?,
+    };
+    table.finish()?;
+    Ok(Some(spec))
 }
 
 /// `{ rate = "400mbit", block = "1MB", ahead = "8MB" }`; without `ahead` the next block is read once all before it is acknowledged.

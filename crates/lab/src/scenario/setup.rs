@@ -20,6 +20,10 @@ const MAX_SAMPLES: u128 = 1_000_000;
 /// Flows of one run.
 const MAX_FLOWS: usize = 10_000;
 
+/// Bits that the bottleneck of a sketch can carry while it lasts, and how long it lasts at most.
+const SKETCH_BITS: u64 = 400_000_000;
+const LONGEST_SKETCH: Duration = Duration::from_secs(2);
+
 /// Keys of a scenario that say nothing about one experiment.
 const KEYS_OF_SCENARIOS: [&str; 11] =
     ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "plot", "score", "series"];
@@ -38,6 +42,16 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// The same for a moment, without warm-up.
+    pub(super) fn sketch(mut self) -> Self {
+        let rate = self.topology.links[self.topology.bottleneck].path.nominal_rate();
+        let short = rate.map_or(LONGEST_SKETCH, |rate| rate.time_for(SKETCH_BITS / 8));
+        self.duration = self.duration.min(short).min(LONGEST_SKETCH);
+        self.warmup = Duration::ZERO;
+        self.sample = self.sample.min(SAMPLE);
+        self
+    }
+
     /// Everything that the experiment depends on as text, the same however the file is written.
     pub(crate) fn canonical(root: &Node) -> String {
         let Value::Table(table) = &root.value else { return String::new() };

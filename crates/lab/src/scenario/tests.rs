@@ -35,7 +35,7 @@ fn ten_lines_are_a_scenario() {
 fn an_unknown_key_is_named_with_its_line_and_what_is_allowed() {
     let message = refused(&format!("{HEAD}[link]\nrate = '1gbit'\nrtt = '1ms'\nquue = 'bdp'\n{FLOW}"));
     assert!(message.starts_with("6: unknown key `quue` (`queue`?) in [link]"), "{message}");
-    assert!(message.contains("loss, queue, rate"), "{message}");
+    assert!(message.contains("policer, queue, rate"), "{message}");
     let message = refused(&format!("{HEAD}warmpu = '1s'\n{LINK}{FLOW}"));
     assert!(message.starts_with("3: unknown key `warmpu` (`warmup`?)"), "{message}");
     let message = refused(&format!("{HEAD}{LINK}{FLOW}colour = 'red'\n"));

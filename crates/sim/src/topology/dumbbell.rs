@@ -85,8 +85,8 @@ impl<T: Streams> Dumbbell<T> {
             network.add_place(address(host), host, host / 2);
         }
         let mut link = |network: &mut Network, spec: &PathSpec, to: NodeId| {
-            let element = PathSpec { seed: rng.next_u64(), ..spec.clone() }.build();
-            network.add_link(Box::new(element), to)
+            let element = PathSpec { seed: rng.next_u64(), ..spec.clone() }.build_element();
+            network.add_link(element, to)
         };
         let rightwards = link(&mut network, &self.bottleneck, right);
         let leftwards = link(&mut network, &self.bottleneck, left);

@@ -178,7 +178,7 @@ impl Graph {
         for edge in self.edges {
             let seed = rng.next_u64();
             let element = match edge.model {
-                Model::Spec(spec) => Box::new(PathSpec { seed, ..*spec }.build()),
+                Model::Spec(spec) => PathSpec { seed, ..*spec }.build_element(),
                 Model::Made(element) => element,
             };
             network.add_link(element, edge.to);

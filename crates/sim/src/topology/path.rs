@@ -151,7 +151,7 @@ impl<T: Streams> Pair<T> {
         }
         let links = [(self.up, CALLER, LISTENER), (self.down, LISTENER, CALLER)];
         for ((spec, from, to), seed) in links.into_iter().zip(seeds) {
-            let link = network.add_link(Box::new(PathSpec { seed, ..spec }.build()), to);
+            let link = network.add_link(PathSpec { seed, ..spec }.build_element(), to);
             network.add_route(from, to, link);
         }
         Simulation::new(network, self.transports.into_iter().zip(applications).collect())

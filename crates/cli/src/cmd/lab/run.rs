@@ -92,7 +92,12 @@ impl Session<'_> {
         outcome: &mut Outcome,
     ) -> Result<(), LabError> {
         let build = folder::build()?;
-        let overrides = Overrides { quick: self.options.quick, seed: self.options.seed, axes: self.axes.to_vec() };
+        let overrides = Overrides {
+            quick: self.options.quick,
+            seed: self.options.seed,
+            axes: self.axes.to_vec(),
+            ..Overrides::default()
+        };
         // Whatever is wrong with any of them is said before anything runs.
         let mut figures: Vec<(Figure, Settings, Vec<Job>)> = Vec::new();
         for name in names {
@@ -126,6 +131,7 @@ impl Session<'_> {
         output.attach(bar.clone());
         let threads = self.options.jobs.map_or_else(cores, |jobs| jobs as usize);
         let stop = self.context.interrupt.stopping();
+        let told = outcome.teller();
         run_all(
             &mut works,
             Options {
@@ -135,6 +141,7 @@ impl Session<'_> {
                     bar.set_length(all as u64);
                     bar.set_position(done as u64);
                 },
+                ran: &mut |record| told.run(record),
                 finished: &mut |place: usize, records: Vec<Record>| {
                     results[place].records = records;
                     outcome.figure(&results, place, &self.options.out)

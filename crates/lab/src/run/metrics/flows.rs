@@ -24,6 +24,8 @@ pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
             let taken = (at - (Instant::ZERO + flow.start)).as_secs_f64();
             completions.push(taken);
             own.insert("completion", taken);
+            // Nothing is transferred from then on: the rate is that of the transfer.
+            own.insert("goodput", 8.0 * flow.bytes.unwrap_or(0) as f64 / taken);
         }
         for (metric, value) in own {
             metrics.insert(format!("{metric}.{}", flow.name), value);

@@ -270,7 +270,6 @@ mod tests {
                 high += 2;
                 let ack = (model.first + ack / 3).min(high);
                 let block = Block::new(ack + start, (ack + start + len).min(high));
-                let before = model.sacked.len();
                 model.first = ack;
                 model.sacked = model.sacked.split_off(&ack);
                 let held = model.sacked.len();
@@ -280,7 +279,6 @@ mod tests {
                 if model.sacked.len() > held {
                     model.lost_edge = model.lost_edge.max(third);
                 }
-                let _ = before;
                 prop_assert_eq!(board.update(ack, &[block], high), model.sacked.len() > held);
                 match what {
                     0 => {

@@ -7,7 +7,7 @@ use farhaul_lab::aggregate::Measurements;
 use farhaul_lab::report::drawings;
 use farhaul_lab::score::{self, ScoreResult};
 use farhaul_lab::store::RECORDS;
-use farhaul_lab::{FigureResult, LabError, folder, table};
+use farhaul_lab::{FigureResult, LabError, Record, folder, table};
 use serde_json::{Value, json};
 
 use crate::exit::{Code, Fault};
@@ -28,7 +28,35 @@ pub(super) struct Outcome {
     waiting: Vec<usize>,
 }
 
+/// Tells of single runs.
+#[derive(Clone, Copy)]
+pub(super) struct Teller {
+    json: bool,
+}
+
+impl Teller {
+    /// A run is finished and kept.
+    pub(super) fn run(self, record: &Record) {
+        if self.json {
+            print_record(&json!({
+                "event": "run",
+                "figure": record.figure,
+                "curve": record.curve,
+                "point": record.point,
+                "seed": record.seed,
+                "metrics": record.metrics,
+                "real_seconds": record.real_seconds,
+            }));
+        }
+    }
+}
+
 impl Outcome {
+    /// Who tells of single runs meanwhile.
+    pub(super) fn teller(&self) -> Teller {
+        Teller { json: self.json }
+    }
+
     pub(super) fn begin(json: bool, verb: &str, out: &Path, output: &Output) -> Self {
         let outcome = Self { json, output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() };
         if json {

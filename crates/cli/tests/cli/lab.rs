@@ -1,0 +1,199 @@
+//! `lab`: scenario files and figures as people and scripts run them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::process::{Scratch, Started, farhaul};
+
+/// What somebody writes who has read one page of the documentation.
+const NEWCOMER: &str = "\
+title = \"My first link\"
+duration = \"3s\"
+
+[link]
+rate = \"20mbit\"
+rtt = \"20ms\"
+
+[[flow]]
+[[flow]]
+protocol = \"tcp\"
+";
+
+/// The text as a file.
+fn write(scratch: &Scratch, name: &str, text: &str) -> String {
+    let path = scratch.at(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn ten_lines_by_a_newcomer_run() {
+    let scratch = Scratch::new();
+    let scenario = write(&scratch, "mine.toml", NEWCOMER);
+    let run = farhaul(&["lab", "run", &scenario, "--out", &scratch.at("out")]);
+    run.succeeds();
+    let stdout = String::from_utf8(run.stdout).unwrap();
+    assert!(stdout.contains("goodput.udt") && stdout.contains("goodput.tcp"), "{stdout}");
+    assert!(stdout.ends_with("scores: 0 of 0 met\n"), "{stdout}");
+    let csv = fs::read_to_string(Path::new(&scratch.at("out/mine/records.csv")).to_owned()).unwrap();
+    assert_eq!(csv.lines().count(), 2);
+    let page = farhaul(&["lab", "report", &scratch.at("out")]);
+    page.succeeds();
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(fs::read_to_string(page.trim()).unwrap().contains("My first link"));
+}
+
+#[test]
+fn the_same_scenario_and_seed_give_the_same_trace() {
+    let scratch = Scratch::new();
+    let scenario = write(&scratch, "mine.toml", NEWCOMER);
+    let trace = |out: &str, seed: &str| {
+        farhaul(&["lab", "run", &scenario, "--seed", seed, "--out", &scratch.at(out)]).succeeds();
+        let text = fs::read_to_string(Path::new(&scratch.at(out)).join("mine/records.ndjson")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["trace"].clone()
+    };
+    let first = trace("a", "7");
+    assert_eq!(first, trace("b", "7"));
+    assert_ne!(first, trace("c", "8"));
+}
+
+#[test]
+fn a_mistake_is_one_line_with_file_and_place() {
+    let scratch = Scratch::new();
+    for (from, to, words) in [
+        ("rtt = ", "rrt = ", ["mine.toml:6: unknown key `rrt` (`rtt`?) in [link]", "queue, rate"]),
+        ("20mbit", "20ms", ["mine.toml:5: `rate` in [link]", "mbit"]),
+        ("20mbit", "0mbit", ["mine.toml:5: ", "above zero"]),
+        ("title", "seeds = 0\ntitle", ["mine.toml:1: ", "1 to 10000"]),
+    ] {
+        let scenario = write(&scratch, "mine.toml", &NEWCOMER.replacen(from, to, 1));
+        farhaul(&["lab", "run", &scenario, "--out", &scratch.at("out")]).fails(1, &words);
+        assert!(!Path::new(&scratch.at("out")).exists(), "nothing is begun");
+    }
+    farhaul(&["lab", "run", "a5555"]).fails(2, &["no figure 'a5555'", "farhaul lab list"]);
+    farhaul(&["lab", "run", &scratch.at("nothing.toml")]).fails(2, &["nothing.toml", "check the name"]);
+    farhaul(&["lab", "run", "a5", "--seed=-1"]).fails(2, &["--seed"]);
+}
+
+#[test]
+fn an_unmet_score_fails_a_strict_run() {
+    let scratch = Scratch::new();
+    let score =
+        "[[score]]\nid = \"more\"\nsays = \"more than there is\"\nsource = \"ours\"\nmust = \"utilisation > 1\"\n";
+    let scenario = write(&scratch, "mine.toml", &format!("{NEWCOMER}{score}"));
+    let out = scratch.at("out");
+    let run = farhaul(&["lab", "run", &scenario, "--out", &out]);
+    run.succeeds();
+    assert!(String::from_utf8(run.stdout).unwrap().ends_with("scores: 0 of 1 met\n"));
+    farhaul(&["lab", "run", &scenario, "--strict", "--out", &out]).fails(1, &["1 of 1 scores not met: mine/more"]);
+    let end = farhaul(&["lab", "run", &scenario, "--json", "--out", &out]).end();
+    assert_eq!((&end["scores_met"], &end["scores"], &end["exit_code"]), (&0.into(), &1.into(), &0.into()));
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on() {
+    let scratch = Scratch::new();
+    let scenario = write(&scratch, "mine.toml", NEWCOMER);
+    let out = scratch.at("out");
+    let arguments = [
+        "lab",
+        "sweep",
+        &scenario,
+        "--axis",
+        "link.rtt=1ms,2ms,5ms,10ms,20ms,50ms",
+        "--jobs",
+        "1",
+        "--json",
+        "--out",
+        &out,
+    ];
+    let begun = Started::begin(&arguments, Stdio::null()).after("run");
+    begun.signal(Signal::KILL);
+    drop(begun.end());
+    let records = Path::new(&scratch.at("out/mine/records.ndjson")).to_owned();
+    let kept = fs::read_to_string(&records).unwrap();
+    let whole: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+    assert!((1..6).contains(&whole.len()), "{} runs were finished", whole.len());
+    let run = farhaul(&arguments);
+    run.succeeds();
+    let ran = run.records().iter().filter(|record| record["event"] == "run").count();
+    assert_eq!(ran, 6 - whole.len());
+    let after = fs::read_to_string(&records).unwrap();
+    assert!(after.starts_with(&whole.concat()));
+    let keys: BTreeSet<String> =
+        after.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["key"].to_string()).collect();
+    assert_eq!((after.lines().count(), keys.len()), (6, 6));
+}
+
+#[test]
+fn figures_are_listed_with_what_they_show() {
+    let run = farhaul(&["lab", "list", "--json"]);
+    run.succeeds();
+    let figures: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let a5 = figures.as_array().unwrap().iter().find(|figure| figure["id"] == "a5").unwrap();
+    assert_eq!(a5["paper"], "udt-2004");
+    assert!(a5["shows"].as_str().unwrap().contains("fair share"));
+    assert!(!a5["scores"].as_array().unwrap().is_empty());
+}
+
+/// Needs tshark; where there is none, only the file's own framing is looked at.
+#[test]
+fn packets_of_a_run_are_read_by_wireshark() {
+    let scratch = Scratch::new();
+    let scenario = write(&scratch, "mine.toml", &NEWCOMER.replace("3s", "500ms"));
+    let pcap = scratch.at("run.pcap");
+    farhaul(&["lab", "run", &scenario, "--pcap", &pcap, "--out", &scratch.at("out")]).succeeds();
+    let packets = framed(&fs::read(&pcap).unwrap());
+    assert!(packets > 500, "{packets}");
+    let Ok(tshark) = Command::new("tshark")
+        .args([
+            "-r",
+            &pcap,
+            "-d",
+            "udp.port==9000,udt",
+            "-T",
+            "fields",
+            "-e",
+            "_ws.col.Protocol",
+            "-e",
+            "_ws.malformed",
+        ])
+        .output()
+    else {
+        eprintln!("skipped: tshark is not installed");
+        return;
+    };
+    assert!(tshark.status.success(), "{}", String::from_utf8_lossy(&tshark.stderr));
+    let lines = String::from_utf8(tshark.stdout).unwrap();
+    assert_eq!(lines.lines().count(), packets);
+    assert!(!lines.contains("alformed"), "{lines}");
+    let protocols: BTreeSet<&str> = lines.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert!(protocols.contains("UDT") && protocols.contains("TCP"), "{protocols:?}");
+}
+
+/// How many packets a pcap file holds, each as long as its header says.
+fn framed(bytes: &[u8]) -> usize {
+    assert_eq!(bytes[..4], 0xa1b2_3c4d_u32.to_le_bytes());
+    let mut rest = &bytes[24..];
+    let mut packets = 0;
+    while !rest.is_empty() {
+        let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let packet = &rest[16..16 + length];
+        assert_eq!(packet[0], 0x45);
+        rest = &rest[16 + length..];
+        packets += 1;
+    }
+    packets
+}
+
+#[test]
+fn a_page_of_nothing_is_refused() {
+    let scratch = Scratch::new();
+    farhaul(&["lab", "report", &scratch.at(".")]).fails(2, &["holds no results", "farhaul lab run"]);
+    assert!(!Path::new(&scratch.at("report.html")).exists());
+}

@@ -1,0 +1,105 @@
+//! Runs whose results are known beforehand.
+
+use super::*;
+use crate::scenario::{Overrides, Plan};
+
+fn records(text: &str) -> Vec<Record> {
+    let plan = Plan::read("x", "x.toml", text, &Overrides::default()).unwrap();
+    plan.jobs("").unwrap().iter().map(|job| run("x", job, None, &|| false).unwrap()).collect()
+}
+
+fn record(text: &str) -> Record {
+    records(text).remove(0)
+}
+
+#[track_caller]
+fn near(value: f64, expected: f64, share: f64) {
+    assert!((value - expected).abs() <= share * expected, "{value} is not {expected}");
+}
+
+const LINK: &str = "title = 'x'\nduration = '4s'\nwarmup = '1s'\n[link]\nrate = '12mbit'\nrtt = '10ms'\n";
+
+#[test]
+fn cross_traffic_takes_what_it_is_told() {
+    let metrics = record(&format!("{LINK}[[flow]]\nprotocol = 'cbr'\nrate = '6mbit'\n")).metrics;
+    near(metrics["goodput.cbr"], 6e6, 0.001);
+    near(metrics["utilisation"], 0.5, 0.001);
+    assert_eq!((metrics["loss.cbr"], metrics["drops"]), (0.0, 0.0));
+    assert!(!metrics.contains_key("jain"), "cross traffic asks for no fairness");
+}
+
+#[test]
+fn what_exceeds_the_link_is_dropped() {
+    let flow = "[[flow]]\nprotocol = 'cbr'\nrate = '24mbit'\n";
+    let metrics = record(&format!("{LINK}queue = 10\n{flow}")).metrics;
+    near(metrics["utilisation"], 1.0, 0.001);
+    near(metrics["loss.cbr"], 0.5, 0.01);
+    near(metrics["queue.mean"], 10.0, 0.1);
+    assert_eq!(metrics["queue.max"], 10.0);
+}
+
+#[test]
+fn a_transfer_takes_its_bytes_over_the_rate() {
+    // 1.5 MB over 12 Mbit/s take a second and the round trip of the connection; headers and the start, some more.
+    for protocol in ["udt", "udt-2004", "tcp"] {
+        let text =
+            format!("{}[[flow]]\nname = 'a'\nprotocol = '{protocol}'\nbytes = '1.5MB'\n", LINK.replace("4s", "9s"));
+        let metrics = record(&text).metrics;
+        let taken = metrics["completion.a"];
+        assert!((1.0..4.0).contains(&taken), "{protocol}: {taken}");
+        near(metrics["goodput.a"], 12e6 / taken, 1e-9);
+        assert_eq!(metrics["completed"], 1.0);
+    }
+}
+
+#[test]
+fn every_protocol_fills_a_link_that_is_its_own() {
+    for protocol in ["udt", "udt-2004", "tcp"] {
+        let text = format!(
+            "{}[[flow]]\nname = 'a'\nprotocol = '{protocol}'\n",
+            LINK.replace("4s", "20s").replace("'1s'", "'5s'")
+        );
+        let metrics = record(&text).metrics;
+        assert!(metrics["utilisation"] > 0.9, "{protocol}: {}", metrics["utilisation"]);
+        assert!(metrics["rtt.a"] >= 0.01, "{protocol}: {}", metrics["rtt.a"]);
+    }
+}
+
+#[test]
+fn a_flow_counts_while_it_sends() {
+    let text = format!("{LINK}[[flow]]\nprotocol = 'cbr'\nrate = '6mbit'\nstart = '2s'\nstop = '3s'\n");
+    let metrics = record(&text).metrics;
+    near(metrics["goodput.cbr"], 6e6, 0.02);
+    near(metrics["utilisation"], 0.5 / 3.0, 0.01);
+}
+
+#[test]
+fn series_are_those_of_the_first_seed_and_add_up() {
+    let text = format!("{}[[flow]]\nprotocol = 'cbr'\nrate = '6mbit'\n", LINK.replace("[link]", "seeds = 2\n[link]"));
+    let records = records(&text);
+    assert!(records[1].series.is_empty());
+    let series = &records[0].series["goodput.cbr"];
+    assert_eq!(series.len(), 40);
+    near(series.iter().map(|(_, rate)| rate).sum::<f64>() / 40.0, 6e6, 0.01);
+    assert_eq!(records[0].series["queue"].len(), 41);
+}
+
+#[test]
+fn the_same_run_gives_the_same_record() {
+    let text = format!("{LINK}loss = 0.01\n[[flow]]\n[[flow]]\nprotocol = 'tcp'\n");
+    let (mut first, second) = (record(&text), record(&text));
+    first.real_seconds = second.real_seconds;
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_host_that_arrivals_keep_busy_gets_less_than_a_fast_one() {
+    let link = "title = 'x'\nduration = '2s'\nwarmup = '1s'\n[link]\nrate = '1gbit'\nrtt = '1ms'\n";
+    let goodput = |receiver: &str| {
+        record(&format!("{link}[[flow]]\nprotocol = 'cbr'\nrate = '480mbit'\n{receiver}")).metrics["goodput.cbr"]
+    };
+    near(goodput(""), 480e6, 0.001);
+    // 40 000 packets a second: interrupts of 20 µs take 0.8 of the processor, 80 µs each packet that is taken.
+    let slow = "receiver = { per_arrival = '20us', per_data = '80us', receive_buffer = '150kB' }";
+    near(goodput(slow), 30e6, 0.01);
+}

@@ -1,0 +1,78 @@
+//! Every shipped figure: what belongs to it is there, and a sketch of it runs and gives what it gave before.
+#![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use farhaul_lab::figures::shipped;
+use farhaul_lab::sweep::{Options, Work, sweep};
+use farhaul_lab::{Figure, Overrides, Record};
+
+/// What a sketch shows of each run.
+const METRICS: [&str; 5] = ["goodput.total", "utilisation", "jain", "queue.mean", "drops"];
+
+#[test]
+fn every_figure_says_where_it_is_from_and_what_it_must_reach() {
+    let bibliography = include_str!("../../../docs/papers/papers.bib");
+    assert!(!shipped().is_empty());
+    for figure in shipped() {
+        let id = figure.id;
+        assert_eq!(id, id.to_ascii_lowercase());
+        assert!(shipped().iter().filter(|other| other.id == id).count() == 1, "{id} is there twice");
+        let Figure { info, plan, .. } = figure.read(&Overrides::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(info.paper, figure.paper, "{id} lies in the folder of another paper");
+        assert!(bibliography.contains(&format!("{{{},", info.paper)), "{id}: {}", info.paper);
+        assert!(!info.source.is_empty() && !info.shows.is_empty(), "{id} needs `source` and `shows`");
+        assert!(!figure.published.is_empty(), "{id} needs paper.csv, if only to say that nothing is printed");
+        assert!(!plan.scenario.plots.is_empty() && !plan.scenario.scores.is_empty(), "{id} draws and scores nothing");
+        let quick = figure.read(&Overrides { quick: true, ..Overrides::default() });
+        quick.and_then(|quick| Ok(quick.plan.jobs("")?)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
+#[test]
+#[ignore = "until every figure has its README"]
+fn every_figure_says_how_to_run_it() {
+    for figure in shipped() {
+        assert!(figure.readme.contains(&format!("farhaul lab run {}", figure.id)), "{}: README.md", figure.id);
+    }
+}
+
+#[test]
+fn sketches_of_all_figures_are_as_they_were() {
+    let overrides = Overrides { quick: true, seed: Some(1), sketch: true, ..Overrides::default() };
+    let figures: Vec<Figure> = shipped().iter().map(|figure| figure.read(&overrides).unwrap()).collect();
+    let work =
+        |figure: &Figure| Work { figure: figure.info.id.clone(), jobs: figure.plan.jobs("").unwrap(), store: None };
+    let mut works: Vec<Work> = figures.iter().map(work).collect();
+    let mut results = vec![Vec::new(); works.len()];
+    let options = Options {
+        threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        stop: &AtomicBool::new(false),
+        progress: &mut |_, _| {},
+        ran: &mut |_| {},
+        finished: &mut |place, records| {
+            results[place] = records;
+            Ok(())
+        },
+    };
+    sweep(&mut works, options).unwrap();
+    for (figure, records) in figures.iter().zip(&results) {
+        insta::assert_snapshot!(figure.info.id.as_str(), records.iter().map(line).collect::<String>());
+    }
+}
+
+/// A run in a line, to three digits.
+fn line(record: &Record) -> String {
+    let mut line = record.curve.clone();
+    for (axis, value) in &record.point {
+        let _ = write!(line, " {axis}={}", value.text);
+    }
+    line.push(':');
+    for metric in METRICS {
+        if let Some(value) = record.metrics.get(metric) {
+            let _ = write!(line, " {metric} {value:.2e}");
+        }
+    }
+    line.trim_start().to_owned() + "\n"
+}
