@@ -40,7 +40,7 @@ fn ten_lines_by_a_newcomer_run() {
     let stdout = String::from_utf8(run.stdout).unwrap();
     assert!(stdout.contains("goodput.udt") && stdout.contains("goodput.tcp"), "{stdout}");
     assert!(stdout.ends_with("scores: 0 of 0 met\n"), "{stdout}");
-    let csv = fs::read_to_string(Path::new(&scratch.at("out/mine/records.csv")).to_owned()).unwrap();
+    let csv = fs::read_to_string(scratch.at("out/mine/records.csv")).unwrap();
     assert_eq!(csv.lines().count(), 2);
     let page = farhaul(&["lab", "report", &scratch.at("out")]);
     page.succeeds();

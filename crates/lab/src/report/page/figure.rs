@@ -30,7 +30,7 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
         let caption = if caption.is_empty() {
             String::new()
         } else {
-            format!("<figcaption>{}</figcaption>\n", caption.join(" "))
+            format!("<figcaption>{}</figcaption>\n", caption.join(". "))
         };
         let _ = writeln!(html, "<figure>\n<div class=\"wide\">\n{}</div>\n{caption}</figure>", drawing.svg);
     }

@@ -1,6 +1,6 @@
 //! Panels with lines: axes, bands, lines, published marks.
 
-use super::canvas::{Anchor, Canvas, number, through};
+use super::canvas::{Anchor, Canvas, number, through, width};
 use super::data::{Source, shown, with_unit, words};
 use super::legend;
 use super::marks::{Mark, Spot, symbol};
@@ -120,7 +120,8 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
     let mut top = legend::above(canvas, source, &panels, colours, labelled);
     let right = if labelled { legend::room(&panels[0]) } else { RIGHT };
     let cell = WIDTH / columns as f64;
-    let head = ROW * if panels.iter().any(|panel| !panel.title.is_empty()) { 2.0 } else { 1.0 };
+    let title_rows = panels.iter().map(|panel| title_rows(&panel.title, cell).len()).max().unwrap_or(0);
+    let head = ROW * (title_rows + 1) as f64;
     for (index, row) in panels.chunks(columns).enumerate() {
         for (column, panel) in row.iter().enumerate() {
             let left = column as f64 * cell;
@@ -136,6 +137,15 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
         top += head + CLEAR - 4.0 + height + BELOW;
     }
     top
+}
+
+/// A title in one row, or where that does not fit in so much room, the curve above and the point below.
+fn title_rows(title: &str, room: f64) -> Vec<&str> {
+    // Titles are bold, which takes a tenth more.
+    if 1.1 * width(title) + 12.0 <= room {
+        return if title.is_empty() { Vec::new() } else { vec![title] };
+    }
+    title.split_once(": ").map_or(vec![title], |(curve, point)| vec![curve, point])
 }
 
 /// Where the lines of a panel are.
@@ -177,8 +187,9 @@ impl Frame<'_> {
 
     fn titles(&self, canvas: &mut Canvas, panel: &Panel, area: &Area, y_range: (f64, f64)) {
         let plot = self.source.plot;
-        if !panel.title.is_empty() {
-            canvas.text("title", (area.left - LEFT + 6.0, area.top - CLEAR - ROW), Anchor::Start, &panel.title);
+        let left = area.left - LEFT + 6.0;
+        for (above, row) in title_rows(&panel.title, area.right + RIGHT - left).into_iter().rev().enumerate() {
+            canvas.text("title", (left, area.top - CLEAR - ROW * (above + 1) as f64), Anchor::Start, row);
         }
         let shown = shown(&plot.y_axis, self.source.unit(), y_range.1);
         let words = with_unit(&self.source.y_words(), shown);
@@ -304,4 +315,17 @@ fn extent(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
         Some((low.min(value), high.max(value)))
     });
     found.unwrap_or((0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_that_is_too_long_for_its_panel_takes_two_rows() {
+        let title = "UDT of the 2004 paper: link 100mbit-1ms, queue drop-tail";
+        assert_eq!(title_rows(title, WIDTH), [title]);
+        assert_eq!(title_rows(title, WIDTH / 2.0), ["UDT of the 2004 paper", "link 100mbit-1ms, queue drop-tail"]);
+        assert!(title_rows("", WIDTH).is_empty());
+    }
 }

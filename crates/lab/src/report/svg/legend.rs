@@ -24,7 +24,9 @@ pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], 
     let mut row = Row { canvas, x: LEFT, y: 14.0 };
     if !labelled {
         let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
-        if !by.is_empty() {
+        // Over time a panel is a point of the grid: its title says which.
+        let over_time = panels.iter().flat_map(|panel| &panel.lines).any(|line| line.over_time);
+        if !by.is_empty() && !over_time {
             row.text(&format!("{}:", by.join(", ")));
         }
         let mut seen: Vec<(&str, String)> = Vec::new();
