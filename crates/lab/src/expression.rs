@@ -116,13 +116,18 @@ pub struct Expression {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
-    Number(f64),
+    /// In base units, and what it measures.
+    Number(f64, Unit),
     Reference(Reference),
     Negative(Box<Node>),
     Arithmetic(Operator, Box<Node>, Box<Node>),
     Function(Function, Vec<Node>),
     Compare(Comparison, Box<Node>, Box<Node>),
-    TextIs { axis: String, text: String, wanted: bool },
+    TextIs {
+        axis: String,
+        text: String,
+        wanted: bool,
+    },
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
 }
@@ -300,7 +305,7 @@ impl Node {
     fn visit(&self, see: &mut dyn FnMut(&Self)) {
         see(self);
         match self {
-            Self::Number(_) | Self::Reference(_) | Self::TextIs { .. } => {}
+            Self::Number(..) | Self::Reference(_) | Self::TextIs { .. } => {}
             Self::Negative(inner) => inner.visit(see),
             Self::Function(_, arguments) => arguments.iter().for_each(|argument| argument.visit(see)),
             Self::Arithmetic(_, left, right)
@@ -315,7 +320,7 @@ impl Node {
 
     fn number(&self, environment: &dyn Environment) -> Result<f64, NoValue> {
         let value = match self {
-            Self::Number(number) => *number,
+            Self::Number(number, _) => *number,
             Self::Reference(reference) => {
                 environment.number(reference).ok_or_else(|| NoValue::Missing(reference.to_string()))?
             }

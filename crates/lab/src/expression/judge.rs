@@ -96,7 +96,7 @@ impl Node {
                 let (left, right) = (left.judge(environment)?, right.judge(environment)?);
                 Ok(if left.is_worse_than(&right) { right } else { left })
             }
-            Self::Number(_) | Self::Reference(_) | Self::Negative(_) | Self::Arithmetic(..) | Self::Function(..) => {
+            Self::Number(..) | Self::Reference(_) | Self::Negative(_) | Self::Arithmetic(..) | Self::Function(..) => {
                 Err(NoValue::WrongKind { found: Kind::Number })
             }
         }

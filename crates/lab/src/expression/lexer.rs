@@ -1,11 +1,13 @@
 //! From characters to tokens, each with its column.
 
 use super::quantity::quantity_in_base_units;
+use super::unit::Unit;
 use super::{Comparison, ExpressionError, MAX_LENGTH, Operator};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    Number(f64),
+    /// In base units, and what it measures.
+    Number(f64, Unit),
     Name(String),
     Text(String),
     /// `[curve]`, brackets and all: a curve's name may hold anything but a bracket.
@@ -24,7 +26,7 @@ impl Token {
     /// As a message calls it.
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Number(number) => format!("the number {number}"),
+            Self::Number(number, _) => format!("the number {number}"),
             Self::Name(name) => format!("'{name}'"),
             Self::Text(text) => format!("the word \"{text}\""),
             Self::Curve(curve) => format!("'[{curve}]'"),
@@ -164,7 +166,7 @@ impl Lexer {
             text += &self.take_while(|_, character| character.is_ascii_digit());
         }
         text += &self.take_while(|_, character| character.is_alphanumeric() || character == '%');
-        quantity_in_base_units(&text).map(Token::Number).ok_or_else(|| {
+        quantity_in_base_units(&text).map(|value| Token::Number(value, Unit::of_quantity(&text))).ok_or_else(|| {
             error(column, format!("'{text}' is no quantity: write a number alone or with bit, kbit, mbit, gbit, ns, us, ms, s, min, B, kB, MB, GB or %"))
         })
     }

@@ -145,7 +145,7 @@ impl Parser {
     fn factor_inside(&mut self) -> Parsed {
         let column = self.column();
         match self.advance() {
-            Some(Token::Number(value)) => Ok((Node::Number(value), Kind::Number)),
+            Some(Token::Number(value, unit)) => Ok((Node::Number(value, unit), Kind::Number)),
             Some(Token::Arithmetic(Operator::Subtract)) => {
                 let column = self.column();
                 let (inner, kind) = self.factor()?;

@@ -189,3 +189,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_rate_over_a_quantity_is_a_number_without_a_unit() {
+    let unit = |text: &str| {
+        let judgement = Expression::parse_condition(text).unwrap().judge(&values()).unwrap();
+        judgement.margin.unwrap().unit
+    };
+    assert_eq!(unit("abs(goodput.udt-2004 / 50mbit - 1) <= 0.3"), Unit::Number);
+    assert_eq!(unit("goodput.udt-2004 >= 0.5 * 100mbit"), Unit::BitsPerSecond);
+}

@@ -179,7 +179,8 @@ impl Node {
                 let mut units = arguments.iter().map(|argument| argument.unit(environment));
                 units.find(|unit| *unit != Unit::Number).unwrap_or_default()
             }
-            Self::Number(_) | Self::Compare(..) | Self::TextIs { .. } | Self::And(..) | Self::Or(..) => Unit::Number,
+            Self::Number(_, unit) => *unit,
+            Self::Compare(..) | Self::TextIs { .. } | Self::And(..) | Self::Or(..) => Unit::Number,
         }
     }
 }

@@ -209,7 +209,9 @@ impl Frame<'_> {
                 }
                 None => self.x_shown.number(tick),
             };
-            canvas.text("tick", (place, area.bottom + 17.0), Anchor::Middle, &text);
+            // The last label of the last panel stays on the drawing.
+            let middle = place.min(WIDTH - width(&text) / 2.0);
+            canvas.text("tick", (middle, area.bottom + 17.0), Anchor::Middle, &text);
         }
         let words = match &plot.x_axis.label {
             Some(label) => label.clone(),
