@@ -141,7 +141,10 @@ pub fn three_digits(value: f64) -> String {
         return "∞".to_owned();
     }
     if size >= 1e9 || (size > 0.0 && size < 1e-4) {
-        return format!("{value:.2e}");
+        let text = format!("{value:.2e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        return format!("{digits}e{exponent}").replace('-', "\u{2212}");
     }
     let decimals = match size {
         size if size >= 99.95 => 0,
@@ -201,6 +204,8 @@ mod tests {
         assert_eq!(Unit::Share.print(-0.0312), "\u{2212}3.12\u{a0}%");
         assert_eq!(Unit::Number.print(0.0), "0");
         assert_eq!(Unit::Packets.print(1.0), "1\u{a0}packet");
+        assert_eq!(Unit::Number.print(1e-5), "1e\u{2212}5");
+        assert_eq!(Unit::Number.print(1.25e10), "1.25e10");
     }
 
     #[test]

@@ -1,82 +1,148 @@
-//! The little Markdown that the figures' README files need, as HTML: headings, paragraphs, lists, `code`, fences, *emphasis*,
-//! **weight**, [links](https://…). Everything else is text. HTML in it is text, too.
+//! The little Markdown that the figures' README files need, as HTML: headings, paragraphs, lists, tables, `code`, fences and indented
+//! code, *emphasis*, **weight**, [links](https://…). Everything else is text. HTML in it is text, too.
 
 use super::svg::escape;
 
 /// The body of a README. Its first heading is left out, because the page has the figure's title.
 pub(super) fn to_html(markdown: &str) -> String {
-    let mut html = String::new();
-    let mut open = Block::None;
+    let mut writer = Writer::default();
     let mut first_heading = true;
+    let mut fenced = false;
     for line in markdown.lines() {
         let text = line.trim();
-        if open == Block::Code {
-            if text.starts_with("```") {
-                open.close(&mut html);
-            } else {
-                html.push_str(&escape(line));
-                html.push('\n');
-            }
-        } else if text.starts_with("```") {
-            open.change(Block::Code, &mut html);
+        if text.starts_with("```") {
+            writer.close();
+            fenced = !fenced;
+        } else if fenced {
+            writer.code(line);
         } else if text.is_empty() {
-            open.close(&mut html);
+            // Between lines of indented code it is one of them, which is known only when the code goes on.
+            if writer.open == Block::Code { writer.blank += 1 } else { writer.close() }
+        } else if let Some(code) = line.strip_prefix("    ").filter(|_| writer.open.may_precede_code()) {
+            writer.code(code);
         } else if let Some(heading) = heading(text) {
-            open.close(&mut html);
+            writer.close();
             if !first_heading || !text.starts_with("# ") {
-                html.push_str(&format!("<h3>{}</h3>\n", inline(heading)));
+                writer.html.push_str(&format!("<h3>{}</h3>\n", inline(heading)));
             }
             first_heading = false;
         } else if let Some(item) = text.strip_prefix("- ").or_else(|| text.strip_prefix("* ")) {
-            open.change(Block::List, &mut html);
-            if !html.ends_with("<ul>\n") {
-                html.push_str("</li>\n");
-            }
-            html.push_str(&format!("<li>{}", inline(item)));
+            writer.item(item);
+        } else if text.len() > 1 && text.starts_with('|') && text.ends_with('|') {
+            writer.row(&text[1..text.len() - 1]);
         } else {
-            let indented = line.starts_with(' ') && open == Block::List;
-            if !indented {
-                open.change(Block::Paragraph, &mut html);
-            }
-            html.push_str(&inline(text));
-            html.push('\n');
+            writer.words(text, line.starts_with(' '));
         }
     }
-    open.close(&mut html);
-    html
+    writer.close();
+    writer.html
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Block {
+    #[default]
     None,
     Paragraph,
     List,
     Code,
+    Table,
 }
 
 impl Block {
-    fn change(&mut self, to: Self, html: &mut String) {
-        if *self == to {
+    /// Inside of paragraphs and lists an indented line goes on with the text.
+    fn may_precede_code(self) -> bool {
+        matches!(self, Self::None | Self::Code)
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    html: String,
+    open: Block,
+    /// Text of the paragraph or item so far: marks may reach over the ends of lines.
+    pending: String,
+    /// Empty lines of code that are not written yet.
+    blank: usize,
+    /// Whether the open table has its body already.
+    body: bool,
+}
+
+impl Writer {
+    fn change(&mut self, to: Block) {
+        if self.open == to {
             return;
         }
-        self.close(html);
-        html.push_str(match to {
-            Self::None => "",
-            Self::Paragraph => "<p>",
-            Self::List => "<ul>\n",
-            Self::Code => "<pre><code>",
+        self.close();
+        self.html.push_str(match to {
+            Block::None => "",
+            Block::Paragraph => "<p>",
+            Block::List => "<ul>\n",
+            Block::Code => "<pre><code>",
+            Block::Table => "<div class=\"wide\"><table>\n",
         });
-        *self = to;
+        self.open = to;
     }
 
-    fn close(&mut self, html: &mut String) {
-        html.push_str(match self {
-            Self::None => "",
-            Self::Paragraph => "</p>\n",
-            Self::List => "</li>\n</ul>\n",
-            Self::Code => "</code></pre>\n",
+    fn close(&mut self) {
+        self.flush();
+        self.html.push_str(match self.open {
+            Block::None => "",
+            Block::Paragraph => "</p>\n",
+            Block::List => "</ul>\n",
+            Block::Code => "</code></pre>\n",
+            Block::Table if self.body => "</tbody>\n</table></div>\n",
+            Block::Table => "</table></div>\n",
         });
-        *self = Self::None;
+        (self.open, self.blank, self.body) = (Block::None, 0, false);
+    }
+
+    fn flush(&mut self) {
+        let text = inline(&std::mem::take(&mut self.pending));
+        match self.open {
+            Block::List if !text.is_empty() => self.html.push_str(&format!("<li>{text}</li>\n")),
+            _ => self.html.push_str(&text),
+        }
+    }
+
+    fn words(&mut self, text: &str, indented: bool) {
+        if !(indented && self.open == Block::List) {
+            self.change(Block::Paragraph);
+        }
+        if !self.pending.is_empty() {
+            self.pending.push('\n');
+        }
+        self.pending.push_str(text);
+    }
+
+    fn item(&mut self, text: &str) {
+        self.change(Block::List);
+        self.flush();
+        self.pending.push_str(text);
+    }
+
+    fn code(&mut self, line: &str) {
+        self.change(Block::Code);
+        self.html.push_str(&"\n".repeat(std::mem::take(&mut self.blank)));
+        self.html.push_str(&escape(line));
+        self.html.push('\n');
+    }
+
+    /// The first row is the head; the rule of dashes below it ends it and is not shown.
+    fn row(&mut self, row: &str) {
+        let head = self.open != Block::Table;
+        self.change(Block::Table);
+        let rule = row.contains('-') && row.chars().all(|character| "-:| ".contains(character));
+        if rule && !head && !self.body {
+            return;
+        }
+        let (tag, around) = if head { ("th", ("<thead>", "</thead>")) } else { ("td", ("", "")) };
+        if !head && !self.body {
+            self.html.push_str("<tbody>\n");
+            self.body = true;
+        }
+        let cell = |cell: &str| format!("<{tag}>{}</{tag}>", inline(cell.trim()));
+        let cells: String = row.split('|').map(cell).collect();
+        self.html.push_str(&format!("{}<tr>{cells}</tr>{}\n", around.0, around.1));
     }
 }
 
@@ -138,15 +204,36 @@ mod tests {
         let text = "# A5\n\nTen flows,\n*quickly* and **fairly**.\n\n## Departures\n- one `x < y`\n  goes on\n- [two](https://example.org/a?b&c)\n\n```\n<pre>\n```\n";
         assert_eq!(
             to_html(text),
-            "<p>Ten flows,\n<em>quickly</em> and <b>fairly</b>.\n</p>\n<h3>Departures</h3>\n<ul>\n<li>one <code>x &lt; y</code>goes on\n\
+            "<p>Ten flows,\n<em>quickly</em> and <b>fairly</b>.</p>\n<h3>Departures</h3>\n<ul>\n<li>one <code>x &lt; y</code>\ngoes on\
              </li>\n<li><a href=\"https://example.org/a?b&amp;c\">two</a></li>\n</ul>\n<pre><code>&lt;pre&gt;\n</code></pre>\n"
         );
     }
 
     #[test]
+    fn words_and_marks_go_on_over_the_end_of_a_line() {
+        assert_eq!(
+            to_html("- before a **DropTail\n  link**\n- next"),
+            "<ul>\n<li>before a <b>DropTail\nlink</b></li>\n<li>next</li>\n</ul>\n"
+        );
+    }
+
+    #[test]
+    fn tables_and_indented_commands_are_set_as_such() {
+        assert_eq!(
+            to_html(
+                "| queue | `udt` |\n| --- | ---: |\n| 10 | 85 % |\n| - | - |\n\nRun:\n\n    farhaul lab run a5\n\n    <b>\n\nEnd"
+            ),
+            "<div class=\"wide\"><table>\n<thead><tr><th>queue</th><th><code>udt</code></th></tr></thead>\n<tbody>\n\
+             <tr><td>10</td><td>85 %</td></tr>\n<tr><td>-</td><td>-</td></tr>\n</tbody>\n</table></div>\n<p>Run:</p>\n\
+             <pre><code>farhaul lab run a5\n\n&lt;b&gt;\n</code></pre>\n<p>End</p>\n"
+        );
+        assert_eq!(to_html("| a | b\n|"), "<p>| a | b\n|</p>\n");
+    }
+
+    #[test]
     fn what_is_no_mark_is_text() {
-        assert_eq!(to_html("2 * 3 * 4 [x] `y <script>"), "<p>2 * 3 * 4 [x] `y &lt;script&gt;\n</p>\n");
-        assert_eq!(to_html("[x](javascript:alert(1))"), "<p>x)\n</p>\n");
-        assert_eq!(to_html("é*ü* *"), "<p>é<em>ü</em> *\n</p>\n");
+        assert_eq!(to_html("2 * 3 * 4 [x] `y <script>"), "<p>2 * 3 * 4 [x] `y &lt;script&gt;</p>\n");
+        assert_eq!(to_html("[x](javascript:alert(1))"), "<p>x)</p>\n");
+        assert_eq!(to_html("é*ü* *"), "<p>é<em>ü</em> *</p>\n");
     }
 }

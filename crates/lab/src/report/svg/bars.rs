@@ -62,9 +62,10 @@ fn panels<'a>(source: &Source<'a>) -> Vec<Panel<'a>> {
             for metric in &metrics {
                 let mut name = Vec::new();
                 name.extend(axis.and_then(|axis| point.get(&axis.name)).map(value_words));
-                if metrics.len() > 1 || axis.is_none() {
+                if metrics.len() > 1 || source.plot.y.iter().any(|metric| metric.ends_with('*')) {
+                    // Above the axis stands what is measured; below it whose, unless that leaves open which metric is meant.
                     let flow = metric.split_once('.').map(|(_, flow)| flow.to_owned());
-                    name.push(flow.filter(|_| metrics.len() > 1).unwrap_or_else(|| words(metric)));
+                    name.push(flow.filter(|_| !source.mixed()).unwrap_or_else(|| words(metric)));
                 }
                 categories.push((name.join(", "), bars(source, metric, point)));
             }

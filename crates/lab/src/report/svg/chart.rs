@@ -111,7 +111,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
     let columns = if panels.len() == 1 || (over_time && panels.len() <= 2) { 1 } else { 2 };
     let height = if panels.len() == 1 { 250.0 } else { 170.0 };
     let most = panels.iter().map(|panel| panel.lines.len()).max().unwrap_or(0);
-    let labelled = panels.len() == 1 && most <= MOST_LABELS;
+    let labelled = panels.len() == 1 && most <= MOST_LABELS && legend::fits(&panels[0]);
     let colours = panels.iter().flat_map(|panel| &panel.lines).map(|line| line.colour + 1).max().unwrap_or(1);
     let x_range = x_range(source, &horizontal, &panels);
     let x_shown = shown(&source.plot.x_axis, horizontal.unit, x_range.1);
@@ -287,12 +287,18 @@ fn x_range(source: &Source<'_>, horizontal: &Horizontal, panels: &[Panel]) -> (f
 
 fn y_range<'p>(source: &Source<'_>, panels: impl Iterator<Item = &'p Panel>) -> (f64, f64) {
     let mut values = Vec::new();
+    let mut least = f64::INFINITY;
     for panel in panels {
-        values.extend(panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1));
+        let points = || panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1);
+        least = points().fold(least, f64::min);
+        values.extend(points());
         values.extend(panel.lines.iter().flat_map(|line| &line.band).flat_map(|(_, low, high)| [*low, *high]));
         values.extend(panel.marks.iter().map(|mark| mark.spot.value()));
     }
-    range_of(source, values)
+    let (low, high) = range_of(source, values);
+    // An interval that reaches below zero, of values that do not, is cut off: no rate, time or share is below nothing.
+    let linear = source.plot.y_axis.range.is_none() && source.plot.y_axis.scale == Spacing::Linear;
+    (if linear && least >= 0.0 { low.max(0.0) } else { low }, high)
 }
 
 /// The range of the upright axis: the scenario's, or from zero to the first round number above everything.

@@ -135,15 +135,35 @@ impl<'a> Source<'a> {
         let Some(name) = self.plot.y.first() else { return Unit::Number };
         let point = self.points().into_iter().next().unwrap_or_default();
         let place = self.measurements.at(&self.figure.info.id, "", &point);
-        match Expression::parse_number(name) {
+        let of = |name: &String| match Expression::parse_number(name) {
             Ok(expression) => expression.unit(&place),
             Err(_) => place.unit(&Reference { name: name.clone(), curve: None, figure: None }),
-        }
+        };
+        // An axis for an index and a share has bare numbers: a unit would be wrong for one of them.
+        let unit = of(name);
+        if self.plot.y.iter().all(|other| of(other) == unit) { unit } else { Unit::Number }
+    }
+
+    /// Whether metrics of several kinds share the upright axis, such as an index and a share.
+    pub(crate) fn mixed(&self) -> bool {
+        let kind = |metric: &String| metric.split_once('.').map_or(metric.clone(), |(kind, _)| kind.to_owned());
+        self.plot.y.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1]))
     }
 
     /// What stands above the upright axis, without unit.
     pub(crate) fn y_words(&self) -> String {
         self.plot.y_axis.label.clone().unwrap_or_else(|| {
+            if self.mixed() {
+                let mut kinds: Vec<String> = Vec::new();
+                for metric in &self.plot.y {
+                    let kind = words(metric.split_once('.').map_or(metric, |(kind, _)| kind));
+                    let kind = if kinds.is_empty() { kind } else { kind.to_lowercase() };
+                    if !kinds.contains(&kind) {
+                        kinds.push(kind);
+                    }
+                }
+                return kinds.join(", ");
+            }
             let first = self.plot.y.first().map_or("", String::as_str);
             match first.split_once('.') {
                 Some((base, _)) if self.plot.y.len() > 1 || first.ends_with('*') => words(base),

@@ -123,10 +123,18 @@ impl Row<'_> {
     }
 }
 
+/// Labels at line ends take this much room at most; a longer one belongs into a legend above.
+const MOST_ROOM: f64 = 190.0;
+
+/// Whether no label of a panel is too long to stand beside its line.
+pub(super) fn fits(panel: &Panel) -> bool {
+    panel.lines.iter().all(|line| width(&line.label) <= MOST_ROOM)
+}
+
 /// Room that labels at the ends of a panel's lines need.
 pub(super) fn room(panel: &Panel) -> f64 {
     let widest = panel.lines.iter().map(|line| width(&line.label)).fold(0.0, f64::max);
-    LEADER + 10.0 + widest.min(190.0)
+    LEADER + 10.0 + widest.min(MOST_ROOM)
 }
 
 /// Labels each line at its end.

@@ -5,9 +5,12 @@ use crate::testing::gallery;
 
 /// The first drawing of a figure of the gallery, without its style.
 fn drawing(id: &str) -> String {
-    let results = gallery();
+    drawing_of(&gallery(), id)
+}
+
+fn drawing_of(results: &[FigureResult], id: &str) -> String {
     let figure = results.iter().find(|result| result.info.id == id).unwrap();
-    draw(figure, &figure.scenario.plots[0], &Measurements::new(&results), false).svg
+    draw(figure, &figure.scenario.plots[0], &Measurements::new(results), false).svg
 }
 
 #[test]
@@ -80,4 +83,39 @@ fn values_out_of_any_range_do_no_harm() {
             }
         }
     }
+}
+
+#[test]
+fn an_axis_for_several_metrics_names_them_all() {
+    let mut results = gallery();
+    let figure = results.iter_mut().find(|result| result.info.id == "a10").unwrap();
+    figure.scenario.plots[0].y = vec!["jain".to_owned(), "utilisation".to_owned()];
+    for record in &mut figure.records {
+        record.metrics.insert("jain".to_owned(), 0.9);
+        record.metrics.insert("utilisation".to_owned(), 0.5);
+    }
+    let svg = drawing_of(&results, "a10");
+    assert!(svg.contains(">Jain index, utilisation</text>"), "{svg}");
+    assert!(svg.contains(">Jain index</text>") && svg.contains(">Utilisation</text>"), "{svg}");
+}
+
+#[test]
+fn an_interval_does_not_draw_the_axis_below_nothing() {
+    let mut results = gallery();
+    let figure = results.iter_mut().find(|result| result.info.id == "b1").unwrap();
+    for record in &mut figure.records {
+        record.metrics.values_mut().for_each(|rate| *rate = 1e8 * (record.seed % 3) as f64);
+    }
+    let svg = drawing_of(&results, "b1");
+    assert!(svg.contains("class=\"band"), "{svg}");
+    assert!(!svg.contains(">\u{2212}"), "{svg}");
+}
+
+#[test]
+fn a_label_too_long_for_its_line_stands_above() {
+    let mut results = gallery();
+    let figure = results.iter_mut().find(|result| result.info.id == "b1").unwrap();
+    figure.scenario.curves[0].label = "modified flow control with thresholds 1.5 and 3.5".to_owned();
+    assert!(!drawing_of(&results, "b1").contains("leader"));
+    assert!(drawing_of(&gallery(), "b1").contains("leader"));
 }

@@ -4,6 +4,7 @@ use super::chart::{Horizontal, Line, Panel};
 use super::data::{Source, describe, meant_at};
 use super::marks::{Mark, Spot};
 use crate::expression::Unit;
+use crate::record::Record;
 
 /// More panels than this are no figure; a scenario picks points by `where`.
 const MOST_PANELS: usize = 12;
@@ -25,7 +26,9 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
             let Some(run) = source.first_run(&curve.name, point) else { continue };
             let names = source.series(run);
             for name in &names {
-                let Some(series) = run.series.get(name) else { continue };
+                if !run.series.contains_key(name) {
+                    continue;
+                }
                 let label = match name.split_once('.') {
                     _ if together => curve.label.clone(),
                     Some((_, flow)) => flow.to_owned(),
@@ -35,7 +38,7 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
                 line.colour = if together { *index } else { panel.lines.len() };
                 line.ordered = names.len() > super::chart::MOST_HUES;
                 line.over_time = true;
-                line.points = thin(series);
+                line.points = thin(begun(run, name));
                 let number = panel.lines.len();
                 let published =
                     source.published(name, *index).into_iter().filter(|published| meant_at(published, point));
@@ -59,6 +62,18 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
     (horizontal, panels)
 }
 
+/// The series of a run, without the zeros before its flow began: a rate that is not there yet is no rate of zero. What the flow
+/// sent tells when it began, where that is recorded, so that one whose packets are lost shows; the last zero stays, from which
+/// the line rises. Other series, such as the length of a queue, are zero where they say so.
+fn begun<'a>(run: &'a Record, name: &str) -> &'a [(f64, f64)] {
+    let series = run.series.get(name).map_or(&[][..], Vec::as_slice);
+    let Some(flow) = name.strip_prefix("goodput.").or_else(|| name.strip_prefix("sent.")) else { return series };
+    let sent = run.series.get(&format!("sent.{flow}")).map_or(series, Vec::as_slice);
+    let Some((begin, _)) = sent.iter().find(|(_, value)| *value != 0.0) else { return series };
+    let first = series.iter().position(|(time, _)| time >= begin).unwrap_or(0);
+    &series[first.saturating_sub(1)..]
+}
+
 /// A series with few enough points, whose peaks and troughs are still there.
 fn thin(series: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if series.len() <= MOST_POINTS {
@@ -80,6 +95,24 @@ fn thin(series: &[(f64, f64)]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_begins_with_its_flow_and_no_other_series_does() {
+        let mut run = crate::testing::gallery()[1].records[0].clone();
+        let late = vec![(0.1, 0.0), (0.2, 0.0), (0.3, 0.0), (0.4, 5.0), (0.5, 0.0)];
+        let silent = vec![(0.1, 0.0), (0.2, 0.0)];
+        run.series.clear();
+        for name in ["goodput.a", "goodput.b", "queue.link"] {
+            run.series.insert(name.to_owned(), late.clone());
+        }
+        run.series.insert("sent.b".to_owned(), vec![(0.1, 0.0), (0.2, 7.0)]);
+        run.series.insert("goodput.silent".to_owned(), silent.clone());
+        assert_eq!(begun(&run, "goodput.a"), &late[2..]);
+        assert_eq!(begun(&run, "goodput.b"), &late[..]);
+        assert_eq!(begun(&run, "queue.link"), &late[..]);
+        assert_eq!(begun(&run, "goodput.silent"), &silent[..]);
+        assert!(begun(&run, "goodput.unknown").is_empty());
+    }
 
     #[test]
     fn a_long_series_keeps_its_peaks() {
