@@ -6,6 +6,7 @@
 mod daimd;
 mod fixed;
 mod flow_control;
+mod growth;
 mod loss_cause;
 mod near;
 mod start;

@@ -2,8 +2,9 @@
 //! it most of a long path with few errors.
 //!
 //! A queue that overflows has first grown, and the round trip with it. So losses while the round trip stands near its
-//! minimum are the link's, unless there are so many of them that the queue may simply be too short to be seen; and what a
-//! link is known to lose is not the queue's while one stands, see background.rs (departure D21).
+//! minimum are the link's, unless so many come at once, or over time, that the queue may simply be too short to be seen, or
+//! as old as the flow; and what a link is known to lose is not the queue's while one stands, see background.rs (departure
+//! D21).
 
 mod background;
 
@@ -21,6 +22,10 @@ const MAX_RAISE: Duration = Duration::from_millis(15);
 /// Share of lost packets above which losses count as congestion whatever the round trip says: a queue of a few packets never
 /// shows. BBR v2 tolerates the same 2 %.
 const TOLERATED: f64 = 0.02;
+/// Share of the packets of a round trip that are lost at once only where a queue overflows, …
+const OVERFLOW: f64 = 0.002;
+/// … and fewest packets.
+const FEW: f64 = 5.0;
 /// Losses are counted over this many round trips.
 const ROUNDS: u32 = 2;
 
@@ -47,19 +52,16 @@ impl LossCause {
             self.lost = 0;
         }
         self.lost += u64::from(newly_lost);
-        let queue = if is_raised(path) || was_raised(path) {
-            self.background.is_exceeded(path, newly_lost)
-        } else {
-            self.background.learn(path, newly_lost);
-            false
-        };
+        let visible = is_raised(path) || was_raised(path);
+        let unexplained = self.background.unexplained(path, newly_lost, visible);
+        let overflown = self.background.is_known() && unexplained > overflow(path);
+        let queue = (visible && unexplained > 0.0) || overflown;
         queue || self.is_heavy(path)
     }
 
     /// More than the tolerated share, over enough packets for a share to mean anything.
     fn is_heavy(&self, path: &Path) -> bool {
-        const FEW: u64 = 5;
-        self.lost > FEW && self.share(path).max(self.previous) > TOLERATED
+        self.lost as f64 > FEW && self.share(path).max(self.previous) > TOLERATED
     }
 
     fn share(&self, path: &Path) -> f64 {
@@ -67,6 +69,11 @@ impl LossCause {
         // What is reported now was sent a round trip ago; a count that has just begun looks worse than it is.
         self.lost as f64 / (sent + u64::from(path.in_flight)).max(1) as f64
     }
+}
+
+/// Lost packets of one round trip that nothing explains but a queue that overflowed, though none was seen.
+fn overflow(path: &Path) -> f64 {
+    path.delivery_rate.map_or(0.0, |rate| rate.packets_in(path.rtt) * OVERFLOW).max(FEW)
 }
 
 /// Whether a queue stands on the path.
@@ -92,6 +99,8 @@ fn raise(min: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use farhaul_units::PacketRate;
+
     use super::*;
 
     fn path(rtt_ms: u64, sent: u64) -> Path {
@@ -101,6 +110,7 @@ mod tests {
             min_rtt: Some(Duration::from_millis(100)),
             packets_sent: sent,
             in_flight: 8_000,
+            delivery_rate: Some(PacketRate::new(83_000.0)),
             ..Path::default()
         }
     }
@@ -117,6 +127,20 @@ mod tests {
         let reported = |millis| Path { reported_rtt: Some(Duration::from_millis(millis)), ..path(130, 100_000) };
         assert!(!is_raised(&reported(104)));
         assert!(is_raised(&reported(128)));
+    }
+
+    #[test]
+    fn bursts_beside_a_queue_as_old_as_the_flow_are_an_overflow() {
+        let mut cause = LossCause::default();
+        // Forty losses within a hundredth of a second, every two seconds.
+        let bursts = |burst: u64| (0..40).map(move |packet| burst * 166_000 + packet * 20);
+        let congested = |cause: &mut LossCause, burst| {
+            bursts(burst).filter(|sent| cause.is_congestion(&path(101, *sent), 1)).count()
+        };
+        for burst in 1..3 {
+            congested(&mut cause, burst);
+        }
+        assert!(congested(&mut cause, 3) > 10);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! start-up         see start.rs
-//! per SYN          while no queue stands, the path is not full: the rate grows by 1/500, up to 1.05·D; below
-//!                    0.9·G it doubles per round trip, up to 2·D                                             (1)
+//! per SYN          while no queue stands, the path is not full: the rate grows, see growth.rs; below 0.9·G it
+//!                    doubles per round trip, up to 2·D                                                      (1)
 //!                  when a queue has stood for a round trip, and each round trip after: the rate falls to D
 //!                    if that is less, which then is the bottleneck's                                        (2)
-//!                  while one stands and 1/P < 1.02·D: as the native law, with the spare bandwidth C − 1/P   (3)
+//!                  while one stands it grows a little, see growth.rs                                       (3)
 //! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than two
 //!                    cuts below what gets through, nor than 4 packets per round trip; otherwise nothing     (4)
 //! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate; at most
@@ -18,7 +18,7 @@
 //! | here | unit |
 //! | --- | --- |
 //! | `P` the period | s |
-//! | `C` the capacity of the trains, or the largest D since, `G` the largest D since the last congestion | packets/s |
+//! | `C` the capacity of the trains, or the largest D since; `G` the largest D since the last congestion | packets/s |
 //! | `D` the arrival speed that the receiver reports | packets/s |
 //! | `W` the window | packets |
 //!
@@ -30,25 +30,19 @@
 
 use farhaul_units::{Instant, PacketRate, SendPeriod};
 
-use super::daimd::{DECREASE, Daimd, Verdict, bounded, increase, longer, shorter};
+use super::daimd::{DECREASE, Daimd, Verdict, bounded, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
+use super::growth::Growth;
 use super::loss_cause::{LossCause, is_raised};
 use super::near::Near;
 use super::start::Start;
 use super::syn::{SYN_INTERVAL, SynClock};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
-/// Growth of the rate per SYN interval while no queue stands, (1): a fifth per second, so that a bottleneck is overrun by
-/// a few percent before its queue shows.
-const UNSEEN_GROWTH: f64 = 0.002;
-/// The rate is raised no further than this above what arrives, (1): where it leads by more, it has met the bottleneck.
-const UNSEEN_LEAD: f64 = 1.05;
 /// Below this share of what the path has carried since the last congestion, the rate returns fast, (1).
 const RETURN_SHARE: f64 = 0.9;
 /// How far it leads what arrives meanwhile.
 const RETURN_LEAD: f64 = 2.0;
-/// A rate this far above what arrives fills a standing queue and is not raised, (3).
-const STANDING_LEAD: f64 = 1.02;
 /// The window over what the rate fills. Acknowledgements are cumulative: a lost packet holds them back for the round trip
 /// of its repair, and if the repair is lost for two more; all that time the rate goes on (departure D22).
 const WINDOW_GAIN: f64 = 4.0;
@@ -171,14 +165,16 @@ impl Udt {
         let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
         let intervals = intervals.clamp(1.0, MAX_INTERVALS);
         self.last_syn = path.now;
-        let leads = |by: f64| arrives.is_some_and(|arrives| rate > arrives * by);
+        let growth = Growth::of(rate, self.capacity, path);
         let growth = match self.queue.on_syn(path) {
-            Queue::None if rate < self.carried * RETURN_SHARE && !leads(RETURN_LEAD) => {
+            Queue::None
+                if rate < self.carried * RETURN_SHARE
+                    && arrives.is_none_or(|arrives| rate <= arrives * RETURN_LEAD) =>
+            {
                 let round_trip = path.rtt.max(SYN_INTERVAL).as_secs_f64();
                 rate * SYN_INTERVAL.as_secs_f64() * (SYN_INTERVAL.as_secs_f64() / round_trip) * intervals
             }
-            Queue::None if leads(UNSEEN_LEAD) => 0.0,
-            Queue::None => rate * SYN_INTERVAL.as_secs_f64() * UNSEEN_GROWTH * intervals,
+            Queue::None => growth.unseen(path, arrives) * intervals,
             Queue::New => 0.0,
             Queue::Proven => {
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
@@ -187,11 +183,7 @@ impl Udt {
                 }
                 0.0
             }
-            Queue::Standing if leads(STANDING_LEAD) => 0.0,
-            Queue::Standing => {
-                let capacity = self.capacity.or(path.capacity).map_or(0.0, PacketRate::packets_per_second);
-                increase(capacity - rate, path.mss.max(1))
-            }
+            Queue::Standing => growth.standing(path, arrives),
         };
         control.send_period = self.daimd.grow(control.send_period, path, growth);
         follow_rate(path, control);

@@ -5,6 +5,7 @@
 mod close;
 mod corrupt;
 mod duplicate;
+mod fairness;
 mod forgery;
 mod idle;
 mod loss;

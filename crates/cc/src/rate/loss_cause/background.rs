@@ -1,23 +1,33 @@
-//! What a link loses by itself, as far as losses show that came while no queue stood, and how much of what is lost while
-//! one stands it explains.
+//! What a link loses by itself, as far as losses show that came while no queue stood, and how much of what is lost it explains.
 //!
 //! ```text
-//! no queue:  p ← lost / sent, of about the last hundred thousand packets              (1)
-//! queue:     e = p·D·RTT packets are to be expected per round trip; more than that is
-//!            congestion if it is more than three deviations, √e each                  (2)
+//! window     8 round trips without a standing queue, or 2 with 16 losses
+//! link       p ← lost / sent of the last four windows, but at most 1.5 times the least of them  (1)
+//! round      e = p·D·RTT packets are to be expected per round trip; chance explains three
+//!            deviations more, √e each                                                    (2)
 //! ```
 //!
 //! Without (2) a faulty link has its losses taken for congestion whenever the flow has filled a little of the queue: at
 //! 1 Gbit/s, 100 ms and a loss of 1e-3 that cost a tenth of the first ten seconds' throughput.
+//!
+//! A link loses all the time, a queue that overflows in bursts: hence the least in (1). A flow that joins others on a full
+//! queue takes that queue for part of the path and its overflows for the link's; with the mean in place of the least it
+//! never yielded again.
 
-use farhaul_units::Instant;
+use farhaul_units::{Duration, Instant};
 
 use crate::Path;
 
-/// Packets after which what was seen before has half its weight, (1).
-const MEMORY: f64 = 100_000.0;
-/// Fewest losses that make a share, (1).
-const FEWEST: f64 = 4.0;
+/// Round trips of a window, and how many windows count, (1).
+const WINDOW_ROUNDS: u32 = 8;
+const WINDOWS: usize = 4;
+/// A window is over early with this many losses, after two round trips, (1).
+const MANY: u64 = 16;
+const EARLY_ROUNDS: u32 = 2;
+/// Windows before anything is said, (1).
+const FEWEST_WINDOWS: usize = 2;
+/// The mean of the windows counts where it is within this of the least: so far apart is chance, (1).
+const EVEN: f64 = 1.5;
 /// Deviations of a Poisson count that chance explains, (2): one round trip in seven hundred has more.
 const DEVIATIONS: f64 = 3.0;
 /// Where fewer are to be expected per round trip, a loss beside a queue is the queue's: a flow that is small against its
@@ -27,43 +37,86 @@ const FEWEST_EXPECTED: f64 = 0.5;
 /// Losses of the link.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Background {
-    /// Packets sent by the report before.
-    sent_before: u64,
-    /// Packets sent and lost while no queue stood.
-    sent: f64,
-    lost: f64,
-    /// When the present round trip of a standing queue began, and what was lost since.
+    window: Window,
+    /// Shares lost in the windows before, the latest first.
+    shares: [Option<f64>; WINDOWS],
+    /// The shortest round trip when they were seen.
+    floor: Option<Duration>,
+    /// When the present round trip began, and what was lost since.
     round: Instant,
     lost_in_round: u64,
 }
 
-impl Background {
-    /// `newly_lost` packets were reported while no queue stood, (1).
-    pub(super) fn learn(&mut self, path: &Path, newly_lost: u32) {
-        self.sent += self.sent_since(path);
-        self.lost += f64::from(newly_lost);
-        if self.sent > MEMORY {
-            self.sent /= 2.0;
-            self.lost /= 2.0;
-        }
-    }
+/// The window under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    since: Instant,
+    sent_before: u64,
+    lost: u64,
+    last_loss: Instant,
+}
 
-    /// `newly_lost` packets were reported while a queue stood; whether that is more than the link explains, (2).
-    pub(super) fn is_exceeded(&mut self, path: &Path, newly_lost: u32) -> bool {
-        self.sent_since(path);
+impl Background {
+    /// `newly_lost` packets were reported, with a queue standing or not. Packets of this round trip that neither the link nor
+    /// chance explains, (2).
+    pub(super) fn unexplained(&mut self, path: &Path, newly_lost: u32, queue: bool) -> f64 {
+        self.learn(path, newly_lost, queue);
         if path.now - self.round > path.rtt {
             self.round = path.now;
             self.lost_in_round = 0;
         }
         self.lost_in_round += u64::from(newly_lost);
-        let per_round = path.delivery_rate.map_or(0.0, |rate| rate.packets_in(path.rtt));
-        let expected = if self.lost < FEWEST { 0.0 } else { self.lost / self.sent.max(1.0) * per_round };
-        expected < FEWEST_EXPECTED || self.lost_in_round as f64 > expected + DEVIATIONS * expected.sqrt()
+        let lost = self.lost_in_round as f64;
+        let expected = self.share() * path.delivery_rate.map_or(0.0, |rate| rate.packets_in(path.rtt));
+        if expected < FEWEST_EXPECTED { lost } else { lost - expected - DEVIATIONS * expected.sqrt() }
     }
 
-    /// Packets sent since the report before.
-    fn sent_since(&mut self, path: &Path) -> f64 {
-        path.packets_sent.saturating_sub(std::mem::replace(&mut self.sent_before, path.packets_sent)) as f64
+    /// Whether the link was watched for long enough to say what it loses.
+    pub(super) fn is_known(&self) -> bool {
+        self.shares.iter().flatten().count() >= FEWEST_WINDOWS
+    }
+
+    /// What the link loses, (1).
+    fn share(&self) -> f64 {
+        if !self.is_known() {
+            return 0.0;
+        }
+        let known = || self.shares.iter().flatten().copied();
+        (known().sum::<f64>() / known().count() as f64).min(known().fold(1.0, f64::min) * EVEN)
+    }
+
+    fn learn(&mut self, path: &Path, newly_lost: u32, queue: bool) {
+        let fell = |floor: Duration, min: Duration| min.saturating_add(floor / 8) < floor;
+        if let (Some(floor), Some(min)) = (self.floor, path.min_rtt)
+            && fell(floor, min)
+        {
+            // What was taken for the path's round trip had a queue in it.
+            *self = Self { round: self.round, lost_in_round: self.lost_in_round, ..Self::default() };
+        }
+        self.floor = path.min_rtt;
+        if queue {
+            self.window = Window::begin(path);
+            return;
+        }
+        let window = &mut self.window;
+        let rounds = |count: u32| path.rtt.saturating_mul(count);
+        let long = path.now - window.since > rounds(WINDOW_ROUNDS);
+        if long || (window.lost >= MANY && path.now - window.since > rounds(EARLY_ROUNDS)) {
+            let sent = path.packets_sent.saturating_sub(window.sent_before).max(1);
+            let quiet = path.now - window.last_loss > rounds(WINDOW_ROUNDS);
+            let share = if quiet { 0.0 } else { window.lost as f64 / sent as f64 };
+            self.shares.rotate_right(1);
+            self.shares[0] = Some(share);
+            *window = Window::begin(path);
+        }
+        window.lost += u64::from(newly_lost);
+        window.last_loss = path.now;
+    }
+}
+
+impl Window {
+    fn begin(path: &Path) -> Self {
+        Self { since: path.now, sent_before: path.packets_sent, lost: 0, last_loss: path.now }
     }
 }
 
@@ -89,27 +142,27 @@ mod tests {
         let mut background = Background::default();
         let reports = 800_000 / nth;
         for report in 1..=reports {
-            background.learn(&path(report * nth), 1);
+            background.learn(&path(report * nth), 1, false);
         }
         (background, reports * nth)
     }
 
     #[test]
     fn a_queue_beside_a_link_without_losses_is_to_blame_for_each() {
-        assert!(Background::default().is_exceeded(&path(1_000), 1));
+        assert!(Background::default().unexplained(&path(1_000), 1, true) > 0.0);
     }
 
     #[test]
     fn the_usual_losses_of_a_link_are_its_own_and_an_overflow_is_not() {
         let (mut background, sent) = link_losing(1_000);
-        let usual = (1..=8).any(|report| background.is_exceeded(&path(sent + 1_000 * report), 1));
+        let usual = (1..=8).any(|report| background.unexplained(&path(sent + 1_000 * report), 1, true) > 0.0);
         assert!(!usual, "eight in a round trip are what it loses");
-        assert!(background.is_exceeded(&path(sent + 8_100), 30));
+        assert!(background.unexplained(&path(sent + 8_100), 30, true) > 0.0);
     }
 
     #[test]
     fn a_rare_loss_explains_nothing() {
         let (mut background, sent) = link_losing(50_000);
-        assert!(background.is_exceeded(&path(sent + 100), 1));
+        assert!(background.unexplained(&path(sent + 100), 1, true) > 0.0);
     }
 }

@@ -1,0 +1,121 @@
+//! How fast the default law (`udt.rs`) grows. The smaller a flow's share of the link, the faster, in proportion to its rate: with
+//! cuts that are shares of the rate, that is what makes the rates of many flows even (a binomial law with k = −1/2 and
+//! l = 1, Bansal & Balakrishnan 2001).
+//!
+//! ```text
+//! smallness  s = √(B·P), at least 1; B = C of the probe pairs, but within 1 to 16 times the C of udt.rs         (1)
+//! no queue   R grows by s/500 per SYN while R < D·(1 + 5/4·s/500·(RTT/SYN + 10)), at most 2·D            (2)
+//! standing   the same, but no more than the native law adds with the spare bandwidth B − R, while
+//!            R < D·(1 + √s/50)                                                                      (3)
+//! ```
+//!
+//! | here | unit |
+//! | --- | --- |
+//! | `P` the period, `R` = 1/P the rate, `D` what arrives | s, packets/s |
+//!
+//! Departure D23.
+
+use farhaul_units::PacketRate;
+
+use super::daimd::increase;
+use super::syn::SYN_INTERVAL;
+use crate::Path;
+
+/// Growth per SYN interval of a flow alone, (2): a fifth per second, so that a bottleneck is overrun by a few percent before
+/// its queue shows.
+const GROWTH: f64 = 0.002;
+/// SYN intervals that what arrives is smoothed over at the receiver, (2).
+const SMOOTHED: f64 = 10.0;
+/// A rate that leads what arrives by this much more than its own growth explains has met the bottleneck, (2).
+const UNEXPLAINED: f64 = 1.25;
+/// Most that it may lead, (2): a round trip of seconds explains anything.
+const MAX_LEAD: f64 = 2.0;
+/// A rate this far above what arrives fills a standing queue and is not raised, (3).
+const STANDING_LEAD: f64 = 0.02;
+/// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (1): pairs that were delivered in
+/// bursts show many times the link.
+const BELIEVED: f64 = 16.0;
+
+/// What a SYN interval adds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Growth {
+    rate: f64,
+    link: f64,
+    smallness: f64,
+}
+
+impl Growth {
+    /// For a flow that sends at `rate` packets/s and has seen `capacity`.
+    pub(super) fn of(rate: f64, capacity: Option<PacketRate>, path: &Path) -> Self {
+        let seen = capacity.unwrap_or_default().packets_per_second();
+        let pairs = path.capacity.unwrap_or_default().packets_per_second();
+        let link = pairs.clamp(seen, seen * BELIEVED);
+        Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0) }
+    }
+
+    /// Packets per SYN to add per SYN while no queue stands and `arrives` packets/s do, (2).
+    pub(super) fn unseen(self, path: &Path, arrives: Option<f64>) -> f64 {
+        let lag = path.rtt.as_secs_f64() / SYN_INTERVAL.as_secs_f64() + SMOOTHED;
+        let lead = 1.0 + UNEXPLAINED * GROWTH * self.smallness * lag;
+        self.within(arrives, lead.min(MAX_LEAD), self.per_syn())
+    }
+
+    /// The same while a queue stands, (3).
+    pub(super) fn standing(self, path: &Path, arrives: Option<f64>) -> f64 {
+        let added = self.per_syn().min(increase(self.link - self.rate, path.mss.max(1)));
+        self.within(arrives, 1.0 + STANDING_LEAD * libm::sqrt(self.smallness), added)
+    }
+
+    fn per_syn(self) -> f64 {
+        self.rate * SYN_INTERVAL.as_secs_f64() * GROWTH * self.smallness
+    }
+
+    fn within(self, arrives: Option<f64>, lead: f64, added: f64) -> f64 {
+        if arrives.is_some_and(|arrives| self.rate > arrives * lead) { 0.0 } else { added }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    fn path(pairs: f64) -> Path {
+        Path { capacity: Some(PacketRate::new(pairs)), rtt: Duration::from_millis(100), mss: 1_500, ..Path::default() }
+    }
+
+    fn growth(rate: f64, seen: f64, pairs: f64) -> Growth {
+        Growth::of(rate, Some(PacketRate::new(seen)), &path(pairs))
+    }
+
+    #[test]
+    fn a_flow_alone_grows_by_a_fifth_per_second_and_a_small_one_faster_but_by_less() {
+        let alone = growth(8_000.0, 8_000.0, 8_000.0).unseen(&path(8_000.0), Some(8_000.0));
+        let small = growth(2_000.0, 2_000.0, 8_000.0).unseen(&path(8_000.0), Some(2_000.0));
+        assert!((alone - 80.0 * 0.002).abs() < 1e-9);
+        assert!((small - 20.0 * 0.004).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_leads_by_more_than_his_growth_has_met_the_bottleneck() {
+        let growth = growth(8_000.0, 8_000.0, 8_000.0);
+        assert!(growth.unseen(&path(8_000.0), Some(8_000.0 / 1.04)) > 0.0);
+        assert_eq!(growth.unseen(&path(8_000.0), Some(8_000.0 / 1.06)), 0.0);
+        assert_eq!(growth.standing(&path(8_000.0), Some(8_000.0 / 1.03)), 0.0);
+        assert!(growth.unseen(&path(8_000.0), None) > 0.0, "nothing was measured");
+    }
+
+    #[test]
+    fn pairs_that_came_in_bursts_are_believed_sixteen_times_over_at_most() {
+        assert!((growth(1_000.0, 1_000.0, 1e6).smallness - 4.0).abs() < 1e-9);
+        assert!((growth(1_000.0, 1_000.0, 10.0).smallness - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_flow_that_fills_the_link_hardly_feeds_a_standing_queue() {
+        let alone = growth(8_000.0, 8_000.0, 8_000.0).standing(&path(8_000.0), Some(8_000.0));
+        assert!(alone <= 0.01);
+        assert!(growth(2_000.0, 2_000.0, 8_000.0).standing(&path(8_000.0), Some(2_000.0)) > 0.05);
+    }
+}

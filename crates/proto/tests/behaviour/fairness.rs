@@ -1,0 +1,57 @@
+//! What flows of the default controller leave each other.
+
+use farhaul_netem::{PathSpec, QueueSize};
+use farhaul_proto::Config;
+use farhaul_sim::Plan;
+use farhaul_sim::measure::throughput::goodput;
+use farhaul_sim::topology::dumbbell::{self, Dumbbell, Flank};
+use farhaul_units::{Duration, Instant, Rate};
+
+use crate::scenario::{endpoint, listener};
+
+/// Payload rates in Mbit/s of `flows` at 100 Mbit/s from second 20 to second 40, one joining every second.
+fn shares(flows: u64, round_trip: Duration, queue: u32) -> Vec<f64> {
+    let rate = Rate::from_megabits_per_second(100);
+    let link =
+        PathSpec { rate: Some(rate), delay: round_trip / 2, queue: QueueSize::Packets(queue), ..PathSpec::default() };
+    let mut net = Dumbbell::new(link);
+    for pair in 0..flows {
+        let access = PathSpec { rate: Some(Rate::from_megabits_per_second(1_000)), ..PathSpec::default() };
+        let (caller, listener) = (endpoint(100 + pair, Config::default()), listener(200 + pair, Config::default()));
+        let begins = Instant::ZERO + Duration::from_secs(pair);
+        net = net.pair(Flank { caller, listener, access, plan: Plan::send_without_end(), begins });
+    }
+    let mut run = net.seed(1).start();
+    run.sample_every(Duration::from_millis(100));
+    run.run_for(Duration::from_secs(40));
+    let samples = run.samples().expect("they were asked for");
+    let share = |pair| {
+        let host = dumbbell::listener(pair);
+        let id = run.flows(host)[0].id();
+        let [from, to] = [20, 40].map(|second| Instant::ZERO + Duration::from_secs(second));
+        goodput(samples, host, id, from, to).expect("it was sampled").bits_per_second() as f64 / 1e6
+    };
+    (0..flows as usize).map(share).collect()
+}
+
+fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+/// Joining a full queue, a flow takes it for part of the path and its overflows for losses of the link, unless it sees that
+/// they come in bursts: it took half of the link from nine others and kept it.
+#[test]
+fn who_joins_a_full_queue_takes_no_more_than_a_share() {
+    let shares = shares(6, Duration::from_millis(2), 100);
+    assert!(jain(&shares) >= 0.95 && shares.iter().sum::<f64>() >= 90.0, "{shares:.1?}");
+}
+
+/// Growth and cuts in proportion to the rate leave shares as they are: one flow of four kept half of the link.
+#[test]
+fn who_comes_first_does_not_keep_the_link() {
+    for queue in [100, 400] {
+        let shares = shares(4, Duration::from_millis(50), queue);
+        assert!(jain(&shares) >= 0.95 && shares.iter().sum::<f64>() >= 85.0, "queue {queue}: {shares:.1?}");
+    }
+}
