@@ -226,10 +226,12 @@ impl Sender {
             if self.in_flight() == 0 {
                 self.persist.start(now, round_trip);
             }
+            self.pacer.hold();
             self.limits.set(Limit::FlowWindow, now);
             return None;
         }
         if by_cwnd == 0 {
+            self.pacer.hold();
             self.limits.set(Limit::Congestion, now);
             return None;
         }
