@@ -3,11 +3,17 @@
 //! l = 1, Bansal & Balakrishnan 2001).
 //!
 //! ```text
-//! smallness  s = √(B·P), at least 1; B = C of the probe pairs, but within 1 to 16 times the C of udt.rs         (1)
+//! smallness  s = √(B·P), at least 1; B = C of the probe pairs, if less than 500 000/s, within 1 to b times the
+//!            C of udt.rs                                                                            (1)
 //! no queue   R grows by s/500 per SYN while R < D·(1 + 5/4·s/500·(RTT/SYN + 10)), at most 2·D            (2)
 //! standing   the same, but no more than the native law adds with the spare bandwidth B − R, while
 //!            R < D·(1 + √s/50)                                                                      (3)
+//! belief     b = 16 at first; when a queue is proven: if D has grown by 1/100 since the last time,
+//!            b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                                (4)
 //! ```
+//!
+//! Without (4), pairs that were delivered in bursts (a radio link, a relay, a network card that collects packets) make a flow
+//! alone believe that it is small, and it keeps the queue full. Who is small gains by (3), who is alone does not.
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -32,9 +38,38 @@ const UNEXPLAINED: f64 = 1.25;
 const MAX_LEAD: f64 = 2.0;
 /// A rate this far above what arrives fills a standing queue and is not raised, (3).
 const STANDING_LEAD: f64 = 0.02;
-/// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (1): pairs that were delivered in
-/// bursts show many times the link.
-const BELIEVED: f64 = 16.0;
+/// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (4).
+const MAX_BELIEF: f64 = 16.0;
+/// Pairs that seem faster came in one batch, packets/s: receivers count whole microseconds, (1).
+const FASTEST: f64 = 500_000.0;
+/// What arrives has grown if by this factor, (4): half of what a flow alone leads by.
+const GROWN: f64 = 1.01;
+/// What that does to belief, (4).
+const CONFIRMED: f64 = 1.25;
+/// And what it does that nothing was gained, (4): from tenfold to nothing in 45 round trips.
+const REFUTED: f64 = 0.95;
+
+/// How far probe pairs are believed, (4).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Belief {
+    multiple: f64,
+    arrived: f64,
+}
+
+impl Default for Belief {
+    fn default() -> Self {
+        Self { multiple: MAX_BELIEF, arrived: f64::INFINITY }
+    }
+}
+
+impl Belief {
+    /// A queue was proven to stand while `arrives` packets/s did, (4).
+    pub(super) fn on_queue(&mut self, arrives: f64) {
+        let factor = if arrives > self.arrived * GROWN { CONFIRMED } else { REFUTED };
+        self.multiple = (self.multiple * factor).clamp(1.0, MAX_BELIEF);
+        self.arrived = arrives;
+    }
+}
 
 /// What a SYN interval adds.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +81,11 @@ pub(super) struct Growth {
 
 impl Growth {
     /// For a flow that sends at `rate` packets/s and has seen `capacity`.
-    pub(super) fn of(rate: f64, capacity: Option<PacketRate>, path: &Path) -> Self {
+    pub(super) fn of(rate: f64, capacity: Option<PacketRate>, belief: Belief, path: &Path) -> Self {
         let seen = capacity.unwrap_or_default().packets_per_second();
         let pairs = path.capacity.unwrap_or_default().packets_per_second();
-        let link = pairs.clamp(seen, seen * BELIEVED);
+        let pairs = if pairs < FASTEST { pairs } else { 0.0 };
+        let link = pairs.clamp(seen, seen * belief.multiple);
         Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0) }
     }
 
@@ -86,7 +122,7 @@ mod tests {
     }
 
     fn growth(rate: f64, seen: f64, pairs: f64) -> Growth {
-        Growth::of(rate, Some(PacketRate::new(seen)), &path(pairs))
+        Growth::of(rate, Some(PacketRate::new(seen)), Belief::default(), &path(pairs))
     }
 
     #[test]
@@ -107,9 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_came_in_bursts_are_believed_sixteen_times_over_at_most() {
-        assert!((growth(1_000.0, 1_000.0, 1e6).smallness - 4.0).abs() < 1e-9);
+    fn pairs_are_believed_sixteen_times_over_at_most_and_not_at_all_if_they_came_in_one_batch() {
+        assert!((growth(1_000.0, 1_000.0, 1e5).smallness - 4.0).abs() < 1e-9);
+        assert!((growth(1_000.0, 1_000.0, 1e6).smallness - 1.0).abs() < 1e-9);
         assert!((growth(1_000.0, 1_000.0, 10.0).smallness - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pairs_are_believed_as_long_as_leading_brings_something() {
+        let smallness = |arrives: fn(i32) -> f64| {
+            let mut belief = Belief::default();
+            (0..100).for_each(|round| belief.on_queue(arrives(round)));
+            Growth::of(1_000.0, Some(PacketRate::new(1_000.0)), belief, &path(1e5)).smallness
+        };
+        assert!((smallness(|_| 1_000.0) - 1.0).abs() < 1e-9);
+        assert!((smallness(|round| 1_000.0 + 20.0 * f64::from(round)) - 4.0).abs() < 1e-9);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use farhaul_units::{Instant, PacketRate, SendPeriod};
 
 use super::daimd::{DECREASE, Daimd, Verdict, bounded, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
-use super::growth::Growth;
+use super::growth::{Belief, Growth};
 use super::loss_cause::{LossCause, is_raised};
 use super::near::Near;
 use super::start::Start;
@@ -79,6 +79,7 @@ pub(crate) struct Udt {
     queue: QueueWatch,
     /// The capacity of the path as far as it is known.
     capacity: Option<PacketRate>,
+    belief: Belief,
     /// What the path has carried since the last congestion.
     carried: f64,
     /// When the last congestion was reported.
@@ -113,6 +114,7 @@ impl Udt {
             loss_cause: LossCause::default(),
             queue: QueueWatch::default(),
             capacity: None,
+            belief: Belief::default(),
             carried: 0.0,
             congested: Instant::ZERO,
             forgiven: 0.0,
@@ -165,7 +167,7 @@ impl Udt {
         let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
         let intervals = intervals.clamp(1.0, MAX_INTERVALS);
         self.last_syn = path.now;
-        let growth = Growth::of(rate, self.capacity, path);
+        let growth = Growth::of(rate, self.capacity, self.belief, path);
         let growth = match self.queue.on_syn(path) {
             Queue::None
                 if rate < self.carried * RETURN_SHARE
@@ -178,6 +180,7 @@ impl Udt {
             Queue::New => 0.0,
             Queue::Proven => {
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
+                    self.belief.on_queue(arrives);
                     let fitting = shorter(bounded(1e6 / arrives), slowest(path));
                     control.send_period = longer(control.send_period, fitting);
                 }
@@ -238,9 +241,12 @@ impl Controller for Udt {
                 None => self.settle(window_rate(path, before), path, control),
             }
         } else {
-            match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
-                Verdict::NewEvent | Verdict::FurtherCut => control.send_period = cut(control.send_period, path),
-                Verdict::Spared => {}
+            let verdict = self.daimd.on_nak(first.first, loss.largest_sent, control.send_period);
+            if verdict != Verdict::Spared {
+                control.send_period = cut(control.send_period, path);
+            }
+            if let (Verdict::NewEvent, Some(share)) = (verdict, share(path)) {
+                self.belief.on_queue(share.packets_per_second());
             }
             self.congested = path.now;
             self.carried = self.carried.min(1e6 / control.send_period.as_micros());
