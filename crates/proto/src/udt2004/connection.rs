@@ -291,7 +291,7 @@ impl Connection {
     /// The data packets of an output.
     pub(super) fn emit(&mut self, plan: Plan, now: Instant) -> Option<(usize, &[u8])> {
         let Phase::Established(established) = &mut self.phase else { return None };
-        established.emit(plan, now).map(|run| (run.segment_size, run.bytes))
+        established.emit(plan, now).map(|run| (run.segment_size, &*run.bytes))
     }
 
     /// When this connection wants to be looked at next.

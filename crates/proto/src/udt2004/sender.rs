@@ -5,7 +5,8 @@ use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
 
 use super::loss_list::LossList;
 use super::packet_pair::PAIR_INTERVAL;
-use super::send_buffer::{Run, SendBuffer};
+use super::send_buffer::{SendBuffer, write_header};
+use crate::buffer::Run;
 use crate::pacer::Pacer;
 use crate::udt::limit::{Limit, LimitClock};
 
@@ -90,7 +91,7 @@ impl Sender {
 
     pub(super) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
-        self.buffer.write(&data[..taken], self.next);
+        self.buffer.write(&data[..taken], self.next, write_header);
         taken
     }
 
