@@ -143,19 +143,19 @@ impl Sender {
 
     /// The packets of a plan as datagrams; they count as sent.
     pub(super) fn emit(&mut self, plan: Plan, now: Instant, rtt: Duration) -> Option<Run<'_>> {
-        let packets = self.buffer.run(plan.seq, plan.packets)?.packets;
-        let range = SeqRange::new(plan.seq, plan.seq.plus(packets - 1));
-        let mut charged = packets;
+        let run = self.buffer.run(plan.seq, plan.packets)?;
+        let range = SeqRange::new(plan.seq, plan.seq.plus(run.packets - 1));
+        let mut charged = run.packets;
         if plan.again {
             self.losses.served(range, now, rtt);
-            self.retransmitted += u64::from(packets);
+            self.retransmitted += u64::from(run.packets);
         } else {
             self.next = range.last.next();
             charged -= second_of_pairs(range);
         }
-        self.sent += u64::from(packets);
+        self.sent += u64::from(run.packets);
         self.pacer.on_sent(now, charged);
-        self.buffer.run(plan.seq, packets)
+        Some(run)
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
