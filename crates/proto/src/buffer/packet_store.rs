@@ -27,6 +27,8 @@ pub(crate) struct PacketStore<const HEADER: usize> {
     end: SeqNo,
     /// Packets at the front of the front chunk that have been released already.
     released_in_front: u32,
+    /// Packets that were written into the back chunk.
+    written_in_back: u32,
     chunks: VecDeque<Chunk>,
     spare: Vec<Chunk>,
 }
@@ -58,6 +60,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
             first,
             end: first,
             released_in_front: 0,
+            written_in_back: 0,
             chunks: VecDeque::new(),
             spare: Vec::new(),
         }
@@ -117,12 +120,12 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     /// Takes one packet of at most [`payload_size`](Self::payload_size) bytes; `header` writes what stands in front of them.
     pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER])) {
-        let held = self.packets() + self.released_in_front;
-        if held == self.chunks.len() as u32 * self.per_chunk {
+        if self.chunks.is_empty() || self.written_in_back == self.per_chunk {
             let chunk = self.spare.pop().unwrap_or_else(|| self.new_chunk());
             self.chunks.push_back(chunk);
+            self.written_in_back = 0;
         }
-        let slot = (held % self.per_chunk) as usize;
+        let slot = self.written_in_back as usize;
         let at = slot * self.stride();
         let chunk = self.chunks.back_mut().expect("a chunk was pushed if there was none with room");
         let (head, rest) = chunk.bytes[at..].split_first_chunk_mut().expect("a slot begins with a header");
@@ -130,6 +133,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         rest[..payload.len()].copy_from_slice(payload);
         chunk.lens[slot] = payload.len() as u16;
         self.end = self.end.next();
+        self.written_in_back += 1;
     }
 
     /// Fills up the newest packet; gives back what did not fit.
