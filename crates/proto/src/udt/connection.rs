@@ -14,6 +14,7 @@ use super::sender::Plan;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
+use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::earliest;
 
@@ -418,16 +419,16 @@ impl Connection {
 
     // ---- facts ----
 
-    pub(crate) const fn id(&self) -> ConnectionId {
-        self.id
-    }
-
-    pub(crate) const fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
     pub(crate) const fn socket_id(&self) -> SocketId {
         self.offer.socket_id
+    }
+
+    /// How the caller names itself that opened it; `None` if this side called.
+    pub(crate) const fn caller(&self) -> Option<SocketId> {
+        match (&self.phase, self.role) {
+            (Phase::Established(established), Role::Listener) => Some(established.peer_id()),
+            _ => None,
+        }
     }
 
     /// Whether it can be forgotten.
@@ -440,33 +441,40 @@ impl Connection {
         matches!(self.phase, Phase::Meeting(_))
     }
 
-    /// Accepted, and not taken by the application yet.
-    pub(crate) const fn waits_for_application(&self) -> bool {
-        matches!(self.interest, Interest::Awaited)
-    }
-
-    /// The peer said something after the handshake.
-    pub(crate) const fn was_heard(&self) -> bool {
-        match &self.phase {
-            Phase::Established(established) => established.was_heard(),
-            _ => false,
-        }
-    }
-
-    /// Accepted, and not heard since.
-    pub(crate) fn is_half_open(&self) -> bool {
-        match &self.phase {
-            Phase::Established(established) => !established.was_heard() && self.life.is_alive(),
-            _ => false,
-        }
-    }
-
     pub(crate) fn stats(&self, now: Instant) -> Stats {
         let mut stats = Stats { elapsed: now - self.opened, ..Stats::default() };
         if let Phase::Established(established) = &self.phase {
             established.fill_stats(now, &mut stats);
         }
         stats
+    }
+}
+
+impl Occupant for Connection {
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn was_heard(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => established.was_heard(),
+            _ => false,
+        }
+    }
+
+    fn is_half_open(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => !established.was_heard() && self.life.is_alive(),
+            _ => false,
+        }
+    }
+
+    fn waits_for_application(&self) -> bool {
+        self.interest == Interest::Awaited
     }
 }
 

@@ -14,6 +14,7 @@ use super::sender::Plan;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
+use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::earliest;
 use crate::udt::handshake::{Answer, Caller, Offer, Step};
@@ -314,14 +315,6 @@ impl Connection {
 
     // ---- facts ----
 
-    pub(super) const fn id(&self) -> ConnectionId {
-        self.id
-    }
-
-    pub(super) const fn peer(&self) -> SocketAddr {
-        self.offer.peer
-    }
-
     /// Whether it says and hears nothing any more.
     pub(super) fn is_over(&self) -> bool {
         self.life == Life::Over
@@ -337,30 +330,37 @@ impl Connection {
         self.accepted
     }
 
-    /// Accepted, and not taken by the application yet.
-    pub(super) const fn waits_for_application(&self) -> bool {
-        matches!(self.interest, Interest::Awaited)
-    }
-
-    /// The peer said something after the handshake.
-    pub(super) const fn was_heard(&self) -> bool {
-        match &self.phase {
-            Phase::Established(established) => established.was_heard(),
-            Phase::Calling(_) => false,
-        }
-    }
-
-    /// Accepted, and not heard since.
-    pub(super) fn is_half_open(&self) -> bool {
-        self.accepted && !self.was_heard() && self.life.is_alive()
-    }
-
     pub(super) fn stats(&self, now: Instant) -> Stats {
         let mut stats = Stats { elapsed: now - self.opened, ..Stats::default() };
         if let Phase::Established(established) = &self.phase {
             established.fill_stats(now, &mut stats);
         }
         stats
+    }
+}
+
+impl Occupant for Connection {
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.offer.peer
+    }
+
+    fn was_heard(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => established.was_heard(),
+            Phase::Calling(_) => false,
+        }
+    }
+
+    fn is_half_open(&self) -> bool {
+        self.accepted && !self.was_heard() && self.life.is_alive()
+    }
+
+    fn waits_for_application(&self) -> bool {
+        self.interest == Interest::Awaited
     }
 }
 
