@@ -23,6 +23,7 @@ pub use event::{ConnectionId, Event};
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
 mod admission;
+mod backlog;
 mod buffer;
 mod estimate;
 mod loss;

@@ -6,18 +6,10 @@ use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
 use super::loss_list::LossList;
 use super::packet_pair::PAIR_INTERVAL;
 use super::send_buffer::{SendBuffer, write_header};
+use crate::backlog::{Backlog, Load};
 use crate::buffer::Run;
 use crate::pacer::Pacer;
 use crate::udt::limit::{Limit, LimitClock};
-
-/// Data that may wait unsent, at least: an application that writes now and then keeps the sender busy meanwhile.
-const MIN_BACKLOG: u64 = 2 << 20;
-/// Where less than that leaves in this time, no more than leaves.
-const BACKLOG_TIME: Duration = Duration::from_millis(250);
-/// But at least as many packets.
-const LEAST_BACKLOG: u64 = 4;
-/// Data that may wait unsent, at most.
-const MAX_BACKLOG: u64 = 16 << 20;
 
 /// The sending half of a connection.
 #[derive(Debug)]
@@ -33,7 +25,7 @@ pub(super) struct Sender {
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
-    cap: u64,
+    backlog: Backlog,
     pub(super) retransmitted: u64,
     pub(super) sent: u64,
 }
@@ -61,7 +53,7 @@ impl Sender {
             max_window,
             application_limited_until: None,
             limits: LimitClock::default(),
-            cap,
+            backlog: Backlog::new(cap),
             retransmitted: 0,
             sent: 0,
         }
@@ -69,24 +61,23 @@ impl Sender {
 
     // ---- what the application does ----
 
-    /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with what
-    /// cannot leave for long.
+    /// Bytes that [`write`](Self::write) takes now.
     pub(super) fn room(&self) -> u64 {
-        let place = self.buffer.payload_size() as u64;
-        let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
-        let backlog = in_flight.clamp(self.least_backlog(), MAX_BACKLOG).saturating_sub(held - in_flight);
-        backlog.min(self.cap.saturating_sub(held))
-    }
-
-    /// Bytes that may wait unsent whatever is under way.
-    fn least_backlog(&self) -> u64 {
-        let paced = self.pacer.packets_in(BACKLOG_TIME).unwrap_or(u64::MAX).max(LEAST_BACKLOG);
-        paced.saturating_mul(self.buffer.payload_size() as u64).min(MIN_BACKLOG)
+        self.backlog.room(self.load(), &self.pacer)
     }
 
     /// Whether enough room has come back to wake a writer that found none.
     pub(super) fn has_room_again(&self) -> bool {
-        self.room() >= self.least_backlog().min(self.cap) / 2
+        self.backlog.has_room_again(self.load(), &self.pacer)
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            payload_size: self.buffer.payload_size(),
+            held: self.buffer.packets(),
+            in_flight: self.in_flight(),
+            filling: None,
+        }
     }
 
     pub(super) fn write(&mut self, data: &[u8]) -> usize {
