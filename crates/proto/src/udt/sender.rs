@@ -15,9 +15,9 @@ pub(crate) use self::repair::Cause;
 use self::repair::Repairs;
 use super::lifetimes::Lifetimes;
 use super::limit::{Limit, LimitClock};
-use crate::backlog::{Backlog, Load};
 use crate::buffer::{Run, SendBuffer};
 use crate::estimate::{Delivery, Mark};
+use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
 use crate::transport::earliest;
 
@@ -49,7 +49,7 @@ pub(crate) struct Sender {
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
-    backlog: Backlog,
+    intake: Intake,
     pub(crate) retransmitted: u64,
     pub(crate) sent: u64,
     pub(crate) messages_dropped: u64,
@@ -112,7 +112,7 @@ impl Sender {
             filled: 0,
             application_limited_until: None,
             limits: LimitClock::default(),
-            backlog: Backlog::new(cap),
+            intake: Intake::new(cap),
             retransmitted: 0,
             sent: 0,
             messages_dropped: 0,
@@ -128,12 +128,12 @@ impl Sender {
 
     /// Bytes that [`write`](Self::write) takes now.
     pub(crate) fn room(&self) -> u64 {
-        self.backlog.room(self.load(), &self.pacer)
+        self.intake.room(self.load(), &self.pacer)
     }
 
     /// Whether enough room has come back to wake a writer that found none.
     pub(crate) fn has_room_again(&self) -> bool {
-        self.backlog.has_room_again(self.load(), &self.pacer)
+        self.intake.has_room_again(self.load(), &self.pacer)
     }
 
     fn load(&self) -> Load {

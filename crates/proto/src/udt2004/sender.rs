@@ -6,8 +6,8 @@ use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
 use super::loss_list::LossList;
 use super::packet_pair::PAIR_INTERVAL;
 use super::send_buffer::{SendBuffer, write_header};
-use crate::backlog::{Backlog, Load};
 use crate::buffer::Run;
+use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
 use crate::udt::limit::{Limit, LimitClock};
 
@@ -25,7 +25,7 @@ pub(super) struct Sender {
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
-    backlog: Backlog,
+    intake: Intake,
     pub(super) retransmitted: u64,
     pub(super) sent: u64,
 }
@@ -53,7 +53,7 @@ impl Sender {
             max_window,
             application_limited_until: None,
             limits: LimitClock::default(),
-            backlog: Backlog::new(cap),
+            intake: Intake::new(cap),
             retransmitted: 0,
             sent: 0,
         }
@@ -63,12 +63,12 @@ impl Sender {
 
     /// Bytes that [`write`](Self::write) takes now.
     pub(super) fn room(&self) -> u64 {
-        self.backlog.room(self.load(), &self.pacer)
+        self.intake.room(self.load(), &self.pacer)
     }
 
     /// Whether enough room has come back to wake a writer that found none.
     pub(super) fn has_room_again(&self) -> bool {
-        self.backlog.has_room_again(self.load(), &self.pacer)
+        self.intake.has_room_again(self.load(), &self.pacer)
     }
 
     fn load(&self) -> Load {
