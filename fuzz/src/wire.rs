@@ -1,7 +1,8 @@
-//! The decoders of UDT4.
+//! The decoders of both protocols.
 
 use bolero::check;
 use farhaul_wire::udt4::{self, Handshake, LossList, Packet, encode_losses};
+use farhaul_wire::udt2004;
 
 /// A little more than a datagram on Ethernet carries.
 const MAX_DATAGRAM: usize = 1_500;
@@ -49,5 +50,44 @@ fn handshake() {
         let mut encoded = Vec::new();
         handshake.encode_body(&mut encoded);
         assert_eq!(encoded, body);
+    });
+}
+
+#[test]
+fn packet_2004() {
+    check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|datagram: &[u8]| {
+        let Ok(packet) = udt2004::Packet::decode(datagram) else { return };
+        let control = matches!(packet, udt2004::Packet::Control(_));
+        assert_eq!(udt2004::is_control(datagram), control);
+        assert_eq!(udt2004::split_data(datagram).is_ok(), !control);
+
+        let mut encoded = Vec::new();
+        packet.encode(&mut encoded);
+        assert_eq!(udt2004::Packet::decode(&encoded), Ok(packet));
+        // What is reserved is not looked at, and written as zero; nothing else is lost.
+        assert_eq!(encoded.len(), datagram.len());
+        assert_eq!(encoded.get(4..), datagram.get(4..));
+    });
+}
+
+/// Two bytes for the number of losses, as the header has it, and the body.
+#[test]
+fn losses_2004() {
+    check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|input: &[u8]| {
+        let Some((count, body)) = input.split_first_chunk() else { return };
+        let count = u16::from_be_bytes(*count);
+        let Ok(list) = udt2004::LossList::from_body(count, body) else { return };
+        assert_eq!((list.as_body(), list.count()), (body, count));
+        let words = body.len() / 4;
+        let losses: Vec<_> = list.iter().collect();
+        assert!((1..=words).contains(&losses.len()));
+        let sum: u64 = losses.iter().map(|range| u64::from(range.len())).sum();
+        assert!(losses.iter().all(|range| !range.is_empty()) && sum.min(u64::from(u16::MAX)) == u64::from(count));
+
+        let mut encoded = Vec::new();
+        let written = udt2004::encode_losses(losses.iter().copied(), words, &mut encoded);
+        assert_eq!(written, (losses.len(), count));
+        let again = udt2004::LossList::from_body(count, &encoded).expect("losses were written");
+        assert!(again.iter().eq(losses));
     });
 }

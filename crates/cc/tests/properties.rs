@@ -100,7 +100,39 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
     }
 }
 
-fn check(least_cwnd: f64, before: &Control, happening: &Happening, after: &Control) -> Result<(), TestCaseError> {
+/// One event, and what it did to the settings.
+struct Step<'a> {
+    now: Instant,
+    happening: &'a Happening,
+    before: &'a Control,
+    after: &'a Control,
+}
+
+/// Every controller through the same events, each after so many milliseconds; `check` sees the spec and each step.
+fn play_all(
+    seed: u64,
+    events: &[(u64, Path, Happening)],
+    mut check: impl FnMut(&str, &Step<'_>) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
+    for spec in SPECS {
+        let mut controller = spec.parse::<Spec>().expect("it is in the registry").build(seed);
+        let mut control = Control::initial();
+        let mut now = Instant::ZERO;
+        controller.on_connect(&events[0].1, &mut control);
+        for (millis, path, happening) in events {
+            now += Duration::from_millis(*millis);
+            let mut path = *path;
+            path.now = now;
+            let before = control;
+            play(controller.as_mut(), &path, happening, &mut control);
+            check(spec, &Step { now, happening, before: &before, after: &control })?;
+        }
+    }
+    Ok(())
+}
+
+fn is_sane(least_cwnd: f64, step: &Step<'_>) -> Result<(), TestCaseError> {
+    let Step { before, happening, after, .. } = *step;
     let (was, is) = (before.send_period.as_micros(), after.send_period.as_micros());
     prop_assert!(is.is_finite() && is >= 0.0, "period {is}");
     if let Some(cwnd) = after.cwnd {
@@ -125,20 +157,19 @@ proptest! {
         seed: u64,
         events in prop::collection::vec((0..20u64, path(), happening()), 1..200),
     ) {
-        for spec in SPECS {
-            let mut controller = spec.parse::<Spec>().unwrap().build(seed);
-            let mut control = Control::initial();
-            let mut now = Instant::ZERO;
-            controller.on_connect(&events[0].1, &mut control);
-            for (millis, path, happening) in &events {
-                now += Duration::from_millis(*millis);
-                let mut path = *path;
-                path.now = now;
-                let before = control;
-                play(controller.as_mut(), &path, happening, &mut control);
-                check(least_cwnd(spec), &before, happening, &control)?;
-            }
-        }
+        play_all(seed, &events, |spec, step| is_sane(least_cwnd(spec), step))?;
+    }
+
+    #[test]
+    fn no_controller_freezes_for_longer_than_one_interval(
+        seed: u64,
+        events in prop::collection::vec((0..20u64, path(), happening()), 1..50),
+    ) {
+        play_all(seed, &events, |spec, step| {
+            let longest = step.now + Duration::from_millis(10);
+            prop_assert!(step.after.freeze_until.is_none_or(|end| end <= longest), "{spec}");
+            Ok(())
+        })?;
     }
 }
 
@@ -185,33 +216,5 @@ fn a_flood_of_loss_events_never_ends_in_an_unpaced_sender() {
         let paced = control.send_period.packet_rate().is_some_and(|rate| rate.packets_per_second() >= 1.0);
         // TCP's laws do not pace: theirs is the smallest window.
         assert!(paced || control.cwnd.is_some_and(|cwnd| cwnd <= 2.0), "{spec}");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/properties.failures"))),
-        ..ProptestConfig::default()
-    })]
-
-    #[test]
-    fn no_controller_freezes_for_longer_than_one_interval(
-        seed: u64,
-        events in prop::collection::vec((0..20u64, path(), happening()), 1..50),
-    ) {
-        for spec in SPECS {
-            let mut controller = spec.parse::<Spec>().unwrap().build(seed);
-            let mut control = Control::initial();
-            let mut now = Instant::ZERO;
-            controller.on_connect(&events[0].1, &mut control);
-            for (millis, path, happening) in &events {
-                now += Duration::from_millis(*millis);
-                let mut path = *path;
-                path.now = now;
-                play(controller.as_mut(), &path, happening, &mut control);
-                let longest = now + Duration::from_millis(10);
-                prop_assert!(control.freeze_until.is_none_or(|end| end <= longest), "{spec}");
-            }
-        }
     }
 }

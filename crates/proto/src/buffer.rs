@@ -1,8 +1,10 @@
 //! Payload storage of both directions.
 
 mod message;
+mod packet_store;
 mod recv;
 mod send;
 
+pub(crate) use packet_store::{PacketStore, Run};
 pub(crate) use recv::{Insert, RecvBuffer};
-pub(crate) use send::{Run, SendBuffer};
+pub(crate) use send::SendBuffer;

@@ -3,7 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use farhaul_units::Instant;
+use farhaul_units::{Duration, Instant};
+
+/// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
+const SUSPENDED: Duration = Duration::from_secs(2);
 
 /// The ready queue and the deadlines of a table of connections.
 #[derive(Debug, Default)]
@@ -20,6 +23,14 @@ struct Entry {
     queued: bool,
     /// The deadline that stands in the heap for it.
     deadline: Option<Instant>,
+}
+
+/// A connection that is to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) slot: u32,
+    /// The time by which it is late, if that is so much that this computer must have slept.
+    pub(crate) slept: Option<Duration>,
 }
 
 impl Schedule {
@@ -54,14 +65,14 @@ impl Schedule {
         }
     }
 
-    /// A connection whose deadline has come, and that deadline.
-    pub(crate) fn next_due(&mut self, now: Instant) -> Option<(u32, Instant)> {
+    /// A connection whose deadline has come.
+    pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due> {
         while let Some(&Reverse((deadline, slot))) = self.deadlines.peek().filter(|due| due.0.0 <= now) {
             self.deadlines.pop();
             let entry = self.entry(slot);
             if entry.deadline == Some(deadline) {
                 entry.deadline = None;
-                return Some((slot, deadline));
+                return Some(Due { slot, slept: Some(now - deadline).filter(|&late| late > SUSPENDED) });
             }
         }
         None
@@ -88,8 +99,6 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use farhaul_units::Duration;
-
     use super::*;
 
     fn at(millis: u64) -> Instant {
@@ -113,9 +122,19 @@ mod tests {
         schedule.wake_at(2, at(20));
         schedule.wake_at(5, at(15));
         assert_eq!(schedule.next_due(at(9)), None);
-        assert_eq!(schedule.next_due(at(40)), Some((2, at(10))));
-        assert_eq!(schedule.next_due(at(40)), Some((5, at(15))));
+        assert_eq!(schedule.next_due(at(40)), Some(Due { slot: 2, slept: None }));
+        assert_eq!(schedule.next_due(at(40)), Some(Due { slot: 5, slept: None }));
         assert_eq!(schedule.next_due(at(40)), None);
+    }
+
+    #[test]
+    fn a_wake_up_that_is_seconds_late_says_that_this_computer_slept() {
+        let mut schedule = Schedule::default();
+        for (slot, late) in [(1, 2_000), (2, 2_001)] {
+            schedule.wake_at(slot, at(10));
+            let slept = (late > 2_000).then(|| Duration::from_millis(late));
+            assert_eq!(schedule.next_due(at(10 + late)), Some(Due { slot, slept }));
+        }
     }
 
     #[test]

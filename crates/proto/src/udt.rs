@@ -33,6 +33,7 @@ mod nak;
 pub(crate) mod progress;
 mod receiver;
 mod sender;
+pub(crate) mod standing;
 
 pub use endpoint::{ConnectOptions, Endpoint};
 pub use handshake::MIN_MSS;

@@ -3,14 +3,14 @@
 //! What holds whatever happens: nothing panics, memory is bounded, nobody turns in circles, and every connection comes to
 //! an end. What holds as long as nothing is forged: what is read is a prefix of what was written.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
-use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read, Streams, Transport};
+use farhaul_proto::udt::MessageOptions;
+use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read};
 use farhaul_units::{Duration, Instant, SeqNo};
-use farhaul_wire::udt4::destination;
 
+use super::protocol::{Protocol, Received};
 use super::script::Script;
 
 const DELAY: Duration = Duration::from_millis(10);
@@ -25,8 +25,8 @@ const MAX_CONNECTIONS: usize = 6;
 /// By then everything is over: lingering, silence, and a peer that claims a minute's round trip.
 const PATIENCE: Duration = Duration::from_secs(4_000);
 
-pub(super) struct Pair {
-    ends: [Endpoint; 2],
+pub(super) struct Pair<P> {
+    ends: [P; 2],
     now: Instant,
     mode: Mode,
     forging: bool,
@@ -35,7 +35,7 @@ pub(super) struct Pair {
     fates: VecDeque<Fate>,
     /// Datagrams to be sent again by an attacker.
     overheard: VecDeque<Flying>,
-    /// Socket ids seen on the wire, by the host that they belong to.
+    /// Ids of connections seen on the wire, by the host that the packet was for.
     ids: [Vec<[u8; 4]>; 2],
     connections: [Vec<ConnectionId>; 2],
     ended: BTreeMap<(usize, ConnectionId), Event>,
@@ -72,10 +72,10 @@ fn content(at: u64) -> u8 {
     (at.wrapping_mul(31) ^ (at >> 8)) as u8
 }
 
-impl Pair {
+impl<P: Protocol> Pair<P> {
     pub(super) fn new(script: &mut Script<'_>) -> Self {
         let flags = script.byte();
-        let mode = if flags & 1 == 0 { Mode::Stream } else { Mode::Message };
+        let mode = P::MODES[usize::from(flags & 1) % P::MODES.len()];
         let end = |seed: u8| {
             let config = Config {
                 send_buffer: BUFFER,
@@ -83,11 +83,9 @@ impl Pair {
                 initial_seq: (flags & 4 != 0).then_some(SeqNo::MAX.minus(20)),
                 reorder_tolerance: if flags & 8 == 0 { 0 } else { 3 },
                 mss: if flags & 16 == 0 { 1500 } else { 600 },
-                ..Config::default()
+                ..P::config()
             };
-            let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-            end.listen(mode);
-            end
+            P::listening(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, mode)
         };
         let mut pair = Self {
             ends: [end(1), end(2)],
@@ -172,7 +170,19 @@ impl Pair {
             }
             self.run_for(Duration::from_secs(300));
         }
-        assert_eq!(self.ends.each_ref().map(Endpoint::connections), [0, 0], "something stays behind");
+        assert_eq!(self.ends.each_ref().map(P::connections), [0, 0], "something stays behind");
+    }
+
+    /// How the connections ended, in words.
+    pub(super) fn endings(&self) -> BTreeSet<String> {
+        let word = |event: &Event| match event {
+            Event::Closed(_, reason) => {
+                format!("{reason:?}").split(|letter: char| !letter.is_alphabetic()).next().unwrap_or("").to_lowercase()
+            }
+            _ => "finished".to_owned(),
+        };
+        let honesty = if self.forging { "forged" } else { "honest" };
+        self.ended.values().map(|event| format!("{honesty}-{}", word(event))).collect()
     }
 
     fn all_over(&self) -> bool {
@@ -183,10 +193,8 @@ impl Pair {
 
     fn connect(&mut self, host: usize, rendezvous: bool) {
         if self.connections[host].len() < MAX_CONNECTIONS {
-            let options = ConnectOptions { mode: self.mode, rendezvous };
-            if let Ok(id) = self.ends[host].connect_with(self.now, address(1 - host), options) {
-                self.connections[host].push(id);
-            }
+            let id = self.ends[host].call(self.now, address(1 - host), self.mode, rendezvous);
+            self.connections[host].extend(id);
         }
         self.drain(host);
     }
@@ -210,7 +218,7 @@ impl Pair {
         let number = self.messages_sent[host];
         let ttl = bytes.is_multiple_of(3).then(|| Duration::from_millis(bytes as u64 % 500));
         let options = MessageOptions { ttl, in_order: bytes.is_multiple_of(2) };
-        if let Ok(true) = self.ends[host].send_message(self.now, id, &message(number, bytes), options) {
+        if self.ends[host].send_message(self.now, id, &message(number, bytes), options) {
             self.messages_sent[host] += 1;
         }
     }
@@ -219,7 +227,7 @@ impl Pair {
         let Some(id) = id else { return };
         let mut out = vec![0; most];
         if self.mode == Mode::Message {
-            while let Ok(Message::Received { len, truncated }) = self.ends[host].recv_message(self.now, id, &mut out) {
+            while let Some(Received { len, truncated }) = self.ends[host].recv_message(self.now, id, &mut out) {
                 if !truncated && !self.forging {
                     self.check_message(host, &out[..len]);
                 }
@@ -255,8 +263,7 @@ impl Pair {
                 end.release(self.now, id);
                 self.connections[host].retain(|&other| other != id);
             }
-            3 => end.signal_error(id, u32::from(argument)),
-            _ => end.send_custom(id, 7, &[argument; 20]),
+            other => end.say(id, other == 3, argument),
         }
         self.drain(host);
     }
@@ -265,22 +272,8 @@ impl Pair {
 
     /// A datagram of any type with the right address and, mostly, a right id.
     fn forge(&mut self, host: usize, kind: u8, script: &mut Script<'_>) {
-        let mut bytes = Vec::new();
-        if kind & 1 == 0 {
-            bytes.extend((0x8000_0000 | u32::from(kind >> 1 & 0xF) << 16).to_be_bytes());
-            bytes.extend(script.word().to_be_bytes());
-        } else {
-            bytes.extend(self.near(host, script).to_be_bytes());
-            bytes.extend(script.word().to_be_bytes());
-        }
-        bytes.extend([0; 4]);
-        bytes.extend(self.id_of(host, kind >> 5));
-        let words = script.byte();
-        for _ in 0..words % 13 {
-            let word = if words & 0x10 == 0 { self.near(host, script) } else { script.word() };
-            let marked = u32::from(words & 0x20 != 0 && bytes.len().is_multiple_of(8)) << 31;
-            bytes.extend((word | marked).to_be_bytes());
-        }
+        let near = |script: &mut Script<'_>| self.near(host, script);
+        let bytes = P::forge(kind, self.id_of(host, kind >> 5), &near, script);
         self.inject(host, bytes);
     }
 
@@ -289,7 +282,7 @@ impl Pair {
         let newest = |flying: &&Flying| flying.to == host && flying.bytes.first().is_some_and(|byte| byte >> 7 == 0);
         let seen = self.overheard.iter().rev().find(newest).and_then(|flying| flying.bytes.first_chunk());
         let offset = i32::from(script.byte().cast_signed());
-        seen.map_or(0, |head| u32::from_be_bytes(*head)).wrapping_add_signed(offset) & 0x7FFF_FFFF
+        seen.map_or(0, |head| u32::from_be_bytes(*head)).wrapping_add_signed(offset) & P::MAX_SEQ
     }
 
     fn replay(&mut self, host: usize, which: u8, script: &mut Script<'_>) {
@@ -331,7 +324,7 @@ impl Pair {
         let most = self.wakes + 2_000 + time.as_millis() as u64 * WAKES_PER_MILLI;
         loop {
             let arrival = self.flying.iter().map(|flying| (flying.at, flying.order)).min();
-            let timers = self.ends.each_ref().map(Endpoint::poll_timeout);
+            let timers = self.ends.each_ref().map(P::poll_timeout);
             let next = [arrival.map(|(at, _)| at), timers[0], timers[1]].into_iter().flatten().min();
             let Some(next) = next.filter(|&next| next <= end) else { break };
             self.now = self.now.max(next);
@@ -389,11 +382,8 @@ impl Pair {
     }
 
     fn depart(&mut self, to: usize, mut bytes: Vec<u8>) {
-        if let Some(id) = destination(&bytes).filter(|id| !id.is_none()) {
-            let id = id.value().to_be_bytes();
-            if !self.ids[to].contains(&id) && self.ids[to].len() < 16 {
-                self.ids[to].push(id);
-            }
+        if let Some(id) = P::id_in(&bytes).filter(|id| !self.ids[to].contains(id) && self.ids[to].len() < 16) {
+            self.ids[to].push(id);
         }
         self.order += 1;
         let (mut at, order) = (self.now + DELAY, self.order);

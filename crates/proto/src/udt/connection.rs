@@ -9,35 +9,28 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_co
 
 use super::established::{Established, Verdict};
 use super::handshake::{Agreed, Answer, Caller, Offer, Rendezvous, Step};
-use super::life::{Cause, Ending, Interest, Life};
+use super::life::{Ending, Life};
 use super::sender::Plan;
+use super::standing::Standing;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
+use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::earliest;
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    id: ConnectionId,
+    standing: Standing,
     mode: Mode,
     role: Role,
     offer: Offer,
     peer: SocketAddr,
     opened: Instant,
-    life: Life,
     phase: Phase,
-    /// How it ended for the application: there while it is leaving or over.
-    ending: Option<Ending>,
-    interest: Interest,
-    /// A read found nothing: say when there is something.
-    reader_waits: bool,
-    /// A write found no room: say when there is.
-    writer_waits: bool,
     answer: Answer,
     linger: Duration,
-    events: Vec<Event>,
 }
 
 /// How the connection came about, which decides what a repeated handshake of the peer means.
@@ -92,30 +85,22 @@ impl Connection {
         let established = Established::new(&agreed, offer.mode, config, now, rng);
         let mut connection =
             Self::new(id, Role::Listener, offer, Phase::Established(Box::new(established)), config, now);
-        connection.life = Life::Open;
-        connection.interest = Interest::Awaited;
+        connection.standing = Standing::accepted(id);
         connection.answer.give(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
-        connection.events.push(Event::Accepted(id));
         Ok(connection)
     }
 
     fn new(id: ConnectionId, role: Role, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
         Self {
-            id,
+            standing: Standing::opening(id),
             mode: offer.mode,
             role,
             offer,
             peer: offer.peer,
             opened: now,
-            life: Life::Connecting,
             phase,
-            ending: None,
-            interest: Interest::Held,
-            reader_waits: true,
-            writer_waits: false,
             answer: Answer::default(),
             linger: config.linger,
-            events: Vec::new(),
         }
     }
 
@@ -123,7 +108,7 @@ impl Connection {
 
     /// A datagram from the peer's address, addressed to this socket; false if it made no sense.
     pub(crate) fn on_datagram(&mut self, datagram: &[u8], config: &Config, (now, rng): (Instant, &mut Rng)) -> bool {
-        if self.life == Life::Over {
+        if self.standing.is_over() {
             return true;
         }
         let stamp = self.stamp(now);
@@ -173,8 +158,7 @@ impl Connection {
     fn establish(&mut self, agreed: &Agreed, config: &Config, now: Instant, rng: &mut Rng) {
         let established = Established::new(agreed, self.mode, config, now, rng);
         self.phase = Phase::Established(Box::new(established));
-        self.move_life(Cause::Established);
-        self.events.push(Event::Connected(self.id));
+        self.standing.established();
     }
 
     /// The peer of a rendezvous may not know yet that it is connected.
@@ -205,7 +189,7 @@ impl Connection {
             _ => return,
         };
         // A dead connection has nobody who would take the answer away.
-        if same && rested && self.life.is_alive() {
+        if same && rested && self.standing.life().is_alive() {
             let answer = self.offer.packet(request, packet.cookie);
             self.answer.give(Handshake { mss: established.mss(), ..answer });
         }
@@ -249,7 +233,7 @@ impl Connection {
                 }
             }
             Phase::Established(established) => {
-                if self.life != Life::Over {
+                if !self.standing.is_over() {
                     let verdict = established.handle_timeout(now);
                     self.judge(verdict);
                 }
@@ -264,7 +248,7 @@ impl Connection {
             Verdict::GoOn => {}
             Verdict::Lost(reason) => self.end(reason),
             Verdict::PeerLeft => self.on_peer_left(),
-            Verdict::Complained(code) => self.events.push(Event::PeerComplained(self.id, code)),
+            Verdict::Complained(code) => self.standing.complain(code),
         }
     }
 
@@ -280,68 +264,41 @@ impl Connection {
         self.conclude(Ending::early(reason));
     }
 
-    fn conclude(&mut self, ending: Ending) {
-        let was = self.life;
-        if !self.move_life(Cause::Lost) {
-            return;
+    fn conclude(&mut self, mut ending: Ending) {
+        if let Phase::Established(established) = &self.phase {
+            ending.reason = established.explain(ending.reason);
         }
-        let mut reason = ending.reason;
-        if let Phase::Established(established) = &mut self.phase {
-            established.close();
-            reason = established.explain(reason);
+        if self.standing.lost(ending) {
+            if let Phase::Established(established) = &mut self.phase {
+                established.close();
+            }
+            self.wake();
         }
-        if was == Life::Leaving {
-            return;
-        }
-        self.ending = Some(Ending { reason, ..ending });
-        self.events.push(Event::Closed(self.id, reason));
-        self.wake();
     }
 
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
-        if self.life == Life::Finishing && established.sender.is_flushed() {
+        if self.standing.life() == Life::Finishing && established.sender.is_flushed() {
             established.farewell.begin(now);
             // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
             let complete = established.receiver.buffer.is_contiguous();
-            self.move_life(Cause::Flushed);
-            self.ending = Some(Ending { reason: ConnectionLost::ClosedLocally, complete });
-            self.events.push(Event::Finished(self.id));
+            self.standing.flushed(complete);
             self.wake();
         }
     }
 
     /// Tells waiting readers and writers what changed.
     fn wake(&mut self) {
-        if self.reader_waits && self.can_read() {
-            self.reader_waits = false;
-            self.events.push(Event::Readable(self.id));
-        }
-        let Phase::Established(established) = &self.phase else { return };
-        let over = matches!(self.life, Life::Leaving | Life::Over);
-        if self.writer_waits && (established.sender.has_room_again() || over) {
-            self.writer_waits = false;
-            self.events.push(Event::Writable(self.id));
-        }
-    }
-
-    fn can_read(&mut self) -> bool {
-        if matches!(self.life, Life::Leaving | Life::Over) {
-            return true;
-        }
-        let Phase::Established(established) = &mut self.phase else { return false };
-        match self.mode {
-            Mode::Stream => established.receiver.buffer.available() > 0,
-            Mode::Message => established.receiver.buffer.next_message().is_some(),
-        }
-    }
-
-    fn move_life(&mut self, cause: Cause) -> bool {
-        let next = self.life.after(cause);
-        if let Some(next) = next {
-            self.life = next;
-        }
-        next.is_some()
+        let Phase::Established(established) = &mut self.phase else {
+            self.standing.wake_reader(|| false);
+            return;
+        };
+        let buffer = &mut established.receiver.buffer;
+        self.standing.wake_reader(|| match self.mode {
+            Mode::Stream => buffer.available() > 0,
+            Mode::Message => buffer.next_message().is_some(),
+        });
+        self.standing.wake_writer(|| established.sender.has_room_again());
     }
 
     // ---- output ----
@@ -354,7 +311,7 @@ impl Connection {
             return Some(Output::Scratch);
         }
         let Phase::Established(established) = &mut self.phase else { return None };
-        match self.life {
+        match self.standing.life() {
             Life::Open | Life::Finishing => {
                 if established.poll_control(now, true, scratch) {
                     return Some(Output::Scratch);
@@ -367,7 +324,7 @@ impl Connection {
                 }
                 if established.farewell.is_told() {
                     established.close();
-                    self.move_life(Cause::Told);
+                    self.standing.told();
                 }
                 None
             }
@@ -383,7 +340,7 @@ impl Connection {
     }
 
     fn poll_handshake(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {
-        if self.life == Life::Over {
+        if self.standing.is_over() {
             return None;
         }
         match &mut self.phase {
@@ -399,13 +356,13 @@ impl Connection {
 
     /// When this connection wants to be looked at next.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        if self.life == Life::Over {
+        if self.standing.is_over() {
             return None;
         }
         let phase = match &self.phase {
             Phase::Calling(caller) => caller.deadline(),
             Phase::Meeting(rendezvous) => rendezvous.deadline(),
-            Phase::Established(established) if self.life == Life::Leaving => established.farewell.deadline(),
+            Phase::Established(established) if self.standing.life() == Life::Leaving => established.farewell.deadline(),
             Phase::Established(established) => established.deadline(now),
         };
         earliest(phase, self.answer.is_due().then_some(now))
@@ -413,52 +370,31 @@ impl Connection {
 
     /// What happened since the last call.
     pub(crate) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
-        self.events.drain(..)
+        self.standing.take_events()
     }
 
     // ---- facts ----
-
-    pub(crate) const fn id(&self) -> ConnectionId {
-        self.id
-    }
-
-    pub(crate) const fn peer(&self) -> SocketAddr {
-        self.peer
-    }
 
     pub(crate) const fn socket_id(&self) -> SocketId {
         self.offer.socket_id
     }
 
+    /// How the caller names itself that opened it; `None` if this side called.
+    pub(crate) const fn caller(&self) -> Option<SocketId> {
+        match (&self.phase, self.role) {
+            (Phase::Established(established), Role::Listener) => Some(established.peer_id()),
+            _ => None,
+        }
+    }
+
     /// Whether it can be forgotten.
     pub(crate) const fn is_done(&self) -> bool {
-        matches!((self.interest, self.life), (Interest::Released, Life::Over))
+        self.standing.is_done()
     }
 
     /// Whether it waits for a peer that calls as well.
     pub(crate) const fn is_meeting(&self) -> bool {
         matches!(self.phase, Phase::Meeting(_))
-    }
-
-    /// Accepted, and not taken by the application yet.
-    pub(crate) const fn waits_for_application(&self) -> bool {
-        matches!(self.interest, Interest::Awaited)
-    }
-
-    /// The peer said something after the handshake.
-    pub(crate) const fn was_heard(&self) -> bool {
-        match &self.phase {
-            Phase::Established(established) => established.was_heard(),
-            _ => false,
-        }
-    }
-
-    /// Accepted, and not heard since.
-    pub(crate) fn is_half_open(&self) -> bool {
-        match &self.phase {
-            Phase::Established(established) => !established.was_heard() && self.life.is_alive(),
-            _ => false,
-        }
     }
 
     pub(crate) fn stats(&self, now: Instant) -> Stats {
@@ -467,6 +403,34 @@ impl Connection {
             established.fill_stats(now, &mut stats);
         }
         stats
+    }
+}
+
+impl Occupant for Connection {
+    fn id(&self) -> ConnectionId {
+        self.standing.id()
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn was_heard(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => established.was_heard(),
+            _ => false,
+        }
+    }
+
+    fn is_half_open(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => !established.was_heard() && self.standing.life().is_alive(),
+            _ => false,
+        }
+    }
+
+    fn waits_for_application(&self) -> bool {
+        self.standing.waits_for_application()
     }
 }
 

@@ -1,31 +1,27 @@
 //! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
 
-mod admission;
 mod table;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant, Rng, SeqNo};
+use farhaul_units::{Instant, Rng, SeqNo};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};
-use siphasher::sip::SipHasher24;
 
-use self::admission::Admission;
 use self::table::Table;
 use super::connection::{Connection, Output};
-use super::handshake::{IPV6_EXTRA, Listener, Offer, Verdict, is_ipv6};
+use super::handshake::{Listener, Offer, Verdict, mss_towards};
 use super::messages::{Message, MessageOptions};
+use crate::admission::Admission;
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::schedule::Schedule;
+use crate::replies::Replies;
+use crate::schedule::{Due, Schedule};
+use crate::secrets::Secrets;
+use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
-
-/// Stateless handshake answers that wait to be sent at most: more callers at once have to call again.
-const MAX_REPLIES: usize = 256;
-/// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
-const SUSPENDED: Duration = Duration::from_secs(2);
 
 /// How to open a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,14 +42,12 @@ pub struct ConnectOptions {
 pub struct Endpoint {
     config: Config,
     rng: Rng,
-    /// Keys the socket ids and sequence numbers, which strangers must not guess (attack A2).
-    key: [u8; 16],
-    ids_made: u64,
+    secrets: Secrets,
     listener: Option<Listener>,
     admission: Admission,
     table: Table,
     schedule: Schedule,
-    replies: VecDeque<(SocketAddr, Handshake)>,
+    replies: Replies,
     events: VecDeque<Event>,
     invalid: u64,
 }
@@ -64,13 +58,12 @@ impl Endpoint {
         Self {
             config,
             rng: Rng::new(entropy.seed),
-            key: entropy.cookie_key,
-            ids_made: 0,
+            secrets: Secrets::new(entropy.cookie_key),
             listener: None,
             admission: Admission::new(entropy.cookie_key),
             table: Table::default(),
             schedule: Schedule::default(),
-            replies: VecDeque::new(),
+            replies: Replies::default(),
             events: VecDeque::new(),
             invalid: 0,
         }
@@ -78,7 +71,7 @@ impl Endpoint {
 
     /// Accepts callers of `mode` from now on; [`Event::Accepted`] announces each.
     pub fn listen(&mut self, mode: Mode) {
-        self.listener = Some(Listener::new(self.key, mode));
+        self.listener = Some(Listener::new(self.secrets.key(), mode));
     }
 
     /// Accepts no more callers.
@@ -102,12 +95,12 @@ impl Endpoint {
         if options.rendezvous && self.table.find_meeting(peer).is_some() {
             return Err(ConnectError::RendezvousUnderWay);
         }
-        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secret()));
+        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
         let (id, offer) = self.reserve(peer, options.mode, isn)?;
         if options.rendezvous {
-            self.table.install_meeting(id, Connection::meet(id, offer, &self.config, now));
+            self.table.install(Connection::meet(id, offer, &self.config, now));
         } else {
-            self.table.install(id, Connection::call(id, offer, &self.config, now));
+            self.table.install(Connection::call(id, offer, &self.config, now));
         }
         self.schedule.mark_ready(id.slot);
         Ok(id)
@@ -153,7 +146,7 @@ impl Endpoint {
 
     /// Connections held, those on their way out included.
     pub fn connections(&self) -> usize {
-        self.table.len()
+        self.table.held().connections
     }
 
     /// Datagrams that belonged to nobody or made no sense.
@@ -183,12 +176,11 @@ impl Endpoint {
             self.schedule.mark_ready(slot);
             return;
         }
-        let room = self.admission.room(from.ip(), now, &self.table, &self.config);
+        let room = self.admission.room(from.ip(), now, self.table.held(), &self.config);
         let Some(listener) = &mut self.listener else { return };
         match listener.on_handshake(&packet, from, now, room) {
             Verdict::Ignore => {}
-            Verdict::Reply(reply) if self.replies.len() < MAX_REPLIES => self.replies.push_back((from, reply)),
-            Verdict::Reply(_) => {}
+            Verdict::Reply(reply) => self.replies.push(from, reply),
             Verdict::Accept => self.accept(now, from, &packet),
         }
     }
@@ -199,7 +191,7 @@ impl Endpoint {
         match Connection::accept(id, offer, packet, &self.config, (now, &mut self.rng)) {
             Ok(connection) => {
                 self.admission.on_accepted(from.ip(), now);
-                self.table.install_accepted(id, connection, packet.socket_id);
+                self.table.install(connection);
                 self.schedule.mark_ready(id.slot);
             }
             Err(_) => self.table.unreserve(id.slot, offer.socket_id),
@@ -234,24 +226,17 @@ impl Endpoint {
         let socket_id = self.new_socket_id();
         let id = self.table.reserve(socket_id);
         let (flow_window, max_flow_window) = (self.config.recv_window(), self.config.max_flow_window);
-        // UDT counts 28 bytes of headers whatever the address family; the real ones must fit the path as well.
-        let mss = if is_ipv6(peer.ip()) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
+        let mss = mss_towards(peer.ip(), self.config.mss);
         Ok((id, Offer { mode, isn, mss, flow_window, max_flow_window, socket_id, peer }))
     }
 
     fn new_socket_id(&mut self) -> SocketId {
         loop {
-            let id = SocketId::new(self.secret());
+            let id = SocketId::new(self.secrets.draw());
             if !id.is_none() && self.table.find(id).is_none() {
                 return id;
             }
         }
-    }
-
-    /// A number that follows from the key alone and that nobody without it can guess.
-    fn secret(&mut self) -> u32 {
-        self.ids_made += 1;
-        SipHasher24::new_with_key(&self.key).hash(&self.ids_made.to_be_bytes()) as u32
     }
 
     /// Collects events and the next deadline of a connection that has nothing more to send.
@@ -334,10 +319,10 @@ impl Transport for Endpoint {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some((slot, deadline)) = self.schedule.next_due(now) {
+        while let Some(Due { slot, slept }) = self.schedule.next_due(now) {
             if let Some(connection) = self.table.at(slot) {
-                if now - deadline > SUSPENDED {
-                    connection.on_suspended(now, now - deadline);
+                if let Some(gap) = slept {
+                    connection.on_suspended(now, gap);
                 }
                 connection.handle_timeout(now);
             }
@@ -346,7 +331,7 @@ impl Transport for Endpoint {
     }
 
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        if let Some((to, reply)) = self.replies.pop_front() {
+        if let Some((to, reply)) = self.replies.pop() {
             let out = scratch.cleared();
             Control::Handshake(reply).encode(Timestamp::ZERO, reply.socket_id, out);
             return Some(Transmit { to, segment_size: scratch.bytes().len(), bytes: scratch.bytes() });

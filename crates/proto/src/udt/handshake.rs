@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// shares below that are an attack on the processor (A5). A handshake that offers less is refused.
 pub const MIN_MSS: u32 = 576;
 /// Bytes by which an IPv6 header is longer than the IPv4 header that UDT's packet size counts.
-pub(crate) const IPV6_EXTRA: u32 = 20;
+const IPV6_EXTRA: u32 = 20;
 /// Smallest flow window: libudt never advertises less than two packets.
 const MIN_WINDOW: u32 = 2;
 
@@ -119,8 +119,13 @@ pub(crate) fn min_mss(ip: IpAddr) -> u32 {
     if is_ipv6(ip) { MIN_MSS - IPV6_EXTRA } else { MIN_MSS }
 }
 
+/// The largest packet to offer a peer at `ip` on a path that carries `mss` bytes: the real headers must fit as well.
+pub(crate) fn mss_towards(ip: IpAddr, mss: u32) -> u32 {
+    if is_ipv6(ip) { mss.saturating_sub(IPV6_EXTRA) } else { mss }
+}
+
 /// Whether packets to `ip` carry an IPv6 header.
-pub(crate) fn is_ipv6(ip: IpAddr) -> bool {
+fn is_ipv6(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(_) => false,
         IpAddr::V6(ip) => ip.to_ipv4_mapped().is_none(),

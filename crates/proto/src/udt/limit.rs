@@ -2,6 +2,8 @@
 
 use farhaul_units::{Duration, Instant};
 
+use crate::stats::Totals;
+
 /// Why nothing leaves at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Limit {
@@ -42,8 +44,17 @@ impl LimitClock {
         }
     }
 
+    /// Fills in the time spent under each limit, and their sum: the time in which there was something to send.
+    pub(crate) fn fill(&self, now: Instant, totals: &mut Totals) {
+        totals.limited_by_application = self.spent(Limit::Application, now);
+        totals.limited_by_flow_window = self.spent(Limit::FlowWindow, now);
+        totals.limited_by_congestion = self.spent(Limit::Congestion, now);
+        totals.send_duration =
+            totals.limited_by_application + totals.limited_by_flow_window + totals.limited_by_congestion;
+    }
+
     /// Time spent in `state`, the present spell included.
-    pub(crate) fn spent(&self, state: Limit, now: Instant) -> Duration {
+    fn spent(&self, state: Limit, now: Instant) -> Duration {
         let before = match state {
             Limit::Idle => Duration::ZERO,
             Limit::Application => self.application,

@@ -17,21 +17,12 @@ use super::lifetimes::Lifetimes;
 use super::limit::{Limit, LimitClock};
 use crate::buffer::{Run, SendBuffer};
 use crate::estimate::{Delivery, Mark};
+use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
 use crate::transport::earliest;
 
 /// Packets that a peer gets before it has acknowledged any: until then its address may be forged (attack A2).
 const UNPROVEN_WINDOW: u32 = 16;
-/// Data that may wait unsent, at least: an application that writes now and then keeps the sender busy meanwhile.
-const MIN_BACKLOG: u64 = 2 << 20;
-/// Where less than that leaves in this time, no more than leaves: a slow path does not make data old before it is sent, nor
-/// an end wait for minutes.
-const BACKLOG_TIME: Duration = Duration::from_millis(250);
-/// But at least as many packets.
-const LEAST_BACKLOG: u64 = 4;
-/// Data that may wait unsent, at most.
-const MAX_BACKLOG: u64 = 16 << 20;
-
 /// The sending half of a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -58,7 +49,7 @@ pub(crate) struct Sender {
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
-    cap: u64,
+    intake: Intake,
     pub(crate) retransmitted: u64,
     pub(crate) sent: u64,
     pub(crate) messages_dropped: u64,
@@ -121,7 +112,7 @@ impl Sender {
             filled: 0,
             application_limited_until: None,
             limits: LimitClock::default(),
-            cap,
+            intake: Intake::new(cap),
             retransmitted: 0,
             sent: 0,
             messages_dropped: 0,
@@ -135,27 +126,23 @@ impl Sender {
 
     // ---- what the application does ----
 
-    /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with
-    /// what cannot leave for long.
+    /// Bytes that [`write`](Self::write) takes now.
     pub(crate) fn room(&self) -> u64 {
-        // Packets count in full: a message of one byte takes the place of any other.
-        let place = self.buffer.payload_size() as u64;
-        let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
-        // Beyond two fillings of the path, packets only wait for repairs of others: no reason to hold more behind them.
-        let useful = (2 * u64::from(self.filled) * place + MAX_BACKLOG).saturating_sub(in_flight);
-        let backlog = in_flight.min(useful).clamp(self.least_backlog(), MAX_BACKLOG).saturating_sub(held - in_flight);
-        backlog.min(self.cap.saturating_sub(held))
-    }
-
-    /// Bytes that may wait unsent whatever is under way.
-    fn least_backlog(&self) -> u64 {
-        let paced = self.pacer.packets_in(BACKLOG_TIME).unwrap_or(u64::MAX).max(LEAST_BACKLOG);
-        paced.saturating_mul(self.buffer.payload_size() as u64).min(MIN_BACKLOG)
+        self.intake.room(self.load(), &self.pacer)
     }
 
     /// Whether enough room has come back to wake a writer that found none.
     pub(crate) fn has_room_again(&self) -> bool {
-        self.room() >= (self.least_backlog() / 2).min(self.cap)
+        self.intake.has_room_again(self.load(), &self.pacer)
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            payload_size: self.buffer.payload_size(),
+            held: self.buffer.packets(),
+            in_flight: self.in_flight(),
+            filling: Some(self.filled),
+        }
     }
 
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {

@@ -14,31 +14,24 @@ use super::sender::Plan;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
+use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::earliest;
 use crate::udt::handshake::{Answer, Caller, Offer, Step};
-use crate::udt::life::{Cause, Ending, Interest, Life};
+use crate::udt::life::{Ending, Life};
+use crate::udt::standing::Standing;
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    id: ConnectionId,
+    standing: Standing,
     offer: Offer,
     opened: Instant,
-    life: Life,
     phase: Phase,
     /// The peer called.
     accepted: bool,
-    /// How it ended for the application: there while it is leaving or over.
-    ending: Option<Ending>,
-    interest: Interest,
-    /// A read found nothing: say when there is something.
-    reader_waits: bool,
-    /// A write found no room: say when there is.
-    writer_waits: bool,
     answer: Answer,
     linger: Duration,
-    events: Vec<Event>,
 }
 
 #[derive(Debug)]
@@ -75,28 +68,20 @@ impl Connection {
         let established = Established::new(&agreed, offer.flow_window, config, now, rng);
         let mut connection = Self::new(id, offer, Phase::Established(Box::new(established)), config, now);
         connection.accepted = true;
-        connection.life = Life::Open;
-        connection.interest = Interest::Awaited;
+        connection.standing = Standing::accepted(id);
         connection.answer.give(Handshake { mss: agreed.mss, ..offer.packet(Request::Conclusion, packet.cookie) });
-        connection.events.push(Event::Accepted(id));
         Some(connection)
     }
 
     fn new(id: ConnectionId, offer: Offer, phase: Phase, config: &Config, now: Instant) -> Self {
         Self {
-            id,
+            standing: Standing::opening(id),
             offer,
             opened: now,
-            life: Life::Connecting,
             phase,
             accepted: false,
-            ending: None,
-            interest: Interest::Held,
-            reader_waits: true,
-            writer_waits: false,
             answer: Answer::default(),
             linger: config.linger,
-            events: Vec::new(),
         }
     }
 
@@ -113,8 +98,7 @@ impl Connection {
                     Step::Done(agreed) => {
                         let established = Established::new(&agreed, self.offer.flow_window, config, now, rng);
                         self.phase = Phase::Established(Box::new(established));
-                        self.move_life(Cause::Established);
-                        self.events.push(Event::Connected(self.id));
+                        self.standing.established();
                     }
                 }
             }
@@ -131,7 +115,7 @@ impl Connection {
             && packet.isn == established.isn()
             && packet.mss == established.peer_mtu();
         let asks = self.accepted && packet.request == Request::Conclusion;
-        if same && asks && self.life.is_alive() && self.answer.is_rested(now, established.round_trip()) {
+        if same && asks && self.standing.life().is_alive() && self.answer.is_rested(now, established.round_trip()) {
             let answer = self.offer.packet(Request::Conclusion, packet.cookie);
             self.answer.give(Handshake { mss: established.mtu(), ..answer });
         }
@@ -139,7 +123,7 @@ impl Connection {
 
     /// Any other datagram from the peer's address; false if it made no sense.
     pub(super) fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> bool {
-        if self.life == Life::Over {
+        if self.standing.is_over() {
             return true;
         }
         // What overtakes the answer to a call is lost, and comes again.
@@ -184,7 +168,7 @@ impl Connection {
                 }
             }
             Phase::Established(established) => {
-                if self.life != Life::Over {
+                if !self.standing.is_over() {
                     let verdict = established.handle_timeout(now);
                     self.judge(verdict);
                 }
@@ -208,61 +192,40 @@ impl Connection {
     }
 
     fn conclude(&mut self, ending: Ending) {
-        let was = self.life;
-        if !self.move_life(Cause::Lost) {
-            return;
+        if self.standing.lost(ending) {
+            if let Phase::Established(established) = &mut self.phase {
+                established.close();
+            }
+            self.wake();
         }
-        if let Phase::Established(established) = &mut self.phase {
-            established.close();
-        }
-        if was == Life::Leaving {
-            return;
-        }
-        self.ending = Some(ending);
-        self.events.push(Event::Closed(self.id, ending.reason));
-        self.wake();
     }
 
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
-        if self.life == Life::Finishing && !established.sender.has_data() {
+        if self.standing.life() == Life::Finishing && !established.sender.has_data() {
             established.farewell.begin(now);
             // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
             let complete = established.receiver.buffer.is_contiguous();
-            self.move_life(Cause::Flushed);
-            self.ending = Some(Ending { reason: ConnectionLost::ClosedLocally, complete });
-            self.events.push(Event::Finished(self.id));
+            self.standing.flushed(complete);
             self.wake();
         }
     }
 
     /// Tells waiting readers and writers what changed.
     fn wake(&mut self) {
-        let over = matches!(self.life, Life::Leaving | Life::Over);
-        if self.reader_waits && (over || self.readable() > 0) {
-            self.reader_waits = false;
-            self.events.push(Event::Readable(self.id));
-        }
-        let Phase::Established(established) = &self.phase else { return };
-        if self.writer_waits && (established.sender.has_room_again() || over) {
-            self.writer_waits = false;
-            self.events.push(Event::Writable(self.id));
-        }
-    }
-
-    fn move_life(&mut self, cause: Cause) -> bool {
-        let next = self.life.after(cause);
-        if let Some(next) = next {
-            self.life = next;
-        }
-        next.is_some()
+        let Phase::Established(established) = &self.phase else {
+            self.standing.wake_reader(|| false);
+            return;
+        };
+        self.standing.wake_reader(|| established.receiver.buffer.available() > 0);
+        self.standing.wake_writer(|| established.sender.has_room_again());
     }
 
     // ---- output ----
 
     /// What to send now, if anything.
     pub(super) fn poll_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
-        if self.life == Life::Over {
+        if self.standing.is_over() {
             return None;
         }
         let handshake = match &mut self.phase {
@@ -274,14 +237,14 @@ impl Connection {
             return Some(Output::Scratch);
         }
         let Phase::Established(established) = &mut self.phase else { return None };
-        let leaving = self.life == Life::Leaving;
+        let leaving = self.standing.life() == Life::Leaving;
         if established.poll_control(now, !leaving, scratch) {
             return Some(Output::Scratch);
         }
         if leaving {
             if established.farewell.is_told() {
                 established.close();
-                self.move_life(Cause::Told);
+                self.standing.told();
             }
             return None;
         }
@@ -291,17 +254,17 @@ impl Connection {
     /// The data packets of an output.
     pub(super) fn emit(&mut self, plan: Plan, now: Instant) -> Option<(usize, &[u8])> {
         let Phase::Established(established) = &mut self.phase else { return None };
-        established.emit(plan, now).map(|run| (run.segment_size, run.bytes))
+        established.emit(plan, now).map(|run| (run.segment_size, &*run.bytes))
     }
 
     /// When this connection wants to be looked at next.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
-        if self.life == Life::Over {
+        if self.standing.is_over() {
             return None;
         }
         let phase = match &self.phase {
             Phase::Calling(caller) => caller.deadline(),
-            Phase::Established(established) if self.life == Life::Leaving => established.farewell.deadline(),
+            Phase::Established(established) if self.standing.life() == Life::Leaving => established.farewell.deadline(),
             Phase::Established(established) => established.deadline(now),
         };
         earliest(phase, self.answer.is_due().then_some(now))
@@ -309,50 +272,24 @@ impl Connection {
 
     /// What happened since the last call.
     pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
-        self.events.drain(..)
+        self.standing.take_events()
     }
 
     // ---- facts ----
 
-    pub(super) const fn id(&self) -> ConnectionId {
-        self.id
-    }
-
-    pub(super) const fn peer(&self) -> SocketAddr {
-        self.offer.peer
-    }
-
     /// Whether it says and hears nothing any more.
     pub(super) fn is_over(&self) -> bool {
-        self.life == Life::Over
+        self.standing.is_over()
     }
 
     /// Whether it can be forgotten.
     pub(super) const fn is_done(&self) -> bool {
-        matches!((self.interest, self.life), (Interest::Released, Life::Over))
+        self.standing.is_done()
     }
 
     /// Whether the peer called.
     pub(super) const fn is_accepted(&self) -> bool {
         self.accepted
-    }
-
-    /// Accepted, and not taken by the application yet.
-    pub(super) const fn waits_for_application(&self) -> bool {
-        matches!(self.interest, Interest::Awaited)
-    }
-
-    /// The peer said something after the handshake.
-    pub(super) const fn was_heard(&self) -> bool {
-        match &self.phase {
-            Phase::Established(established) => established.was_heard(),
-            Phase::Calling(_) => false,
-        }
-    }
-
-    /// Accepted, and not heard since.
-    pub(super) fn is_half_open(&self) -> bool {
-        self.accepted && !self.was_heard() && self.life.is_alive()
     }
 
     pub(super) fn stats(&self, now: Instant) -> Stats {
@@ -361,6 +298,31 @@ impl Connection {
             established.fill_stats(now, &mut stats);
         }
         stats
+    }
+}
+
+impl Occupant for Connection {
+    fn id(&self) -> ConnectionId {
+        self.standing.id()
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.offer.peer
+    }
+
+    fn was_heard(&self) -> bool {
+        match &self.phase {
+            Phase::Established(established) => established.was_heard(),
+            Phase::Calling(_) => false,
+        }
+    }
+
+    fn is_half_open(&self) -> bool {
+        self.accepted && !self.was_heard() && self.standing.life().is_alive()
+    }
+
+    fn waits_for_application(&self) -> bool {
+        self.standing.waits_for_application()
     }
 }
 

@@ -5,45 +5,35 @@ mod table;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant, Rng, SeqNo};
+use farhaul_units::{Instant, Rng, SeqNo};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};
 use farhaul_wire::udt2004::{Control, SeqNo30};
-use siphasher::sip::SipHasher24;
 
 use self::table::Table;
 use super::connection::{Connection, Output, read_handshake};
 use super::handshake::from_udt4;
+use crate::admission::Admission;
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::schedule::Schedule;
+use crate::replies::Replies;
+use crate::schedule::{Due, Schedule};
+use crate::secrets::Secrets;
+use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
-use crate::udt::handshake::{IPV6_EXTRA, Listener, Offer, PrefixBudget, Room, Verdict, is_ipv6};
-
-/// Stateless handshake answers that wait to be sent at most: more callers at once have to call again.
-const MAX_REPLIES: usize = 256;
-/// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
-const SUSPENDED: Duration = Duration::from_secs(2);
-/// Accepted connections that have not been heard since at most (attack A6).
-const MAX_HALF_OPEN: usize = 1024;
-/// Callers of one network that may be silent after they were accepted, and the time in which their places come back: as for
-/// UDT4 (`udt/endpoint/admission.rs`).
-const SILENT_PER_NETWORK: u32 = 256;
-const SILENCE: Duration = Duration::from_secs(10);
+use crate::udt::handshake::{Listener, Offer, Verdict, mss_towards};
 
 /// The endpoint of the 2004 protocol on one UDP port: one connection with each address, at most one listener.
 pub struct Endpoint {
     config: Config,
     rng: Rng,
-    /// Keys the connection ids and sequence numbers, which strangers must not guess (attack A2).
-    key: [u8; 16],
-    ids_made: u64,
+    secrets: Secrets,
     listener: Option<Listener>,
-    silent: PrefixBudget,
+    admission: Admission,
     table: Table,
     schedule: Schedule,
-    replies: VecDeque<(SocketAddr, Handshake)>,
+    replies: Replies,
     events: VecDeque<Event>,
     invalid: u64,
 }
@@ -55,13 +45,12 @@ impl Endpoint {
         Self {
             config,
             rng: Rng::new(entropy.seed),
-            key: entropy.cookie_key,
-            ids_made: 0,
+            secrets: Secrets::new(entropy.cookie_key),
             listener: None,
-            silent: PrefixBudget::new(entropy.cookie_key, SILENT_PER_NETWORK, SILENCE),
+            admission: Admission::new(entropy.cookie_key),
             table: Table::default(),
             schedule: Schedule::default(),
-            replies: VecDeque::new(),
+            replies: Replies::default(),
             events: VecDeque::new(),
             invalid: 0,
         }
@@ -69,7 +58,7 @@ impl Endpoint {
 
     /// Accepts callers from now on; [`Event::Accepted`] announces each.
     pub fn listen(&mut self) {
-        self.listener = Some(Listener::new(self.key, Mode::Stream));
+        self.listener = Some(Listener::new(self.secrets.key(), Mode::Stream));
     }
 
     /// Accepts no more callers.
@@ -85,7 +74,7 @@ impl Endpoint {
 
     /// Connections held, those on their way out included.
     pub fn connections(&self) -> usize {
-        self.table.len()
+        self.table.held().connections
     }
 
     /// Datagrams that belonged to nobody or made no sense.
@@ -98,36 +87,22 @@ impl Endpoint {
     /// A handshake from an address that has no connection. Only a complete one is ever answered, and with no more bytes than
     /// came (attack A11).
     fn on_caller(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
-        let room = self.room(from, now);
+        let room = self.admission.room(from.ip(), now, self.table.held(), &self.config);
         let Some(listener) = &mut self.listener else { return };
         match listener.on_handshake(packet, from, now, room) {
             Verdict::Ignore => {}
-            Verdict::Reply(reply) if self.replies.len() < MAX_REPLIES => self.replies.push_back((from, reply)),
-            Verdict::Reply(_) => {}
+            Verdict::Reply(reply) => self.replies.push(from, reply),
             Verdict::Accept => self.accept(now, from, packet),
-        }
-    }
-
-    fn room(&self, from: SocketAddr, now: Instant) -> Room {
-        if self.table.len() >= self.config.max_connections
-            || self.table.half_open() >= MAX_HALF_OPEN
-            || self.table.unclaimed() >= self.config.backlog
-        {
-            Room::None
-        } else if self.silent.has_left(from.ip(), now) {
-            Room::Free
-        } else {
-            Room::Later
         }
     }
 
     fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
         let offer = self.offer(from, packet.isn, packet.socket_id);
         let (config, rng) = (&self.config, &mut self.rng);
-        let slot = self.table.install(|id| Connection::accept(id, offer, packet, config, (now, rng)));
-        if let Some(slot) = slot {
-            self.silent.take(from.ip(), now);
-            self.schedule.mark_ready(slot);
+        let id = self.table.install(|id| Connection::accept(id, offer, packet, config, (now, rng)));
+        if let Some(id) = id {
+            self.admission.on_accepted(from.ip(), now);
+            self.schedule.mark_ready(id.slot);
         }
     }
 
@@ -135,23 +110,15 @@ impl Endpoint {
 
     /// What this side brings to a handshake. Half of the buffer is for what the application has not read.
     fn offer(&self, peer: SocketAddr, isn: SeqNo, connection: SocketId) -> Offer {
-        // UDT counts 28 bytes of headers whatever the address family; the real ones must fit the path as well.
-        let mss = if is_ipv6(peer.ip()) { self.config.mss.saturating_sub(IPV6_EXTRA) } else { self.config.mss };
         Offer {
             mode: Mode::Stream,
             isn,
-            mss,
+            mss: mss_towards(peer.ip(), self.config.mss),
             flow_window: (self.config.recv_window() / 2).max(2),
             max_flow_window: self.config.max_flow_window,
             socket_id: connection,
             peer,
         }
-    }
-
-    /// A number that follows from the key alone and that nobody without it can guess.
-    fn secret(&mut self) -> u32 {
-        self.ids_made += 1;
-        SipHasher24::new_with_key(&self.key).hash(&self.ids_made.to_be_bytes()) as u32
     }
 
     /// Collects events and the next deadline of a connection that has nothing more to send.
@@ -165,7 +132,7 @@ impl Endpoint {
         }
         let deadline = connection.deadline(now);
         if let Some(caller) = self.table.update(slot) {
-            self.silent.give_back(caller.ip());
+            self.admission.on_heard(caller.ip());
         }
         if let Some(deadline) = deadline {
             self.schedule.wake_at(slot, deadline);
@@ -226,10 +193,10 @@ impl Transport for Endpoint {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some((slot, deadline)) = self.schedule.next_due(now) {
+        while let Some(Due { slot, slept }) = self.schedule.next_due(now) {
             if let Some(connection) = self.table.at(slot) {
-                if now - deadline > SUSPENDED {
-                    connection.on_suspended(now, now - deadline);
+                if let Some(gap) = slept {
+                    connection.on_suspended(now, gap);
                 }
                 connection.handle_timeout(now);
             }
@@ -238,7 +205,7 @@ impl Transport for Endpoint {
     }
 
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        if let Some((to, reply)) = self.replies.pop_front() {
+        if let Some((to, reply)) = self.replies.pop() {
             Control::Handshake(from_udt4(&reply)).encode(scratch.cleared());
             return Some(Transmit { to, segment_size: scratch.bytes().len(), bytes: scratch.bytes() });
         }
@@ -280,14 +247,13 @@ impl Streams for Endpoint {
         if self.connections() >= self.config.max_connections {
             return Err(ConnectError::TooManyConnections(self.config.max_connections));
         }
-        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secret()));
+        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
         let isn = SeqNo::new(SeqNo30::from(isn).value());
         // Never zero, which stands for nobody.
-        let connection = SocketId::new(self.secret() | 1);
+        let connection = SocketId::new(self.secrets.draw() | 1);
         let offer = self.offer(peer, isn, connection);
         let config = &self.config;
-        let slot = self.table.install(|id| Some(Connection::call(id, offer, config, now)));
-        let id = slot.and_then(|slot| self.table.at(slot)).map(|connection| connection.id());
+        let id = self.table.install(|id| Some(Connection::call(id, offer, config, now)));
         let id = id.expect("a call is a connection from the start");
         self.schedule.mark_ready(id.slot);
         Ok(id)

@@ -14,8 +14,8 @@ use farhaul_wire::udt2004::{
 use super::congestion::Congestion;
 use super::exp::Exp;
 use super::receiver::{Receiver, Sizes};
-use super::send_buffer::Run;
 use super::sender::{Plan, Sender};
+use crate::buffer::Run;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;

@@ -5,18 +5,11 @@ use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
 
 use super::loss_list::LossList;
 use super::packet_pair::PAIR_INTERVAL;
-use super::send_buffer::{Run, SendBuffer};
+use super::send_buffer::{SendBuffer, write_header};
+use crate::buffer::Run;
+use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
 use crate::udt::limit::{Limit, LimitClock};
-
-/// Data that may wait unsent, at least: an application that writes now and then keeps the sender busy meanwhile.
-const MIN_BACKLOG: u64 = 2 << 20;
-/// Where less than that leaves in this time, no more than leaves.
-const BACKLOG_TIME: Duration = Duration::from_millis(250);
-/// But at least as many packets.
-const LEAST_BACKLOG: u64 = 4;
-/// Data that may wait unsent, at most.
-const MAX_BACKLOG: u64 = 16 << 20;
 
 /// The sending half of a connection.
 #[derive(Debug)]
@@ -32,7 +25,7 @@ pub(super) struct Sender {
     /// Until this packet is acknowledged, what is measured is the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
-    cap: u64,
+    intake: Intake,
     pub(super) retransmitted: u64,
     pub(super) sent: u64,
 }
@@ -60,7 +53,7 @@ impl Sender {
             max_window,
             application_limited_until: None,
             limits: LimitClock::default(),
-            cap,
+            intake: Intake::new(cap),
             retransmitted: 0,
             sent: 0,
         }
@@ -68,29 +61,28 @@ impl Sender {
 
     // ---- what the application does ----
 
-    /// Bytes that [`write`](Self::write) takes now: enough to keep the sender busy, not so much that memory fills with what
-    /// cannot leave for long.
+    /// Bytes that [`write`](Self::write) takes now.
     pub(super) fn room(&self) -> u64 {
-        let place = self.buffer.payload_size() as u64;
-        let (held, in_flight) = (u64::from(self.buffer.packets()) * place, u64::from(self.in_flight()) * place);
-        let backlog = in_flight.clamp(self.least_backlog(), MAX_BACKLOG).saturating_sub(held - in_flight);
-        backlog.min(self.cap.saturating_sub(held))
-    }
-
-    /// Bytes that may wait unsent whatever is under way.
-    fn least_backlog(&self) -> u64 {
-        let paced = self.pacer.packets_in(BACKLOG_TIME).unwrap_or(u64::MAX).max(LEAST_BACKLOG);
-        paced.saturating_mul(self.buffer.payload_size() as u64).min(MIN_BACKLOG)
+        self.intake.room(self.load(), &self.pacer)
     }
 
     /// Whether enough room has come back to wake a writer that found none.
     pub(super) fn has_room_again(&self) -> bool {
-        self.room() >= self.least_backlog().min(self.cap) / 2
+        self.intake.has_room_again(self.load(), &self.pacer)
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            payload_size: self.buffer.payload_size(),
+            held: self.buffer.packets(),
+            in_flight: self.in_flight(),
+            filling: None,
+        }
     }
 
     pub(super) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
-        self.buffer.write(&data[..taken], self.next);
+        self.buffer.write(&data[..taken], self.next, write_header);
         taken
     }
 
@@ -142,19 +134,19 @@ impl Sender {
 
     /// The packets of a plan as datagrams; they count as sent.
     pub(super) fn emit(&mut self, plan: Plan, now: Instant, rtt: Duration) -> Option<Run<'_>> {
-        let packets = self.buffer.run(plan.seq, plan.packets)?.packets;
-        let range = SeqRange::new(plan.seq, plan.seq.plus(packets - 1));
-        let mut charged = packets;
+        let run = self.buffer.run(plan.seq, plan.packets)?;
+        let range = SeqRange::new(plan.seq, plan.seq.plus(run.packets - 1));
+        let mut charged = run.packets;
         if plan.again {
             self.losses.served(range, now, rtt);
-            self.retransmitted += u64::from(packets);
+            self.retransmitted += u64::from(run.packets);
         } else {
             self.next = range.last.next();
             charged -= second_of_pairs(range);
         }
-        self.sent += u64::from(packets);
+        self.sent += u64::from(run.packets);
         self.pacer.on_sent(now, charged);
-        self.buffer.run(plan.seq, packets)
+        Some(run)
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {

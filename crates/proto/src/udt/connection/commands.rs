@@ -4,11 +4,9 @@ use farhaul_units::Instant;
 
 use super::{Connection, Phase};
 use crate::config::Mode;
-use crate::error::ConnectionLost;
-use crate::event::Event;
 use crate::transport::{Read, StreamError};
 use crate::udt::established::Established;
-use crate::udt::life::{Cause, Ending, Interest, Life};
+use crate::udt::life::Life;
 use crate::udt::messages::{Message, MessageOptions};
 
 impl Connection {
@@ -17,13 +15,14 @@ impl Connection {
         established.begin_work(now);
         let taken = established.sender.write(data);
         established.counts().bytes_written += taken as u64;
-        // Several writers may share a connection: that this one got all it wanted wakes no other.
-        self.writer_waits |= taken < data.len();
+        if taken < data.len() {
+            self.standing.wait_for_room();
+        }
         Ok(taken)
     }
 
     pub(crate) fn writable(&self) -> usize {
-        match (&self.phase, self.life) {
+        match (&self.phase, self.standing.life()) {
             (Phase::Established(established), Life::Open) => {
                 usize::try_from(established.sender.room()).unwrap_or(usize::MAX)
             }
@@ -47,26 +46,26 @@ impl Connection {
         let taken = established.sender.write_message(message, options.in_order, expires);
         if taken {
             established.counts().bytes_written += message.len() as u64;
+        } else {
+            self.standing.wait_for_room();
         }
-        self.writer_waits |= !taken;
         Ok(taken)
     }
 
     fn writable_part(&mut self, mode: Mode) -> Result<&mut Established, StreamError> {
-        self.interest.hold();
+        self.standing.hold();
         if self.mode != mode {
             return Err(StreamError::WrongMode);
         }
-        match (&mut self.phase, self.life) {
-            (_, Life::Connecting) => Err(StreamError::NotConnected),
-            (_, Life::Finishing) => Err(StreamError::Finished),
-            (Phase::Established(established), Life::Open) => Ok(established),
-            _ => Err(StreamError::Lost(self.ending.map_or(ConnectionLost::ClosedLocally, |ending| ending.reason))),
+        self.standing.may_write()?;
+        match &mut self.phase {
+            Phase::Established(established) => Ok(established),
+            _ => Err(StreamError::NotConnected),
         }
     }
 
     pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<Read, StreamError> {
-        self.interest.hold();
+        self.standing.hold();
         if self.mode != Mode::Stream {
             return Err(StreamError::WrongMode);
         }
@@ -77,11 +76,14 @@ impl Connection {
                 return Ok(Read::Data(read));
             }
         }
-        self.nothing_to_read(out.is_empty())
+        if out.is_empty() {
+            return Ok(Read::Data(0));
+        }
+        self.standing.nothing_to_read()
     }
 
     pub(crate) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
-        self.interest.hold();
+        self.standing.hold();
         if self.mode != Mode::Message {
             return Err(StreamError::WrongMode);
         }
@@ -91,29 +93,15 @@ impl Connection {
             established.on_read(len as u64);
             return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
         }
-        Ok(match self.nothing_to_read(false)? {
+        Ok(match self.standing.nothing_to_read()? {
             Read::End => Message::End,
             _ => Message::Pending,
         })
     }
 
-    fn nothing_to_read(&mut self, asked_for_nothing: bool) -> Result<Read, StreamError> {
-        if asked_for_nothing {
-            return Ok(Read::Data(0));
-        }
-        match self.ending {
-            None => {
-                self.reader_waits = true;
-                Ok(Read::Pending)
-            }
-            Some(Ending { complete: true, .. }) => Ok(Read::End),
-            Some(Ending { reason, .. }) => Err(StreamError::Lost(reason)),
-        }
-    }
-
     /// The application took it.
     pub(crate) fn claim(&mut self) {
-        self.interest.hold();
+        self.standing.hold();
     }
 
     /// Bytes that a stream has to give.
@@ -128,9 +116,8 @@ impl Connection {
 
     /// No more will be written.
     pub(crate) fn finish(&mut self, now: Instant) {
-        self.interest.hold();
         let linger = self.linger;
-        if self.move_life(Cause::Finish) {
+        if self.standing.finish() {
             if let Phase::Established(established) = &mut self.phase {
                 established.begin_linger(now, linger);
             }
@@ -140,15 +127,9 @@ impl Connection {
 
     /// Ends the connection at once.
     pub(crate) fn close(&mut self, now: Instant) {
-        self.interest.hold();
-        let connecting = self.life == Life::Connecting;
-        if self.move_life(Cause::Close) {
-            self.ending = Some(Ending::early(ConnectionLost::ClosedLocally));
+        if self.standing.close() {
             if let Phase::Established(established) = &mut self.phase {
                 established.farewell.begin(now);
-            }
-            if connecting || self.interest != Interest::Released {
-                self.events.push(Event::Closed(self.id, ConnectionLost::ClosedLocally));
             }
             self.wake();
         }
@@ -156,7 +137,7 @@ impl Connection {
 
     /// The application has no further interest.
     pub(crate) fn release(&mut self, now: Instant) {
-        self.interest = Interest::Released;
+        self.standing.release();
         self.close(now);
     }
 

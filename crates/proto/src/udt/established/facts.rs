@@ -5,7 +5,6 @@ use farhaul_units::Instant;
 
 use super::Established;
 use crate::stats::{Stats, Totals};
-use crate::udt::limit::Limit;
 
 impl Established {
     /// What the controller may know.
@@ -46,14 +45,9 @@ impl Established {
             naks_sent: receiver.naks.sent,
             bytes_received: receiver.bytes,
             messages_dropped: sender.messages_dropped,
-            limited_by_application: sender.limits().spent(Limit::Application, now),
-            limited_by_flow_window: sender.limits().spent(Limit::FlowWindow, now),
-            limited_by_congestion: sender.limits().spent(Limit::Congestion, now),
             ..self.counts
         };
-        stats.totals.send_duration = stats.totals.limited_by_application
-            + stats.totals.limited_by_flow_window
-            + stats.totals.limited_by_congestion;
+        sender.limits().fill(now, &mut stats.totals);
         stats.send_period = self.congestion.send_period();
         stats.flow_window = sender.flow_window();
         stats.cwnd = self.congestion.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);

@@ -16,7 +16,7 @@ impl Sender {
     /// for the buffer to be empty would leave the path idle.
     pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expires: Option<Instant>) -> bool {
         let packets = u64::from(self.buffer.packets()) + u64::from(self.buffer.packets_for(data.len()));
-        let fits = packets * self.buffer.payload_size() as u64 <= self.cap;
+        let fits = self.intake.holds(packets * self.buffer.payload_size() as u64);
         if (self.room() == 0 || !fits) && self.buffer.packets() > 0 {
             return false;
         }

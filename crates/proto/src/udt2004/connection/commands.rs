@@ -3,29 +3,23 @@
 use farhaul_units::Instant;
 
 use super::{Connection, Phase};
-use crate::error::ConnectionLost;
-use crate::event::Event;
 use crate::transport::{Read, StreamError};
-use crate::udt::life::{Cause, Ending, Interest, Life};
+use crate::udt::life::Life;
 
 impl Connection {
     pub(in crate::udt2004) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
-        self.interest.hold();
-        match (&mut self.phase, self.life) {
-            (_, Life::Connecting) => Err(StreamError::NotConnected),
-            (_, Life::Finishing) => Err(StreamError::Finished),
-            (Phase::Established(established), Life::Open) => {
-                let taken = established.write(now, data);
-                // Several writers may share a connection: that this one got all it wanted wakes no other.
-                self.writer_waits |= taken < data.len();
-                Ok(taken)
-            }
-            _ => Err(StreamError::Lost(self.ending.map_or(ConnectionLost::ClosedLocally, |ending| ending.reason))),
+        self.standing.hold();
+        self.standing.may_write()?;
+        let Phase::Established(established) = &mut self.phase else { return Err(StreamError::NotConnected) };
+        let taken = established.write(now, data);
+        if taken < data.len() {
+            self.standing.wait_for_room();
         }
+        Ok(taken)
     }
 
     pub(in crate::udt2004) fn writable(&self) -> usize {
-        match (&self.phase, self.life) {
+        match (&self.phase, self.standing.life()) {
             (Phase::Established(established), Life::Open) => {
                 usize::try_from(established.sender.room()).unwrap_or(usize::MAX)
             }
@@ -34,7 +28,7 @@ impl Connection {
     }
 
     pub(in crate::udt2004) fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<Read, StreamError> {
-        self.interest.hold();
+        self.standing.hold();
         if let Phase::Established(established) = &mut self.phase {
             let read = established.read(now, out);
             if read > 0 {
@@ -44,19 +38,12 @@ impl Connection {
         if out.is_empty() {
             return Ok(Read::Data(0));
         }
-        match self.ending {
-            None => {
-                self.reader_waits = true;
-                Ok(Read::Pending)
-            }
-            Some(Ending { complete: true, .. }) => Ok(Read::End),
-            Some(Ending { reason, .. }) => Err(StreamError::Lost(reason)),
-        }
+        self.standing.nothing_to_read()
     }
 
     /// The application took it.
     pub(in crate::udt2004) fn claim(&mut self) {
-        self.interest.hold();
+        self.standing.hold();
     }
 
     pub(in crate::udt2004) fn readable(&self) -> usize {
@@ -70,9 +57,8 @@ impl Connection {
 
     /// No more will be written.
     pub(in crate::udt2004) fn finish(&mut self, now: Instant) {
-        self.interest.hold();
         let linger = self.linger;
-        if self.move_life(Cause::Finish) {
+        if self.standing.finish() {
             if let Phase::Established(established) = &mut self.phase {
                 established.begin_linger(now, linger);
             }
@@ -82,15 +68,9 @@ impl Connection {
 
     /// Ends the connection at once.
     pub(in crate::udt2004) fn close(&mut self, now: Instant) {
-        self.interest.hold();
-        let connecting = self.life == Life::Connecting;
-        if self.move_life(Cause::Close) {
-            self.ending = Some(Ending::early(ConnectionLost::ClosedLocally));
+        if self.standing.close() {
             if let Phase::Established(established) = &mut self.phase {
                 established.farewell.begin(now);
-            }
-            if connecting || self.interest != Interest::Released {
-                self.events.push(Event::Closed(self.id, ConnectionLost::ClosedLocally));
             }
             self.wake();
         }
@@ -98,7 +78,7 @@ impl Connection {
 
     /// The application has no further interest.
     pub(in crate::udt2004) fn release(&mut self, now: Instant) {
-        self.interest = Interest::Released;
+        self.standing.release();
         self.close(now);
     }
 }

@@ -5,7 +5,6 @@ use farhaul_units::Instant;
 
 use super::Established;
 use crate::stats::{Stats, Totals};
-use crate::udt::limit::Limit;
 
 impl Established {
     /// What the controller may know.
@@ -33,7 +32,6 @@ impl Established {
     pub(in crate::udt2004) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
         let (sender, receiver) = (&self.sender, &self.receiver);
         let payload = sender.buffer().payload_size();
-        let spent = |limit| sender.limits().spent(limit, now);
         stats.totals = Totals {
             packets_sent: sender.sent,
             packets_retransmitted: sender.retransmitted,
@@ -44,14 +42,9 @@ impl Established {
             naks_sent: receiver.naks.sent,
             delay_warnings_sent: receiver.warnings_sent,
             bytes_received: receiver.bytes,
-            limited_by_application: spent(Limit::Application),
-            limited_by_flow_window: spent(Limit::FlowWindow),
-            limited_by_congestion: spent(Limit::Congestion),
             ..self.counts
         };
-        stats.totals.send_duration = stats.totals.limited_by_application
-            + stats.totals.limited_by_flow_window
-            + stats.totals.limited_by_congestion;
+        sender.limits().fill(now, &mut stats.totals);
         stats.send_period = self.congestion.send_period();
         stats.flow_window = sender.max_window();
         stats.cwnd = self.congestion.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);

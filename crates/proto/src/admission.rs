@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use farhaul_units::{Duration, Instant};
 
-use super::table::Table;
 use crate::config::Config;
 use crate::udt::handshake::{PrefixBudget, Room};
 
@@ -18,21 +17,32 @@ const SILENT_PER_NETWORK: u32 = 256;
 /// one network holds what it had and what came back, which is half of all places at most.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// What an endpoint holds already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Connections, those on their way out included.
+    pub(crate) connections: usize,
+    /// Accepted connections that were not heard since.
+    pub(crate) half_open: usize,
+    /// Accepted connections that the application has not taken yet.
+    pub(crate) unclaimed: usize,
+}
+
 /// Admits callers.
-pub(super) struct Admission {
+pub(crate) struct Admission {
     silent: PrefixBudget,
 }
 
 impl Admission {
-    pub(super) fn new(key: [u8; 16]) -> Self {
+    pub(crate) fn new(key: [u8; 16]) -> Self {
         Self { silent: PrefixBudget::new(key, SILENT_PER_NETWORK, SILENCE) }
     }
 
     /// What there is for a caller from `ip`.
-    pub(super) fn room(&self, ip: IpAddr, now: Instant, table: &Table, config: &Config) -> Room {
-        if table.len() >= config.max_connections
-            || table.half_open() >= MAX_HALF_OPEN
-            || table.unclaimed() >= config.backlog
+    pub(crate) fn room(&self, ip: IpAddr, now: Instant, held: Held, config: &Config) -> Room {
+        if held.connections >= config.max_connections
+            || held.half_open >= MAX_HALF_OPEN
+            || held.unclaimed >= config.backlog
         {
             Room::None
         } else if self.silent.has_left(ip, now) {
@@ -43,12 +53,12 @@ impl Admission {
     }
 
     /// A caller from `ip` was accepted.
-    pub(super) fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
+    pub(crate) fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
         self.silent.take(ip, now);
     }
 
     /// It said something after the handshake, so it is no flood of calls.
-    pub(super) fn on_heard(&mut self, ip: IpAddr) {
+    pub(crate) fn on_heard(&mut self, ip: IpAddr) {
         self.silent.give_back(ip);
     }
 }

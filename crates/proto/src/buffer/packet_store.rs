@@ -1,0 +1,323 @@
+//! Whole datagrams with consecutive numbers, ready to leave without another copy.
+//!
+//! Packets lie at a fixed stride with room for the header in front, so that a run of them is one slice that the kernel
+//! can segment (GSO). The header is written when the application hands in the data.
+
+use std::collections::VecDeque;
+
+use farhaul_units::{SeqNo, SeqRange};
+
+/// Bytes of one train that the kernel segments: the largest UDP payload over IPv4.
+const MAX_TRAIN_BYTES: usize = 65_507;
+/// Datagrams in one train: the limit of Linux (UDP_MAX_SEGMENTS).
+const MAX_TRAIN_PACKETS: usize = 64;
+/// Chunks kept for reuse, about 2 MB: enough that a steady flow allocates nothing, little enough to forget.
+const SPARE_CHUNKS: usize = 32;
+
+/// Packets with headers of `HEADER` bytes, from the oldest that was not released to the newest written.
+#[derive(Debug)]
+pub(crate) struct PacketStore<const HEADER: usize> {
+    /// Payload bytes of a full packet.
+    payload_size: usize,
+    /// Packets per chunk; a chunk is at most one train.
+    per_chunk: u32,
+    /// Oldest packet held.
+    first: SeqNo,
+    /// The number that the next written packet gets.
+    end: SeqNo,
+    /// Packets at the front of the front chunk that have been released already.
+    released_in_front: u32,
+    /// Packets that were written into the back chunk.
+    written_in_back: u32,
+    chunks: VecDeque<Chunk>,
+    spare: Vec<Chunk>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    /// `per_chunk` packets at stride header + payload.
+    bytes: Box<[u8]>,
+    /// Payload length of each packet.
+    lens: Box<[u16]>,
+}
+
+/// Consecutive packets as one slice of datagrams.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    /// The datagrams, back to back; all but the last have `segment_size` bytes.
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) segment_size: usize,
+    pub(crate) packets: u32,
+}
+
+impl<const HEADER: usize> PacketStore<HEADER> {
+    /// An empty store whose first packet will be `first`, for packets with `payload_size` bytes after the header.
+    pub(crate) fn new(first: SeqNo, payload_size: usize) -> Self {
+        let per_chunk = (MAX_TRAIN_BYTES / (payload_size + HEADER)).clamp(1, MAX_TRAIN_PACKETS) as u32;
+        Self {
+            payload_size,
+            per_chunk,
+            first,
+            end: first,
+            released_in_front: 0,
+            written_in_back: 0,
+            chunks: VecDeque::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    // ---- facts ----
+
+    /// Oldest packet held; equal to [`end`](Self::end) when empty.
+    pub(crate) const fn first(&self) -> SeqNo {
+        self.first
+    }
+
+    /// The number that the next written packet gets.
+    pub(crate) const fn end(&self) -> SeqNo {
+        self.end
+    }
+
+    /// Payload bytes of a full packet.
+    pub(crate) const fn payload_size(&self) -> usize {
+        self.payload_size
+    }
+
+    /// Packets held.
+    pub(crate) fn packets(&self) -> u32 {
+        SeqRange::new(self.first, self.end.minus(1)).len()
+    }
+
+    /// Bytes of memory held, reserves included.
+    pub(crate) fn memory(&self) -> usize {
+        (self.chunks.len() + self.spare.len()) * self.per_chunk as usize * (self.stride() + size_of::<u16>())
+    }
+
+    /// Bytes from the beginning of one packet to that of the next.
+    const fn stride(&self) -> usize {
+        self.payload_size + HEADER
+    }
+
+    // ---- writing ----
+
+    /// Takes stream data; `header` writes the header of each new packet. A last packet that has not been sent yet (not before
+    /// `next_to_send`) and has room is filled up first: the receiver of a stream does not care where one write ended.
+    pub(crate) fn write(
+        &mut self,
+        mut data: &[u8],
+        next_to_send: SeqNo,
+        mut header: impl FnMut(SeqNo, &mut [u8; HEADER]),
+    ) {
+        if self.end.is_after(next_to_send) {
+            data = self.fill_last(data);
+        }
+        while !data.is_empty() {
+            let (packet, rest) = data.split_at(data.len().min(self.payload_size));
+            self.push(packet, &mut header);
+            data = rest;
+        }
+    }
+
+    /// Takes one packet of at most [`payload_size`](Self::payload_size) bytes; `header` writes what stands in front of them.
+    pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER])) {
+        if self.chunks.is_empty() || self.written_in_back == self.per_chunk {
+            let chunk = self.spare.pop().unwrap_or_else(|| self.new_chunk());
+            self.chunks.push_back(chunk);
+            self.written_in_back = 0;
+        }
+        let slot = self.written_in_back as usize;
+        let at = slot * self.stride();
+        let chunk = self.chunks.back_mut().expect("a chunk was pushed if there was none with room");
+        let (head, rest) = chunk.bytes[at..].split_first_chunk_mut().expect("a slot begins with a header");
+        header(self.end, head);
+        rest[..payload.len()].copy_from_slice(payload);
+        chunk.lens[slot] = payload.len() as u16;
+        self.end = self.end.next();
+        self.written_in_back += 1;
+    }
+
+    /// Fills up the newest packet; gives back what did not fit.
+    fn fill_last<'d>(&mut self, data: &'d [u8]) -> &'d [u8] {
+        let Some((chunk, slot)) = self.locate(self.end.minus(1)) else { return data };
+        let at = slot * self.stride() + HEADER;
+        let Chunk { bytes, lens } = &mut self.chunks[chunk];
+        let len = usize::from(lens[slot]);
+        let (fits, rest) = data.split_at(data.len().min(self.payload_size - len));
+        bytes[at + len..at + len + fits.len()].copy_from_slice(fits);
+        lens[slot] += fits.len() as u16;
+        rest
+    }
+
+    fn new_chunk(&self) -> Chunk {
+        let packets = self.per_chunk as usize;
+        Chunk { bytes: vec![0; packets * self.stride()].into_boxed_slice(), lens: vec![0; packets].into_boxed_slice() }
+    }
+
+    // ---- reading ----
+
+    /// The packets from `seq` on that lie side by side, at most `max`, ending after one that is not full. `None` for a
+    /// packet that is not held.
+    pub(crate) fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
+        let (chunk, slot) = self.locate(seq)?;
+        let available = SeqRange::new(seq, self.end.minus(1)).len();
+        let most = max.min(available).min(self.per_chunk - slot as u32) as usize;
+        let (stride, full) = (self.stride(), self.payload_size);
+        let Chunk { bytes, lens } = &mut self.chunks[chunk];
+        let lens = &lens[slot..slot + most];
+        let packets = lens.iter().position(|&len| usize::from(len) < full).map_or(most, |short| short + 1);
+        let last_len = usize::from(*lens.get(packets.checked_sub(1)?)?);
+        let from = slot * stride;
+        let bytes = &mut bytes[from..from + (packets - 1) * stride + HEADER + last_len];
+        Some(Run { bytes, segment_size: stride, packets: packets as u32 })
+    }
+
+    /// The header of a held packet.
+    pub(crate) fn header(&self, seq: SeqNo) -> Option<&[u8; HEADER]> {
+        let (chunk, slot) = self.locate(seq)?;
+        self.chunks[chunk].bytes[slot * self.stride()..].first_chunk()
+    }
+
+    /// The payload of a held packet.
+    #[cfg(test)]
+    pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
+        let (chunk, slot) = self.locate(seq)?;
+        let at = slot * self.stride() + HEADER;
+        let Chunk { bytes, lens } = &self.chunks[chunk];
+        Some(&bytes[at..at + usize::from(lens[slot])])
+    }
+
+    /// Chunk and slot of a held packet.
+    fn locate(&self, seq: SeqNo) -> Option<(usize, usize)> {
+        let offset = u32::try_from(seq.distance_from(self.first)).ok()?;
+        if !seq.is_before(self.end) {
+            return None;
+        }
+        let index = offset + self.released_in_front;
+        Some(((index / self.per_chunk) as usize, (index % self.per_chunk) as usize))
+    }
+
+    // ---- giving back ----
+
+    /// Releases everything before `seq`; says how many payload bytes that was.
+    pub(crate) fn release(&mut self, seq: SeqNo) -> u64 {
+        let seq = seq.earlier(self.end);
+        let mut released = 0;
+        while self.first.is_before(seq) {
+            let slot = self.released_in_front as usize;
+            let in_chunk = (self.per_chunk - self.released_in_front).min(SeqRange::new(self.first, seq.minus(1)).len());
+            let front = self.chunks.front().expect("a packet before the end is held in a chunk");
+            released += front.lens[slot..slot + in_chunk as usize].iter().map(|&len| u64::from(len)).sum::<u64>();
+            self.first = self.first.plus(in_chunk);
+            self.released_in_front += in_chunk;
+            if self.released_in_front == self.per_chunk {
+                self.retire_front();
+            }
+        }
+        if self.first == self.end && self.released_in_front > 0 {
+            self.retire_front();
+        }
+        released
+    }
+
+    fn retire_front(&mut self) {
+        self.released_in_front = 0;
+        if let Some(chunk) = self.chunks.pop_front()
+            && self.spare.len() < SPARE_CHUNKS
+        {
+            self.spare.push(chunk);
+        }
+    }
+
+    /// Gives back memory that is only kept for reuse.
+    pub(crate) fn shrink(&mut self) {
+        self.spare = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The header of these tests is the number.
+    fn number(seq: SeqNo, head: &mut [u8; 4]) {
+        *head = seq.value().to_be_bytes();
+    }
+
+    fn store(first: u32, payload_size: usize) -> PacketStore<4> {
+        PacketStore::new(SeqNo::new(first), payload_size)
+    }
+
+    #[test]
+    fn a_write_continues_in_the_last_packet_until_that_was_sent() {
+        let mut store = store(0, 100);
+        store.write(&[1; 30], SeqNo::new(0), number);
+        store.write(&[2; 30], SeqNo::new(0), number);
+        assert_eq!(store.packets(), 1);
+        store.write(&[3; 30], SeqNo::new(1), number);
+        assert_eq!(store.packets(), 2, "packet 0 has left and is closed");
+    }
+
+    #[test]
+    fn a_run_is_one_slice_and_ends_after_a_short_packet() {
+        let mut store = store(5, 100);
+        store.write(&[1; 250], SeqNo::new(5), number);
+        store.write(&[2; 100], SeqNo::new(8), number);
+        let run = store.run(SeqNo::new(5), 10).unwrap();
+        assert_eq!((run.packets, run.segment_size, run.bytes.len()), (3, 104, 2 * 104 + 54));
+    }
+
+    #[test]
+    fn a_packet_before_the_first_or_from_the_end_on_is_not_held() {
+        let mut store = store(0x7FFF_FFFF, 100);
+        store.write(&[1; 300], SeqNo::MAX, number);
+        store.release(SeqNo::new(0));
+        for (seq, held) in [(0x7FFF_FFFF, false), (0, true), (1, true), (2, false)] {
+            let seq = SeqNo::new(seq);
+            assert_eq!((store.run(seq, 1).is_some(), store.header(seq).is_some()), (held, held), "{seq:?}");
+        }
+    }
+
+    #[test]
+    fn memory_returns_when_everything_is_acknowledged() {
+        let mut store = store(0, 1456);
+        store.write(&vec![0; 10_000_000], SeqNo::new(0), number);
+        store.release(store.end());
+        store.shrink();
+        assert_eq!((store.memory(), store.packets()), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn holds_exactly_what_was_written_and_not_released(
+            first in prop_oneof![Just(0x7FFF_FFF0u32), 0u32..0x7FFF_FFFF],
+            steps in proptest::collection::vec((1usize..5_000, 0u32..40), 1..40),
+        ) {
+            let mut store = store(first, 97);
+            let (mut written, mut released) = (Vec::new(), 0usize);
+            for (i, (bytes, acked)) in steps.into_iter().enumerate() {
+                let data: Vec<u8> = (0..bytes).map(|b| (b * 31 + i) as u8).collect();
+                store.write(&data, store.first(), number);
+                written.extend_from_slice(&data);
+                let to = store.first().plus(acked.min(store.packets().saturating_sub(1)));
+                released += store.release(to) as usize;
+                let mut held = Vec::new();
+                let mut at = store.first();
+                while at != store.end() {
+                    let payload = store.payload(at).unwrap().to_vec();
+                    prop_assert_eq!(store.header(at), Some(&at.value().to_be_bytes()));
+                    let run = store.run(at, 10).unwrap();
+                    let packet = run.bytes.chunks(run.segment_size).next().unwrap();
+                    prop_assert_eq!(&packet[4..], &payload[..]);
+                    held.extend(payload);
+                    at = at.next();
+                }
+                prop_assert_eq!(&held[..], &written[released..]);
+            }
+            store.release(store.end());
+            store.shrink();
+            prop_assert_eq!(store.memory(), 0);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Where connections lie: places that are used again, under names that are not.
+
+use std::net::SocketAddr;
+
+use crate::admission::Held;
+use crate::event::ConnectionId;
+
+/// What the places have to know of a connection.
+pub(crate) trait Occupant {
+    fn id(&self) -> ConnectionId;
+    fn peer(&self) -> SocketAddr;
+    /// The peer said something after the handshake.
+    fn was_heard(&self) -> bool;
+    /// Accepted, and not heard since.
+    fn is_half_open(&self) -> bool;
+    /// Accepted, and not taken by the application yet.
+    fn waits_for_application(&self) -> bool;
+}
+
+/// All connections of an endpoint by place, and how many of them count against further callers: counted, because every caller
+/// asks.
+#[derive(Debug)]
+pub(crate) struct Slots<C> {
+    slots: Vec<Slot<C>>,
+    free: Vec<u32>,
+    half_open: usize,
+    unclaimed: usize,
+}
+
+#[derive(Debug)]
+struct Slot<C> {
+    connection: Option<C>,
+    generation: u32,
+    /// It is counted as such.
+    half_open: bool,
+    unclaimed: bool,
+}
+
+impl<C> Default for Slots<C> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), half_open: 0, unclaimed: 0 }
+    }
+}
+
+impl<C: Occupant> Slots<C> {
+    /// What is held: connections on their way out and reserved places included.
+    pub(crate) const fn held(&self) -> Held {
+        let connections = self.slots.len() - self.free.len();
+        Held { connections, half_open: self.half_open, unclaimed: self.unclaimed }
+    }
+
+    /// What lies at a place.
+    pub(crate) fn at(&mut self, slot: u32) -> Option<&mut C> {
+        self.slots.get_mut(slot as usize)?.connection.as_mut()
+    }
+
+    /// The connection with this name, unless it was forgotten.
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&C> {
+        self.slots.get(id.slot())?.connection.as_ref().filter(|connection| connection.id() == id)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut C> {
+        self.slots.get_mut(id.slot())?.connection.as_mut().filter(|connection| connection.id() == id)
+    }
+
+    /// A place and a name for a connection.
+    pub(crate) fn reserve(&mut self) -> ConnectionId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { connection: None, generation: 0, half_open: false, unclaimed: false });
+            (self.slots.len() - 1) as u32
+        });
+        ConnectionId { slot, generation: self.slots[slot as usize].generation }
+    }
+
+    /// Gives a place back that nothing was put into. Its name is never used again.
+    pub(crate) fn unreserve(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(slot);
+    }
+
+    /// Puts a connection where its place was reserved.
+    pub(crate) fn install(&mut self, connection: C) {
+        let entry = &mut self.slots[connection.id().slot()];
+        entry.half_open = connection.is_half_open();
+        entry.unclaimed = connection.waits_for_application();
+        self.half_open += usize::from(entry.half_open);
+        self.unclaimed += usize::from(entry.unclaimed);
+        entry.connection = Some(connection);
+    }
+
+    /// Notes what has become of a connection: nothing that was counted comes back, so this only ever counts down. Gives
+    /// the address of a caller that was heard for the first time.
+    pub(crate) fn update(&mut self, slot: u32) -> Option<SocketAddr> {
+        let entry = self.slots.get(slot as usize)?;
+        let connection = entry.connection.as_ref()?;
+        let spoke = (entry.half_open && connection.was_heard()).then(|| connection.peer());
+        let (half_open, unclaimed) = (connection.is_half_open(), connection.waits_for_application());
+        self.recount(slot, half_open, unclaimed);
+        spoke
+    }
+
+    /// Takes a connection out and gives its place back.
+    pub(crate) fn forget(&mut self, slot: u32) -> Option<C> {
+        self.recount(slot, false, false);
+        let connection = self.slots[slot as usize].connection.take();
+        if connection.is_some() {
+            self.unreserve(slot);
+        }
+        connection
+    }
+
+    fn recount(&mut self, slot: u32, half_open: bool, unclaimed: bool) {
+        let entry = &mut self.slots[slot as usize];
+        self.half_open -= usize::from(entry.half_open && !half_open);
+        self.unclaimed -= usize::from(entry.unclaimed && !unclaimed);
+        entry.half_open &= half_open;
+        entry.unclaimed &= unclaimed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Guest {
+        id: ConnectionId,
+        heard: bool,
+        taken: bool,
+    }
+
+    impl Occupant for Guest {
+        fn id(&self) -> ConnectionId {
+            self.id
+        }
+
+        fn peer(&self) -> SocketAddr {
+            SocketAddr::from(([10, 0, 0, 1], 9000))
+        }
+
+        fn was_heard(&self) -> bool {
+            self.heard
+        }
+
+        fn is_half_open(&self) -> bool {
+            !self.heard
+        }
+
+        fn waits_for_application(&self) -> bool {
+            !self.taken
+        }
+    }
+
+    fn install(slots: &mut Slots<Guest>) -> ConnectionId {
+        let id = slots.reserve();
+        slots.install(Guest { id, heard: false, taken: false });
+        id
+    }
+
+    fn counts(slots: &Slots<Guest>) -> [usize; 3] {
+        let Held { connections, half_open, unclaimed } = slots.held();
+        [connections, half_open, unclaimed]
+    }
+
+    #[test]
+    fn a_place_is_used_again_under_another_name() {
+        let mut slots = Slots::default();
+        let old = install(&mut slots);
+        assert!(slots.forget(old.slot).is_some() && slots.forget(old.slot).is_none());
+        let reserved = slots.reserve();
+        slots.unreserve(reserved.slot);
+        let new = install(&mut slots);
+        assert_eq!([old.slot, reserved.slot], [new.slot; 2]);
+        assert!(slots.get(old).is_none() && slots.get(reserved).is_none() && slots.get(new).is_some());
+        assert_eq!(counts(&slots), [1, 1, 1]);
+    }
+
+    #[test]
+    fn what_was_heard_and_taken_counts_no_longer_and_is_announced_once() {
+        let mut slots = Slots::default();
+        let (first, second) = (install(&mut slots), install(&mut slots));
+        assert_eq!(slots.update(first.slot), None);
+        slots.get_mut(first).unwrap().heard = true;
+        assert!(slots.update(first.slot).is_some() && slots.update(first.slot).is_none());
+        assert_eq!(counts(&slots), [2, 1, 2]);
+        slots.get_mut(first).unwrap().taken = true;
+        slots.update(first.slot);
+        assert_eq!(counts(&slots), [2, 1, 1]);
+        slots.forget(second.slot);
+        assert_eq!(counts(&slots), [1, 0, 0]);
+    }
+}

@@ -1,0 +1,273 @@
+//! How a connection stands with its application: its state, how it ended, what the application waits for and has to hear.
+
+use super::life::{Cause, Ending, Interest, Life};
+use crate::error::ConnectionLost;
+use crate::event::{ConnectionId, Event};
+use crate::transport::{Read, StreamError};
+
+/// The state of a connection as its application knows it. Whatever moves it says so by an event.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    id: ConnectionId,
+    life: Life,
+    /// How it ended for the application: there while it is leaving or over.
+    ending: Option<Ending>,
+    interest: Interest,
+    /// A read found nothing: say when there is something.
+    reader_waits: bool,
+    /// A write found no room: say when there is.
+    writer_waits: bool,
+    events: Vec<Event>,
+}
+
+impl Standing {
+    /// A connection that the application opens.
+    pub(crate) const fn opening(id: ConnectionId) -> Self {
+        Self {
+            id,
+            life: Life::Connecting,
+            ending: None,
+            interest: Interest::Held,
+            reader_waits: true,
+            writer_waits: false,
+            events: Vec::new(),
+        }
+    }
+
+    /// A connection that a caller opened, and that the application has to take.
+    pub(crate) fn accepted(id: ConnectionId) -> Self {
+        Self { life: Life::Open, interest: Interest::Awaited, events: vec![Event::Accepted(id)], ..Self::opening(id) }
+    }
+
+    // ---- what moves it ----
+
+    /// The handshake succeeded.
+    pub(crate) fn established(&mut self) {
+        if self.advance(Cause::Established) {
+            self.events.push(Event::Connected(self.id));
+        }
+    }
+
+    /// The application writes no more; false if it cannot write anyway.
+    pub(crate) fn finish(&mut self) -> bool {
+        self.interest.hold();
+        self.advance(Cause::Finish)
+    }
+
+    /// Everything written was acknowledged; `complete` says whether what came is all that the peer had sent.
+    pub(crate) fn flushed(&mut self, complete: bool) {
+        if self.advance(Cause::Flushed) {
+            self.ending = Some(Ending { reason: ConnectionLost::ClosedLocally, complete });
+            self.events.push(Event::Finished(self.id));
+        }
+    }
+
+    /// The application ends it at once; false if it is at its end already.
+    pub(crate) fn close(&mut self) -> bool {
+        self.interest.hold();
+        let connecting = self.life == Life::Connecting;
+        let closes = self.advance(Cause::Close);
+        if closes {
+            self.ending = Some(Ending::early(ConnectionLost::ClosedLocally));
+            if connecting || self.interest != Interest::Released {
+                self.events.push(Event::Closed(self.id, ConnectionLost::ClosedLocally));
+            }
+        }
+        closes
+    }
+
+    /// The application has no further interest, and hears no more of it. To be closed next.
+    pub(crate) fn release(&mut self) {
+        self.interest = Interest::Released;
+    }
+
+    /// The peer has been told often enough that this side left.
+    pub(crate) fn told(&mut self) {
+        self.advance(Cause::Told);
+    }
+
+    /// The peer left, went silent or misbehaved, or the handshake failed; false if it was over already. Who was leaving keeps
+    /// the ending that it had.
+    pub(crate) fn lost(&mut self, ending: Ending) -> bool {
+        let was = self.life;
+        let ends = self.advance(Cause::Lost);
+        if ends && was != Life::Leaving {
+            self.ending = Some(ending);
+            self.events.push(Event::Closed(self.id, ending.reason));
+        }
+        ends
+    }
+
+    fn advance(&mut self, cause: Cause) -> bool {
+        let next = self.life.after(cause);
+        if let Some(next) = next {
+            self.life = next;
+        }
+        next.is_some()
+    }
+
+    // ---- what the application does ----
+
+    /// The application uses it, or took it.
+    pub(crate) fn hold(&mut self) {
+        self.interest.hold();
+    }
+
+    /// Whether data may be written.
+    pub(crate) fn may_write(&self) -> Result<(), StreamError> {
+        match self.life {
+            Life::Open => Ok(()),
+            Life::Connecting => Err(StreamError::NotConnected),
+            Life::Finishing => Err(StreamError::Finished),
+            Life::Leaving | Life::Over => {
+                Err(StreamError::Lost(self.ending.map_or(ConnectionLost::ClosedLocally, |ending| ending.reason)))
+            }
+        }
+    }
+
+    /// Not all that was written found room. Several writers may share a connection: that this one got all it wanted wakes no
+    /// other.
+    pub(crate) fn wait_for_room(&mut self) {
+        self.writer_waits = true;
+    }
+
+    /// What a read says that found nothing.
+    pub(crate) fn nothing_to_read(&mut self) -> Result<Read, StreamError> {
+        match self.ending {
+            None => {
+                self.reader_waits = true;
+                Ok(Read::Pending)
+            }
+            Some(Ending { complete: true, .. }) => Ok(Read::End),
+            Some(Ending { reason, .. }) => Err(StreamError::Lost(reason)),
+        }
+    }
+
+    // ---- what the application hears ----
+
+    /// Tells a waiting reader that there is something to read, or that there will be nothing more.
+    pub(crate) fn wake_reader(&mut self, can_read: impl FnOnce() -> bool) {
+        if self.reader_waits && (self.has_ended() || can_read()) {
+            self.reader_waits = false;
+            self.events.push(Event::Readable(self.id));
+        }
+    }
+
+    /// The same for a waiting writer and room.
+    pub(crate) fn wake_writer(&mut self, can_write: impl FnOnce() -> bool) {
+        if self.writer_waits && (can_write() || self.has_ended()) {
+            self.writer_waits = false;
+            self.events.push(Event::Writable(self.id));
+        }
+    }
+
+    /// The peer, or somebody in its name, reports an error of its own.
+    pub(crate) fn complain(&mut self, code: u32) {
+        self.events.push(Event::PeerComplained(self.id, code));
+    }
+
+    /// What happened since the last call.
+    pub(crate) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.events.drain(..)
+    }
+
+    // ---- facts ----
+
+    pub(crate) const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    pub(crate) const fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Whether it says and hears nothing any more.
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self.life, Life::Over)
+    }
+
+    /// Whether it can be forgotten.
+    pub(crate) const fn is_done(&self) -> bool {
+        matches!((self.interest, self.life), (Interest::Released, Life::Over))
+    }
+
+    /// Accepted, and not taken by the application yet.
+    pub(crate) const fn waits_for_application(&self) -> bool {
+        matches!(self.interest, Interest::Awaited)
+    }
+
+    /// Whether it has ended for the application.
+    const fn has_ended(&self) -> bool {
+        matches!(self.life, Life::Leaving | Life::Over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: ConnectionId = ConnectionId { slot: 3, generation: 1 };
+
+    fn events(standing: &mut Standing) -> Vec<Event> {
+        standing.take_events().collect()
+    }
+
+    fn open() -> Standing {
+        let mut standing = Standing::opening(ID);
+        standing.established();
+        events(&mut standing);
+        standing
+    }
+
+    #[test]
+    fn readers_and_writers_are_woken_once_for_what_they_wait_for() {
+        let mut standing = open();
+        standing.wake_reader(|| true);
+        standing.wake_reader(|| true);
+        standing.wake_writer(|| true);
+        assert_eq!(events(&mut standing), [Event::Readable(ID)], "nobody waits for room");
+        standing.wait_for_room();
+        assert_eq!(standing.nothing_to_read(), Ok(Read::Pending));
+        standing.wake_reader(|| false);
+        standing.wake_writer(|| false);
+        assert_eq!(events(&mut standing), []);
+        assert!(standing.close());
+        standing.wake_reader(|| false);
+        standing.wake_writer(|| false);
+        let closed = Event::Closed(ID, ConnectionLost::ClosedLocally);
+        assert_eq!(events(&mut standing), [closed, Event::Readable(ID), Event::Writable(ID)]);
+    }
+
+    #[test]
+    fn who_was_leaving_keeps_the_ending_that_it_had() {
+        let mut standing = open();
+        assert!(standing.finish());
+        assert_eq!(standing.may_write(), Err(StreamError::Finished));
+        standing.flushed(true);
+        assert!(standing.lost(Ending::early(ConnectionLost::Aborted)));
+        assert_eq!(events(&mut standing), [Event::Finished(ID)]);
+        assert_eq!(standing.nothing_to_read(), Ok(Read::End));
+        assert_eq!(standing.may_write(), Err(StreamError::Lost(ConnectionLost::ClosedLocally)));
+        assert!(!standing.lost(Ending::early(ConnectionLost::Aborted)) && !standing.is_done());
+        standing.release();
+        assert!(standing.is_done());
+    }
+
+    #[test]
+    fn a_released_connection_says_nothing_unless_it_was_still_being_opened() {
+        for (mut standing, says) in [(open(), 0), (Standing::opening(ID), 1)] {
+            standing.release();
+            assert!(standing.close());
+            assert_eq!(events(&mut standing).len(), says);
+        }
+    }
+
+    #[test]
+    fn an_accepted_connection_waits_until_the_application_uses_it() {
+        let mut standing = Standing::accepted(ID);
+        assert_eq!(events(&mut standing), [Event::Accepted(ID)]);
+        assert!(standing.waits_for_application());
+        standing.hold();
+        assert!(!standing.waits_for_application());
+    }
+}
