@@ -157,7 +157,7 @@ mod tests {
             Growth::of(1_000.0, Some(PacketRate::new(1_000.0)), belief, &path(1e5)).smallness
         };
         assert!((smallness(|_| 1_000.0) - 1.0).abs() < 1e-9);
-        assert!((smallness(|round| 1_000.0 + 20.0 * f64::from(round)) - 4.0).abs() < 1e-9);
+        assert!((smallness(|round| 1_000.0 * libm::pow(1.02, f64::from(round))) - 4.0).abs() < 1e-9);
     }
 
     #[test]
