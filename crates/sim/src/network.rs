@@ -165,7 +165,7 @@ impl Network {
 
     /// An agent sends a datagram.
     pub(crate) fn send_datagram(&mut self, now: Instant, agent: AgentId, to: SocketAddr, bytes: &[u8], share: Share) {
-        self.trace.record(now, agent as u64, bytes);
+        self.trace.record(now, agent as u64, bytes.len(), bytes);
         let packet = self.pool.packet(self.places[agent].address, to, bytes);
         self.depart(now, agent, packet, share);
     }

@@ -1,5 +1,7 @@
 //! Encoded datagrams on their way, in buffers that are used again and again.
 
+mod body;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,6 +12,7 @@ use farhaul_units::Rng;
 
 use crate::agent::tcp::Segment;
 use crate::network::{AgentId, FlowId};
+use body::Body;
 
 /// Bytes of IPv4 and UDP header, which occupy the link but are not stored.
 pub const HEADER_OVERHEAD: u32 = 28;
@@ -48,8 +51,7 @@ struct Datagram {
     flow: FlowId,
     share: Share,
     payload: Payload,
-    wire_len: u32,
-    bytes: Vec<u8>,
+    body: Body,
     damaged: bool,
 }
 
@@ -66,6 +68,8 @@ pub struct Pool {
 #[derive(Debug, Default)]
 struct FreeList {
     datagrams: Vec<Box<Datagram>>,
+    /// Room for bytes, given out again last in, first out, while it is still in a cache.
+    buffers: Vec<Vec<u8>>,
     made: usize,
 }
 
@@ -80,9 +84,8 @@ impl Pool {
         let mut packet = self.blank(from, to);
         let datagram = packet.datagram_mut();
         datagram.payload = Payload::Datagram;
-        datagram.bytes.clear();
-        datagram.bytes.extend_from_slice(bytes);
-        datagram.wire_len = datagram_len(bytes);
+        datagram.body.put(bytes, || self.buffer());
+        packet.wire_len = datagram_len(bytes.len());
         packet
     }
 
@@ -91,8 +94,7 @@ impl Pool {
         let mut packet = self.blank(from, to);
         let datagram = packet.datagram_mut();
         datagram.payload = payload;
-        datagram.bytes.clear();
-        datagram.wire_len = wire_len;
+        packet.wire_len = wire_len;
         packet
     }
 
@@ -108,7 +110,11 @@ impl Pool {
         datagram.flow = 0;
         datagram.share = Share::Control;
         datagram.damaged = false;
-        PooledPacket { datagram: Some(datagram), pool: self.clone() }
+        PooledPacket { datagram: Some(datagram), wire_len: 0, pool: self.clone() }
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        self.free.borrow_mut().buffers.pop().unwrap_or_default()
     }
 
     /// How many datagrams were ever made: the most that were on their way at once.
@@ -132,31 +138,23 @@ impl Datagram {
             flow: 0,
             share: Share::Control,
             payload: Payload::Datagram,
-            wire_len: 0,
-            bytes: Vec::new(),
+            body: Body::new(),
             damaged: false,
         }
-    }
-
-    /// A copy that keeps its memory.
-    fn become_like(&mut self, other: &Self) {
-        let mut bytes = core::mem::take(&mut self.bytes);
-        bytes.clear();
-        bytes.extend_from_slice(&other.bytes);
-        let Self { from, to, destination, flow, share, payload, wire_len, damaged, .. } = *other;
-        *self = Self { from, to, destination, flow, share, payload, wire_len, bytes, damaged };
     }
 }
 
 /// What a datagram of these bytes takes of a link.
-fn datagram_len(bytes: &[u8]) -> u32 {
-    u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(HEADER_OVERHEAD)
+fn datagram_len(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(HEADER_OVERHEAD)
 }
 
 /// A handle to a datagram of a [`Pool`], which goes back when the packet is delivered or lost.
 pub struct PooledPacket {
     /// `None` only while it is dropped.
     datagram: Option<Box<Datagram>>,
+    /// Bytes on a link. It lies here because every model asks for it, long after the datagram has left the caches.
+    wire_len: u32,
     pool: Pool,
 }
 
@@ -173,12 +171,23 @@ impl PooledPacket {
 
     /// What UDP carries.
     pub fn bytes(&self) -> &[u8] {
-        &self.datagram().bytes
+        self.datagram().body.bytes(|| self.pool.buffer())
     }
 
     /// What UDP carries, to be changed in place; the packet keeps its length on the link.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.datagram_mut().bytes
+        let datagram = self.datagram.as_mut().expect("a packet holds its datagram until it is dropped");
+        datagram.body.bytes_mut(|| self.pool.buffer())
+    }
+
+    /// The first bytes of what UDP carries, 40 or all.
+    pub(crate) fn head(&self) -> &[u8] {
+        self.datagram().body.head()
+    }
+
+    /// How many bytes UDP carries.
+    pub(crate) fn len(&self) -> usize {
+        self.datagram().body.len()
     }
 
     /// What it carries.
@@ -213,8 +222,7 @@ impl PooledPacket {
 
     /// Its length follows its bytes again, after somebody changed them.
     pub(crate) fn measure(&mut self) {
-        let datagram = self.datagram_mut();
-        datagram.wire_len = datagram_len(&datagram.bytes);
+        self.wire_len = datagram_len(self.len());
     }
 
     /// Whether a model of the path damaged it, which UDP's checksum shows.
@@ -233,28 +241,34 @@ impl PooledPacket {
 
 impl WireLen for PooledPacket {
     fn wire_len(&self) -> u32 {
-        self.datagram().wire_len
+        self.wire_len
     }
 }
 
 impl Packet for PooledPacket {
     fn duplicate(&self) -> Self {
         let mut copy = self.pool.blank(self.from(), self.to());
-        copy.datagram_mut().become_like(self.datagram());
+        let Datagram { destination, flow, share, payload, ref body, damaged, .. } = *self.datagram();
+        let datagram = copy.datagram_mut();
+        (datagram.destination, datagram.flow, datagram.share) = (destination, flow, share);
+        (datagram.payload, datagram.damaged) = (payload, damaged);
+        datagram.body.become_like(body, || self.pool.buffer());
+        copy.wire_len = self.wire_len;
         copy
     }
 
     fn corrupt(&mut self, rng: &mut Rng) {
-        let datagram = self.datagram_mut();
-        datagram.damaged = true;
-        flip_random_bit(&mut datagram.bytes, rng);
+        self.datagram_mut().damaged = true;
+        flip_random_bit(self.bytes_mut(), rng);
     }
 }
 
 impl Drop for PooledPacket {
     fn drop(&mut self) {
-        if let Some(datagram) = self.datagram.take() {
-            self.pool.free.borrow_mut().datagrams.push(datagram);
+        if let Some(mut datagram) = self.datagram.take() {
+            let mut free = self.pool.free.borrow_mut();
+            free.buffers.extend(datagram.body.take_buffer());
+            free.datagrams.push(datagram);
         }
     }
 }
