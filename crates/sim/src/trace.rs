@@ -60,7 +60,10 @@ impl TraceHash {
     /// A packet arrived at an agent.
     pub(crate) fn record_delivery(&mut self, now: Instant, place: u64, packet: &PooledPacket) {
         match packet.payload() {
-            Payload::Datagram => self.record(now, place, packet.len(), packet.head()),
+            Payload::Datagram => {
+                let (len, head) = packet.outline();
+                self.record(now, place, len, head);
+            }
             typed => self.record_payload(now, place, typed, packet.wire_len()),
         }
     }

@@ -25,38 +25,35 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// No bytes.
-    pub(super) const fn new() -> Self {
-        Self { head: [0; HEAD], head_len: 0, filler: 0, run: 0, whole: OnceCell::new() }
-    }
-
-    /// Takes `bytes` over; `buffer` makes room for those that cannot be folded.
-    pub(super) fn put(&mut self, bytes: &[u8], buffer: impl FnOnce() -> Vec<u8>) {
-        let (head, rest) = bytes.split_at(bytes.len().min(HEAD));
+    /// A copy of `bytes`; `buffer` makes room for those that cannot be folded.
+    pub(super) fn of(bytes: &[u8], buffer: impl FnOnce() -> Vec<u8>) -> Self {
+        let (start, rest) = bytes.split_at(bytes.len().min(HEAD));
         let (filler, folds) = match rest {
             [] => (0, true),
             // All are equal if each equals the one before.
             [first, others @ ..] => (*first, rest[..others.len()] == *others),
         };
-        if !folds {
-            let mut whole = buffer();
-            whole.clear();
-            whole.extend_from_slice(bytes);
-            self.whole = OnceCell::from(whole);
-            return;
+        let mut body = Self { head: [0; HEAD], head_len: 0, filler, run: 0, whole: OnceCell::new() };
+        match u32::try_from(rest.len()) {
+            Ok(run) if folds => {
+                body.head[..start.len()].copy_from_slice(start);
+                (body.head_len, body.run) = (start.len() as u8, run);
+            }
+            _ => {
+                let mut whole = buffer();
+                whole.clear();
+                whole.extend_from_slice(bytes);
+                body.whole = OnceCell::from(whole);
+            }
         }
-        self.head[..head.len()].copy_from_slice(head);
-        self.head_len = head.len() as u8;
-        self.filler = filler;
-        self.run = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        self.whole = OnceCell::new();
+        body
     }
 
-    /// Becomes a copy of `other`.
-    pub(super) fn become_like(&mut self, other: &Self, buffer: impl FnOnce() -> Vec<u8>) {
-        match other.whole.get() {
-            Some(bytes) => self.put(bytes, buffer),
-            None => *self = other.clone(),
+    /// Another body with the same bytes.
+    pub(super) fn copy(&self, buffer: impl FnOnce() -> Vec<u8>) -> Self {
+        match self.whole.get() {
+            Some(bytes) => Self::of(bytes, buffer),
+            None => self.clone(),
         }
     }
 
@@ -100,17 +97,10 @@ mod tests {
 
     use super::*;
 
-    fn body(bytes: &[u8]) -> Body {
-        let mut body = Body::new();
-        body.put(bytes, Vec::new);
-        body
-    }
-
     #[test]
     fn a_header_before_equal_bytes_takes_no_buffer_until_somebody_looks() {
         let datagram = [&[1, 2, 3, 4][..], &[7; 1_468]].concat();
-        let mut folded = Body::new();
-        folded.put(&datagram, || unreachable!("it folds"));
+        let folded = Body::of(&datagram, || unreachable!("it folds"));
         assert_eq!((folded.len(), folded.head()), (1_472, &datagram[..HEAD]));
         assert_eq!(folded.bytes(Vec::new), datagram);
     }
@@ -121,8 +111,7 @@ mod tests {
             let mut datagram = [0; 1_472];
             datagram[at] = 1;
             let mut asked = false;
-            let mut body = Body::new();
-            body.put(&datagram, || {
+            let body = Body::of(&datagram, || {
                 asked = true;
                 Vec::new()
             });
@@ -133,7 +122,7 @@ mod tests {
 
     #[test]
     fn changes_are_kept() {
-        let mut body = body(&[5; 1_000]);
+        let mut body = Body::of(&[5; 1_000], Vec::new);
         body.bytes_mut(Vec::new)[999] = 6;
         assert_eq!((body.bytes(Vec::new)[998], body.bytes(Vec::new)[999]), (5, 6));
         body.bytes_mut(Vec::new).truncate(3);
@@ -151,18 +140,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_comes_out_is_what_was_put_in(first in datagrams(), second in datagrams(), used in datagrams()) {
-            let mut body = body(&first);
-            prop_assert_eq!(body.len(), first.len());
-            prop_assert!(first.starts_with(body.head()) && body.head().len() >= first.len().min(HEAD));
-            prop_assert_eq!(body.bytes(|| used.clone()), &first);
-            body.take_buffer();
-            prop_assert_eq!(body.len(), 0);
-            body.put(&second, || used.clone());
-            let mut copy = Body::new();
-            copy.become_like(&body, || used.clone());
-            prop_assert_eq!(copy.bytes(|| used.clone()), &second);
-            prop_assert_eq!(body.bytes(|| used.clone()), &second);
+        fn what_comes_out_is_what_was_put_in(bytes in datagrams(), used in datagrams()) {
+            let body = Body::of(&bytes, || used.clone());
+            prop_assert_eq!(body.len(), bytes.len());
+            prop_assert!(bytes.starts_with(body.head()) && body.head().len() >= bytes.len().min(HEAD));
+            let copy = body.copy(|| used.clone());
+            prop_assert_eq!(body.bytes(|| used.clone()), &bytes);
+            let copy_of_whole = body.copy(|| used.clone());
+            prop_assert_eq!(copy.bytes(|| used.clone()), &bytes);
+            prop_assert_eq!(copy_of_whole.bytes(|| used.clone()), &bytes);
         }
     }
 }
