@@ -285,7 +285,12 @@ impl Network {
     pub(crate) fn take_touched(&mut self) -> Option<(LinkId, Option<Instant>)> {
         let link = self.touched.pop()?;
         self.links[link].touched = false;
-        Some((link, self.links[link].element.next_event()))
+        Some((link, self.next_event(link)))
+    }
+
+    /// When something may leave a link next.
+    pub(crate) fn next_event(&self, link: LinkId) -> Option<Instant> {
+        self.links[link].element.next_event()
     }
 
     pub(crate) fn links(&self) -> usize {

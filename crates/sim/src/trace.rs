@@ -35,12 +35,12 @@ impl TraceHash {
     pub(crate) fn record(&mut self, now: Instant, place: u64, len: usize, head: &[u8]) {
         self.mix(now.as_nanos());
         self.mix(place << 32 | len as u64);
-        let mut words = head[..head.len().min(HASHED_BYTES)].chunks_exact(8);
-        for word in &mut words {
-            self.mix(word.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        let (words, rest) = head[..head.len().min(HASHED_BYTES)].as_chunks();
+        for word in words {
+            self.mix(u64::from_be_bytes(*word));
         }
-        if !words.remainder().is_empty() {
-            self.mix(words.remainder().iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        if !rest.is_empty() {
+            self.mix(rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
         }
     }
 
