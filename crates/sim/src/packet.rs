@@ -54,9 +54,9 @@ pub(crate) struct Ends {
 
 /// A packet of a [`Pool`], to which its memory goes back when it is delivered or lost.
 ///
-/// It holds all that links and their queues ask for, and the datagram itself if that is short or [folds](body): packets that
-/// lie in a queue one behind the other are read as fast as memory goes, while each pointer followed into memory that was
-/// last used a round trip ago would cost more than all that a link does.
+/// It holds all that links and their queues ask for, and the datagram itself if that is short or folds (see
+/// `packet/body.rs`): packets that lie in a queue one behind the other are read as fast as memory goes, while each pointer
+/// followed into memory that was last used a round trip ago would cost more than all that a link does.
 pub struct PooledPacket {
     content: Content,
     ends: Rc<Ends>,
