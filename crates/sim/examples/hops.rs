@@ -1,6 +1,9 @@
 //! How many packet-hops a real second simulates: one UDT flow of full state machines over one link, 1 Gbit/s and 100 ms.
 //!
 //! `cargo run --release -p farhaul-sim --example hops [virtual seconds]`
+//!
+//! What it sends is zeros, as all bulk senders do, so that datagrams fold on the link; the example `speed` sends and checks bytes that
+//! do not.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;

@@ -82,7 +82,6 @@ impl Outbox<'_> {
 
     /// Sends a packet without bytes, which takes `wire_len` bytes of a link, headers included.
     pub fn packet(&mut self, to: SocketAddr, payload: Payload, wire_len: u32, share: Share) {
-        let packet = self.network.pool().typed(self.network.address(self.agent), to, payload, wire_len);
-        self.network.send_typed(self.now, self.agent, packet, share);
+        self.network.send_typed(self.now, self.agent, to, (payload, wire_len), share);
     }
 }

@@ -5,7 +5,7 @@ use farhaul_units::Instant;
 
 use crate::agent::{Agent, Outbox};
 use crate::first_times::FirstTimes;
-use crate::packet::{Payload, PooledPacket};
+use crate::packet::PooledPacket;
 
 /// What uses a transport. It gives commands while it handles events and deadlines, never otherwise.
 pub trait Application<T: Streams> {
@@ -74,10 +74,8 @@ impl<T: Streams, A: Application<T>> Host<T, A> {
 
 impl<T: Streams, A: Application<T>> Agent for Host<T, A> {
     fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
-        if *packet.payload() != Payload::Datagram {
-            return;
-        }
-        let (from, bytes) = (packet.from(), packet.bytes_mut());
+        let from = packet.from();
+        let Some(bytes) = packet.bytes_mut() else { return };
         let stride = bytes.len();
         self.transport.handle_datagrams(now, now, from, bytes, stride);
         self.settle(now, out);

@@ -11,7 +11,7 @@
 //! | what a slow host does to packets | `machine.rs`; a slow disk: `agent/disk.rs` |
 //! | in which order a transport is asked | `host.rs` |
 //! | what applications send, read and check | `traffic.rs`, `traffic/*.rs` |
-//! | what is on the wire | `packet.rs` |
+//! | what is on the wire, and how it lies in memory | `packet.rs`, `packet/*.rs` |
 //! | which links there are and who reaches whom | `topology/*.rs`, `network.rs` |
 //! | what is recorded, and what is computed from it | `sample.rs`, `measure/*.rs` |
 //! | how a test looks at datagrams or forges them | `trace.rs` |

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use farhaul_netem::{Counters, Element, Tally, WireLen};
 use farhaul_units::Instant;
 
-use crate::packet::{Payload, Pool, PooledPacket, Share};
+use crate::packet::{Ends, Payload, Pool, PooledPacket, Share};
 use crate::trace::{Departing, Tap, TraceHash, Verdict};
 
 /// A place where links begin and end.
@@ -67,12 +68,15 @@ struct SimLink {
     flows: Vec<FlowTally>,
 }
 
-/// Where an agent is, and whom it sent to last: nearly always the same peer.
+/// Where an agent is, and whom it sends to.
 struct Place {
     address: SocketAddr,
     node: NodeId,
     flow: FlowId,
-    last_peer: Option<(SocketAddr, Option<AgentId>)>,
+    /// The ends of the packet that it sent last: nearly always the next one has the same.
+    last: Option<Rc<Ends>>,
+    /// Those of packets to other agents.
+    peers: BTreeMap<SocketAddr, Rc<Ends>>,
 }
 
 /// What the network did beside what its links count.
@@ -134,7 +138,7 @@ impl Network {
     /// The next agent is at `node` and can be reached at `address`.
     pub(crate) fn add_place(&mut self, address: SocketAddr, node: NodeId, flow: FlowId) -> AgentId {
         self.agents.insert(address, self.places.len());
-        self.places.push(Place { address, node, flow, last_peer: None });
+        self.places.push(Place { address, node, flow, last: None, peers: BTreeMap::new() });
         self.places.len() - 1
     }
 
@@ -165,20 +169,28 @@ impl Network {
 
     /// An agent sends a datagram.
     pub(crate) fn send_datagram(&mut self, now: Instant, agent: AgentId, to: SocketAddr, bytes: &[u8], share: Share) {
-        self.trace.record(now, agent as u64, bytes);
-        let packet = self.pool.packet(self.places[agent].address, to, bytes);
-        self.depart(now, agent, packet, share);
+        self.trace.record(now, agent as u64, bytes.len(), bytes);
+        let ends = self.ends(agent, to);
+        let packet = self.pool.datagram(ends, bytes, share);
+        self.depart(now, agent, packet);
     }
 
-    /// An agent sends a packet without bytes.
-    pub(crate) fn send_typed(&mut self, now: Instant, agent: AgentId, packet: PooledPacket, share: Share) {
-        self.trace.record_payload(now, agent as u64, packet.payload(), packet.wire_len());
-        self.depart(now, agent, packet, share);
+    /// An agent sends a packet without bytes, of this length on a link.
+    pub(crate) fn send_typed(
+        &mut self,
+        now: Instant,
+        agent: AgentId,
+        to: SocketAddr,
+        (payload, wire_len): (Payload, u32),
+        share: Share,
+    ) {
+        self.trace.record_payload(now, agent as u64, &payload, wire_len);
+        let ends = self.ends(agent, to);
+        let packet = self.pool.typed(ends, payload, wire_len, share);
+        self.depart(now, agent, packet);
     }
 
-    fn depart(&mut self, now: Instant, agent: AgentId, mut packet: PooledPacket, share: Share) {
-        packet.label(self.places[agent].flow, share);
-        packet.set_destination(self.peer(agent, packet.to()));
+    fn depart(&mut self, now: Instant, agent: AgentId, mut packet: PooledPacket) {
         let node = self.places[agent].node;
         if let Some(capture) = &mut self.capture {
             capture(now, Passing::Sent(agent), &packet);
@@ -191,28 +203,36 @@ impl Network {
             self.forward(now, node, packet);
         }
         while let Some((from, to, bytes)) = self.forged.pop() {
-            let mut packet = self.pool.packet(from, to, &bytes);
-            packet.set_destination(self.agents.get(&to).copied());
+            let ends = Ends { from, to, destination: self.agents.get(&to).copied(), flow: 0 };
+            let packet = self.pool.datagram(Rc::new(ends), &bytes, Share::Control);
             self.forward(now, node, packet);
         }
     }
 
-    /// The agent at the address that `agent` sends to.
-    fn peer(&mut self, agent: AgentId, to: SocketAddr) -> Option<AgentId> {
-        let place = &mut self.places[agent];
-        if let Some((_, peer)) = place.last_peer.filter(|(address, _)| *address == to) {
-            return peer;
+    /// The ends of a packet that `agent` sends.
+    fn ends(&mut self, agent: AgentId, to: SocketAddr) -> Rc<Ends> {
+        let Place { address, flow, last, peers, .. } = &mut self.places[agent];
+        if let Some(ends) = last.as_ref().filter(|ends| ends.to == to) {
+            return Rc::clone(ends);
         }
-        let peer = self.agents.get(&to).copied();
-        place.last_peer = Some((to, peer));
-        peer
+        let ends = match (peers.get(&to), self.agents.get(&to)) {
+            (Some(ends), _) => Rc::clone(ends),
+            (None, None) => Rc::new(Ends { from: *address, to, destination: None, flow: *flow }),
+            (None, Some(&peer)) => {
+                let ends = Rc::new(Ends { from: *address, to, destination: Some(peer), flow: *flow });
+                peers.insert(to, Rc::clone(&ends));
+                ends
+            }
+        };
+        *last = Some(Rc::clone(&ends));
+        ends
     }
 
     /// Shows a datagram to the tap.
     fn passes_tap(&mut self, now: Instant, packet: &mut PooledPacket) -> bool {
-        let Some(tap) = self.tap.as_mut().filter(|_| *packet.payload() == Payload::Datagram) else { return true };
         let (from, to) = (packet.from(), packet.to());
-        let verdict = tap(&mut Departing { now, from, to, bytes: packet.bytes_mut(), forged: &mut self.forged });
+        let (Some(tap), Some(bytes)) = (&mut self.tap, packet.bytes_mut()) else { return true };
+        let verdict = tap(&mut Departing { now, from, to, bytes, forged: &mut self.forged });
         self.forged.reverse();
         self.counters.tapped += u64::from(verdict == Verdict::Drop);
         verdict == Verdict::Pass
@@ -265,7 +285,12 @@ impl Network {
     pub(crate) fn take_touched(&mut self) -> Option<(LinkId, Option<Instant>)> {
         let link = self.touched.pop()?;
         self.links[link].touched = false;
-        Some((link, self.links[link].element.next_event()))
+        Some((link, self.next_event(link)))
+    }
+
+    /// When something may leave a link next.
+    pub(crate) fn next_event(&self, link: LinkId) -> Option<Instant> {
+        self.links[link].element.next_event()
     }
 
     pub(crate) fn links(&self) -> usize {

@@ -1,6 +1,8 @@
-//! Encoded datagrams on their way, in buffers that are used again and again.
+//! Packets on their way: encoded datagrams, and typed stand-ins for them.
 
-use std::cell::RefCell;
+mod body;
+mod pool;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -10,6 +12,8 @@ use farhaul_units::Rng;
 
 use crate::agent::tcp::Segment;
 use crate::network::{AgentId, FlowId};
+use body::Body;
+pub use pool::Pool;
 
 /// Bytes of IPv4 and UDP header, which occupy the link but are not stored.
 pub const HEADER_OVERHEAD: u32 = 28;
@@ -38,230 +42,146 @@ pub enum Share {
     Control,
 }
 
-/// One packet: what a socket would send or receive, or a typed stand-in for it.
-#[derive(Debug)]
-struct Datagram {
-    from: SocketAddr,
-    to: SocketAddr,
-    /// The agent at `to`; `None` until that was looked up.
-    destination: Option<AgentId>,
-    flow: FlowId,
-    share: Share,
-    payload: Payload,
+/// Where a packet comes from and goes to: the same for all that an agent sends to one address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+    /// The agent at `to`, if there is one and it was looked up.
+    pub(crate) destination: Option<AgentId>,
+    pub(crate) flow: FlowId,
+}
+
+/// A packet of a [`Pool`], to which its memory goes back when it is delivered or lost.
+///
+/// It holds all that links and their queues ask for, and the datagram itself if that is short or folds (see
+/// `packet/body.rs`): packets that lie in a queue one behind the other are read as fast as memory goes, while each pointer
+/// followed into memory that was last used a round trip ago would cost more than all that a link does.
+pub struct PooledPacket {
+    content: Content,
+    ends: Rc<Ends>,
+    pool: Pool,
     wire_len: u32,
-    bytes: Vec<u8>,
+    share: Share,
     damaged: bool,
 }
 
-/// Where datagrams come from and return to, so that a packet costs no allocation once enough of them exist.
-#[derive(Clone, Debug, Default)]
-pub struct Pool {
-    free: Rc<RefCell<FreeList>>,
-}
-
-#[expect(
-    clippy::vec_box,
-    reason = "a handle is one pointer wide, because models move it often; the box is the datagram"
-)]
-#[derive(Debug, Default)]
-struct FreeList {
-    datagrams: Vec<Box<Datagram>>,
-    made: usize,
-}
-
-impl Pool {
-    /// An empty pool.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// A datagram with a copy of `bytes`, of no flow.
-    pub fn packet(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> PooledPacket {
-        let mut packet = self.blank(from, to);
-        let datagram = packet.datagram_mut();
-        datagram.payload = Payload::Datagram;
-        datagram.bytes.clear();
-        datagram.bytes.extend_from_slice(bytes);
-        datagram.wire_len = datagram_len(bytes);
-        packet
-    }
-
-    /// A packet without bytes that takes `wire_len` bytes of a link.
-    pub fn typed(&self, from: SocketAddr, to: SocketAddr, payload: Payload, wire_len: u32) -> PooledPacket {
-        let mut packet = self.blank(from, to);
-        let datagram = packet.datagram_mut();
-        datagram.payload = payload;
-        datagram.bytes.clear();
-        datagram.wire_len = wire_len;
-        packet
-    }
-
-    fn blank(&self, from: SocketAddr, to: SocketAddr) -> PooledPacket {
-        let mut free = self.free.borrow_mut();
-        let mut datagram = free.datagrams.pop().unwrap_or_else(|| {
-            free.made += 1;
-            Box::new(Datagram::unused(from, to))
-        });
-        datagram.from = from;
-        datagram.to = to;
-        datagram.destination = None;
-        datagram.flow = 0;
-        datagram.share = Share::Control;
-        datagram.damaged = false;
-        PooledPacket { datagram: Some(datagram), pool: self.clone() }
-    }
-
-    /// How many datagrams were ever made: the most that were on their way at once.
-    pub fn made(&self) -> usize {
-        self.free.borrow().made
-    }
-
-    /// How many datagrams are on their way now.
-    pub fn in_use(&self) -> usize {
-        let free = self.free.borrow();
-        free.made - free.datagrams.len()
-    }
-}
-
-impl Datagram {
-    fn unused(from: SocketAddr, to: SocketAddr) -> Self {
-        Self {
-            from,
-            to,
-            destination: None,
-            flow: 0,
-            share: Share::Control,
-            payload: Payload::Datagram,
-            wire_len: 0,
-            bytes: Vec::new(),
-            damaged: false,
-        }
-    }
-
-    /// A copy that keeps its memory.
-    fn become_like(&mut self, other: &Self) {
-        let mut bytes = core::mem::take(&mut self.bytes);
-        bytes.clear();
-        bytes.extend_from_slice(&other.bytes);
-        let Self { from, to, destination, flow, share, payload, wire_len, damaged, .. } = *other;
-        *self = Self { from, to, destination, flow, share, payload, wire_len, bytes, damaged };
-    }
-}
-
-/// What a datagram of these bytes takes of a link.
-fn datagram_len(bytes: &[u8]) -> u32 {
-    u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(HEADER_OVERHEAD)
-}
-
-/// A handle to a datagram of a [`Pool`], which goes back when the packet is delivered or lost.
-pub struct PooledPacket {
-    /// `None` only while it is dropped.
-    datagram: Option<Box<Datagram>>,
-    pool: Pool,
+enum Content {
+    Datagram(Body),
+    Typed(Payload),
 }
 
 impl PooledPacket {
     /// The sender's address.
     pub fn from(&self) -> SocketAddr {
-        self.datagram().from
+        self.ends.from
     }
 
     /// The receiver's address.
     pub fn to(&self) -> SocketAddr {
-        self.datagram().to
+        self.ends.to
     }
 
     /// What UDP carries.
     pub fn bytes(&self) -> &[u8] {
-        &self.datagram().bytes
+        match &self.content {
+            Content::Datagram(body) => body.bytes(|| self.pool.buffer()),
+            Content::Typed(_) => &[],
+        }
     }
 
-    /// What UDP carries, to be changed in place; the packet keeps its length on the link.
-    pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.datagram_mut().bytes
+    /// What UDP carries, to be changed in place; the packet keeps its length on the link. `None` for what is no datagram.
+    pub fn bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.content {
+            Content::Datagram(body) => Some(body.bytes_mut(|| self.pool.buffer())),
+            Content::Typed(_) => None,
+        }
+    }
+
+    /// How many bytes UDP carries, and the first of them, 40 or all.
+    pub(crate) fn outline(&self) -> (usize, &[u8]) {
+        match &self.content {
+            Content::Datagram(body) => (body.len(), body.head()),
+            Content::Typed(_) => (0, &[]),
+        }
     }
 
     /// What it carries.
     pub fn payload(&self) -> &Payload {
-        &self.datagram().payload
+        match &self.content {
+            Content::Datagram(_) => &Payload::Datagram,
+            Content::Typed(payload) => payload,
+        }
     }
 
     /// Whose it is.
     pub fn flow(&self) -> FlowId {
-        self.datagram().flow
+        self.ends.flow
     }
 
     /// Whether it is new data, repeated data or control.
     pub fn share(&self) -> Share {
-        self.datagram().share
-    }
-
-    /// Says whose it is.
-    pub(crate) fn label(&mut self, flow: FlowId, share: Share) {
-        let datagram = self.datagram_mut();
-        datagram.flow = flow;
-        datagram.share = share;
+        self.share
     }
 
     pub(crate) fn destination(&self) -> Option<AgentId> {
-        self.datagram().destination
-    }
-
-    pub(crate) fn set_destination(&mut self, agent: Option<AgentId>) {
-        self.datagram_mut().destination = agent;
+        self.ends.destination
     }
 
     /// Its length follows its bytes again, after somebody changed them.
     pub(crate) fn measure(&mut self) {
-        let datagram = self.datagram_mut();
-        datagram.wire_len = datagram_len(&datagram.bytes);
+        if let Content::Datagram(body) = &self.content {
+            self.wire_len = datagram_len(body.len());
+        }
     }
 
     /// Whether a model of the path damaged it, which UDP's checksum shows.
     pub fn is_damaged(&self) -> bool {
-        self.datagram().damaged
+        self.damaged
     }
+}
 
-    fn datagram_mut(&mut self) -> &mut Datagram {
-        self.datagram.as_mut().expect("a packet holds its datagram until it is dropped")
-    }
-
-    fn datagram(&self) -> &Datagram {
-        self.datagram.as_ref().expect("a packet holds its datagram until it is dropped")
-    }
+/// What a datagram of so many bytes takes of a link.
+fn datagram_len(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(HEADER_OVERHEAD)
 }
 
 impl WireLen for PooledPacket {
     fn wire_len(&self) -> u32 {
-        self.datagram().wire_len
+        self.wire_len
     }
 }
 
 impl Packet for PooledPacket {
     fn duplicate(&self) -> Self {
-        let mut copy = self.pool.blank(self.from(), self.to());
-        copy.datagram_mut().become_like(self.datagram());
+        let content = match &self.content {
+            Content::Datagram(body) => Content::Datagram(body.copy(|| self.pool.buffer())),
+            Content::Typed(payload) => Content::Typed(*payload),
+        };
+        let mut copy = self.pool.made_of(content, Rc::clone(&self.ends), self.share, self.wire_len);
+        copy.damaged = self.damaged;
         copy
     }
 
     fn corrupt(&mut self, rng: &mut Rng) {
-        let datagram = self.datagram_mut();
-        datagram.damaged = true;
-        flip_random_bit(&mut datagram.bytes, rng);
+        self.damaged = true;
+        flip_random_bit(self.bytes_mut().map_or(&mut [], |bytes| &mut bytes[..]), rng);
     }
 }
 
 impl Drop for PooledPacket {
     fn drop(&mut self) {
-        if let Some(datagram) = self.datagram.take() {
-            self.pool.free.borrow_mut().datagrams.push(datagram);
-        }
+        let buffer = match &mut self.content {
+            Content::Datagram(body) => body.take_buffer(),
+            Content::Typed(_) => None,
+        };
+        self.pool.take_back(buffer);
     }
 }
 
 impl fmt::Debug for PooledPacket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} -> {}, {} bytes", self.from(), self.to(), self.bytes().len())
+        write!(f, "{} -> {}, {} bytes", self.from(), self.to(), self.outline().0)
     }
 }
 
@@ -274,24 +194,25 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_packet_lends_its_buffer_to_the_next() {
+    fn damage_to_a_copy_leaves_the_original_alone() {
         let pool = Pool::new();
-        for round in 0..100u8 {
-            let packet = pool.packet(address(1), address(2), &[round; 1_400]);
-            assert_eq!((packet.bytes(), packet.wire_len()), (&[round; 1_400][..], 1_428));
-            assert_eq!(pool.in_use(), 1);
+        for datagram in [&b"payload"[..], &[9; 1_400], &[&[9; 1_399][..], &[8]].concat()] {
+            let packet = pool.packet(address(1), address(2), datagram);
+            let mut copy = packet.duplicate();
+            copy.corrupt(&mut Rng::new(1));
+            assert_eq!((packet.bytes(), packet.is_damaged()), (datagram, false));
+            assert_ne!(copy.bytes(), datagram);
+            assert_eq!((copy.from(), copy.to(), copy.is_damaged()), (address(1), address(2), true));
+            assert_eq!((copy.bytes().len(), copy.wire_len()), (datagram.len(), packet.wire_len()));
         }
-        assert_eq!((pool.made(), pool.in_use()), (1, 0));
     }
 
     #[test]
-    fn damage_to_a_copy_leaves_the_original_alone() {
-        let pool = Pool::new();
-        let packet = pool.packet(address(1), address(2), b"payload");
-        let mut copy = packet.duplicate();
-        copy.corrupt(&mut Rng::new(1));
-        assert_eq!(packet.bytes(), b"payload");
-        assert_ne!(copy.bytes(), b"payload");
-        assert_eq!((copy.from(), copy.to()), (address(1), address(2)));
+    fn a_changed_datagram_is_as_long_as_its_bytes_once_it_is_measured() {
+        let mut packet = Pool::new().packet(address(1), address(2), &[0; 1_400]);
+        packet.bytes_mut().expect("it is a datagram").truncate(9);
+        assert_eq!(packet.wire_len(), 1_428);
+        packet.measure();
+        assert_eq!((packet.wire_len(), packet.bytes()), (37, &[0; 9][..]));
     }
 }

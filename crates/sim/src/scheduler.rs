@@ -13,9 +13,8 @@ const ABSENT: usize = usize::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Scheduler {
     now: Instant,
-    /// A binary heap of source indices, the earliest deadline first.
-    heap: Vec<usize>,
-    deadlines: Vec<Instant>,
+    /// A binary heap of deadlines and whose they are, the earliest first.
+    heap: Vec<(Instant, usize)>,
     /// Each source's place in the heap.
     places: Vec<usize>,
 }
@@ -33,10 +32,9 @@ impl Scheduler {
 
     /// Adds a source and returns its index: 0, 1, 2, …
     pub fn add_source(&mut self) -> usize {
-        self.deadlines.push(Instant::FAR_FUTURE);
         self.places.push(ABSENT);
-        self.heap.reserve(self.deadlines.len() - self.heap.len());
-        self.deadlines.len() - 1
+        self.heap.reserve(self.places.len() - self.heap.len());
+        self.places.len() - 1
     }
 
     /// Sets what `source` waits for; `None` for nothing. A deadline in the past is due now.
@@ -46,15 +44,15 @@ impl Scheduler {
             (None, ABSENT) => {}
             (None, place) => self.remove(place),
             (Some(deadline), ABSENT) => {
-                self.deadlines[source] = deadline.max(self.now);
-                self.heap.push(source);
+                self.heap.push((deadline.max(self.now), source));
                 self.rise(self.heap.len() - 1);
             }
             (Some(deadline), place) => {
                 let deadline = deadline.max(self.now);
-                if deadline != self.deadlines[source] {
-                    self.deadlines[source] = deadline;
-                    let place = self.rise(place);
+                let before = core::mem::replace(&mut self.heap[place].0, deadline);
+                if deadline < before {
+                    self.rise(place);
+                } else if deadline > before {
                     self.sink(place);
                 }
             }
@@ -63,21 +61,21 @@ impl Scheduler {
 
     /// The earliest deadline.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.heap.first().map(|&source| self.deadlines[source])
+        self.heap.first().map(|&(deadline, _)| deadline)
     }
 
     /// Moves time to the earliest deadline, if it is not after `limit`, and returns whose it is. The source keeps its
     /// deadline until it sets another. Otherwise moves time to `limit` and returns `None`.
     pub fn advance(&mut self, limit: Instant) -> Option<usize> {
-        let due = self.heap.first().copied().filter(|&source| self.deadlines[source] <= limit);
-        let reached = due.map_or(limit, |source| self.deadlines[source]);
+        let due = self.heap.first().filter(|(deadline, _)| *deadline <= limit);
+        let reached = due.map_or(limit, |(deadline, _)| *deadline);
         self.now = self.now.max(reached);
-        due
+        due.map(|&(_, source)| source)
     }
 
     fn remove(&mut self, place: usize) {
         let last = self.heap.len() - 1;
-        self.places[self.heap[place]] = ABSENT;
+        self.places[self.heap[place].1] = ABSENT;
         self.heap.swap_remove(place);
         if place < last {
             let place = self.rise(place);
@@ -85,36 +83,32 @@ impl Scheduler {
         }
     }
 
-    fn earlier(&self, a: usize, b: usize) -> bool {
-        (self.deadlines[a], a) < (self.deadlines[b], b)
-    }
-
     /// Moves the source at `place` up to where it belongs, and returns that place.
     fn rise(&mut self, mut place: usize) -> usize {
-        let source = self.heap[place];
+        let entry = self.heap[place];
         while place > 0 {
             let parent = (place - 1) / 2;
-            if !self.earlier(source, self.heap[parent]) {
+            if entry >= self.heap[parent] {
                 break;
             }
             self.settle(place, self.heap[parent]);
             place = parent;
         }
-        self.settle(place, source);
+        self.settle(place, entry);
         place
     }
 
     /// Moves the source at `place` down to where it belongs.
     fn sink(&mut self, mut place: usize) {
-        let source = self.heap[place];
+        let entry = self.heap[place];
         while let Some(child) = self.earlier_child(place) {
-            if !self.earlier(self.heap[child], source) {
+            if self.heap[child] >= entry {
                 break;
             }
             self.settle(place, self.heap[child]);
             place = child;
         }
-        self.settle(place, source);
+        self.settle(place, entry);
     }
 
     fn earlier_child(&self, place: usize) -> Option<usize> {
@@ -122,13 +116,13 @@ impl Scheduler {
         if left >= self.heap.len() {
             return None;
         }
-        let right_wins = right < self.heap.len() && self.earlier(self.heap[right], self.heap[left]);
+        let right_wins = right < self.heap.len() && self.heap[right] < self.heap[left];
         Some(if right_wins { right } else { left })
     }
 
-    fn settle(&mut self, place: usize, source: usize) {
-        self.heap[place] = source;
-        self.places[source] = place;
+    fn settle(&mut self, place: usize, entry: (Instant, usize)) {
+        self.heap[place] = entry;
+        self.places[entry.1] = place;
     }
 }
 

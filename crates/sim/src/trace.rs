@@ -30,15 +30,17 @@ impl TraceHash {
     }
 
     /// One more thing happened: `place` tells apart who saw it.
-    pub(crate) fn record(&mut self, now: Instant, place: u64, bytes: &[u8]) {
+    ///
+    /// Of the datagram, which has `len` bytes, `head` are the first, all that enter the hash at least.
+    pub(crate) fn record(&mut self, now: Instant, place: u64, len: usize, head: &[u8]) {
         self.mix(now.as_nanos());
-        self.mix(place << 32 | bytes.len() as u64);
-        let mut words = bytes[..bytes.len().min(HASHED_BYTES)].chunks_exact(8);
-        for word in &mut words {
-            self.mix(word.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        self.mix(place << 32 | len as u64);
+        let (words, rest) = head[..head.len().min(HASHED_BYTES)].as_chunks();
+        for word in words {
+            self.mix(u64::from_be_bytes(*word));
         }
-        if !words.remainder().is_empty() {
-            self.mix(words.remainder().iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        if !rest.is_empty() {
+            self.mix(rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
         }
     }
 
@@ -58,7 +60,10 @@ impl TraceHash {
     /// A packet arrived at an agent.
     pub(crate) fn record_delivery(&mut self, now: Instant, place: u64, packet: &PooledPacket) {
         match packet.payload() {
-            Payload::Datagram => self.record(now, place, packet.bytes()),
+            Payload::Datagram => {
+                let (len, head) = packet.outline();
+                self.record(now, place, len, head);
+            }
             typed => self.record_payload(now, place, typed, packet.wire_len()),
         }
     }
@@ -104,7 +109,7 @@ mod tests {
         let hash = |events: &[(u64, u64, &[u8])]| {
             let mut hash = TraceHash::new();
             for &(nanos, place, bytes) in events {
-                hash.record(Instant::from_nanos(nanos), place, bytes);
+                hash.record(Instant::from_nanos(nanos), place, bytes.len(), bytes);
             }
             hash
         };

@@ -80,6 +80,7 @@ impl<A: Agent> World<A> {
     pub fn inject(&mut self, agent: AgentId, from: SocketAddr, bytes: &[u8]) {
         let packet = self.network.pool().packet(from, self.network.address(agent), bytes);
         self.deliver(agent, packet);
+        self.reschedule_links();
     }
 
     /// Lets `tap` see every datagram that agents send from now on; `None` takes it away.
@@ -162,10 +163,14 @@ impl<A: Agent> World<A> {
             if let Arrival::Agent(agent, packet) = arrival {
                 self.deliver(agent, packet);
             }
+            if self.network.next_event(link).is_none_or(|due| due > now) {
+                break;
+            }
         }
         self.reschedule_links();
     }
 
+    /// Hands a packet to an agent; links to which it answers are to be rescheduled afterwards.
     fn deliver(&mut self, agent: AgentId, mut packet: PooledPacket) {
         if packet.is_damaged() && !self.agents[agent].takes_damaged() {
             self.network.counters.checksum_failures += 1;
@@ -174,7 +179,7 @@ impl<A: Agent> World<A> {
         let now = self.now();
         let mut out = Outbox { network: &mut self.network, now, agent };
         self.agents[agent].handle_packet(now, &mut packet, &mut out);
-        self.reschedule(agent);
+        self.scheduler.set(agent, self.agents[agent].poll_timeout());
     }
 
     fn reschedule(&mut self, agent: AgentId) {

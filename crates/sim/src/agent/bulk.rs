@@ -10,8 +10,11 @@ use farhaul_units::{Duration, Instant};
 use super::disk::{DiskSpec, Drain, Supply};
 use crate::host::Application;
 
-/// Bytes moved per call.
+/// Bytes written per call.
 const CHUNK: usize = 64 * 1024;
+
+/// Bytes read per call: few, so that what nobody looks at does not push anything else out of a first-level cache of 32 kB.
+const READ_CHUNK: usize = 8 * 1024;
 
 /// How long after data have arrived a program comes to read them: it has to be woken first. One wake-up serves many packets.
 const WAKE_UP: Duration = Duration::from_micros(500);
@@ -163,7 +166,7 @@ pub struct BulkReceiver {
 impl BulkReceiver {
     /// Nobody has connected.
     pub fn new() -> Self {
-        Self { ids: Vec::new(), disk: None, next_read: None, chunk: vec![0; CHUNK] }
+        Self { ids: Vec::new(), disk: None, next_read: None, chunk: vec![0; READ_CHUNK] }
     }
 
     /// Writes what it reads to a disk.
@@ -175,12 +178,12 @@ impl BulkReceiver {
 
     fn read<T: Streams>(&mut self, now: Instant, transport: &mut T, id: ConnectionId) {
         loop {
-            let room = self.disk.as_ref().map_or(CHUNK as u64, |disk| disk.room(now));
+            let room = self.disk.as_ref().map_or(READ_CHUNK as u64, |disk| disk.room(now));
             if room == 0 {
                 self.next_read = self.disk.as_ref().map(|disk| disk.next(now));
                 return;
             }
-            let most = room.min(CHUNK as u64) as usize;
+            let most = room.min(READ_CHUNK as u64) as usize;
             let Ok(Read::Data(bytes)) = transport.read(now, id, &mut self.chunk[..most]) else { return };
             if let Some(disk) = &mut self.disk {
                 disk.put(now, bytes as u64);

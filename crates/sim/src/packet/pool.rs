@@ -1,0 +1,104 @@
+//! Where packets come from and return to, so that a packet costs no allocation once enough memory was made.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use super::body::Body;
+use super::{Content, Ends, Payload, PooledPacket, Share, datagram_len};
+
+/// Room for the bytes of datagrams, and how many packets there are.
+#[derive(Clone, Default)]
+pub struct Pool {
+    shared: Rc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Given out again last in, first out: what was used last is still in a cache.
+    buffers: RefCell<Vec<Vec<u8>>>,
+    in_use: Cell<usize>,
+    made: Cell<usize>,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A datagram with a copy of `bytes`, of no flow.
+    pub fn packet(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> PooledPacket {
+        self.datagram(Rc::new(Ends { from, to, destination: None, flow: 0 }), bytes, Share::Control)
+    }
+
+    /// A datagram with a copy of `bytes`.
+    pub(crate) fn datagram(&self, ends: Rc<Ends>, bytes: &[u8], share: Share) -> PooledPacket {
+        let body = Body::of(bytes, || self.buffer());
+        self.made_of(Content::Datagram(body), ends, share, datagram_len(bytes.len()))
+    }
+
+    /// A packet without bytes that takes `wire_len` bytes of a link.
+    pub(crate) fn typed(&self, ends: Rc<Ends>, payload: Payload, wire_len: u32, share: Share) -> PooledPacket {
+        self.made_of(Content::Typed(payload), ends, share, wire_len)
+    }
+
+    pub(super) fn made_of(&self, content: Content, ends: Rc<Ends>, share: Share, wire_len: u32) -> PooledPacket {
+        let Shared { in_use, made, .. } = &*self.shared;
+        in_use.set(in_use.get() + 1);
+        made.set(made.get().max(in_use.get()));
+        PooledPacket { content, ends, pool: self.clone(), wire_len, share, damaged: false }
+    }
+
+    /// Room for bytes; what it contains is of no meaning.
+    pub(super) fn buffer(&self) -> Vec<u8> {
+        self.shared.buffers.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// A packet is gone, and this is the room that its bytes took.
+    pub(super) fn take_back(&self, buffer: Option<Vec<u8>>) {
+        self.shared.in_use.set(self.shared.in_use.get() - 1);
+        if let Some(buffer) = buffer {
+            self.shared.buffers.borrow_mut().push(buffer);
+        }
+    }
+
+    /// How many packets there ever were at once.
+    pub fn made(&self) -> usize {
+        self.shared.made.get()
+    }
+
+    /// How many packets are on their way now.
+    pub fn in_use(&self) -> usize {
+        self.shared.in_use.get()
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("in_use", &self.in_use()).field("made", &self.made()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_netem::WireLen;
+
+    use super::*;
+
+    #[test]
+    fn a_dropped_packet_lends_its_buffer_to_the_next() {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let pool = Pool::new();
+        let mut room = None;
+        for round in 0..100u8 {
+            let bytes = [[round; 700], [round + 1; 700]].concat();
+            let packet = pool.packet(address(1), address(2), &bytes);
+            assert_eq!((packet.bytes(), packet.wire_len()), (&bytes[..], 1_428));
+            assert_eq!(packet.bytes().as_ptr(), *room.get_or_insert(packet.bytes().as_ptr()));
+            assert_eq!(pool.in_use(), 1);
+        }
+        assert_eq!((pool.made(), pool.in_use()), (1, 0));
+    }
+}
