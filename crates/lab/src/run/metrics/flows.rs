@@ -11,6 +11,7 @@ use super::Metrics;
 use crate::run::build::Built;
 use crate::run::marks::{FlowRow, Marks, active};
 use crate::run::series::losses;
+use crate::scenario::flow::FlowSpec;
 
 /// Adds `METRIC.FLOW` for each flow, and for flows with a `count` their mean.
 pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
@@ -19,14 +20,21 @@ pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
     let mut groups: BTreeMap<(&'static str, &str), Vec<f64>> = BTreeMap::new();
     for (index, flow) in marks.setup.flows.iter().enumerate() {
         let mut own = of_flow(marks, index);
-        let finished = built.world.agent(built.flows[index].sender).finished_at();
-        if let Some(at) = finished.filter(|_| flow.bytes.is_some()) {
-            let taken = (at - (Instant::ZERO + flow.start)).as_secs_f64();
-            completions.push(taken);
-            own.insert("completion", taken);
-            // Nothing is transferred from then on: the rate is that of the transfer.
-            own.insert("goodput", 8.0 * flow.bytes.unwrap_or(0) as f64 / taken);
+        let sender = built.world.agent(built.flows[index].sender);
+        let finished = sender.finished_at().filter(|_| flow.bytes.is_some());
+        let taken = finished.map(|at| (at - (Instant::ZERO + flow.start)).as_secs_f64());
+        let done: Vec<f64> = match flow.transfers {
+            Some(_) => sender.transfer_times().iter().map(Duration::as_secs_f64).collect(),
+            None => taken.into_iter().collect(),
+        };
+        if !done.is_empty() {
+            own.insert("completion", mean(&done));
         }
+        if let Some(taken) = taken.filter(|taken| *taken > 0.0) {
+            // Nothing is transferred from then on: the rate is that of what it transferred.
+            own.insert("goodput", 8.0 * flow.bytes.unwrap_or(0) as f64 * done.len() as f64 / taken);
+        }
+        completions.extend(done);
         for (metric, value) in own {
             metrics.insert(format!("{metric}.{}", flow.name), value);
             if flow.group != flow.name {
@@ -37,15 +45,35 @@ pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
     for ((metric, group), values) in groups {
         metrics.insert(format!("{metric}.{group}"), mean(&values));
     }
-    let transfers = marks.setup.flows.iter().filter(|flow| flow.bytes.is_some()).count();
+    let transfers = transfers(&marks.setup.flows);
     if transfers > 0 {
-        metrics.insert("completed".into(), completions.len() as f64 / transfers as f64);
+        metrics.insert("completed".into(), completions.len() as f64 / f64::from(transfers));
     }
     if !completions.is_empty() {
         metrics.insert("completion.mean".into(), mean(&completions));
         metrics.insert("completion.p99".into(), quantile(&completions, 0.99));
         metrics.insert("completion.max".into(), completions.iter().copied().fold(0.0, f64::max));
     }
+    if completions.len() as f64 == f64::from(transfers)
+        && let Some(all) = all_done(marks, built)
+    {
+        metrics.insert("completion.all".into(), all);
+    }
+}
+
+/// How many transfers all flows have to make: those that share a list count it once.
+fn transfers(flows: &[FlowSpec]) -> u32 {
+    let sized = || flows.iter().filter(|flow| flow.bytes.is_some());
+    let lists: BTreeMap<&str, u32> = sized().filter_map(|flow| Some((flow.group.as_str(), flow.transfers?))).collect();
+    sized().filter(|flow| flow.transfers.is_none()).count() as u32 + lists.values().sum::<u32>()
+}
+
+/// Seconds from the first start of a transfer to the end of the last one.
+fn all_done(marks: &Marks<'_>, built: &Built) -> Option<f64> {
+    let sized = || marks.setup.flows.iter().enumerate().filter(|(_, flow)| flow.bytes.is_some());
+    let begin = sized().map(|(_, flow)| flow.start).min()?;
+    let end = sized().filter_map(|(index, _)| built.world.agent(built.flows[index].sender).finished_at()).max()?;
+    Some((end - (Instant::ZERO + begin)).as_secs_f64())
 }
 
 fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
