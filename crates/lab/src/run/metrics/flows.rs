@@ -9,9 +9,12 @@ use farhaul_units::{Duration, Instant};
 
 use super::Metrics;
 use crate::run::build::Built;
-use crate::run::marks::{FlowRow, Marks, active};
+use crate::run::marks::{FlowRow, Marks, SECOND, active};
 use crate::run::series::losses;
 use crate::scenario::flow::FlowSpec;
+
+/// A rate that falls by this share from one second to the next has a dip: one cut of UDT, by an eighth or a ninth, can be seen.
+const DIP: f64 = 0.1;
 
 /// Adds `METRIC.FLOW` for each flow, and for flows with a `count` their mean.
 pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
@@ -114,6 +117,10 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     // Every full acknowledgement that arrives is answered by one.
     own.insert("ack2s", difference(|stats| stats.totals.acks_received));
     own.insert("timeouts", difference(|stats| stats.totals.timeouts));
+    let per_second = marks.rates(SECOND, (begin, end), |row| row.flows[index].receiver.totals.bytes_read);
+    if per_second.len() > 1 {
+        own.insert("dips", dips(per_second.into_iter().map(|(_, rate)| rate)) as f64);
+    }
     let measured = |value: fn(&Stats) -> Duration| -> Vec<f64> {
         let rows = marks.every(setup.sample, begin, end).map(|row| value(&row.flows[index].sender));
         rows.filter(|time| !time.is_zero()).map(|time| time.as_secs_f64()).collect()
@@ -125,11 +132,41 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     own
 }
 
+/// How often the rate of a second fell by a tenth or more below that of the second before; falls without a rise between them are
+/// one.
+fn dips(per_second: impl Iterator<Item = f64>) -> usize {
+    let (mut dips, mut falling, mut before) = (0, false, 0.0);
+    for rate in per_second {
+        let falls = rate <= before * (1.0 - DIP);
+        dips += usize::from(falls && !falling && before > 0.0);
+        falling = falls || (falling && rate <= before);
+        before = rate;
+    }
+    dips
+}
+
 fn rates(capacity: Option<u64>, seconds: f64, first: &FlowRow, last: &FlowRow, own: &mut BTreeMap<&'static str, f64>) {
     let read = last.receiver.totals.bytes_read.saturating_sub(first.receiver.totals.bytes_read);
     own.insert("goodput", 8.0 * read as f64 / seconds);
     if let Some(capacity) = capacity {
         let bits = 8.0 * (last.tally.new.bytes - first.tally.new.bytes) as f64;
         own.insert("utilisation", bits / seconds / capacity as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dips;
+
+    #[test]
+    fn a_dip_is_a_fall_however_many_seconds_it_takes() {
+        let dips = |rates: &[f64]| dips(rates.iter().copied());
+        assert_eq!(dips(&[10.0, 50.0, 97.0, 97.0]), 0);
+        assert_eq!(dips(&[97.0, 84.0, 57.0, 69.0, 80.0]), 1, "two seconds of falling");
+        assert_eq!(dips(&[97.0, 57.0, 57.0, 40.0, 80.0]), 1, "with a pause");
+        assert_eq!(dips(&[97.0, 57.0, 60.0, 40.0, 80.0]), 2, "with a rise");
+        assert_eq!(dips(&[97.0, 90.0, 83.0, 76.0]), 0, "slowly");
+        assert_eq!(dips(&[0.0, 0.0, 10.0, 0.0, 0.0]), 1);
+        assert_eq!(dips(&[]), 0);
     }
 }
