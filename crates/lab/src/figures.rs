@@ -146,6 +146,12 @@ impl Figure {
         }
     }
 
+    /// Whether it is a figure of this program as it is shipped, wherever it was read from.
+    pub fn is_shipped(&self) -> bool {
+        let same = |shipped: &&Shipped| shipped.id == self.info.id && shipped.scenario == self.text;
+        shipped().iter().find(same).is_some_and(|shipped| shipped.published == self.published)
+    }
+
     /// The scenario in a file, with `paper.csv` and `README.md` beside it if there are any.
     ///
     /// # Errors
@@ -220,5 +226,18 @@ impl Source<'_> {
             published,
         };
         Ok(Figure { info, plan, text: self.text, published: self.published.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_that_differs_from_the_figure_of_its_name_is_no_figure() {
+        let mut figure = shipped()[0].read(&Overrides::default()).unwrap();
+        assert!(figure.is_shipped());
+        figure.text.push_str("# Mine.\n");
+        assert!(!figure.is_shipped());
     }
 }

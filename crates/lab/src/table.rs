@@ -15,9 +15,10 @@ const OF_FLOWS: &str = "goodput.";
 const OF_RUN: [&str; 3] = ["utilisation", "jain", "queue.mean"];
 
 /// A table with a line for each curve at each point: what the figure draws, as means over the seeds with their 95 % interval.
+/// `measurements` holds it and the figures that it refers to.
 #[must_use]
-pub fn text(result: &FigureResult) -> String {
-    let rows = rows(result);
+pub fn text(result: &FigureResult, measurements: &Measurements<'_>) -> String {
+    let rows = rows(result, measurements);
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
         .collect();
@@ -34,9 +35,8 @@ pub fn text(result: &FigureResult) -> String {
 }
 
 /// The head of the table and its lines.
-fn rows(result: &FigureResult) -> Vec<Vec<String>> {
+fn rows(result: &FigureResult, measurements: &Measurements<'_>) -> Vec<Vec<String>> {
     let scenario = &result.scenario;
-    let measurements = Measurements::new([result]);
     let columns = columns(result);
     let mut rows = Vec::new();
     for curve in &scenario.curves {
@@ -161,10 +161,23 @@ mod tests {
     fn a_table_has_a_line_for_each_curve_at_each_point() {
         let mut result = result();
         result.scenario.plots.clear();
-        let text = text(&result);
+        let text = text(&result, &Measurements::new([&result]));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 4, "{text}");
         assert!(lines[0].starts_with("curve     rate    utilisation"), "{text}");
         assert!(lines[1].contains("91.5") && lines[1].contains('±'), "{text}");
+    }
+    #[test]
+    fn a_column_that_refers_to_another_figure_has_its_values() {
+        let mut result = result();
+        let mut plot = crate::testing::gallery()[0].scenario.plots[0].clone();
+        plot.y = vec!["utilisation / utilisation[udt]@b2".to_owned()];
+        result.scenario.plots = vec![plot];
+        let grid = Grid { rates: &["1mbit", "10mbit"], rtts: &[], seeds: 2 };
+        let other = figure("b2", grid, Vec::new(), |_| vec![("utilisation".to_owned(), 0.5)]);
+        let lone = text(&result, &Measurements::new([&result]));
+        assert!(lone.lines().skip(1).all(|line| line.ends_with('-')), "{lone}");
+        let both = text(&result, &Measurements::new([&result, &other]));
+        assert!(both.lines().skip(1).all(|line| line.contains("1.83")), "{both}");
     }
 }

@@ -30,6 +30,19 @@ fn every_figure_says_where_it_is_from_and_what_it_must_reach() {
 }
 
 #[test]
+fn a_figure_read_from_its_file_is_the_shipped_one() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../figures");
+    let read = |path: &std::path::Path| Figure::file(path, &Overrides::default()).unwrap();
+    for shipped in shipped() {
+        assert!(
+            read(&folder.join(shipped.paper).join(shipped.id).join("scenario.toml")).is_shipped(),
+            "{}",
+            shipped.id
+        );
+    }
+}
+
+#[test]
 fn every_figure_says_how_to_run_it() {
     for figure in shipped() {
         assert!(figure.readme.contains(&format!("farhaul lab run {}", figure.id)), "{}: README.md", figure.id);

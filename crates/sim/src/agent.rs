@@ -8,7 +8,7 @@ pub mod tcp;
 use std::net::SocketAddr;
 
 use farhaul_proto::{ConnectionId, Stats};
-use farhaul_units::Instant;
+use farhaul_units::{Duration, Instant};
 
 use crate::network::{AgentId, Network};
 use crate::packet::{Payload, PooledPacket, Share};
@@ -33,6 +33,11 @@ pub trait Agent {
     /// When everything that it had to send had been acknowledged; `None` until then, and for whoever only receives.
     fn finished_at(&self) -> Option<Instant> {
         None
+    }
+
+    /// How long each transfer took that is done, for agents with a list of them.
+    fn transfer_times(&self) -> &[Duration] {
+        &[]
     }
 
     /// Where packets that it did not ask for count: damaged ones reach it only if it says so. UDP and TCP have checksums.
@@ -60,6 +65,10 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
 
     fn finished_at(&self) -> Option<Instant> {
         (**self).finished_at()
+    }
+
+    fn transfer_times(&self) -> &[Duration] {
+        (**self).transfer_times()
     }
 
     fn takes_damaged(&self) -> bool {

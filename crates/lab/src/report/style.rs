@@ -90,6 +90,8 @@ section.figure header .meta{margin:.35rem 0 0}
 .number{font-weight:600;color:var(--soft);font-size:.82rem;letter-spacing:.08em;margin:0 0 .15rem}
 figure{margin:1.8rem 0 0}
 figure .wide svg{display:block;width:100%;min-width:34rem;height:auto}
+figure .narrow{display:none}
+figure .narrow svg{display:block;width:100%;height:auto}
 figcaption{margin-top:.5rem;max-width:40rem}
 code,pre{font:0.8em/1.5 ui-monospace,'SF Mono',Menlo,Consolas,'Liberation Mono',monospace;font-variant-numeric:lining-nums}
 pre{background:var(--code);padding:.7rem .9rem;margin:1.2rem 0;overflow-x:auto;border-radius:3px}
@@ -100,7 +102,7 @@ summary:hover{color:var(--ink)}
 footer{margin-top:6rem;border-top:1px solid var(--faint);padding-top:1rem}
 @media(min-width:60rem){section.figure figure{margin-left:-3rem;margin-right:-3rem}}
 @media(max-width:32rem){body{font-size:16px}main{padding-top:2.5rem}h1{font-size:1.7rem}section.figure{margin-top:4rem}}
-@media(max-width:40rem){td.id{white-space:normal}.scores thead{display:none}.scores tr{display:grid;grid-template-columns:auto 1fr;border-bottom:1px solid var(--faint);padding:.5rem 0}
+@media(max-width:40rem){figure .roomy{display:none}figure .narrow{display:block}td.id{white-space:normal}.scores thead{display:none}.scores tr{display:grid;grid-template-columns:auto 1fr;border-bottom:1px solid var(--faint);padding:.5rem 0}
 .scores td{border:0;padding:.1rem 0}.scores td:nth-child(2){grid-row:2;grid-column:1/3}.scores td:nth-child(3){grid-row:3;grid-column:1/3;color:var(--soft)}.scores td:nth-child(3)::before{content:'bound: '}}
 @media print{main{max-width:none;padding:0}section.figure{break-inside:avoid}details{display:none}}
 ";

@@ -29,6 +29,8 @@ pub(crate) use marks::in_words;
 
 /// Width of every drawing, in its own units: about a text column in CSS pixels.
 const WIDTH: f64 = 720.0;
+/// Width of a drawing whose panels stand one below the other, for a phone: that of a panel where two stand side by side.
+const NARROW: f64 = WIDTH / 2.0;
 
 /// One drawing of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,33 +46,59 @@ pub struct Drawing {
 /// All drawings of a figure, as files. `measurements` holds the figure and those that its expressions refer to.
 #[must_use]
 pub fn drawings(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<Drawing> {
-    figure.scenario.plots.iter().map(|plot| draw(figure, plot, measurements, true)).collect()
+    drawn(figure, measurements).map(|plot| draw(figure, plot, measurements, true)).collect()
+}
+
+/// The plots of a figure that have a point of its grid: the quick form may have none of those that a plot asks for.
+pub(crate) fn drawn<'a>(
+    figure: &'a FigureResult,
+    measurements: &'a Measurements<'a>,
+) -> impl Iterator<Item = &'a PlotSpec> {
+    let meant = move |plot: &&PlotSpec| !Source { figure, plot, measurements, width: WIDTH }.points().is_empty();
+    figure.scenario.plots.iter().filter(meant)
+}
+
+/// The same drawing for a narrow page, if it has panels that can stand one below the other.
+pub(crate) fn draw_narrow(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>) -> Option<Drawing> {
+    let source = Source { figure, plot, measurements, width: NARROW };
+    let panels = match plot.kind {
+        PlotKind::Lines => lines::panels(&source).1.len(),
+        PlotKind::Time => time::panels(&source).1.len(),
+        PlotKind::Heat => heat::side_by_side(&source),
+        PlotKind::Bars => 1,
+    };
+    (panels > 1).then(|| render(&source, false))
 }
 
 /// One drawing. One that does not stand alone leaves its style to the page around it.
 pub(crate) fn draw(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>, alone: bool) -> Drawing {
-    let source = Source { figure, plot, measurements };
+    render(&Source { figure, plot, measurements, width: WIDTH }, alone)
+}
+
+fn render(source: &Source<'_>, alone: bool) -> Drawing {
+    let (figure, plot) = (source.figure, source.plot);
     let mut canvas = Canvas::default();
     let height = match plot.kind {
-        PlotKind::Lines => chart::draw(&mut canvas, &source, lines::panels(&source)),
-        PlotKind::Time => chart::draw(&mut canvas, &source, time::panels(&source)),
-        PlotKind::Heat => heat::draw(&mut canvas, &source),
-        PlotKind::Bars => bars::draw(&mut canvas, &source),
+        PlotKind::Lines => chart::draw(&mut canvas, source, lines::panels(source)),
+        PlotKind::Time => chart::draw(&mut canvas, source, time::panels(source)),
+        PlotKind::Heat => heat::draw(&mut canvas, source),
+        PlotKind::Bars => bars::draw(&mut canvas, source),
     };
     let title = plot.title.clone().unwrap_or_else(|| figure.info.title.clone());
-    let svg = wrap(&canvas.finish(), height, &source, &title, alone);
+    let svg = wrap(&canvas.finish(), height, source, &title, alone);
     Drawing { name: plot.name.clone(), title, svg }
 }
 
 /// What the names of a drawing's parts begin with, so that they are unique on a page.
 fn id(source: &Source<'_>) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
-    format!("{}-{}", source.figure.info.id, source.plot.name).chars().map(plain).collect()
+    let narrow = if source.is_narrow() { "-narrow" } else { "" };
+    format!("{}-{}{narrow}", source.figure.info.id, source.plot.name).chars().map(plain).collect()
 }
 
 fn wrap(content: &str, height: f64, source: &Source<'_>, title: &str, alone: bool) -> String {
     let id = id(source);
-    let [w, h] = [WIDTH, height].map(number);
+    let [w, h] = [source.width, height].map(number);
     let (title, shows) = (escape(title), escape(&source.figure.info.shows));
     let style = if alone { format!("<style>{}</style>\n", style::alone()) } else { String::new() };
     let size = if alone { format!(" width=\"{w}\" height=\"{h}\"") } else { String::new() };

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use farhaul_proto::{Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
-use farhaul_sim::agent::tcp::{self, ReceiverConfig, Recovery, RtoConfig, SenderConfig, TcpSink, TcpSource};
+use farhaul_sim::agent::tcp::{
+    self, ReceiverConfig, Recovery, Remaining, RtoConfig, SenderConfig, TcpSink, TcpSource, TcpTransfers,
+};
 use farhaul_sim::machine::{self, MachineSpec};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, Host, LinkId, NodeId, World};
@@ -63,21 +65,48 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let mut graph = setup.topology.graph();
     let mut flows = Vec::new();
     let mut machines = Machines::default();
+    let mut lists = Lists::default();
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
         // Drawn whether they are needed or not: another protocol of one flow leaves the others' fates alone.
         let seeds = [rng.next_u64(), rng.next_u64()];
         let begin = flow.start + flow.spread.mul_f64(rng.unit());
         let id = graph.next_flow();
+        let limits = Limits { window: window(setup, &graph, flow, (from, to)), list: lists.of(flow) };
         let port = FIRST_PORT + index as u16;
         let from = machines.host(&mut graph, from, flow.machines[0]);
         let to = machines.host(&mut graph, to, flow.machines[1]);
         let [sender, receiver] =
-            pair(&FlowSpec { start: begin, ..flow.clone() }, graph.address(to, port), setup.duration, seeds);
+            pair(&FlowSpec { start: begin, ..flow.clone() }, graph.address(to, port), setup.duration, limits, seeds);
         graph.add(from, port, id, sender);
         graph.add(to, port, id, receiver);
         flows.push(BuiltFlow { sender: 2 * index, receiver: 2 * index + 1, id });
     }
     Built { world: graph.start(network), flows, bottleneck: setup.topology.bottleneck }
+}
+
+/// What bounds a TCP sender: its window in packets, and the transfers that are left.
+struct Limits {
+    window: u32,
+    list: Option<Remaining>,
+}
+
+/// Lists of transfers by the name of the flows that share them.
+#[derive(Default)]
+struct Lists(BTreeMap<String, Remaining>);
+
+impl Lists {
+    fn of(&mut self, flow: &FlowSpec) -> Option<Remaining> {
+        let transfers = flow.transfers?;
+        Some(self.0.entry(flow.group.clone()).or_insert_with(|| Remaining::new(transfers)).clone())
+    }
+}
+
+/// The most packets that a flow may have in flight; none for what has no window of its own.
+fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId)) -> u32 {
+    let Protocol::Tcp(tcp) = &flow.protocol else { return 0 };
+    let rate = setup.topology.links[setup.topology.bottleneck].path.nominal_rate();
+    let round_trip = setup.topology.round_trip(graph, places).unwrap_or_default();
+    tcp.window.packets(rate, round_trip)
 }
 
 /// Hosts that packets cost something: each is a node of its own behind the node where its links end.
@@ -98,7 +127,7 @@ impl Machines {
 }
 
 /// Sender and receiver of a flow: the one place that knows what stands behind a protocol's name.
-fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
+fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
     match &flow.protocol {
         Protocol::Udt(udt) => match udt.generation {
             Generation::Udt4 => {
@@ -114,7 +143,7 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) ->
                 hosts([endpoint(seeds[0]), listener], sender(flow, udt, to), FirstTimes::UDT_2004)
             }
         },
-        Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, seeds),
+        Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, limits, seeds),
         Protocol::Cross(rate, pattern) => {
             let begin = Instant::ZERO + flow.start;
             let end = Instant::ZERO + flow.stop.unwrap_or(duration);
@@ -129,19 +158,22 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, seeds: [u64; 2]) ->
     }
 }
 
-fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
+fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
     let config = SenderConfig {
         recovery: tcp.recovery,
         payload: flow.packet - tcp::HEADER,
-        max_window: tcp.window,
+        max_window: limits.window,
         bytes: flow.bytes,
         rto: RtoConfig { min: tcp.min_rto.unwrap_or(RtoConfig::default().min), ..RtoConfig::default() },
         ..SenderConfig::default()
     };
-    let source = TcpSource::new(to, Instant::ZERO + flow.start, config, tcp.window_law().build(seeds[0]));
-    let source = match flow.stop {
-        Some(stop) => source.until(Instant::ZERO + stop),
-        None => source,
+    let (begin, law) = (Instant::ZERO + flow.start, tcp.window_law());
+    let source: Box<dyn Agent> = match (limits.list, flow.stop) {
+        (Some(list), _) => Box::new(TcpTransfers::new(to, begin, config, (law, seeds[0]), list)),
+        (None, Some(stop)) => {
+            Box::new(TcpSource::new(to, begin, config, law.build(seeds[0])).until(Instant::ZERO + stop))
+        }
+        (None, None) => Box::new(TcpSource::new(to, begin, config, law.build(seeds[0]))),
     };
     let default = ReceiverConfig::default();
     let sink = TcpSink::new(ReceiverConfig {
@@ -149,7 +181,7 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn 
         delayed_ack: default.delayed_ack.filter(|_| tcp.delayed_ack),
         ..default
     });
-    [Box::new(source), Box::new(sink)]
+    [source, Box::new(sink)]
 }
 
 /// Both hosts of a connection.

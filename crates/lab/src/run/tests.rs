@@ -103,3 +103,43 @@ fn a_host_that_arrivals_keep_busy_gets_less_than_a_fast_one() {
     let slow = "receiver = { per_arrival = '20us', per_data = '80us', receive_buffer = '150kB' }";
     near(goodput(slow), 30e6, 0.01);
 }
+
+#[test]
+fn transfers_of_a_list_run_so_many_at_a_time_until_all_are_done() {
+    let flow = "[[flow]]\nname = 't'\nprotocol = 'tcp'\nbytes = '150kB'\ntransfers = 20\n";
+    let run = |concurrent: &str| record(&format!("{}{flow}{concurrent}", LINK.replace("'4s'", "'9s'"))).metrics;
+    let (one, four) = (run(""), run("concurrent = 4\n"));
+    for metrics in [&one, &four] {
+        assert_eq!(metrics["completed"], 1.0);
+        assert!(metrics["completion.mean"] < metrics["completion.max"] + 1e-9);
+    }
+    // One after the other: all of them take as long as each together.
+    near(one["completion.all"], 20.0 * one["completion.mean"], 1e-9);
+    near(one["goodput.t"], 20.0 * 8.0 * 150e3 / one["completion.all"], 1e-9);
+    assert!(
+        !one.contains_key("completion.t-1")
+            && four.contains_key("completion.t-4")
+            && !four.contains_key("completion.t-5")
+    );
+    // Four at a time share the link, which they leave idle less often.
+    assert!(four["completion.mean"] > 2.0 * one["completion.mean"]);
+    assert!(four["completion.all"] < one["completion.all"]);
+    assert!(four["completion.all"] > 20.0 * 8.0 * 150e3 / 12e6);
+    // What is cut off is counted as far as it came.
+    let cut = record(&format!("{LINK}{flow}").replace("'4s'", "'2s'")).metrics;
+    assert!(cut["completed"] > 0.2 && cut["completed"] < 1.0 && !cut.contains_key("completion.all"));
+}
+
+#[test]
+fn a_window_of_a_bandwidth_delay_product_is_that_of_the_flows_own_round_trip() {
+    let flow = |name: &str, rest: &str| {
+        format!("[[flow]]\nname = '{name}'\nprotocol = 'tcp'\ndelayed_ack = false\nwindow = {rest}\n")
+    };
+    // 12 Mbit/s carry 1000 packets a second: 10 in 10 ms.
+    let half = record(&format!("{LINK}{}", flow("a", "'0.5bdp'"))).metrics["goodput.a"];
+    near(half, 5.0 * 1_460.0 * 8.0 / 0.011, 0.01);
+    let far = record(&format!("{LINK}{}rtt = '100ms'\n", flow("a", "'0.5bdp'"))).metrics["goodput.a"];
+    near(far, 50.0 * 1_460.0 * 8.0 / 0.101, 0.1);
+    let least = record(&format!("{LINK}{}", flow("a", "{ limit = '0.1bdp', at_least = 5 }"))).metrics["goodput.a"];
+    near(least, half, 1e-9);
+}

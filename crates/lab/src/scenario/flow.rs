@@ -9,14 +9,20 @@ use farhaul_units::{Duration, Rate};
 use super::reader::Section;
 use crate::error::ScenarioError;
 
+mod window;
+
+pub(crate) use window::Window;
+
 /// Flows of one scenario: what a run of hours could still simulate.
 const MAX_FLOWS: i64 = 10_000;
+/// Transfers of one flow, for the same reason.
+const MAX_TRANSFERS: i64 = 1_000_000;
+/// What a flow with a list of transfers is.
+const LISTS: &str = "`concurrent` of them run at a time, until all are done";
 /// Bytes of a packet on the wire: the least that UDT takes, and what an IP packet can have.
 const PACKET_SIZES: std::ops::RangeInclusive<i64> = 576..=65_535;
 /// Bytes of a packet on the wire: the MTU of the papers.
 const PACKET: u32 = 1_500;
-/// The window of a TCP sender, in packets, that never limits it.
-const TCP_WINDOW: u32 = 1_000_000;
 
 /// A flow, or several alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +39,8 @@ pub(crate) struct FlowSpec {
     pub(crate) stop: Option<Duration>,
     /// What it transfers; `None` for no end of it.
     pub(crate) bytes: Option<u64>,
+    /// How many transfers of that size its group makes, one after the other in each of its flows; `None` for one by each flow.
+    pub(crate) transfers: Option<u32>,
     /// Its own round trip; `None` for the link's.
     pub(crate) round_trip: Option<Duration>,
     /// Its hosts, where nodes have names.
@@ -100,8 +108,8 @@ pub(crate) enum Generation {
 pub(crate) struct Tcp {
     /// What it does about losses.
     pub(crate) recovery: Recovery,
-    /// The most packets in flight.
-    pub(crate) window: u32,
+    /// The most packets in flight; a bandwidth-delay product is that of the bottleneck and the flow's own round trip.
+    pub(crate) window: Window,
     /// Whether the receiver acknowledges every other packet.
     pub(crate) delayed_ack: bool,
     /// The shortest retransmission time-out; `None` for RFC 6298's.
@@ -152,7 +160,12 @@ impl FlowSpec {
             return Err(section.error(line, format!("'{group}' is no name of a flow: letters, digits, - and _ are")));
         }
         let protocol = protocol(&mut section)?;
-        let count = section.integer("count", 0..=MAX_FLOWS)?;
+        let transfers = transfers(&mut section, &protocol)?;
+        let count = match transfers {
+            Some((_, 1)) => None,
+            Some((_, at_a_time)) => Some(at_a_time),
+            None => section.integer("count", 0..=MAX_FLOWS)?,
+        };
         let start = section.time("start")?.unwrap_or_default();
         let every = section.time("every")?.unwrap_or_default();
         let spec = Self {
@@ -163,6 +176,7 @@ impl FlowSpec {
             spread: section.time("spread")?.unwrap_or_default(),
             stop: section.some_time("stop")?,
             bytes: section.size("bytes")?,
+            transfers: transfers.map(|(transfers, _)| transfers),
             round_trip: section.some_time("rtt")?,
             ends: ends(&mut section, named_nodes)?,
             packet: section.integer("packet", PACKET_SIZES)?.map_or(PACKET, |bytes| bytes as u32),
@@ -187,6 +201,31 @@ impl FlowSpec {
     }
 }
 
+/// A list of transfers: how many there are, and how many run at a time.
+fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u32, i64)>, ScenarioError> {
+    let transfers = section.integer("transfers", 1..=MAX_TRANSFERS)?;
+    let at_a_time = section.integer("concurrent", 1..=MAX_FLOWS)?;
+    let wrong = |section: &Section<'_>, key: &str, what: &str| Err(section.error(section.line_of(key), what));
+    let Some(transfers) = transfers else {
+        return match at_a_time {
+            Some(_) => wrong(section, "concurrent", "`concurrent` is how many of a flow's `transfers` run at a time"),
+            None => Ok(None),
+        };
+    };
+    if !matches!(protocol, Protocol::Tcp(_)) {
+        return wrong(section, "transfers", "lists of `transfers` are for TCP: protocol = \"tcp\"");
+    }
+    if !section.has("bytes") {
+        return wrong(section, "transfers", "`transfers` need the size of each, such as bytes = \"1MB\"");
+    }
+    for key in ["count", "stop"] {
+        if section.has(key) {
+            return wrong(section, key, &format!("`{key}` does not go with `transfers`: {LISTS}"));
+        }
+    }
+    Ok(Some((transfers as u32, at_a_time.unwrap_or(1).min(transfers))))
+}
+
 fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
     let kind = section.choice("protocol", &KINDS)?.unwrap_or(Kind::Udt);
     Ok(match kind {
@@ -194,7 +233,7 @@ fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
         Kind::Udt2004 => Protocol::Udt(udt(section, Generation::Udt2004)?),
         Kind::Tcp => Protocol::Tcp(Tcp {
             recovery: section.choice("controller", &RECOVERIES)?.unwrap_or(Recovery::Sack),
-            window: section.integer("window", 1..=i64::from(u32::MAX))?.map_or(TCP_WINDOW, |packets| packets as u32),
+            window: window::read(section)?,
             delayed_ack: section.flag("delayed_ack")?.unwrap_or(true),
             min_rto: section.some_time("min_rto")?,
         }),

@@ -10,7 +10,7 @@ use farhaul_units::Duration;
 use super::reader::{self, Section};
 use crate::error::ScenarioError;
 
-pub(crate) use queue::Limit;
+pub(crate) use queue::{Limit, packets_of, products};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]

@@ -206,3 +206,45 @@ fn names_that_nothing_has_are_refused() {
     let message = refused(&format!("{HEAD}{LINK}{FLOW}{score}"));
     assert!(message.starts_with("7: there is no curve 'c'"), "{message}");
 }
+
+#[test]
+fn lists_of_transfers_say_what_they_need() {
+    let flow = format!("{HEAD}{LINK}[[flow]]\nname = 'f'\nprotocol = 'tcp'\ntransfers = 500\n");
+    let names = |text: &str| -> Vec<String> {
+        jobs(text).unwrap()[0].setup.flows.iter().map(|flow| flow.name.clone()).collect()
+    };
+    assert_eq!(names(&format!("{flow}bytes = '1MB'\nconcurrent = 3\n")), ["f-1", "f-2", "f-3"]);
+    assert_eq!(names(&format!("{flow}bytes = '1MB'\n")), ["f"]);
+    for (rest, begin, words) in [
+        ("", "9: ", "bytes = \"1MB\""),
+        ("bytes = '1MB'\ncount = 3\n", "11: ", "`count` does not go with `transfers`"),
+        ("bytes = '1MB'\nstop = '3s'\n", "11: ", "`stop` does not go with `transfers`"),
+        ("bytes = '1MB'\nconcurrent = 0\n", "11: ", "1 to"),
+    ] {
+        let message = refused(&format!("{flow}{rest}"));
+        assert!(message.starts_with(begin) && message.contains(words), "{message}");
+    }
+    let message = refused(&format!("{flow}bytes = '1MB'\n").replace("tcp", "udt"));
+    assert!(message.starts_with("9: ") && message.contains("for TCP"), "{message}");
+    let message = refused(&format!("{HEAD}{LINK}{FLOW}protocol = 'tcp'\nconcurrent = 3\n"));
+    assert!(message.starts_with("8: ") && message.contains("`transfers`"), "{message}");
+}
+
+#[test]
+fn a_window_is_packets_or_bandwidth_delay_products() {
+    let flow = |window: &str| format!("{HEAD}{LINK}[[flow]]\nprotocol = 'tcp'\nwindow = {window}\n");
+    for right in ["20", "'bdp'", "'1.5bdp'", "{ limit = 'bdp', at_least = 20 }", "{ limit = 7 }"] {
+        assert!(jobs(&flow(right)).is_ok(), "{right}");
+    }
+    for (wrong, words) in [
+        ("0", "1 to"),
+        ("'1MB'", "no window"),
+        ("'xbdp'", "no multiple"),
+        ("true", "a window is wanted"),
+        ("{ at_least = 20 }", "needs `limit`"),
+        ("{ limit = 'bdp', at_most = 20 }", "unknown key `at_most`"),
+    ] {
+        let message = refused(&flow(wrong));
+        assert!(message.starts_with("8: ") && message.contains(words), "{message}");
+    }
+}

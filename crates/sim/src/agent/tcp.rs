@@ -13,9 +13,11 @@
 //! | what the controller is told | `adapter.rs` |
 //! | the retransmission timer | `rto.rs` |
 //! | how both live in a simulation | `flow.rs` |
+//! | one transfer after the other | `list.rs` |
 
 mod adapter;
 mod flow;
+mod list;
 mod ranges;
 mod receiver;
 mod rto;
@@ -26,6 +28,7 @@ mod sender;
 mod tests;
 
 pub use flow::{TcpSink, TcpSource};
+pub use list::{Remaining, TcpTransfers};
 pub use receiver::{ReceiverConfig, TcpReceiver};
 pub use rto::RtoConfig;
 pub use segment::{Block, MAX_SACK_BLOCKS, Segment, SegmentKind};

@@ -151,6 +151,8 @@ impl Session<'_> {
     }
 
     fn settings(&self, name: &str, figure: &Figure, build: &str) -> Settings {
+        // A shipped figure that was named by its file is run again by its id.
+        let name = if figure.is_shipped() { &figure.info.id } else { name };
         let mut command = format!("farhaul lab {} {name}", self.verb);
         for (key, values) in self.axes {
             command.push_str(&format!(" --axis {key}={}", values.join(",")));

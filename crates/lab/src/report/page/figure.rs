@@ -7,7 +7,7 @@ use crate::aggregate::Measurements;
 use crate::report::comparison::{Row, World, compare};
 use crate::report::markdown;
 use crate::report::svg::{self, escape, in_words};
-use crate::scenario::{PlotKind, ScoreSource};
+use crate::scenario::{PlotKind, PlotSpec, ScoreSource};
 use crate::score::{ScoreResult, Worst};
 
 pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
@@ -22,17 +22,15 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
     if !info.shows.is_empty() {
         let _ = writeln!(html, "<p>{}</p>", escape(&info.shows));
     }
-    for plot in &shown.figure.scenario.plots {
+    for plot in svg::drawn(shown.figure, measurements) {
         let drawing = svg::draw(shown.figure, plot, measurements, false);
-        let mut caption = Vec::new();
-        caption.extend(plot.title.as_ref().map(|title| escape(title)));
-        caption.extend((plot.kind == PlotKind::Time).then(|| "Over time, first seed.".to_owned()));
-        let caption = if caption.is_empty() {
-            String::new()
-        } else {
-            format!("<figcaption>{}</figcaption>\n", caption.join(". "))
+        let narrow = svg::draw_narrow(shown.figure, plot, measurements);
+        let (class, narrow) = match narrow {
+            Some(narrow) => ("wide roomy", format!("<div class=\"narrow\">\n{}</div>\n", narrow.svg)),
+            None => ("wide", String::new()),
         };
-        let _ = writeln!(html, "<figure>\n<div class=\"wide\">\n{}</div>\n{caption}</figure>", drawing.svg);
+        let caption = caption(plot, &shown.figure.scenario.seeds);
+        let _ = writeln!(html, "<figure>\n<div class=\"{class}\">\n{}</div>\n{narrow}{caption}</figure>", drawing.svg);
     }
     html.push_str(&scores(&shown.scores));
     html.push_str(&markdown::to_html(&info.readme));
@@ -40,6 +38,17 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
     html.push_str(&values(shown, measurements));
     html.push_str("</section>\n");
     html
+}
+
+/// What stands below a drawing: its title, and whether it shows one run of several.
+fn caption(plot: &PlotSpec, seeds: &[u64]) -> String {
+    let mut parts = Vec::new();
+    parts.extend(plot.title.as_ref().map(|title| escape(title)));
+    parts.extend(match (plot.kind, seeds) {
+        (PlotKind::Time, [first, _, ..]) => Some(format!("The run with seed {first}")),
+        _ => None,
+    });
+    if parts.is_empty() { String::new() } else { format!("<figcaption>{}.</figcaption>\n", parts.join(". ")) }
 }
 
 /// Where the figure is from, and how it was run.

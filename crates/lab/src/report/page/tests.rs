@@ -75,6 +75,32 @@ fn ids_are_unique_on_the_page() {
 }
 
 #[test]
+fn panels_that_stand_side_by_side_stack_on_a_narrow_page_and_single_ones_are_drawn_once() {
+    let results = gallery();
+    let page = page(&results);
+    let (mut wide, mut narrow) = (0, 0);
+    for figure in page.split("<figure>").skip(1) {
+        wide += 1;
+        let stacked = figure.contains("class=\"narrow\"");
+        assert_eq!(stacked, figure.contains("class=\"wide roomy\""));
+        assert_eq!(figure.matches("viewBox=\"0 0 360 ").count(), usize::from(stacked));
+        narrow += usize::from(stacked);
+    }
+    assert!(narrow > 0 && narrow < wide, "{narrow} of {wide}");
+}
+
+#[test]
+fn a_plot_without_a_point_of_the_grid_is_left_out() {
+    let mut results = gallery();
+    let plots = |results: &[FigureResult]| page(results).matches("<figure>").count();
+    let all = plots(&results);
+    let result = results.iter_mut().find(|result| !result.scenario.axes.is_empty()).unwrap();
+    let axis = result.scenario.axes[0].name.clone();
+    result.scenario.plots[0].filter = Some(format!("{axis} == 1ns and {axis} == 2ns"));
+    assert_eq!(plots(&results), all - 1);
+}
+
+#[test]
 fn hostile_names_stay_text() {
     const HOSTILE: &str = "\"><script>alert('x')</script>&\u{0}\u{202e}";
     let mut results = gallery();

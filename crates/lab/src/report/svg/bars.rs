@@ -1,6 +1,5 @@
 //! A metric by category: values of an axis, or several metrics; one bar for each curve.
 
-use super::WIDTH;
 use super::canvas::{Anchor, Canvas, width};
 use super::chart::{Area, CLEAR, ROW, colour, range_of, upright};
 use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
@@ -32,7 +31,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     let panels = panels(source);
     let bars: Vec<&Bar<'_>> = panels.iter().flat_map(|panel| &panel.categories).flat_map(|(_, bars)| bars).collect();
     if bars.iter().all(|bar| bar.estimate.is_none()) {
-        canvas.text("words", (WIDTH / 2.0, 44.0), Anchor::Middle, "no data");
+        canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data");
         return 80.0;
     }
     let of = source.figure.scenario.curves.len();
@@ -44,7 +43,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     for panel in &panels {
         let head = if panel.title.is_empty() { ROW } else { 2.0 * ROW };
         let above = top + head + CLEAR - 4.0;
-        let area = Area { left: LEFT, right: WIDTH - 10.0, top: above, bottom: above + HEIGHT };
+        let area = Area { left: LEFT, right: source.width - 10.0, top: above, bottom: above + HEIGHT };
         draw_panel(canvas, source, panel, &area, of);
         top = area.bottom + 44.0;
     }

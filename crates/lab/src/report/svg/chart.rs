@@ -2,10 +2,10 @@
 
 use super::canvas::{Anchor, Canvas, number, through, width};
 use super::data::{Source, shown, with_unit, words};
+use super::escape;
 use super::legend;
 use super::marks::{Mark, Spot, symbol};
 use super::scale::{Scale, round_up};
-use super::{WIDTH, escape};
 use crate::expression::{Shown, Unit};
 use crate::scenario::Scale as Spacing;
 
@@ -104,11 +104,12 @@ struct Frame<'a> {
 pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizontal, Vec<Panel>)) -> f64 {
     let (horizontal, panels) = content;
     if panels.iter().all(|panel| panel.lines.iter().all(|line| line.points.is_empty())) {
-        canvas.text("words", (WIDTH / 2.0, 44.0), Anchor::Middle, "no data");
+        canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data");
         return 80.0;
     }
     let over_time = panels.iter().any(|panel| panel.lines.iter().any(|line| line.over_time));
-    let columns = if panels.len() == 1 || (over_time && panels.len() <= 2) { 1 } else { 2 };
+    let together = panels.len() == 1 || (over_time && panels.len() <= 2);
+    let columns = if together || source.is_narrow() { 1 } else { 2 };
     let height = if panels.len() == 1 { 250.0 } else { 170.0 };
     let most = panels.iter().map(|panel| panel.lines.len()).max().unwrap_or(0);
     let labelled = panels.len() == 1 && most <= MOST_LABELS && legend::fits(&panels[0]);
@@ -119,7 +120,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
 
     let mut top = legend::above(canvas, source, &panels, colours, labelled);
     let right = if labelled { legend::room(&panels[0]) } else { RIGHT };
-    let cell = WIDTH / columns as f64;
+    let cell = source.width / columns as f64;
     let title_rows = panels.iter().map(|panel| title_rows(&panel.title, cell).len()).max().unwrap_or(0);
     let head = ROW * (title_rows + 1) as f64;
     for (index, row) in panels.chunks(columns).enumerate() {
@@ -210,7 +211,7 @@ impl Frame<'_> {
                 None => self.x_shown.number(tick),
             };
             // The last label of the last panel stays on the drawing.
-            let middle = place.min(WIDTH - width(&text) / 2.0);
+            let middle = place.min(self.source.width - width(&text) / 2.0);
             canvas.text("tick", (middle, area.bottom + 17.0), Anchor::Middle, &text);
         }
         let words = match &plot.x_axis.label {
@@ -327,6 +328,7 @@ fn extent(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WIDTH;
     use super::*;
 
     #[test]

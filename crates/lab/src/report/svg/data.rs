@@ -12,6 +12,8 @@ pub(crate) struct Source<'a> {
     pub(crate) figure: &'a FigureResult,
     pub(crate) plot: &'a PlotSpec,
     pub(crate) measurements: &'a Measurements<'a>,
+    /// How wide it is to be.
+    pub(crate) width: f64,
 }
 
 /// Metrics of a run that summarise flows and are no flow's own.
@@ -36,6 +38,11 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 impl<'a> Source<'a> {
+    /// Whether there is room for one panel only.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.width < super::WIDTH
+    }
+
     /// The curves that are drawn, with their place in the scenario, which decides their colour.
     pub(crate) fn curves(&self) -> Vec<(usize, &'a Curve)> {
         let wanted = |curve: &Curve| self.plot.curves.is_empty() || self.plot.curves.contains(&curve.name);

@@ -1,6 +1,5 @@
 //! A metric over two axes, as colours with the numbers in them; one panel for each curve.
 
-use super::WIDTH;
 use super::canvas::{Anchor, Canvas};
 use super::chart::ROW;
 use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
@@ -16,6 +15,9 @@ const LEFT: f64 = 84.0;
 const BELOW: f64 = 48.0;
 /// Height of a cell.
 const CELL: f64 = 36.0;
+
+/// Cells of a row at most where two panels stand side by side.
+const MOST_BESIDE: usize = 6;
 
 /// From least to greatest, in equal steps: lightness falls all the way, so that it reads without colour too.
 const STOPS: [(f64, f64, f64); 5] =
@@ -39,7 +41,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     let x = source.plot.x.as_deref().and_then(|name| source.axis(name));
     let y = source.plot.by.first().and_then(|name| source.axis(name));
     let (Some(x), Some(y)) = (x, y) else {
-        canvas.text("words", (WIDTH / 2.0, 44.0), Anchor::Middle, "no data: a heat map needs two axes");
+        canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data: a heat map needs two axes");
         return 80.0;
     };
     let panels = panels(source, x, y);
@@ -57,8 +59,8 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     canvas.text("words", (6.0, 14.0), Anchor::Start, &words);
     let mut top = ROW + 6.0;
 
-    let columns = if panels.len() == 1 || x.values.len() > 6 { 1 } else { 2 };
-    let width = WIDTH / columns as f64;
+    let columns = if panels.len() == 1 || x.values.len() > MOST_BESIDE || source.is_narrow() { 1 } else { 2 };
+    let width = source.width / columns as f64;
     for row in panels.chunks(columns) {
         for (column, panel) in row.iter().enumerate() {
             draw_panel(canvas, panel, (x, y), (column as f64 * width, top, width), (range, shown));
@@ -66,6 +68,16 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         top += ROW + 10.0 + CELL * y.values.len() as f64 + BELOW;
     }
     top
+}
+
+/// How many panels there are of which two fit beside each other.
+pub(super) fn side_by_side(source: &Source<'_>) -> usize {
+    let x = source.plot.x.as_deref().and_then(|name| source.axis(name));
+    let y = source.plot.by.first().and_then(|name| source.axis(name));
+    match (x, y) {
+        (Some(x), Some(y)) if x.values.len() <= MOST_BESIDE => panels(source, x, y).len(),
+        _ => 1,
+    }
 }
 
 fn panels<'a>(source: &Source<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {

@@ -1,6 +1,5 @@
 //! Who is who: labels at the ends of lines, or rows above the panels; never on the data.
 
-use super::WIDTH;
 use super::canvas::{Anchor, Canvas, through, width};
 use super::chart::{Area, Panel, ROW};
 use super::data::{Source, words};
@@ -21,7 +20,7 @@ const LEADER: f64 = 24.0;
 
 /// Writes what stands above all panels and gives its height: what the marks are, and the lines unless they are labelled.
 pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
-    let mut row = Row { canvas, x: LEFT, y: 14.0 };
+    let mut row = Row { canvas, x: LEFT, y: 14.0, width: source.width };
     if !labelled {
         let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
         // Over time a panel is a point of the grid: its title says which.
@@ -51,7 +50,7 @@ pub(super) fn meaning(
     bounds: Vec<Bound>,
     bars: bool,
 ) -> f64 {
-    let mut row = Row { canvas, x: LEFT, y: 14.0 };
+    let mut row = Row { canvas, x: LEFT, y: 14.0, width: source.width };
     for (class, label) in curves {
         row.block(class, label);
     }
@@ -68,11 +67,12 @@ struct Row<'c> {
     canvas: &'c mut Canvas,
     x: f64,
     y: f64,
+    width: f64,
 }
 
 impl Row<'_> {
     fn make_room(&mut self, needed: f64) {
-        if self.x > LEFT && self.x + needed > WIDTH - LEFT {
+        if self.x > LEFT && self.x + needed > self.width - LEFT {
             self.x = LEFT;
             self.y += ROW;
         }

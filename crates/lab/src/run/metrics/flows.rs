@@ -9,8 +9,12 @@ use farhaul_units::{Duration, Instant};
 
 use super::Metrics;
 use crate::run::build::Built;
-use crate::run::marks::{FlowRow, Marks, active};
+use crate::run::marks::{FlowRow, Marks, SECOND, active};
 use crate::run::series::losses;
+use crate::scenario::flow::FlowSpec;
+
+/// A rate that falls by this share from one second to the next has a dip: one cut of UDT, by an eighth or a ninth, can be seen.
+const DIP: f64 = 0.1;
 
 /// Adds `METRIC.FLOW` for each flow, and for flows with a `count` their mean.
 pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
@@ -19,14 +23,21 @@ pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
     let mut groups: BTreeMap<(&'static str, &str), Vec<f64>> = BTreeMap::new();
     for (index, flow) in marks.setup.flows.iter().enumerate() {
         let mut own = of_flow(marks, index);
-        let finished = built.world.agent(built.flows[index].sender).finished_at();
-        if let Some(at) = finished.filter(|_| flow.bytes.is_some()) {
-            let taken = (at - (Instant::ZERO + flow.start)).as_secs_f64();
-            completions.push(taken);
-            own.insert("completion", taken);
-            // Nothing is transferred from then on: the rate is that of the transfer.
-            own.insert("goodput", 8.0 * flow.bytes.unwrap_or(0) as f64 / taken);
+        let sender = built.world.agent(built.flows[index].sender);
+        let finished = sender.finished_at().filter(|_| flow.bytes.is_some());
+        let taken = finished.map(|at| (at - (Instant::ZERO + flow.start)).as_secs_f64());
+        let done: Vec<f64> = match flow.transfers {
+            Some(_) => sender.transfer_times().iter().map(Duration::as_secs_f64).collect(),
+            None => taken.into_iter().collect(),
+        };
+        if !done.is_empty() {
+            own.insert("completion", mean(&done));
         }
+        if let Some(taken) = taken.filter(|taken| *taken > 0.0) {
+            // Nothing is transferred from then on: the rate is that of what it transferred.
+            own.insert("goodput", 8.0 * flow.bytes.unwrap_or(0) as f64 * done.len() as f64 / taken);
+        }
+        completions.extend(done);
         for (metric, value) in own {
             metrics.insert(format!("{metric}.{}", flow.name), value);
             if flow.group != flow.name {
@@ -37,15 +48,35 @@ pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
     for ((metric, group), values) in groups {
         metrics.insert(format!("{metric}.{group}"), mean(&values));
     }
-    let transfers = marks.setup.flows.iter().filter(|flow| flow.bytes.is_some()).count();
+    let transfers = transfers(&marks.setup.flows);
     if transfers > 0 {
-        metrics.insert("completed".into(), completions.len() as f64 / transfers as f64);
+        metrics.insert("completed".into(), completions.len() as f64 / f64::from(transfers));
     }
     if !completions.is_empty() {
         metrics.insert("completion.mean".into(), mean(&completions));
         metrics.insert("completion.p99".into(), quantile(&completions, 0.99));
         metrics.insert("completion.max".into(), completions.iter().copied().fold(0.0, f64::max));
     }
+    if completions.len() as f64 == f64::from(transfers)
+        && let Some(all) = all_done(marks, built)
+    {
+        metrics.insert("completion.all".into(), all);
+    }
+}
+
+/// How many transfers all flows have to make: those that share a list count it once.
+fn transfers(flows: &[FlowSpec]) -> u32 {
+    let sized = || flows.iter().filter(|flow| flow.bytes.is_some());
+    let lists: BTreeMap<&str, u32> = sized().filter_map(|flow| Some((flow.group.as_str(), flow.transfers?))).collect();
+    sized().filter(|flow| flow.transfers.is_none()).count() as u32 + lists.values().sum::<u32>()
+}
+
+/// Seconds from the first start of a transfer to the end of the last one.
+fn all_done(marks: &Marks<'_>, built: &Built) -> Option<f64> {
+    let sized = || marks.setup.flows.iter().enumerate().filter(|(_, flow)| flow.bytes.is_some());
+    let begin = sized().map(|(_, flow)| flow.start).min()?;
+    let end = sized().filter_map(|(index, _)| built.world.agent(built.flows[index].sender).finished_at()).max()?;
+    Some((end - (Instant::ZERO + begin)).as_secs_f64())
 }
 
 fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
@@ -86,6 +117,10 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     // Every full acknowledgement that arrives is answered by one.
     own.insert("ack2s", difference(|stats| stats.totals.acks_received));
     own.insert("timeouts", difference(|stats| stats.totals.timeouts));
+    let per_second = marks.rates(SECOND, (begin, end), |row| row.flows[index].receiver.totals.bytes_read);
+    if per_second.len() > 1 {
+        own.insert("dips", dips(per_second.into_iter().map(|(_, rate)| rate)) as f64);
+    }
     let measured = |value: fn(&Stats) -> Duration| -> Vec<f64> {
         let rows = marks.every(setup.sample, begin, end).map(|row| value(&row.flows[index].sender));
         rows.filter(|time| !time.is_zero()).map(|time| time.as_secs_f64()).collect()
@@ -97,11 +132,41 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     own
 }
 
+/// How often the rate of a second fell by a tenth or more below that of the second before; falls without a rise between them are
+/// one.
+fn dips(per_second: impl Iterator<Item = f64>) -> usize {
+    let (mut dips, mut falling, mut before) = (0, false, 0.0);
+    for rate in per_second {
+        let falls = rate <= before * (1.0 - DIP);
+        dips += usize::from(falls && !falling && before > 0.0);
+        falling = falls || (falling && rate <= before);
+        before = rate;
+    }
+    dips
+}
+
 fn rates(capacity: Option<u64>, seconds: f64, first: &FlowRow, last: &FlowRow, own: &mut BTreeMap<&'static str, f64>) {
     let read = last.receiver.totals.bytes_read.saturating_sub(first.receiver.totals.bytes_read);
     own.insert("goodput", 8.0 * read as f64 / seconds);
     if let Some(capacity) = capacity {
         let bits = 8.0 * (last.tally.new.bytes - first.tally.new.bytes) as f64;
         own.insert("utilisation", bits / seconds / capacity as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dips;
+
+    #[test]
+    fn a_dip_is_a_fall_however_many_seconds_it_takes() {
+        let dips = |rates: &[f64]| dips(rates.iter().copied());
+        assert_eq!(dips(&[10.0, 50.0, 97.0, 97.0]), 0);
+        assert_eq!(dips(&[97.0, 84.0, 57.0, 69.0, 80.0]), 1, "two seconds of falling");
+        assert_eq!(dips(&[97.0, 57.0, 57.0, 40.0, 80.0]), 1, "with a pause");
+        assert_eq!(dips(&[97.0, 57.0, 60.0, 40.0, 80.0]), 2, "with a rise");
+        assert_eq!(dips(&[97.0, 90.0, 83.0, 76.0]), 0, "slowly");
+        assert_eq!(dips(&[0.0, 0.0, 10.0, 0.0, 0.0]), 1);
+        assert_eq!(dips(&[]), 0);
     }
 }

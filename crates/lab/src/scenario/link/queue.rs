@@ -29,13 +29,15 @@ impl Limit {
     pub(crate) fn size(self, rate: Option<Rate>, round_trip: Duration) -> QueueSize {
         match self {
             Self::Fixed(size) => size,
-            Self::Products { times, least } => {
-                let product = rate.map_or(0, |rate| rate.bytes_in(round_trip)) as f64 * times;
-                let packets = (product / FULL_PACKET).ceil() as u64;
-                QueueSize::Packets(u32::try_from(packets.max(least)).unwrap_or(u32::MAX))
-            }
+            Self::Products { times, least } => QueueSize::Packets(packets_of(times, rate, round_trip, least)),
         }
     }
+}
+
+/// Bandwidth-delay products in full packets, rounded up, and so many at least.
+pub(crate) fn packets_of(times: f64, rate: Option<Rate>, round_trip: Duration, least: u64) -> u32 {
+    let product = rate.map_or(0, |rate| rate.bytes_in(round_trip)) as f64 * times;
+    u32::try_from(((product / FULL_PACKET).ceil() as u64).max(least)).unwrap_or(u32::MAX)
 }
 
 /// A length, or a table that says of which kind.
@@ -99,10 +101,7 @@ fn limit(value: &Value, least: Option<u64>) -> Result<Limit, String> {
             if let Ok(number) = text.parse() {
                 return packets(number);
             }
-            if let Some(times) = text.strip_suffix("bdp") {
-                let times = if times.is_empty() { Ok(1.0) } else { times.trim().parse::<f64>() };
-                let times = times.ok().filter(|times| (0.0..=1e6).contains(times));
-                let times = times.ok_or_else(|| format!("'{text}' is no multiple of a bandwidth-delay product"))?;
+            if let Some(times) = products(text)? {
                 return Ok(Limit::Products { times, least: least.unwrap_or(MIN_BDP_QUEUE) });
             }
             match text.parse::<ByteSize>() {
@@ -115,6 +114,14 @@ fn limit(value: &Value, least: Option<u64>) -> Result<Limit, String> {
         }
         other => Err(format!("a length is wanted, not {}: 100 (packets), \"1MB\", \"bdp\", \"2bdp\"", other.kind())),
     }
+}
+
+/// How many bandwidth-delay products `"bdp"` or `"2bdp"` are; `None` for other words.
+pub(crate) fn products(text: &str) -> Result<Option<f64>, String> {
+    let Some(times) = text.strip_suffix("bdp") else { return Ok(None) };
+    let times = if times.is_empty() { Ok(1.0) } else { times.trim().parse::<f64>() };
+    let times = times.ok().filter(|times| (0.0..=1e6).contains(times));
+    times.map(Some).ok_or_else(|| format!("'{text}' is no multiple of a bandwidth-delay product"))
 }
 
 #[cfg(test)]

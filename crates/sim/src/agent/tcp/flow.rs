@@ -8,7 +8,7 @@ use farhaul_proto::{ConnectionId, Stats, earliest};
 use farhaul_units::Instant;
 
 use super::receiver::{ReceiverConfig, TcpReceiver};
-use super::segment::Segment;
+use super::segment::{Segment, SegmentKind};
 use super::sender::{SenderConfig, TcpSender};
 use crate::agent::source::CONNECTION;
 use crate::agent::{Agent, Outbox};
@@ -24,13 +24,22 @@ pub struct TcpSource {
     /// When it sends nothing new any more; `None` once it does not, and for never.
     end: Option<Instant>,
     payload: u32,
+    /// Which connection of these two hosts.
+    connection: u32,
 }
 
 impl TcpSource {
     /// Begins to send to `to` at `begin`.
     pub fn new(to: SocketAddr, begin: Instant, config: SenderConfig, controller: Box<dyn Controller>) -> Self {
         let sender = TcpSender::new(config, controller);
-        Self { to, sender, begin: Some(begin), end: None, payload: config.payload }
+        Self { to, sender, begin: Some(begin), end: None, payload: config.payload, connection: 0 }
+    }
+
+    /// The connection of this number between the two hosts, where one follows another.
+    #[must_use]
+    pub(super) fn numbered(mut self, connection: u32) -> Self {
+        self.connection = connection;
+        self
     }
 
     /// Sends nothing new from `end` on.
@@ -45,9 +54,26 @@ impl TcpSource {
         &self.sender
     }
 
+    /// What it counts and estimates.
+    pub(super) fn stats(&self) -> Stats {
+        let totals = self.sender.totals();
+        let mut stats = Stats::default();
+        stats.totals.packets_sent = totals.sent;
+        stats.totals.packets_retransmitted = totals.repeated;
+        stats.totals.acks_received = totals.acks;
+        stats.totals.timeouts = totals.timeouts;
+        stats.totals.bytes_acked = self.sender.acknowledged() * u64::from(self.payload);
+        stats.cwnd = narrow(self.sender.cwnd());
+        stats.in_flight = narrow(self.sender.in_flight());
+        (stats.rtt, stats.rtt_var) = self.sender.rtt();
+        stats.payload_size = self.payload;
+        stats
+    }
+
     fn transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
         let mut sent = self.sender.totals().repeated;
-        while let Some(segment) = self.sender.poll_transmit(now) {
+        while let Some(mut segment) = self.sender.poll_transmit(now) {
+            segment.connection = self.connection;
             let repeated = self.sender.totals().repeated;
             let share = match segment.payload {
                 0 => Share::Control,
@@ -62,7 +88,9 @@ impl TcpSource {
 
 impl Agent for TcpSource {
     fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
-        if let Payload::Tcp(segment) = packet.payload() {
+        if let Payload::Tcp(segment) = packet.payload()
+            && segment.connection == self.connection
+        {
             self.sender.handle_ack(now, segment);
             self.transmit(now, out);
         }
@@ -84,18 +112,7 @@ impl Agent for TcpSource {
     }
 
     fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
-        let totals = self.sender.totals();
-        let mut stats = Stats::default();
-        stats.totals.packets_sent = totals.sent;
-        stats.totals.packets_retransmitted = totals.repeated;
-        stats.totals.acks_received = totals.acks;
-        stats.totals.timeouts = totals.timeouts;
-        stats.totals.bytes_acked = self.sender.acknowledged() * u64::from(self.payload);
-        stats.cwnd = narrow(self.sender.cwnd());
-        stats.in_flight = narrow(self.sender.in_flight());
-        (stats.rtt, stats.rtt_var) = self.sender.rtt();
-        stats.payload_size = self.payload;
-        out.push((CONNECTION, stats));
+        out.push((CONNECTION, self.stats()));
     }
 
     fn finished_at(&self) -> Option<Instant> {
@@ -103,10 +120,16 @@ impl Agent for TcpSource {
     }
 }
 
-/// A TCP receiver that reads whatever comes; it answers whoever sends, which must be one sender.
+/// A TCP receiver that reads whatever comes; it answers whoever sends, which must be one sender. A connection that follows
+/// another begins with its SYN; what still comes of the one before is thrown away.
 #[derive(Clone, Debug)]
 pub struct TcpSink {
+    config: ReceiverConfig,
     receiver: TcpReceiver,
+    /// The number of the connection.
+    connection: u32,
+    /// Bytes, and segments that had arrived before, of the connections before this one.
+    past: (u64, u64),
     /// Who sends; `None` before anybody has.
     peer: Option<SocketAddr>,
     packets: u64,
@@ -116,7 +139,8 @@ pub struct TcpSink {
 impl TcpSink {
     /// Has received nothing.
     pub fn new(config: ReceiverConfig) -> Self {
-        Self { receiver: TcpReceiver::new(config), peer: None, packets: 0, acks: 0 }
+        let receiver = TcpReceiver::new(config);
+        Self { config, receiver, connection: 0, past: (0, 0), peer: None, packets: 0, acks: 0 }
     }
 
     /// What receives.
@@ -126,7 +150,8 @@ impl TcpSink {
 
     fn transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
         let Some(peer) = self.peer else { return };
-        while let Some(segment) = self.receiver.poll_transmit(now) {
+        while let Some(mut segment) = self.receiver.poll_transmit(now) {
+            segment.connection = self.connection;
             self.acks += 1;
             out.packet(peer, Payload::Tcp(segment), segment.wire_len(), Share::Control);
         }
@@ -135,7 +160,15 @@ impl TcpSink {
     fn accept(&mut self, now: Instant, from: SocketAddr, segment: &Segment) {
         self.peer = Some(from);
         self.packets += 1;
-        self.receiver.handle_data(now, segment);
+        if segment.kind == SegmentKind::Syn && segment.connection > self.connection {
+            self.past.0 += self.receiver.bytes();
+            self.past.1 += self.receiver.duplicates();
+            self.receiver = TcpReceiver::new(self.config);
+            self.connection = segment.connection;
+        }
+        if segment.connection == self.connection {
+            self.receiver.handle_data(now, segment);
+        }
     }
 }
 
@@ -159,10 +192,10 @@ impl Agent for TcpSink {
     fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
         let mut stats = Stats::default();
         stats.totals.packets_received = self.packets;
-        stats.totals.packets_duplicate = self.receiver.duplicates();
+        stats.totals.packets_duplicate = self.past.1 + self.receiver.duplicates();
         stats.totals.acks_sent = self.acks;
-        stats.totals.bytes_received = self.receiver.bytes();
-        stats.totals.bytes_read = self.receiver.bytes_in_order();
+        stats.totals.bytes_received = self.past.0 + self.receiver.bytes();
+        stats.totals.bytes_read = self.past.0 + self.receiver.bytes_in_order();
         out.push((CONNECTION, stats));
     }
 }

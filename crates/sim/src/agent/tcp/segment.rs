@@ -52,6 +52,8 @@ pub struct Segment {
     pub payload: u32,
     /// Bytes of IP and TCP header.
     pub header: u32,
+    /// Which connection of the two hosts it belongs to: ports that change from one to the next would tell. Zero for the only one.
+    pub connection: u32,
     /// What it is for.
     pub kind: SegmentKind,
     /// When it was sent (TSval).
@@ -81,7 +83,8 @@ impl Segment {
     /// A segment without data or blocks.
     pub const fn new(kind: SegmentKind, header: u32, sent: Instant) -> Self {
         let blocks = [Block::new(0, 0); MAX_SACK_BLOCKS];
-        Self { seq: 0, ack: 0, payload: 0, header, kind, sent, echo: Instant::ZERO, blocks, block_count: 0 }
+        let (connection, echo) = (0, Instant::ZERO);
+        Self { seq: 0, ack: 0, payload: 0, header, connection, kind, sent, echo, blocks, block_count: 0 }
     }
 
     /// What has arrived beyond a gap, the most recent first.

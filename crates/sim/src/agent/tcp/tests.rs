@@ -219,3 +219,51 @@ fn equal_seeds_give_equal_runs() {
     assert_eq!(world(7).trace_hash(), world(7).trace_hash());
     assert_ne!(world(7).trace_hash(), world(8).trace_hash());
 }
+
+/// Two agents that share a list of transfers of 100 kB, over a link that loses and delays unevenly.
+fn lists(transfers: u32) -> World<Box<dyn Agent>> {
+    let mut graph = Graph::new(2);
+    graph.duplex(0, 1, &spec(3, 0.02, true));
+    let remaining = Remaining::new(transfers);
+    for port in 1..=2 {
+        let flow = graph.next_flow();
+        let begin = Instant::ZERO + Duration::from_secs(u64::from(port));
+        let config = SenderConfig { bytes: Some(100_000), ..SenderConfig::default() };
+        let law = "reno".parse::<Spec>().unwrap();
+        let to = graph.address(1, port);
+        graph.add(0, port, flow, Box::new(TcpTransfers::new(to, begin, config, (law, 1), remaining.clone())));
+        graph.add(1, port, flow, Box::new(TcpSink::new(ReceiverConfig::default())));
+    }
+    let mut world = graph.start(1);
+    world.run_for(Duration::from_secs(60));
+    world
+}
+
+#[test]
+fn transfers_of_a_list_follow_each_other_and_each_arrives_once() {
+    let world = lists(21);
+    let stats = |agent: usize| {
+        let mut stats = Vec::new();
+        world.agent(agent).sample(world.now(), &mut stats);
+        stats[0].1
+    };
+    let done = |agent: usize| world.agent(agent).transfer_times().len() as u64;
+    assert_eq!(done(0) + done(2), 21);
+    for sender in [0, 2] {
+        assert!(done(sender) > 5, "both take from the list: {}", done(sender));
+        let (sent, read) = (stats(sender).totals, stats(sender + 1).totals);
+        assert_eq!(read.bytes_read, 100_000 * done(sender));
+        assert_eq!(sent.packets_sent - sent.packets_retransmitted, 69 * done(sender));
+        let begin = Instant::ZERO + Duration::from_secs(1 + sender as u64 / 2);
+        let taken: Duration = world.agent(sender).transfer_times().iter().sum();
+        assert_eq!(world.agent(sender).finished_at(), Some(begin + taken), "no pause between them");
+    }
+    assert!(stats(0).totals.packets_retransmitted > 0, "or nothing was late");
+}
+
+#[test]
+fn a_list_that_others_have_emptied_is_done_when_it_begins() {
+    let world = lists(1);
+    assert_eq!(world.agent(2).transfer_times(), []);
+    assert_eq!(world.agent(2).finished_at(), Some(Instant::ZERO + Duration::from_secs(2)));
+}

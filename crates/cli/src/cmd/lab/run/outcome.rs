@@ -106,19 +106,19 @@ impl Outcome {
         if self.json {
             print_record(&record(result, &scores, &folder));
         } else {
-            self.say(result, &scores, &folder);
+            self.say(result, &table::text(result, &measurements), &scores, &folder);
         }
         Ok(())
     }
 
-    fn say(&self, result: &FigureResult, scores: &[ScoreResult], folder: &Path) {
+    fn say(&self, result: &FigureResult, table: &str, scores: &[ScoreResult], folder: &Path) {
         let info = &result.info;
         let mut text = format!("\n{}  {}", info.id, info.title);
         if !info.source.is_empty() {
             text.push_str(&format!(" ({}, {})", info.paper, info.source));
         }
         text.push('\n');
-        text.push_str(&table::text(result));
+        text.push_str(table);
         for score in scores {
             let mark = if score.met { "met    " } else { "NOT met" };
             text.push_str(&format!("score {}: {mark} {}\n", score.id, score.says));

@@ -1,0 +1,141 @@
+//! A list of transfers, one after the other.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use farhaul_cc::Spec;
+use farhaul_proto::{ConnectionId, Stats};
+use farhaul_units::{Duration, Instant};
+
+use super::flow::TcpSource;
+use super::sender::SenderConfig;
+use crate::agent::source::CONNECTION;
+use crate::agent::{Agent, Outbox};
+use crate::packet::PooledPacket;
+
+/// Transfers that nobody has begun yet: who has finished one takes the next, so that as many run at a time as there are
+/// agents that share it.
+#[derive(Clone, Debug)]
+pub struct Remaining(Rc<Cell<u32>>);
+
+impl Remaining {
+    /// So many transfers.
+    pub fn new(transfers: u32) -> Self {
+        Self(Rc::new(Cell::new(transfers)))
+    }
+
+    /// Takes one, if there is one.
+    fn take(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+/// A TCP sender of transfers of equal size to one [`TcpSink`](super::TcpSink): each is a connection of its own that begins
+/// when the one before has been acknowledged, for as long as there are any.
+#[derive(Debug)]
+pub struct TcpTransfers {
+    to: SocketAddr,
+    config: SenderConfig,
+    law: Spec,
+    seed: u64,
+    remaining: Remaining,
+    source: TcpSource,
+    /// When the present transfer began.
+    begun: Instant,
+    /// The number of the present transfer.
+    number: u32,
+    /// How long each took that is done.
+    times: Vec<Duration>,
+    /// What the transfers before this one have counted.
+    past: Stats,
+    finished_at: Option<Instant>,
+}
+
+impl TcpTransfers {
+    /// Begins the first at `begin`, whose size is `config.bytes`; the law of every window is `law`.
+    pub fn new(
+        to: SocketAddr,
+        begin: Instant,
+        config: SenderConfig,
+        (law, seed): (Spec, u64),
+        remaining: Remaining,
+    ) -> Self {
+        let finished_at = if remaining.take() { None } else { Some(begin) };
+        let source = TcpSource::new(to, begin, config, law.build(seed));
+        Self {
+            to,
+            config,
+            law,
+            seed,
+            remaining,
+            source,
+            begun: begin,
+            number: 0,
+            times: Vec::new(),
+            past: Stats::default(),
+            finished_at,
+        }
+    }
+
+    /// Begins the next transfer once this one is done.
+    fn go_on(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        if self.finished_at.is_some() || self.source.finished_at().is_none() {
+            return;
+        }
+        self.times.push(now - self.begun);
+        if !self.remaining.take() {
+            self.finished_at = Some(now);
+            return;
+        }
+        self.past = self.stats();
+        self.number += 1;
+        self.begun = now;
+        let controller = self.law.build(self.seed);
+        self.source = TcpSource::new(self.to, now, self.config, controller).numbered(self.number);
+        self.source.handle_timeout(now, out);
+    }
+
+    /// Counters of all transfers, estimates of the present one.
+    fn stats(&self) -> Stats {
+        let mut stats = self.source.stats();
+        let (totals, past) = (&mut stats.totals, &self.past.totals);
+        totals.packets_sent += past.packets_sent;
+        totals.packets_retransmitted += past.packets_retransmitted;
+        totals.acks_received += past.acks_received;
+        totals.timeouts += past.timeouts;
+        totals.bytes_acked += past.bytes_acked;
+        stats
+    }
+}
+
+impl Agent for TcpTransfers {
+    fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
+        self.source.handle_packet(now, packet, out);
+        self.go_on(now, out);
+    }
+
+    fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        if self.finished_at.is_none() {
+            self.source.handle_timeout(now, out);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.finished_at.is_none() { self.source.poll_timeout() } else { None }
+    }
+
+    fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
+        out.push((CONNECTION, self.stats()));
+    }
+
+    fn finished_at(&self) -> Option<Instant> {
+        self.finished_at
+    }
+
+    fn transfer_times(&self) -> &[Duration] {
+        &self.times
+    }
+}
