@@ -1,7 +1,7 @@
 //! What a link loses by itself, as far as losses show that came while no queue stood, and how much of what is lost it explains.
 //!
 //! ```text
-//! window     8 round trips without a standing queue, or 2 with 16 losses
+//! window     what is sent in 8 round trips while no queue stands, or in 2 with 16 losses
 //! link       p ← lost / sent of the last four windows, but at most 1.5 times the least of them  (1)
 //! round      e = p·D·RTT packets are to be expected per round trip; chance explains three
 //!            deviations more, √e each                                                    (2)
@@ -18,12 +18,12 @@ use farhaul_units::{Duration, Instant};
 
 use crate::Path;
 
-/// Round trips of a window, and how many windows count, (1).
-const WINDOW_ROUNDS: u32 = 8;
+/// Packets of a window, in round trips, and how many windows count, (1).
+const WINDOW_ROUNDS: f64 = 8.0;
 const WINDOWS: usize = 4;
-/// A window is over early with this many losses, after two round trips, (1).
+/// A window is over early with this many losses, after those of two round trips, (1).
 const MANY: u64 = 16;
-const EARLY_ROUNDS: u32 = 2;
+const EARLY_ROUNDS: f64 = 2.0;
 /// Windows before anything is said, (1).
 const FEWEST_WINDOWS: usize = 2;
 /// The mean of the windows counts where it is within this of the least: so far apart is chance, (1).
@@ -42,18 +42,18 @@ pub(super) struct Background {
     shares: [Option<f64>; WINDOWS],
     /// The shortest round trip when they were seen.
     floor: Option<Duration>,
+    /// Packets sent by the report before.
+    sent_before: u64,
     /// When the present round trip began, and what was lost since.
     round: Instant,
     lost_in_round: u64,
 }
 
-/// The window under way.
+/// The window under way: what was sent and lost while no queue stood.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
-    since: Instant,
-    sent_before: u64,
+    sent: f64,
     lost: u64,
-    last_loss: Instant,
 }
 
 impl Background {
@@ -67,7 +67,7 @@ impl Background {
         }
         self.lost_in_round += u64::from(newly_lost);
         let lost = self.lost_in_round as f64;
-        let expected = self.share() * path.delivery_rate.map_or(0.0, |rate| rate.packets_in(path.rtt));
+        let expected = self.share() * packets_per_round(path);
         if expected < FEWEST_EXPECTED { lost } else { lost - expected - DEVIATIONS * expected.sqrt() }
     }
 
@@ -91,33 +91,31 @@ impl Background {
             && fell(floor, min)
         {
             // What was taken for the path's round trip had a queue in it.
-            *self = Self { round: self.round, lost_in_round: self.lost_in_round, ..Self::default() };
+            let Self { sent_before, round, lost_in_round, .. } = *self;
+            *self = Self { sent_before, round, lost_in_round, ..Self::default() };
         }
         self.floor = path.min_rtt;
-        if queue {
-            self.window = Window::begin(path);
+        let sent = path.packets_sent.saturating_sub(std::mem::replace(&mut self.sent_before, path.packets_sent)) as f64;
+        if queue || sent == path.packets_sent as f64 {
             return;
         }
-        let window = &mut self.window;
-        let rounds = |count: u32| path.rtt.saturating_mul(count);
-        let long = path.now - window.since > rounds(WINDOW_ROUNDS);
-        if long || (window.lost >= MANY && path.now - window.since > rounds(EARLY_ROUNDS)) {
-            let sent = path.packets_sent.saturating_sub(window.sent_before).max(1);
-            let quiet = path.now - window.last_loss > rounds(WINDOW_ROUNDS);
-            let share = if quiet { 0.0 } else { window.lost as f64 / sent as f64 };
+        let rounds = |count: f64| (count * packets_per_round(path)).max(1.0);
+        let quiet = sent > rounds(WINDOW_ROUNDS);
+        self.window.sent += sent;
+        self.window.lost += u64::from(newly_lost);
+        let early = self.window.lost >= MANY && self.window.sent > rounds(EARLY_ROUNDS);
+        if quiet || early || self.window.sent > rounds(WINDOW_ROUNDS) {
+            let share = if quiet { 0.0 } else { self.window.lost as f64 / self.window.sent };
             self.shares.rotate_right(1);
             self.shares[0] = Some(share);
-            *window = Window::begin(path);
+            self.window = Window::default();
         }
-        window.lost += u64::from(newly_lost);
-        window.last_loss = path.now;
     }
 }
 
-impl Window {
-    fn begin(path: &Path) -> Self {
-        Self { since: path.now, sent_before: path.packets_sent, lost: 0, last_loss: path.now }
-    }
+/// Packets of a round trip: during start-up more are under way than were delivered in the one before.
+fn packets_per_round(path: &Path) -> f64 {
+    path.delivery_rate.map_or(0.0, |rate| rate.packets_in(path.rtt)).max(f64::from(path.in_flight))
 }
 
 #[cfg(test)]
