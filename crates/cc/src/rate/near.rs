@@ -3,7 +3,11 @@
 //! ```text
 //! per ACK    W ← min(W + acked, 2·D·(min RTT + 2 ms), 8 MB, L);  L ← L + acked/W      (1)
 //! per loss   W, L ← 8/9·W, once per round trip                                        (2)
+//! ends       after 8 losses at the smallest window, without one when it was wider     (3)
 //! ```
+//!
+//! Acknowledgements come once per 10 ms or per 64 packets. A queue too short for 64 packets at once would leave one queue
+//! length per 10 ms, hence (3): such a path is paced after all.
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -26,8 +30,10 @@ const SLACK: Duration = Duration::from_millis(2);
 const MAX_BYTES: f64 = 8_388_608.0;
 /// Window after a loss, (2). Source: UDT's decrease, 1/1.125.
 const DECREASE: f64 = 8.0 / 9.0;
-/// Smallest window that it is cut to.
+/// Smallest window that it is cut to: what one light acknowledgement stands for.
 const MIN_WINDOW: f64 = 64.0;
+/// Losses at the smallest window that end it, (3): a receiver that is not scheduled for a moment has fewer in a row.
+const ENOUGH: u32 = 8;
 
 /// The window of a near path.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +42,13 @@ pub(super) struct Near {
     /// The largest window that losses allow.
     limit: f64,
     last_cut: Instant,
+    /// Losses at the smallest window, (3).
+    in_vain: u32,
 }
 
 impl Default for Near {
     fn default() -> Self {
-        Self { holds: false, limit: f64::INFINITY, last_cut: Instant::ZERO }
+        Self { holds: false, limit: f64::INFINITY, last_cut: Instant::ZERO, in_vain: 0 }
     }
 }
 
@@ -48,7 +56,7 @@ impl Near {
     /// Whether the path is near.
     pub(super) fn holds(&mut self, path: &Path) -> bool {
         let bound = if self.holds { FAR } else { NEAR };
-        self.holds = path.min_rtt.is_some_and(|rtt| rtt < bound);
+        self.holds = self.in_vain < ENOUGH && path.min_rtt.is_some_and(|rtt| rtt < bound);
         self.holds
     }
 
@@ -65,6 +73,7 @@ impl Near {
     pub(super) fn on_loss(&mut self, path: &Path, control: &mut Control) {
         if path.now - self.last_cut > path.rtt.max(SLACK) {
             self.last_cut = path.now;
+            self.in_vain = if cwnd(control) > MIN_WINDOW / DECREASE { 0 } else { self.in_vain + 1 };
             let cut = (cwnd(control) * DECREASE).max(MIN_WINDOW).min(cwnd(control));
             self.limit = cut;
             set_cwnd(path, control, cut);
@@ -93,6 +102,19 @@ mod tests {
         assert!(near.holds(&path(1_900)));
         assert!(!near.holds(&path(2_100)));
         assert!(!near.holds(&path(1_900)));
+    }
+
+    #[test]
+    fn losses_at_the_smallest_window_show_a_queue_that_needs_pacing() {
+        let (mut near, mut control) = (Near::default(), Control::initial());
+        let mut lossy = path(100);
+        set_cwnd(&lossy, &mut control, 1_000.0);
+        for round in 0..100 {
+            assert!(near.holds(&lossy) || round > 24 + ENOUGH, "{round}");
+            lossy.now += Duration::from_millis(10);
+            near.on_loss(&lossy, &mut control);
+        }
+        assert!(!near.holds(&lossy));
     }
 
     #[test]
