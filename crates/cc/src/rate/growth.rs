@@ -5,7 +5,7 @@
 //! ```text
 //! smallness  s = √(B·P), at least 1; B = C of the probe pairs, if less than 500 000/s, within 1 to b times the
 //!            C of udt.rs                                                                            (1)
-//! no queue   R grows by s/500 per SYN while R < D·(1 + 5/4·s/500·(RTT/SYN + 10)), at most 2·D            (2)
+//! no queue   R grows by s/500 per SYN while R < D·(1 + 5/4·s/500·(RTT/SYN + 10)), at most 1.2·D            (2)
 //! standing   the same, but no more than the native law adds with the spare bandwidth B − R, while
 //!            R < D·(1 + √s/50)                                                                      (3)
 //! belief     b = 16 at first; when a queue is proven: if D has grown by 1/100 since the last time,
@@ -34,8 +34,8 @@ const GROWTH: f64 = 0.002;
 const SMOOTHED: f64 = 10.0;
 /// A rate that leads what arrives by this much more than its own growth explains has met the bottleneck, (2).
 const UNEXPLAINED: f64 = 1.25;
-/// Most that it may lead, (2): a round trip of seconds explains anything.
-const MAX_LEAD: f64 = 2.0;
+/// Most that it may lead, (2): a round trip of seconds is mostly a queue that stands since before it was measured.
+const MAX_LEAD: f64 = 1.2;
 /// A rate this far above what arrives fills a standing queue and is not raised, (3).
 const STANDING_LEAD: f64 = 0.02;
 /// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (4).
