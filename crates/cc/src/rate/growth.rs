@@ -10,6 +10,7 @@
 //!            R < D·(1 + √s/50)                                                                      (3)
 //! belief     b = 16 at first; when a queue is proven: if D has grown by 1/100 since the last time,
 //!            b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                                (4)
+//! crowd      b ← b/2, at least 1, when losses are heavy (loss_cause.rs) at the beginning of a congestion    (5)
 //! ```
 //!
 //! Without (4), pairs that were delivered in bursts (a radio link, a relay, a network card that collects packets) make a flow
@@ -49,7 +50,10 @@ const CONFIRMED: f64 = 1.25;
 /// And what it does that nothing was gained, (4): from tenfold to nothing in 45 round trips.
 const REFUTED: f64 = 0.95;
 
-/// How far probe pairs are believed, (4).
+/// What heavy losses do to belief, (5).
+const CROWDED: f64 = 0.5;
+
+/// How far probe pairs are believed, (4) and (5).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Belief {
     multiple: f64,
@@ -68,6 +72,11 @@ impl Belief {
         let factor = if arrives > self.arrived * GROWN { CONFIRMED } else { REFUTED };
         self.multiple = (self.multiple * factor).clamp(1.0, MAX_BELIEF);
         self.arrived = arrives;
+    }
+
+    /// More is lost than a link loses: there are more flows than the link has packets for, (5).
+    pub(super) fn on_crowd(&mut self) {
+        self.multiple = (self.multiple * CROWDED).max(1.0);
     }
 }
 
@@ -158,6 +167,13 @@ mod tests {
         };
         assert!((smallness(|_| 1_000.0) - 1.0).abs() < 1e-9);
         assert!((smallness(|round| 1_000.0 * libm::pow(1.02, f64::from(round))) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn heavy_losses_end_belief_within_four_congestions() {
+        let mut belief = Belief::default();
+        (0..4).for_each(|_| belief.on_crowd());
+        assert!((Growth::of(1_000.0, Some(PacketRate::new(1_000.0)), belief, &path(1e5)).smallness - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl LossCause {
     }
 
     /// More than the tolerated share, over enough packets for a share to mean anything.
-    fn is_heavy(&self, path: &Path) -> bool {
+    pub(super) fn is_heavy(&self, path: &Path) -> bool {
         self.lost as f64 > FEW && self.share(path).max(self.previous) > TOLERATED
     }
 

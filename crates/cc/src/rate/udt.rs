@@ -247,6 +247,9 @@ impl Controller for Udt {
             }
             if let (Verdict::NewEvent, Some(share)) = (verdict, share(path)) {
                 self.belief.on_queue(share.packets_per_second());
+                if self.loss_cause.is_heavy(path) {
+                    self.belief.on_crowd();
+                }
             }
             self.congested = path.now;
             self.carried = self.carried.min(1e6 / control.send_period.as_micros());
