@@ -10,7 +10,7 @@
 //!            R < D·(1 + √s/50)                                                                      (3)
 //! belief     b = 16 at first; when a queue is proven: if D has grown by 1/100 since the last time,
 //!            b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                                (4)
-//! crowd      b ← b/2, at least 1, when losses are heavy (loss_cause.rs) at the beginning of a congestion    (5)
+//! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
 //! ```
 //!
 //! Without (4), pairs that were delivered in bursts (a radio link, a relay, a network card that collects packets) make a flow

@@ -60,8 +60,13 @@ impl LossCause {
     }
 
     /// More than the tolerated share, over enough packets for a share to mean anything.
-    pub(super) fn is_heavy(&self, path: &Path) -> bool {
+    fn is_heavy(&self, path: &Path) -> bool {
         self.lost as f64 > FEW && self.share(path).max(self.previous) > TOLERATED
+    }
+
+    /// The same now and in the count before: this is no overflow but a crowd.
+    pub(super) fn is_crowded(&self, path: &Path) -> bool {
+        self.lost as f64 > FEW && self.share(path).min(self.previous) > TOLERATED
     }
 
     fn share(&self, path: &Path) -> f64 {

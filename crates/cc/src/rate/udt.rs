@@ -247,7 +247,7 @@ impl Controller for Udt {
             }
             if let (Verdict::NewEvent, Some(share)) = (verdict, share(path)) {
                 self.belief.on_queue(share.packets_per_second());
-                if self.loss_cause.is_heavy(path) {
+                if self.loss_cause.is_crowded(path) {
                     self.belief.on_crowd();
                 }
             }
