@@ -23,7 +23,7 @@
 //! Congestion is a delay warning, or a loss report whose first packet lies beyond *last_dec_seq*. It applies (4), sets
 //! *last_dec_seq* to the largest number sent, *dc* to 1, *e* to 4, and freezes sending for one SYN. Any other report adds one to
 //! *dc*; (4) applies when *dc* = 2^e, and *e* grows by one, but *last_dec_seq* stays, so nothing freezes. The first congestion
-//! ends slow start: I becomes 1/AS, and (4) applies to that.
+//! ends slow start: I becomes 1/AS, and (4) applies to that. So does a time-out, without (4).
 //!
 //! Worked form of (2) at 1500 bytes: 0.01 packets per SYN at 10 Mbit/s, 0.1 at 100 Mbit/s, 1 at 622 Mbit/s and 1 Gbit/s; 1/MTU
 //! governs below 10 packets/s.
@@ -34,14 +34,14 @@
 //! Departures (docs/papers/departures.md): D2 the first period without an arrival speed · D5 bounds of the period · D6 a loss
 //! event ends when it is acknowledged · D9 application-limited samples never lower, and such an interval adds nothing · D10
 //! bounds of the window · D144 whole packets in (1) · D140 the weight of p · D141 the ceiling of attack B9 · D142 one warning in a round trip · D143 on
-//! UDT4's packets acknowledgements are the timer.
+//! UDT4's packets acknowledgements are the timer · D147 a time-out ends slow start.
 
 use farhaul_units::{Duration, Instant, Rng, SendPeriod, SeqNo};
 
 use super::daimd::{DECREASE, bounded, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd, start_period};
 use super::syn::{SYN_INTERVAL, SynClock};
-use crate::{AckEvent, Control, Controller, LossEvent, Path};
+use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// The window before anything was acknowledged, packets. Source: paper §3.5.1.
 const FIRST_WINDOW: f64 = 2.0;
@@ -57,6 +57,9 @@ const LOSS_THRESHOLD: f64 = 0.01;
 const FIRST_EXPONENT: u32 = 4;
 /// The rate rises no further than this multiple of what arrives. Source: attack B9; see D141.
 const MAX_RISE: f64 = 4.0;
+/// Packets acknowledged before a time-out ends slow start: an arrival speed is the median of as many intervals. Source: paper
+/// §3.4.1; see D147.
+const SPEED_WINDOW: f64 = 16.0;
 /// False warnings of the option come no more often than true ones: once in this many round trips. Source: paper §3.5.2.
 const WARNING_SPACING: u32 = 2;
 /// Round trips for which an acknowledgement may have been held back, on UDT4's packets (as departure D26).
@@ -227,6 +230,13 @@ impl Controller for Udt2004 {
         if 1u32.checked_shl(self.exponent) == Some(self.reports) {
             control.send_period = slower(control.send_period);
             self.exponent += 1;
+        }
+    }
+
+    fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
+        if self.slow_start && cwnd(control) >= SPEED_WINDOW {
+            self.slow_start = false;
+            control.send_period = start_period(path, cwnd(control));
         }
     }
 

@@ -136,3 +136,34 @@ fn sending_freezes_for_a_syn_after_a_decrease() {
     assert_eq!(within(0, 9_990), 0);
     assert!(within(9_990, 12_000) > 0, "it goes on after the freeze");
 }
+
+/// Where a neighbour fills a short queue in step with the acknowledgements, what an unpaced window gets through is the head of
+/// what an expiration sends again: the receiver never sees a gap, and reports none (departure D147).
+#[test]
+fn a_window_of_which_only_the_head_arrives_ends_slow_start_without_a_loss_report() {
+    /// Places in the queue, the time in which they become free, and how long the neighbour fills it after an acknowledgement.
+    const PLACES: u32 = 6;
+    const DRAIN: Duration = Duration::from_micros(720);
+    const FILLED: Duration = Duration::from_millis(1);
+    let link = PathSpec { delay: Duration::from_micros(50), ..path(100, 0, 1_000) };
+    let mut run = pair(1, paper).path(link).caller(Plan::send_without_end()).start();
+    let (mut free_at, mut burst, mut taken) = (at_millis(0), at_millis(0), 0);
+    run.set_tap(Some(Box::new(move |datagram| {
+        if is_control(datagram.bytes) {
+            if matches!(Control::decode(datagram.bytes), Ok(Control::Ack(_))) {
+                free_at = datagram.now + FILLED;
+            }
+            return Verdict::Pass;
+        }
+        if datagram.now >= burst + DRAIN {
+            (burst, taken) = (datagram.now, 0);
+        }
+        taken += 1;
+        if datagram.now < free_at || taken > PLACES { Verdict::Drop } else { Verdict::Pass }
+    })));
+    run.run_for(Duration::from_secs(5));
+    let totals = stats(&run, CALLER).totals;
+    let carried = 5 * 100_000_000 / (8 * 1_500);
+    assert!(totals.timeouts > 0 && totals.packets_sent < carried, "{totals:#?}");
+    assert!(totals.naks_received > 0, "the receiver sees the gaps of paced packets: {totals:#?}");
+}

@@ -51,6 +51,10 @@ impl Bench {
         self.law.on_loss(&self.path, &loss, &mut self.control);
     }
 
+    fn time_out(&mut self) {
+        self.law.on_timeout(&self.path, &TimeoutEvent::default(), &mut self.control);
+    }
+
     fn warn(&mut self) {
         assert!(self.law.on_warning(&self.path, &mut self.control));
     }
@@ -151,6 +155,26 @@ fn slow_start_ends_with_the_arrival_speed_and_one_decrease() {
         bench.ack(310);
         assert!(close(bench.control.cwnd.unwrap(), 200.0 * 0.875 + 240.0 * 0.125));
     }
+}
+
+#[test]
+fn a_time_out_ends_slow_start_at_the_arrival_speed_as_soon_as_there_can_be_one() {
+    for (speed, acked, period) in
+        [(Some(4_000.0), 115, 0.0), (Some(4_000.0), 116, 250.0), (None, 115, 0.0), (None, 220, 500.0)]
+    {
+        let mut bench = Bench::new(OPTIONS);
+        bench.path.arrival_rate = speed.map(PacketRate::new);
+        bench.ack(acked);
+        for _ in 0..3 {
+            bench.time_out();
+            assert!(close(bench.period(), period), "{acked} at {speed:?}: {}", bench.period());
+            assert_eq!(bench.control.freeze_until, None);
+        }
+    }
+    let mut bench = Bench::started(OPTIONS);
+    let before = bench.period();
+    bench.time_out();
+    assert!(close(bench.period(), before), "afterwards it changes nothing");
 }
 
 #[test]
