@@ -8,8 +8,8 @@
 //! no queue   R grows by s/500 per SYN while R < D·(1 + 5/4·s/500·(RTT/SYN + 10)), at most 1.2·D            (2)
 //! standing   the same, but no more than the native law adds with the spare bandwidth B − R, while
 //!            R < D·(1 + √s/50)                                                                      (3)
-//! belief     b = 16 at first; when a queue is proven: if D has grown by 1/100 since the last time,
-//!            b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                                (4)
+//! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
+//!            time, b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                          (4)
 //! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
 //! ```
 //!
@@ -18,7 +18,9 @@
 //!
 //! | here | unit |
 //! | --- | --- |
-//! | `P` the period, `R` = 1/P the rate, `D` what arrives | s, packets/s |
+//! | `P` the period | s |
+//! | `R` = 1/P the rate, `D` what arrives, `B` what the link is taken to carry | packets/s |
+//! | `b` how many times what was seen the probe pairs are believed | |
 //!
 //! Departure D23.
 
@@ -49,7 +51,6 @@ const GROWN: f64 = 1.01;
 const CONFIRMED: f64 = 1.25;
 /// And what it does that nothing was gained, (4): from tenfold to nothing in 45 round trips.
 const REFUTED: f64 = 0.95;
-
 /// What heavy losses do to belief, (5).
 const CROWDED: f64 = 0.5;
 
@@ -67,7 +68,7 @@ impl Default for Belief {
 }
 
 impl Belief {
-    /// A queue was proven to stand while `arrives` packets/s did, (4).
+    /// A queue was proven to stand, or overflowed, while `arrives` packets/s did, (4).
     pub(super) fn on_queue(&mut self, arrives: f64) {
         let factor = if arrives > self.arrived * GROWN { CONFIRMED } else { REFUTED };
         self.multiple = (self.multiple * factor).clamp(1.0, MAX_BELIEF);
