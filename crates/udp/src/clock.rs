@@ -31,7 +31,7 @@ impl Clock {
     }
 
     /// Sleeps until `deadline`, to the nanosecond as far as the system can.
-    pub(crate) fn sleep_until(&self, deadline: Instant) {
+    pub fn sleep_until(&self, deadline: Instant) {
         make_sleeps_precise();
         let left = deadline - self.now();
         if left > Duration::ZERO
@@ -53,7 +53,8 @@ impl Clock {
 /// One reading of both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Wall {
-    pub(crate) now: Instant,
+    /// The present on the monotonic clock.
+    pub now: Instant,
     wall: Duration,
 }
 

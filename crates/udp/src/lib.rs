@@ -1,4 +1,4 @@
-//! UDP sockets in batches, with offloads that switch themselves off, and a relay that behaves like a long path.
+//! UDP sockets in batches, with offloads that switch themselves off.
 //!
 //! | to change … | open |
 //! | --- | --- |
@@ -9,7 +9,6 @@
 //! | sleeping until a socket, a thread or a deadline calls | `wait.rs` |
 //! | where real time enters | `clock.rs` |
 //! | system calls that no safe library offers | `sys.rs` |
-//! | the user-space relay with a path model in each direction | `relay.rs`, `relay/` |
 //!
 //! A *train* is a number of datagrams of equal length, back to back in one buffer, of which the last may be shorter:
 //! what the kernel's segmentation offload (GSO) takes and its receive offload (GRO) gives. Trains are what makes UDP
@@ -19,7 +18,7 @@ mod batch;
 mod buffers;
 mod clock;
 mod offload;
-mod relay;
+
 mod socket;
 mod sys;
 mod wait;
@@ -28,6 +27,6 @@ pub use batch::{RecvBatch, Train};
 pub use buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER};
 pub use clock::{Clock, Wall, thread_cpu_time};
 pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus, Sent};
-pub use relay::{DirectionReport, Flaw, LatenessReport, MAX_LATENESS, MAX_STALL, NAP, Relay, RelayReport};
 pub use socket::{Options, UdpSocket};
+pub use sys::RealTime;
 pub use wait::{Interest, Ready, Token, Waiter, Waker};

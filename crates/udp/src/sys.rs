@@ -55,7 +55,8 @@ pub(crate) fn allow_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
 }
 
 /// The calling thread runs before all ordinary threads while this value lives, if it is allowed to (as root it is).
-pub(crate) struct RealTime {
+#[derive(Debug)]
+pub struct RealTime {
     /// Whether there is something to undo.
     entered: bool,
     /// The value belongs to its thread.
@@ -64,7 +65,7 @@ pub(crate) struct RealTime {
 
 impl RealTime {
     /// Tries to enter the real-time class, with its lowest priority. A thread that is in it already stays as it is.
-    pub(crate) fn enter() -> Self {
+    pub fn enter() -> Self {
         // SAFETY: takes and returns plain numbers; zero is the calling thread.
         let ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
         let entered = ordinary && set_scheduler(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);

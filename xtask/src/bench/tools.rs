@@ -48,7 +48,7 @@ impl Tools {
     pub(super) fn build(workspace: &Workspace) -> Result<Self> {
         for arguments in [
             &["-p", "farhaul-cli"][..],
-            &["-p", "farhaul-udp", "--example", "raw"],
+            &["-p", "farhaul-emu", "--example", "raw"],
             &["-p", "farhaul", "--example", "paced_raw", "--example", "idle_connections", "--example", "sink"],
             &["-p", "farhaul-sim", "--example", "speed"],
         ] {

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul_cc::Spec;
+use farhaul_emu::{Relay, RelayReport};
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_udp::{Relay, RelayReport};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use serde_json::{Value, json};
 

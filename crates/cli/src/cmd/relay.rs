@@ -1,7 +1,7 @@
 //! `relay`: a long path in user space, between clients and one server.
 
 use clap::Args;
-use farhaul_udp::{DirectionReport, Relay, RelayReport};
+use farhaul_emu::{DirectionReport, Relay, RelayReport};
 use serde_json::{Value, json};
 
 use super::Context;

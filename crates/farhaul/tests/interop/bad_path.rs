@@ -1,7 +1,7 @@
 //! Everything once more over a round trip of 20 ms on which packets get lost, arrive twice and overtake one another.
 
 use farhaul::SendOptions;
-use farhaul_udp::RelayReport;
+use farhaul_emu::RelayReport;
 
 use crate::content::{recv, recv_messages, send, send_messages};
 use crate::here::Here;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use farhaul_emu::{Relay, RelayReport};
 use farhaul_netem::{LossSpec, PathSpec, ReorderSpec};
-use farhaul_udp::{Relay, RelayReport};
 use farhaul_units::Duration;
 
 /// A relay at work, until it is dropped.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farhaul_udp::RelayReport;
+use farhaul_emu::RelayReport;
 use farhaul_units::Rate;
 use serde_json::Value;
 

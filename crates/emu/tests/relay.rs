@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use farhaul_emu::{Relay, RelayReport};
 use farhaul_netem::{LossSpec, PathSpec, Pattern, QueueSize};
-use farhaul_udp::{Clock, Interest, Options, RecvBatch, Relay, RelayReport, Token, UdpSocket, Waiter};
+use farhaul_udp::{Clock, Interest, Options, RecvBatch, Token, UdpSocket, Waiter};
 use farhaul_units::{Duration, Rate};
 
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -10,11 +10,11 @@ use farhaul_units::{Duration, Instant};
 use super::clients::Clients;
 use super::datagram::Pool;
 use super::direction::Direction;
-use super::lateness::Lateness;
 use super::report::{Flaw, RelayReport, flaws};
 use super::{Relay, clients};
-use crate::sys::RealTime;
-use crate::{Clock, Interest, Ready, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
+use crate::lateness::Lateness;
+use farhaul_udp::RealTime;
+use farhaul_udp::{Clock, Interest, Ready, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
 
 /// How long an idle relay sleeps at most, so that it notices that it should stop.
 const IDLE: Duration = Duration::from_millis(50);

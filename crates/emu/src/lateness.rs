@@ -11,7 +11,7 @@ const BUCKETS: usize = ((u64::BITS - STEP_BITS + 1) as usize) * STEPS as usize;
 
 /// A histogram with logarithmic buckets, in fixed memory.
 #[derive(Clone, Debug)]
-pub(super) struct Lateness {
+pub(crate) struct Lateness {
     counts: Box<[u64; BUCKETS]>,
     samples: u64,
     max: u64,
@@ -32,19 +32,19 @@ pub struct LatenessReport {
 }
 
 impl Lateness {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { counts: Box::new([0; BUCKETS]), samples: 0, max: 0 }
     }
 
     /// Counts one packet that was late by `lateness`.
-    pub(super) fn record(&mut self, lateness: Duration) {
+    pub(crate) fn record(&mut self, lateness: Duration) {
         let nanos = u64::try_from(lateness.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
         self.samples += 1;
         self.max = self.max.max(nanos);
     }
 
-    pub(super) fn report(&self) -> LatenessReport {
+    pub(crate) fn report(&self) -> LatenessReport {
         LatenessReport {
             samples: self.samples,
             p50: self.quantile(50),

@@ -8,11 +8,11 @@ use farhaul_units::Instant;
 
 use super::clients::ClientId;
 use super::datagram::{Datagram, Pool};
-use super::lateness::Lateness;
 use super::report::DirectionReport;
-use crate::clock::Wall;
-use crate::offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
-use crate::{SendStatus, Train, UdpSocket};
+use crate::lateness::Lateness;
+use farhaul_udp::Wall;
+use farhaul_udp::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
+use farhaul_udp::{SendStatus, Train, UdpSocket};
 
 /// A path, what enters it and what leaves it.
 pub(super) struct Direction {

@@ -12,7 +12,7 @@
 mod clients;
 mod datagram;
 mod direction;
-mod lateness;
+
 mod report;
 mod run;
 
@@ -23,9 +23,8 @@ use std::sync::atomic::AtomicBool;
 use farhaul_netem::PathSpec;
 use farhaul_units::Duration;
 
-use crate::{Options, UdpSocket};
+use farhaul_udp::{Options, UdpSocket};
 
-pub use lateness::LatenessReport;
 pub use report::{DirectionReport, Flaw, MAX_LATENESS, MAX_STALL, RelayReport};
 
 /// The shortest sleep while packets flow: bounds wake-ups to 20 000 a second, at the price of that much lateness.
@@ -66,7 +65,7 @@ impl Relay {
 
     /// Warnings about socket buffers, for people.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.listen.buffers().iter().filter_map(crate::BufferReport::warning)
+        self.listen.buffers().iter().filter_map(farhaul_udp::BufferReport::warning)
     }
 
     /// Relays until `stop` is true, which is noticed within 50 ms. Every run begins with empty paths and no clients.

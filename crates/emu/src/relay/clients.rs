@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use farhaul_units::{Duration, Instant};
 
 use super::socket_options;
-use crate::{Interest, Token, UdpSocket, Waiter};
+use farhaul_udp::{Interest, Token, UdpSocket, Waiter};
 
 /// Most clients at a time; each costs a socket.
 const MAX_CLIENTS: usize = 64;

@@ -14,8 +14,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use farhaul_emu::Relay;
 use farhaul_netem::PathSpec;
-use farhaul_udp::{Clock, Interest, Options, RecvBatch, Relay, SendStatus, Token, UdpSocket, Waiter, thread_cpu_time};
+use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter, thread_cpu_time};
 use farhaul_units::{Duration, Instant, Rate, parse_duration};
 
 /// A paced sender sends what has become due at most this often.

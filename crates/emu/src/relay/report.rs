@@ -5,7 +5,7 @@ use std::fmt;
 use farhaul_netem::Counters;
 use farhaul_units::Duration;
 
-use super::lateness::LatenessReport;
+use crate::lateness::LatenessReport;
 
 /// A run in which more than one packet in a hundred left later than this is invalid: the smallest round trip that
 /// figures are made with is 1 ms.
