@@ -35,6 +35,7 @@
 //! | how elements are joined | `pipe.rs` |
 //! | what is counted | `counters.rs` |
 //! | the description of a whole path | `path.rs` |
+//! | which link leads to which host | `routes.rs` |
 //!
 //! Equal inputs give equal outputs: each impairment owns a seeded generator, and nothing depends on how promptly the
 //! host calls. In steady state nothing is allocated per packet: buffers grow to the largest load and stay.
@@ -55,6 +56,7 @@ mod pipe;
 mod policer;
 mod queue;
 mod reorder;
+mod routes;
 mod schedule;
 #[cfg(test)]
 mod testing;
@@ -79,5 +81,6 @@ pub use queue::{
     CoDel, CoDelSpec, Discipline, DropHead, DropTail, FULL_PACKET, Limit, MIN_BDP_QUEUE, Queue, QueueSize, Red, RedSpec,
 };
 pub use reorder::{Reorder, ReorderSpec};
+pub use routes::Routes;
 pub use schedule::{MAX_STEPS, Schedule, ScheduleError, Step};
 pub use trace::{DeliveryTrace, MAX_OPPORTUNITIES, OPPORTUNITY_BYTES, ParseTraceError, TUNNEL_HEADER};

@@ -1,0 +1,111 @@
+//! Which link leads on: static routes over nodes and links.
+
+use std::collections::VecDeque;
+
+/// For every node, the link towards every other: the way with the fewest links, the first added among equals.
+///
+/// ```
+/// use farhaul_netem::Routes;
+///
+/// // Two hosts with a router between them, and nothing that leads back to the first.
+/// let routes = Routes::shortest(3, &[(0, 1), (1, 2), (2, 1)]);
+/// assert_eq!(routes.way(0, 2), Some(vec![0, 1]));
+/// assert_eq!(routes.next(2, 0), None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// Where each link leads from and to.
+    links: Vec<(usize, usize)>,
+    /// `next[node][destination]`: the link to take.
+    next: Vec<Vec<Option<usize>>>,
+}
+
+impl Routes {
+    /// The routes between `nodes` nodes, numbered from zero, over simplex `links`, each from one node to another.
+    ///
+    /// # Panics
+    /// A link begins or ends at no node.
+    pub fn shortest(nodes: usize, links: &[(usize, usize)]) -> Self {
+        let mut next = vec![vec![None; nodes]; nodes];
+        let mut into: Vec<Vec<usize>> = vec![Vec::new(); nodes];
+        for (link, &(_, to)) in links.iter().enumerate() {
+            into[to].push(link);
+        }
+        // Backwards from each destination, breadth first.
+        let mut reached: VecDeque<(usize, usize)> = (0..nodes).map(|node| (node, node)).collect();
+        while let Some((node, destination)) = reached.pop_front() {
+            for &link in &into[node] {
+                let from = links[link].0;
+                if from != destination && next[from][destination].is_none() {
+                    next[from][destination] = Some(link);
+                    reached.push_back((from, destination));
+                }
+            }
+        }
+        Self { links: links.to_vec(), next }
+    }
+
+    /// At `node`, what is for `destination` takes `link` from now on, whatever the shortest way is.
+    ///
+    /// # Panics
+    /// The link begins elsewhere, or there is no such link or node.
+    pub fn detour(&mut self, node: usize, destination: usize, link: usize) {
+        assert_eq!(self.links[link].0, node, "a route takes a link that begins at its node");
+        self.next[node][destination] = Some(link);
+    }
+
+    /// The link that leads from `node` towards `destination`; `None` if none does, or if it is there already.
+    pub fn next(&self, node: usize, destination: usize) -> Option<usize> {
+        *self.next.get(node)?.get(destination)?
+    }
+
+    /// The links on the way, and `None` if nobody gets there.
+    pub fn way(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let mut at = from;
+        let mut way = Vec::new();
+        while at != to {
+            let link = self.next(at, to)?;
+            way.push(link);
+            at = self.links[link].1;
+            // Detours can lead in circles.
+            if way.len() > self.next.len() {
+                return None;
+            }
+        }
+        Some(way)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 - 1 - 2 - 3, and a simplex short cut from 0 to 3.
+    fn chain() -> Routes {
+        Routes::shortest(4, &[(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2), (0, 3)])
+    }
+
+    #[test]
+    fn packets_take_the_fewest_links() {
+        assert_eq!(chain().way(0, 3), Some(vec![6]));
+        assert_eq!(chain().way(3, 0), Some(vec![5, 3, 1]));
+        assert_eq!(chain().way(0, 2), Some(vec![0, 2]));
+    }
+
+    #[test]
+    fn a_route_of_ones_own_wins() {
+        let mut routes = chain();
+        routes.detour(0, 3, 0);
+        assert_eq!(routes.way(0, 3), Some(vec![0, 2, 4]));
+    }
+
+    #[test]
+    fn nobody_gets_where_no_link_leads_or_links_lead_in_circles() {
+        let routes = Routes::shortest(3, &[(0, 1)]);
+        assert_eq!((routes.way(1, 0), routes.way(0, 2), routes.way(2, 2)), (None, None, Some(vec![])));
+        let mut circle = chain();
+        circle.detour(1, 3, 1);
+        circle.detour(0, 3, 0);
+        assert_eq!(circle.way(0, 3), None);
+    }
+}
