@@ -1,12 +1,40 @@
 //! Path models driven by the real clock.
 //!
+//! Two emulators share the models of `farhaul-netem`, the way they measure themselves and the verdict: a *relay* passes on the UDP
+//! datagrams of ordinary programs and needs no rights; a *network* has hosts of its own, namespaces with a TUN device each, and
+//! carries any IP traffic, the kernel's TCP included.
+//!
 //! | to change … | open |
 //! | --- | --- |
-//! | the user-space UDP relay, which needs no rights | `relay.rs`, `relay/` |
+//! | the relay | `relay.rs`, `relay/` |
+//! | what a network is made of, who has which address | `network.rs` |
+//! | how a network begins and ends, what runs on its hosts | `emulation.rs` |
+//! | its loop: when it wakes, whom it asks | `run.rs` |
+//! | packets on their links between two looks at the clock | `engine.rs` |
+//! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
+//! | namespaces, and why nothing is left behind | `namespace.rs` |
+//! | the device of a host | `tun.rs`; system calls: `sys.rs` |
 //! | how late packets leave | `lateness.rs` |
+//! | when a run is invalid | `flaw.rs` |
+//! | memory of packets under way | `pool.rs` |
 
+mod emulation;
+mod engine;
+mod error;
+mod flaw;
 mod lateness;
+mod namespace;
+mod network;
+mod packet;
+mod pool;
 mod relay;
+mod run;
+mod sys;
+mod tun;
 
+pub use emulation::{Emulation, EmulationReport, Snapshot};
+pub use error::EmulateError;
+pub use flaw::{Flaw, MAX_BUSY, MAX_LATENESS, MAX_STALL};
 pub use lateness::LatenessReport;
-pub use relay::{DirectionReport, Flaw, MAX_LATENESS, MAX_STALL, NAP, Relay, RelayReport};
+pub use network::{DEFAULT_MTU, HostId, LinkId, MAX_HOSTS, NetworkSpec, NodeId};
+pub use relay::{DirectionReport, NAP, Relay, RelayReport};

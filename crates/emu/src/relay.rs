@@ -25,7 +25,7 @@ use farhaul_units::Duration;
 
 use farhaul_udp::{Options, UdpSocket};
 
-pub use report::{DirectionReport, Flaw, MAX_LATENESS, MAX_STALL, RelayReport};
+pub use report::{DirectionReport, RelayReport};
 
 /// The shortest sleep while packets flow: bounds wake-ups to 20 000 a second, at the price of that much lateness.
 pub const NAP: Duration = Duration::from_micros(50);

@@ -7,9 +7,10 @@ use farhaul_netem::{Element, PathSpec, Pipe};
 use farhaul_units::Instant;
 
 use super::clients::ClientId;
-use super::datagram::{Datagram, Pool};
+use super::datagram::Datagram;
 use super::report::DirectionReport;
 use crate::lateness::Lateness;
+use crate::pool::Pool;
 use farhaul_udp::Wall;
 use farhaul_udp::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
 use farhaul_udp::{SendStatus, Train, UdpSocket};
@@ -45,8 +46,8 @@ impl Direction {
     pub(super) fn take_in(&mut self, train: &Train<'_>, client: ClientId, wall: &Wall, lateness: &mut Lateness) {
         let arrival = train.arrived.map_or(wall.now, |stamp| wall.instant_of(stamp));
         for bytes in train.datagrams() {
-            match self.pool.datagram(bytes, self.overhead, client) {
-                Some(datagram) => self.push(arrival, datagram, lateness),
+            match self.pool.copy(bytes) {
+                Some(bytes) => self.push(arrival, Datagram::new(bytes, self.overhead, client), lateness),
                 None => self.exhausted += 1,
             }
         }
@@ -201,7 +202,7 @@ mod tests {
         let (pool, mut lateness) = (Rc::new(Pool::default()), Lateness::new());
         let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
         for length in datagrams {
-            let datagram = pool.datagram(&vec![0; *length], 28, ClientId::default()).unwrap();
+            let datagram = Datagram::new(pool.copy(&vec![0; *length]).unwrap(), 28, ClientId::default());
             direction.push(Instant::ZERO, datagram, &mut lateness);
         }
         let mut trains = Vec::new();
@@ -232,7 +233,7 @@ mod tests {
         let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
         let now = Instant::ZERO + Duration::from_millis(5);
         let _ = direction.release(now, &mut lateness, |_| Outcome::default());
-        let datagram = pool.datagram(&[0], 28, ClientId::default()).unwrap();
+        let datagram = Datagram::new(pool.copy(&[0]).unwrap(), 28, ClientId::default());
         direction.push(Instant::ZERO, datagram, &mut lateness);
         assert_eq!(lateness.report().max, Duration::from_millis(5));
         assert_eq!(direction.next_event(), Some(now));

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use farhaul_units::{Duration, Instant};
 
 use super::clients::Clients;
-use super::datagram::Pool;
 use super::direction::Direction;
-use super::report::{Flaw, RelayReport, flaws};
+use super::report::RelayReport;
 use super::{Relay, clients};
+use crate::flaw::{Flaw, flaws};
 use crate::lateness::Lateness;
+use crate::pool::Pool;
 use farhaul_udp::RealTime;
 use farhaul_udp::{Clock, Interest, Ready, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
 

@@ -1,0 +1,236 @@
+//! A network that runs: its hosts are namespaces of this machine, its links are in a thread of this program.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use farhaul_netem::Counters;
+use farhaul_units::Duration;
+
+use crate::engine::of_link;
+use crate::error::EmulateError;
+use crate::flaw::{Flaw, flaws};
+use crate::lateness::LatenessReport;
+use crate::namespace::{NetworkNamespace, ProcessNamespace};
+use crate::network::{HostId, HostSpec, LinkId, MAX_HOSTS, NetworkSpec};
+use crate::run::{Findings, run};
+use crate::tun::{self, Tun};
+
+/// A network of hosts and links on this machine. Everything in it, programs of its hosts included, ends when this value is
+/// dropped, and also when the program that holds it is killed: namespaces and devices have no names, and nothing holds them but
+/// this program and what runs inside.
+///
+/// ```no_run
+/// use farhaul_emu::{Emulation, NetworkSpec};
+/// use farhaul_netem::PathSpec;
+/// use farhaul_units::{Duration, Rate};
+///
+/// let path = PathSpec {
+///     rate: Some(Rate::from_megabits_per_second(1_000)),
+///     delay: Duration::from_millis(50),
+///     ..PathSpec::default()
+/// };
+/// let (network, [near, far]) = NetworkSpec::pair(&path, &PathSpec { seed: 1, ..path.clone() }, 1_500);
+/// let emulation = Emulation::start(&network)?;
+/// let mut ping = std::process::Command::new("ping");
+/// ping.args(["-c", "3", &emulation.ipv4(far).to_string()]);
+/// emulation.spawn(near, &mut ping)?.wait()?;
+/// let report = emulation.stop()?;
+/// assert!(report.valid);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Emulation {
+    spec: NetworkSpec,
+    networks: Vec<NetworkNamespace>,
+    processes: ProcessNamespace,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<io::Result<Findings>>>,
+}
+
+/// What the loop and its owner share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) stop: AtomicBool,
+    pub(crate) snapshot: Mutex<Snapshot>,
+}
+
+/// How an emulation stands; at most some ten milliseconds old.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Since the beginning.
+    pub at: Duration,
+    /// How late packets have been.
+    pub lateness: LatenessReport,
+    pub(crate) links: Vec<Counters>,
+}
+
+/// What an emulation gave, and whether it can be believed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EmulationReport {
+    /// How much later than the links say packets reached their hosts.
+    pub lateness: LatenessReport,
+    /// 99 % of the times in which no host was looked at were no longer than this.
+    pub p99_gap: Duration,
+    /// The longest of them.
+    pub longest_gap: Duration,
+    /// Packets to addresses that nobody has.
+    pub unroutable: u64,
+    /// How long it ran.
+    pub elapsed: Duration,
+    /// Processor time of its thread.
+    pub cpu: Duration,
+    /// How often its loop ran.
+    pub rounds: u64,
+    /// Whether the links and not the emulator were the limit: `flaws` is empty.
+    pub valid: bool,
+    /// Why not.
+    pub flaws: Vec<Flaw>,
+    links: Vec<Counters>,
+}
+
+impl Snapshot {
+    /// What a link has done.
+    pub fn link(&self, link: LinkId) -> Counters {
+        of_link(&self.links, link)
+    }
+}
+
+impl EmulationReport {
+    /// What all links have done, in the order in which they were added; a pair's first leads from its first host.
+    pub fn links(&self) -> &[Counters] {
+        &self.links
+    }
+
+    /// What a link has done.
+    pub fn link(&self, link: LinkId) -> Counters {
+        of_link(&self.links, link)
+    }
+}
+
+impl Emulation {
+    /// Makes the hosts of `spec` and joins them.
+    ///
+    /// # Errors
+    /// The system does not permit it or lacks what it needs, or there are too many hosts.
+    pub fn start(spec: &NetworkSpec) -> Result<Self, EmulateError> {
+        if spec.hosts().len() > MAX_HOSTS {
+            return Err(EmulateError::TooManyHosts(spec.hosts().len()));
+        }
+        let mut networks = Vec::new();
+        let mut tuns = Vec::new();
+        for (host, &HostSpec { mtu, .. }) in spec.hosts() {
+            let (network, tun) =
+                NetworkNamespace::new(|| Tun::new(spec.ipv4(host), spec.ipv6(host), mtu)).map_err(explained)?;
+            networks.push(network);
+            tuns.push(tun);
+        }
+        let processes = ProcessNamespace::new().map_err(explained)?;
+        let shared = Arc::new(Shared::default());
+        let thread = thread::Builder::new().name("emulator".into()).spawn({
+            let (spec, shared) = (spec.clone(), Arc::clone(&shared));
+            move || run(&spec, tuns, &shared)
+        });
+        let thread = Some(thread.map_err(EmulateError::system("starting a thread"))?);
+        Ok(Self { spec: spec.clone(), networks, processes, shared, thread })
+    }
+
+    /// A host's address.
+    pub fn ipv4(&self, host: HostId) -> Ipv4Addr {
+        self.spec.ipv4(host)
+    }
+
+    /// A host's other address.
+    pub fn ipv6(&self, host: HostId) -> Ipv6Addr {
+        self.spec.ipv6(host)
+    }
+
+    /// Starts a program on a host. It ends with the emulation at the latest, and so does everything that it starts.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`].
+    pub fn spawn(&self, host: HostId, command: &mut Command) -> io::Result<Child> {
+        self.enter(host, || {
+            self.processes.adopt_children()?;
+            command.spawn()
+        })
+    }
+
+    /// Runs `work` on a host, in a thread of its own: sockets that it makes are the host's, wherever they are used later.
+    ///
+    /// # Errors
+    /// What `work` returns.
+    pub fn enter<T: Send>(&self, host: HostId, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        self.networks[host.0 as usize].enter(work)
+    }
+
+    /// How it stands.
+    pub fn look(&self) -> Snapshot {
+        self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// The emulator's loop had failed before.
+    pub fn stop(mut self) -> Result<EmulationReport, EmulateError> {
+        let overflows = self.networks.iter().map(|network| network.enter(tun::overflows).unwrap_or(0)).sum();
+        let findings = self.end().unwrap_or_else(|| Ok(Findings::default()));
+        let found = findings.map_err(EmulateError::system("the emulator's loop"))?;
+        let links = self.look().links;
+        let busy = found.cpu.as_secs_f64() / found.elapsed.as_secs_f64().max(1e-9);
+        let flaws = flaws(
+            &found.lateness,
+            [
+                Flaw::Away(found.longest_gap),
+                Flaw::Busy((busy * 100.0) as u32),
+                Flaw::ReceiveOverflow(overflows),
+                Flaw::OutOfMemory(found.exhausted),
+                Flaw::Unsent(found.unsent),
+            ],
+        );
+        Ok(EmulationReport {
+            lateness: found.lateness,
+            p99_gap: found.p99_gap,
+            longest_gap: found.longest_gap,
+            unroutable: found.unroutable,
+            elapsed: found.elapsed,
+            cpu: found.cpu,
+            rounds: found.rounds,
+            valid: flaws.is_empty(),
+            flaws,
+            links,
+        })
+    }
+
+    /// Ends the loop; `None` if that was done before.
+    fn end(&mut self) -> Option<io::Result<Findings>> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take()?;
+        Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}
+
+impl Drop for Emulation {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Why it failed was for `stop` to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the system meant.
+fn explained(error: io::Error) -> EmulateError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => EmulateError::NoPermission(error),
+        io::ErrorKind::NotFound => EmulateError::NoTun(error),
+        _ => EmulateError::System { what: "making a host", source: error },
+    }
+}

@@ -1,0 +1,189 @@
+//! Packets on the links of a network, between the instants at which hosts hand them over and take them: real time comes in as a
+//! number.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use farhaul_netem::{Counters, Element, Pipe, Routes};
+use farhaul_units::{Duration, Instant};
+
+use crate::network::{HostId, LinkId, NetworkSpec};
+use crate::packet::Packet;
+
+/// Links with their packets.
+pub(crate) struct Engine {
+    links: Vec<Link>,
+    routes: Routes,
+    /// The node of each host, and the host of each node.
+    nodes: Vec<usize>,
+    hosts: Vec<Option<HostId>>,
+    spec: NetworkSpec,
+    /// Packets that have arrived, with the instant at which they did.
+    arrived: VecDeque<(Instant, Packet)>,
+    /// The present of all links: it never goes back.
+    now: Instant,
+    /// Packets that no link leads on.
+    pub(crate) stranded: u64,
+}
+
+/// A link, where it leads, and when something happens on it.
+struct Link {
+    path: Pipe<Packet>,
+    to: usize,
+    next: Option<Instant>,
+}
+
+impl Engine {
+    pub(crate) fn new(spec: &NetworkSpec) -> Self {
+        let links = spec.links.iter().map(|link| Link { path: link.path.build(), to: link.to.0, next: None });
+        let nodes: Vec<usize> = spec.hosts().map(|(_, host)| host.node.0).collect();
+        let routes = spec.routes();
+        let last = spec.links.iter().flat_map(|link| [link.from.0, link.to.0]).chain(nodes.iter().copied()).max();
+        let hosts = (0..last.map_or(0, |last| last + 1)).map(|node| spec.host_on(crate::NodeId(node))).collect();
+        Self {
+            links: links.collect(),
+            routes,
+            nodes,
+            hosts,
+            spec: spec.clone(),
+            arrived: VecDeque::new(),
+            now: Instant::ZERO,
+            stranded: 0,
+        }
+    }
+
+    /// The host with this address.
+    pub(crate) fn host_at(&self, address: IpAddr) -> Option<HostId> {
+        self.spec.host_at(address)
+    }
+
+    /// Takes in a packet that `from` sends at `now`; returns by how much the links are ahead of that already.
+    pub(crate) fn push(&mut self, now: Instant, from: HostId, packet: Packet) -> Duration {
+        let late = self.now - now;
+        self.now = self.now.max(now);
+        let node = self.nodes[from.0 as usize];
+        self.forward(self.now, node, packet);
+        late
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        while let Some((index, due)) = self.earliest()
+            && due <= now
+        {
+            self.now = self.now.max(due);
+            while let Some(packet) = self.links[index].path.pop(self.now) {
+                let node = self.links[index].to;
+                self.forward(self.now, node, packet);
+            }
+            self.links[index].next = self.links[index].path.next_event();
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// When something happens next.
+    pub(crate) fn next_event(&self) -> Option<Instant> {
+        self.earliest().map(|(_, due)| due)
+    }
+
+    /// The next packet that has arrived at its host, and when it did.
+    pub(crate) fn pop(&mut self) -> Option<(Instant, Packet)> {
+        self.arrived.pop_front()
+    }
+
+    /// What the links have done until now.
+    pub(crate) fn counters(&mut self, into: &mut Vec<Counters>) {
+        into.clear();
+        for link in &mut self.links {
+            link.path.advance(self.now);
+            into.push(link.path.counters());
+        }
+    }
+
+    fn earliest(&self) -> Option<(usize, Instant)> {
+        let next = |(index, link): (usize, &Link)| link.next.map(|next| (index, next));
+        self.links.iter().enumerate().filter_map(next).min_by_key(|(_, next)| *next)
+    }
+
+    /// `packet` is at `node`.
+    fn forward(&mut self, now: Instant, node: usize, packet: Packet) {
+        let destination = HostId(packet.to());
+        if self.hosts[node] == Some(destination) {
+            self.arrived.push_back((now, packet));
+            return;
+        }
+        let Some(link) = self.routes.next(node, self.nodes[destination.0 as usize]) else {
+            self.stranded += 1;
+            return;
+        };
+        let link = &mut self.links[link];
+        link.path.push(now, packet);
+        link.next = link.path.next_event();
+    }
+}
+
+/// Which links of a report are which.
+pub(crate) fn of_link(counters: &[Counters], link: LinkId) -> Counters {
+    counters.get(link.0).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use farhaul_netem::PathSpec;
+    use farhaul_units::Rate;
+
+    use super::*;
+    use crate::pool::Pool;
+
+    /// One host on each side of two routers; 8 Mbit/s and 1 ms in the middle, 2 ms on the right.
+    fn chain() -> (Engine, [HostId; 2], Rc<Pool>) {
+        let mut network = NetworkSpec::new(1);
+        let hosts = [network.host(), network.host()];
+        let routers = [network.router(), network.router()];
+        let path = |rate: Option<u64>, delay| PathSpec {
+            rate: rate.map(Rate::from_megabits_per_second),
+            delay: Duration::from_millis(delay),
+            ..PathSpec::default()
+        };
+        network.duplex(network.node(hosts[0]), routers[0], &path(None, 0));
+        network.duplex(routers[0], routers[1], &path(Some(8), 1));
+        network.duplex(routers[1], network.node(hosts[1]), &path(None, 2));
+        (Engine::new(&network), hosts, Rc::new(Pool::default()))
+    }
+
+    fn packet(pool: &Rc<Pool>, to: HostId, length: usize) -> Packet {
+        Packet::new(pool.copy(&vec![0x45; length]).unwrap(), None, to.0)
+    }
+
+    #[test]
+    fn hops_are_exact_however_late_the_host_of_the_engine_comes() {
+        let (mut engine, [left, right], pool) = chain();
+        for _ in 0..2 {
+            assert_eq!(engine.push(Instant::ZERO, left, packet(&pool, right, 1_000)), Duration::ZERO);
+        }
+        engine.advance(Instant::from_nanos(50_000_000));
+        let arrivals: Vec<u64> = std::iter::from_fn(|| engine.pop()).map(|(at, _)| at.as_nanos()).collect();
+        assert_eq!(arrivals, [4_000_000, 5_000_000], "1 ms to send each, 3 ms to travel");
+        assert_eq!(engine.next_event(), None);
+    }
+
+    #[test]
+    fn what_was_handed_over_before_the_present_is_late() {
+        let (mut engine, [left, right], pool) = chain();
+        engine.advance(Instant::from_nanos(700));
+        assert_eq!(engine.push(Instant::from_nanos(200), left, packet(&pool, right, 9)), Duration::from_nanos(500));
+    }
+
+    #[test]
+    fn what_cannot_get_there_is_counted() {
+        let mut network = NetworkSpec::new(1);
+        let hosts = [network.host(), network.host()];
+        let mut engine = Engine::new(&network);
+        let pool = Rc::new(Pool::default());
+        let _ = engine.push(Instant::ZERO, hosts[0], packet(&pool, hosts[1], 9));
+        let _ = engine.push(Instant::ZERO, hosts[0], packet(&pool, hosts[0], 9));
+        assert_eq!((engine.stranded, engine.pop().map(|(_, packet)| packet.to())), (1, Some(0)));
+    }
+}

@@ -1,0 +1,84 @@
+//! Namespaces without names: they live as long as somebody holds them, so that nothing of them is ever left behind.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::resume_unwind;
+use std::thread;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::sys;
+
+/// A network of its own: interfaces, addresses, routes, ports.
+#[derive(Debug)]
+pub(crate) struct NetworkNamespace(OwnedFd);
+
+impl NetworkNamespace {
+    /// Makes one, and runs `furnish` inside.
+    pub(crate) fn new<T: Send>(furnish: impl FnOnce() -> io::Result<T> + Send) -> io::Result<(Self, T)> {
+        in_a_thread(|| {
+            sys::leave_network()?;
+            let namespace = handle("net")?;
+            Ok((Self(namespace), furnish()?))
+        })
+    }
+
+    /// Runs `work` inside, in a thread of its own; what it starts or opens stays inside.
+    pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        in_a_thread(|| {
+            move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?;
+            work()
+        })
+    }
+}
+
+/// A world of processes that ends, all of them at once, when this value is dropped or the process that holds it is no more.
+#[derive(Debug)]
+pub(crate) struct ProcessNamespace {
+    namespace: OwnedFd,
+    /// Its first process, which lives as long as `alive` is open.
+    init: Pid,
+    alive: Option<OwnedFd>,
+}
+
+impl ProcessNamespace {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (until, alive) = pipe_with(PipeFlags::CLOEXEC)?;
+        in_a_thread(|| {
+            sys::leave_processes()?;
+            let init = sys::spawn_init(until.as_fd())?;
+            let namespace = handle("pid_for_children")?;
+            Ok(Self { namespace, init, alive: Some(alive) })
+        })
+    }
+
+    /// What the calling thread starts from now on is inside.
+    pub(crate) fn adopt_children(&self) -> io::Result<()> {
+        Ok(move_into_link_name_space(self.namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?)
+    }
+}
+
+impl Drop for ProcessNamespace {
+    fn drop(&mut self) {
+        self.alive = None;
+        // It ends at once, and nobody else waits for it.
+        let _ = waitpid(Some(self.init), WaitOptions::empty());
+    }
+}
+
+/// The calling thread's namespace of the given kind.
+fn handle(kind: &str) -> io::Result<OwnedFd> {
+    let path = format!("/proc/thread-self/ns/{kind}");
+    Ok(open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Runs `work` in a thread that ends with it: namespaces belong to threads, and no other thread shall notice.
+fn in_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| match scope.spawn(work).join() {
+        Ok(result) => result,
+        Err(panic) => resume_unwind(panic),
+    })
+}

@@ -1,0 +1,93 @@
+//! An IP packet on its way through an emulated network.
+//!
+//! Hosts hand over and take packets in the form of virtio: large ones that a network card would cut (`packet/cut.rs`), with
+//! checksums that it would fill in. On the links every packet is by itself and has the length that it would have on a cable.
+//! Towards the receiving host, packets that follow each other travel together again (`packet/train.rs`), as a network card
+//! delivers them. Checksums are never computed on the way, unless somebody damages the packet: no bit can be lost in memory.
+
+pub(crate) mod cut;
+pub(crate) mod headers;
+pub(crate) mod train;
+pub(crate) mod virtio;
+
+use farhaul_netem::{WireLen, flip_random_bit};
+use farhaul_units::Rng;
+
+use crate::pool::Buffer;
+use headers::Checksum;
+
+/// Number of a host.
+pub(crate) type HostIndex = u32;
+
+/// One IP packet, as long as on the wire.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    bytes: Buffer,
+    /// The checksum that is still to be filled in.
+    checksum: Option<Checksum>,
+    to: HostIndex,
+}
+
+impl Packet {
+    pub(crate) fn new(bytes: Buffer, checksum: Option<Checksum>, to: HostIndex) -> Self {
+        Self { bytes, checksum, to }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn checksum(&self) -> Option<Checksum> {
+        self.checksum
+    }
+
+    pub(crate) fn to(&self) -> HostIndex {
+        self.to
+    }
+}
+
+impl WireLen for Packet {
+    fn wire_len(&self) -> u32 {
+        u32::try_from(self.bytes.len()).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+impl farhaul_netem::Packet for Packet {
+    fn duplicate(&self) -> Self {
+        Self { bytes: self.bytes.again(), ..*self }
+    }
+
+    /// As on a cable: the receiving host finds a checksum that is wrong, as a rule.
+    fn corrupt(&mut self, rng: &mut Rng) {
+        if let Some(checksum) = self.checksum.take() {
+            checksum.fill_in(&mut self.bytes);
+        }
+        flip_random_bit(&mut self.bytes, rng);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use farhaul_netem::Packet as _;
+
+    use super::*;
+    use crate::pool::Pool;
+
+    #[test]
+    fn damage_is_done_to_a_packet_whose_checksum_was_right() {
+        // Twenty bytes in front, then a segment whose checksum field holds the sum of its pseudo-header, here zero.
+        let mut bytes = Rc::new(Pool::default()).copy(&[0; 40]).unwrap();
+        bytes[21] = 7;
+        let checksum = Checksum { start: 20, offset: 6 };
+        let mut packet = Packet::new(bytes, Some(checksum), 0);
+        let copy = packet.duplicate();
+        packet.corrupt(&mut Rng::new(1));
+        assert_eq!((packet.checksum(), copy.checksum()), (None, Some(checksum)));
+        let mut whole = copy.bytes().to_vec();
+        checksum.fill_in(&mut whole);
+        let differing: u32 = whole.iter().zip(packet.bytes()).map(|(a, b)| (a ^ b).count_ones()).sum();
+        assert_eq!((differing, &whole[26..28]), (1, &[0xff, 0xf8][..]));
+    }
+}

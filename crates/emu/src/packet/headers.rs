@@ -1,0 +1,215 @@
+//! What the emulator must know of IP, TCP and UDP headers: where they lie, and the few fields that change when packets are cut
+//! or put together (RFC 791, 8200, 9293, 768).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+pub(crate) const PROTOCOL_TCP: u8 = 6;
+pub(crate) const PROTOCOL_UDP: u8 = 17;
+const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
+/// Where checksums lie in the headers of TCP and UDP.
+const TCP_CHECKSUM: u16 = 16;
+const UDP_CHECKSUM: u16 = 6;
+/// Where the flags of TCP lie.
+pub(crate) const TCP_FLAGS: usize = 13;
+pub(crate) const FIN: u8 = 0x01;
+pub(crate) const PSH: u8 = 0x08;
+pub(crate) const CWR: u8 = 0x80;
+
+/// A checksum of the internet that is to be filled in: over everything from `start` on, with the sum of the pseudo-header in its
+/// place until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checksum {
+    pub(crate) start: u16,
+    /// Where it lies, counted from `start`.
+    pub(crate) offset: u16,
+}
+
+impl Checksum {
+    /// Fills it in; a packet in which it has no place stays as it is.
+    pub(crate) fn fill_in(self, packet: &mut [u8]) {
+        let start = usize::from(self.start);
+        let place = start + usize::from(self.offset);
+        if place + 2 > packet.len() {
+            return;
+        }
+        // A sum of zero means "no checksum" in UDP; the other zero of ones' complement means the same sum.
+        let sum = match !fold(sum(&packet[start..])) {
+            0 => 0xffff,
+            sum => sum,
+        };
+        put(packet, place, sum);
+    }
+}
+
+/// Where the parts of a TCP or UDP packet lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) ipv6: bool,
+    pub(crate) protocol: u8,
+    /// Where the header of TCP or UDP begins.
+    pub(crate) transport: usize,
+    /// Where the payload begins.
+    pub(crate) payload: usize,
+}
+
+impl Layout {
+    /// Finds them in a packet that is no fragment; `None` if it is not TCP or UDP, or too short for its headers.
+    pub(crate) fn of(packet: &[u8]) -> Option<Self> {
+        let (ipv6, protocol, transport) = match packet.first()? >> 4 {
+            4 => {
+                let length = usize::from(packet[0] & 0x0f) * 4;
+                let fragment = word(packet, 6)? & 0x3fff;
+                (false, *packet.get(9)?, (length >= IPV4_HEADER && fragment == 0).then_some(length)?)
+            }
+            6 => (true, *packet.get(6)?, IPV6_HEADER),
+            _ => return None,
+        };
+        let header = match protocol {
+            PROTOCOL_TCP => usize::from(packet.get(transport + 12)? >> 4) * 4,
+            PROTOCOL_UDP => UDP_HEADER,
+            _ => return None,
+        };
+        let least = if protocol == PROTOCOL_TCP { TCP_HEADER } else { UDP_HEADER };
+        let payload = transport + header;
+        (header >= least && payload <= packet.len()).then_some(Self { ipv6, protocol, transport, payload })
+    }
+
+    /// The checksum of its TCP or UDP header.
+    pub(crate) fn checksum(self) -> Checksum {
+        let offset = if self.protocol == PROTOCOL_TCP { TCP_CHECKSUM } else { UDP_CHECKSUM };
+        Checksum { start: self.transport as u16, offset }
+    }
+
+    /// Makes the lengths and checksums of `headers` right for a packet of `length` bytes in all; that of TCP or UDP is left to be
+    /// filled in.
+    pub(crate) fn set_length(self, headers: &mut [u8], length: usize) {
+        let transport_length = (length - self.transport) as u16;
+        let addresses = if self.ipv6 {
+            put(headers, 4, (length - IPV6_HEADER) as u16);
+            8..IPV6_HEADER
+        } else {
+            put(headers, 2, length as u16);
+            put(headers, 10, 0);
+            let sum = !fold(sum(&headers[..self.transport]));
+            put(headers, 10, sum);
+            12..IPV4_HEADER
+        };
+        if self.protocol == PROTOCOL_UDP {
+            put(headers, self.transport + 4, transport_length);
+        }
+        let pseudo = sum(&headers[addresses]) + u64::from(self.protocol) + u64::from(transport_length);
+        let Checksum { start, offset } = self.checksum();
+        put(headers, usize::from(start + offset), fold(pseudo));
+    }
+
+    /// Counts the identification of IPv4 on by `count`.
+    pub(crate) fn advance_identification(self, headers: &mut [u8], count: u16) {
+        if !self.ipv6
+            && let Some(identification) = word(headers, 4)
+        {
+            put(headers, 4, identification.wrapping_add(count));
+        }
+    }
+
+    /// The first byte's number in TCP's stream.
+    pub(crate) fn sequence(self, headers: &[u8]) -> u32 {
+        let at = self.transport + 4;
+        headers.get(at..at + 4).map_or(0, |bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    pub(crate) fn set_sequence(self, headers: &mut [u8], sequence: u32) {
+        let at = self.transport + 4;
+        headers[at..at + 4].copy_from_slice(&sequence.to_be_bytes());
+    }
+
+    /// Blanks what differs between packets of one flow that may travel together: lengths, identification, checksums, sequence
+    /// number, and the flags that end a bundle.
+    pub(crate) fn blank_variables(self, headers: &mut [u8]) {
+        if self.ipv6 {
+            put(headers, 4, 0);
+        } else {
+            put(headers, 2, 0);
+            put(headers, 4, 0);
+            put(headers, 10, 0);
+        }
+        if self.protocol == PROTOCOL_TCP {
+            self.set_sequence(headers, 0);
+            headers[self.transport + TCP_FLAGS] &= !(FIN | PSH);
+        } else {
+            put(headers, self.transport + 4, 0);
+        }
+        let Checksum { start, offset } = self.checksum();
+        put(headers, usize::from(start + offset), 0);
+    }
+}
+
+/// Where a packet is going; `None` if it is none of IP.
+pub(crate) fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(16..20)?).ok()?).into()),
+        6 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(packet.get(24..40)?).ok()?).into()),
+        _ => None,
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+fn put(bytes: &mut [u8], at: usize, word: u16) {
+    bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
+}
+
+/// The sum of 16-bit words (RFC 1071), not yet folded; an odd byte at the end counts as the high one.
+fn sum(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(2);
+    let odd = words.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
+    words.map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u64>() + odd
+}
+
+/// A sum in 16 bits, carries added.
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1071_comes_out() {
+        assert_eq!(fold(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7])), 0xddf2);
+    }
+
+    #[test]
+    fn what_is_no_ip_goes_nowhere() {
+        assert_eq!(destination(&[]), None);
+        assert_eq!(destination(&[0x45; 19]), None);
+        assert_eq!(destination(&[0x10; 60]), None);
+        let mut packet = [0_u8; 40];
+        packet[0] = 0x45;
+        packet[16..20].copy_from_slice(&[10, 77, 0, 2]);
+        assert_eq!(destination(&packet), Some(IpAddr::from([10, 77, 0, 2])));
+    }
+
+    #[test]
+    fn fragments_other_protocols_and_stumps_have_no_layout() {
+        let mut packet = [0_u8; 28];
+        packet[0] = 0x45;
+        packet[9] = PROTOCOL_UDP;
+        assert_eq!(Layout::of(&packet), Some(Layout { ipv6: false, protocol: 17, transport: 20, payload: 28 }));
+        assert_eq!(Layout::of(&packet[..27]), None);
+        packet[9] = 1;
+        assert_eq!(Layout::of(&packet), None);
+        packet[9] = PROTOCOL_UDP;
+        packet[6] = 0x20;
+        assert_eq!(Layout::of(&packet), None);
+        assert_eq!(Layout::of(&[]), None);
+    }
+}

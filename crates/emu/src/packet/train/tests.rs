@@ -1,0 +1,166 @@
+use std::rc::Rc;
+
+use proptest::prelude::*;
+
+use super::super::cut::cut;
+use super::super::headers::PROTOCOL_UDP;
+use super::super::virtio;
+use super::*;
+use crate::pool::Pool;
+
+/// A large packet as a host hands it over: TCP or UDP over IPv4 or IPv6, `payload` bytes of which each is its place.
+fn large(ipv6: bool, protocol: u8, payload: usize) -> Vec<u8> {
+    let ip = if ipv6 { 40 } else { 20 };
+    let transport = if protocol == PROTOCOL_TCP { 32 } else { 8 };
+    let mut bytes = vec![0; ip + transport];
+    if ipv6 {
+        bytes[0] = 0x60;
+        bytes[6] = protocol;
+        (8..40).for_each(|at| bytes[at] = at as u8);
+    } else {
+        bytes[0] = 0x45;
+        bytes[4..6].copy_from_slice(&65_530_u16.to_be_bytes());
+        bytes[6] = 0x40;
+        bytes[9] = protocol;
+        bytes[12..20].copy_from_slice(&[10, 77, 0, 1, 10, 77, 0, 2]);
+    }
+    if protocol == PROTOCOL_TCP {
+        bytes[ip + 4..ip + 8].copy_from_slice(&0xffff_fc00_u32.to_be_bytes());
+        bytes[ip + 12] = 8 << 4;
+        bytes[ip + TCP_FLAGS] = ACK | PSH;
+        bytes[ip + 20..ip + 32].fill(1);
+    }
+    bytes.extend((0..payload).map(|at| at as u8));
+    bytes
+}
+
+/// The large packet as a host would write it: with its lengths, and the pseudo-header's sum.
+fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
+    let layout = Layout::of(&bytes).unwrap();
+    let length = bytes.len();
+    layout.set_length(&mut bytes, length);
+    bytes
+}
+
+fn parts(bytes: &[u8], bundle: Bundle, size: u16) -> Vec<Packet> {
+    let header = Header { checksum: None, bundle: Some((bundle, size)), header_length: 0 };
+    let mut packets = Vec::new();
+    let outcome = cut(bytes, &header, 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
+    assert_eq!((outcome.exhausted, outcome.malformed), (0, 0));
+    packets
+}
+
+/// What the trains of `packets` look like when written.
+fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
+    let (mut train, mut out) = (Train::default(), Vec::new());
+    let mut flush = |train: &mut Train| {
+        train
+            .write(|parts| {
+                let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+                let (header, packet) = all.split_first_chunk::<{ virtio::LENGTH }>().unwrap();
+                out.push((Header::read(header).unwrap(), packet.to_vec()));
+                Ok(())
+            })
+            .unwrap();
+    };
+    for packet in packets {
+        if let Err(packet) = train.add(packet) {
+            flush(&mut train);
+            train.add(packet).unwrap();
+        }
+    }
+    flush(&mut train);
+    out
+}
+
+/// Whether the checksum of TCP or UDP comes out right once it is filled in.
+fn is_sound(packet: &Packet) -> bool {
+    let mut bytes = packet.bytes().to_vec();
+    let layout = Layout::of(&bytes).unwrap();
+    layout.checksum().fill_in(&mut bytes);
+    // The pseudo-header again, independently: addresses, protocol, length, and then everything.
+    let addresses = if layout.ipv6 { 8..40 } else { 12..20 };
+    let mut words = bytes[addresses].to_vec();
+    words.extend([0, layout.protocol]);
+    words.extend(((bytes.len() - layout.transport) as u16).to_be_bytes());
+    words.extend(&bytes[layout.transport..]);
+    words.push(0);
+    let sum = words.chunks_exact(2).fold(0_u32, |sum, pair| {
+        let sum = sum + u32::from(u16::from_be_bytes([pair[0], pair[1]]));
+        (sum & 0xffff) + (sum >> 16)
+    });
+    sum == 0xffff
+}
+
+#[test]
+fn segments_are_numbered_and_only_the_last_pushes() {
+    let packets = parts(&finished(large(false, PROTOCOL_TCP, 2_500)), Bundle::Tcp, 1_000);
+    let layout = Layout::of(packets[0].bytes()).unwrap();
+    let of = |index: usize| packets[index].bytes();
+    assert_eq!([of(0).len(), of(1).len(), of(2).len()], [1_052, 1_052, 552]);
+    assert_eq!([layout.sequence(of(0)), layout.sequence(of(1))], [0xffff_fc00, 0xffff_ffe8]);
+    assert_eq!(layout.sequence(of(2)), 0x3d0, "numbers wrap");
+    assert_eq!([of(0)[33], of(1)[33], of(2)[33]], [ACK, ACK, ACK | PSH]);
+    assert_eq!([&of(0)[4..6], &of(2)[4..6]], [&[0xff, 0xfa], &[0xff, 0xfc]], "identification");
+}
+
+#[test]
+fn a_gap_a_flag_another_length_or_another_flow_begins_a_new_train() {
+    let whole = finished(large(false, PROTOCOL_TCP, 4_000));
+    let lengths = |change: fn(&mut Vec<Packet>)| {
+        let mut packets = parts(&whole, Bundle::Tcp, 1_000);
+        change(&mut packets);
+        written(packets).iter().map(|(_, packet)| packet.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(|_| ()), [4_052]);
+    assert_eq!(lengths(|packets| drop(packets.remove(1))), [1_052, 2_052]);
+    assert_eq!(lengths(|packets| packets.swap(1, 2)), [1_052, 1_052, 1_052, 1_052]);
+    let others = finished(large(true, PROTOCOL_UDP, 3_000));
+    let mut mixed = parts(&whole, Bundle::Tcp, 1_000);
+    mixed.extend(parts(&others, Bundle::Udp, 1_000));
+    assert_eq!(written(mixed).len(), 2);
+}
+
+#[test]
+fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
+    let pool = Rc::new(Pool::default());
+    let bytes = finished(large(false, PROTOCOL_UDP, 100));
+    let whole = || Packet::new(pool.copy(&bytes).unwrap(), None, 1);
+    assert_eq!(written(vec![whole(), whole()]).len(), 2);
+    let bare = finished(large(false, PROTOCOL_TCP, 0));
+    let checksum = Layout::of(&bare).unwrap().checksum();
+    let ack = || Packet::new(pool.copy(&bare).unwrap(), Some(checksum), 1);
+    let acks = written(vec![ack(), ack()]);
+    assert_eq!(acks, vec![(Header { checksum: Some(checksum), ..Header::default() }, bare.clone()); 2]);
+}
+
+#[test]
+fn a_bundle_that_is_none_is_refused() {
+    let header = Header { checksum: None, bundle: Some((Bundle::Tcp, 1_000)), header_length: 0 };
+    for bytes in [&finished(large(false, PROTOCOL_UDP, 3_000))[..], &[0x45; 30], &[]] {
+        let outcome = cut(bytes, &header, 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
+        assert_eq!(outcome.malformed, 1);
+    }
+}
+
+proptest! {
+    /// What was cut and put together again is what it was, and each part is sound by itself.
+    #[test]
+    fn cutting_and_putting_together_changes_nothing(
+        ipv6: bool, tcp: bool, payload in 1_usize..60_000, size in 1_000_u16..9_000,
+    ) {
+        let (protocol, bundle) = if tcp { (PROTOCOL_TCP, Bundle::Tcp) } else { (PROTOCOL_UDP, Bundle::Udp) };
+        let bytes = finished(large(ipv6, protocol, payload));
+        let packets = parts(&bytes, bundle, size);
+        prop_assert!(packets.iter().all(is_sound));
+        prop_assert!(packets.iter().all(|packet| packet.to() == 1));
+        let checksum = Layout::of(&bytes).unwrap().checksum();
+        let out = written(packets);
+        prop_assert_eq!(out.len(), 1);
+        let (header, packet) = &out[0];
+        prop_assert_eq!(packet, &bytes);
+        prop_assert_eq!(header.checksum, Some(checksum));
+        let is_one = payload <= usize::from(size);
+        prop_assert_eq!(header.bundle, (!is_one).then_some((bundle, size)));
+    }
+}

@@ -1,0 +1,237 @@
+//! The emulator's loop: take packets from hosts, let the links work, give packets to hosts, sleep.
+
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use farhaul_udp::{Clock, Interest, Ready, RealTime, Token, Waiter, thread_cpu_time};
+use farhaul_units::{Duration, Instant};
+
+use crate::emulation::{Shared, Snapshot};
+use crate::engine::Engine;
+use crate::lateness::{Lateness, LatenessReport};
+use crate::network::{HostId, NetworkSpec};
+use crate::packet::cut::cut;
+use crate::packet::headers::destination;
+use crate::packet::train::Train;
+use crate::packet::virtio;
+use crate::pool::Pool;
+use crate::tun::Tun;
+
+/// The shortest sleep while packets flow: bounds wake-ups to 20 000 a second, at the price of that much lateness.
+const NAP: Duration = Duration::from_micros(50);
+/// How long an idle emulator sleeps at most, so that it notices that it should stop.
+const IDLE: Duration = Duration::from_millis(50);
+/// How often others are told how things stand.
+const LOOK: Duration = Duration::from_millis(10);
+/// Packets taken from a host before the others have their turn and what is due leaves.
+const BUDGET: usize = 64;
+/// The largest thing that a TUN device hands over.
+const LARGEST: usize = virtio::LENGTH + 65_536;
+
+/// What the loop found about itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) lateness: LatenessReport,
+    /// How long it did not look at any host, at most.
+    pub(crate) longest_gap: Duration,
+    /// 99 % of the times that it did not look at any host were no longer than this.
+    pub(crate) p99_gap: Duration,
+    /// Packets for which there was no memory.
+    pub(crate) exhausted: u64,
+    /// Packets that the system did not take.
+    pub(crate) unsent: u64,
+    /// Packets to addresses that nobody has, or that no link leads to.
+    pub(crate) unroutable: u64,
+    pub(crate) elapsed: Duration,
+    pub(crate) cpu: Duration,
+    pub(crate) rounds: u64,
+}
+
+/// Runs until `shared` says stop.
+pub(crate) fn run(spec: &NetworkSpec, tuns: Vec<Tun>, shared: &Arc<Shared>) -> io::Result<Findings> {
+    // As in the relay: a link does not wait for a processor.
+    let _real_time = RealTime::enter();
+    let mut run = Run::new(spec, tuns, shared)?;
+    while !shared.stop.load(Ordering::Relaxed) {
+        run.round()?;
+    }
+    Ok(run.findings())
+}
+
+struct Run<'a> {
+    shared: &'a Shared,
+    clock: Clock,
+    waiter: Waiter,
+    ready: Vec<Ready>,
+    tuns: Vec<Tun>,
+    scratch: Vec<u8>,
+    pool: Rc<Pool>,
+    engine: Engine,
+    trains: Vec<Train>,
+    lateness: Lateness,
+    gaps: Lateness,
+    /// When hosts were looked at last.
+    looked: Instant,
+    /// When others were told last.
+    told: Instant,
+    findings: Findings,
+    cpu_before: Duration,
+}
+
+impl<'a> Run<'a> {
+    fn new(spec: &NetworkSpec, tuns: Vec<Tun>, shared: &'a Shared) -> io::Result<Self> {
+        let waiter = Waiter::new()?;
+        for (index, tun) in tuns.iter().enumerate() {
+            waiter.watch(tun, Token(index as u64), Interest::Readable)?;
+        }
+        Ok(Self {
+            shared,
+            clock: Clock::start(),
+            waiter,
+            ready: Vec::new(),
+            scratch: vec![0; LARGEST],
+            pool: Rc::new(Pool::default()),
+            engine: Engine::new(spec),
+            trains: tuns.iter().map(|_| Train::default()).collect(),
+            tuns,
+            lateness: Lateness::new(),
+            gaps: Lateness::new(),
+            looked: Instant::ZERO,
+            told: Instant::ZERO,
+            findings: Findings::default(),
+            cpu_before: thread_cpu_time(),
+        })
+    }
+
+    /// Sleeps until something arrives or is due, deals with it, and naps so that the next round has more to do.
+    fn round(&mut self) -> io::Result<()> {
+        let timeout = self.engine.next_event().map_or(IDLE, |next| next - self.clock.now()).min(IDLE);
+        self.ready.clear();
+        self.ready.extend_from_slice(self.waiter.wait(Some(timeout))?);
+        let began = self.clock.now();
+        self.findings.rounds += 1;
+        let mut more = false;
+        for index in 0..self.ready.len() {
+            more |= self.take_in(self.ready[index].token.0 as usize)?;
+        }
+        if !self.ready.is_empty() {
+            self.looked = self.clock.now();
+        }
+        let released = self.release();
+        if began - self.told >= LOOK {
+            self.told = began;
+            self.tell();
+        }
+        if !more && (released > 0 || !self.ready.is_empty()) {
+            self.looked = self.clock.now();
+            self.clock.sleep_until(began + NAP);
+            // Whatever came meanwhile has waited since then.
+            self.gaps.record(self.clock.now() - self.looked);
+        }
+        Ok(())
+    }
+
+    /// Takes in what a host sends; returns whether there may be more.
+    fn take_in(&mut self, index: usize) -> io::Result<bool> {
+        for _ in 0..BUDGET {
+            let length = match self.tuns[index].read(&mut self.scratch) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.forward(HostId(index as u32), length);
+        }
+        Ok(true)
+    }
+
+    /// Puts what was read onto the first link.
+    fn forward(&mut self, from: HostId, length: usize) {
+        let Self { scratch, engine, pool, lateness, findings, clock, .. } = self;
+        let Some((header, packet)) = scratch[..length].split_first_chunk::<{ virtio::LENGTH }>() else { return };
+        let to = destination(packet).and_then(|address| engine.host_at(address));
+        let (Some(to), Some(header)) = (to, virtio::Header::read(header)) else {
+            findings.unroutable += u64::from(!destination(packet).is_some_and(is_for_many));
+            return;
+        };
+        let now = clock.now();
+        engine.advance(now);
+        let outcome = cut(packet, &header, to.0, pool, |packet| {
+            let late = engine.push(now, from, packet);
+            if !late.is_zero() {
+                lateness.record(late);
+            }
+        });
+        findings.exhausted += outcome.exhausted;
+        findings.unroutable += outcome.malformed;
+    }
+
+    /// Gives hosts what has arrived; returns how many packets that were.
+    fn release(&mut self) -> u64 {
+        self.engine.advance(self.clock.now());
+        let mut released = 0;
+        while let Some((due, packet)) = self.engine.pop() {
+            self.lateness.record(self.clock.now() - due);
+            released += 1;
+            let host = packet.to() as usize;
+            if let Err(packet) = self.trains[host].add(packet) {
+                self.deliver(host);
+                // A train that was just emptied takes anything.
+                let _ = self.trains[host].add(packet);
+            }
+        }
+        for host in 0..self.trains.len() {
+            if !self.trains[host].is_empty() {
+                self.deliver(host);
+            }
+        }
+        released
+    }
+
+    fn deliver(&mut self, host: usize) {
+        let (train, tun) = (&mut self.trains[host], &self.tuns[host]);
+        let packets = train.len() as u64;
+        if train.write(|parts| tun.write(parts)).is_err() {
+            self.findings.unsent += packets;
+        }
+    }
+
+    /// Tells others how things stand.
+    fn tell(&mut self) {
+        self.engine.advance(self.clock.now());
+        // Who holds it copies a few numbers; if it is held just now, the next time is soon.
+        if let Ok(mut snapshot) = self.shared.snapshot.try_lock() {
+            let Snapshot { links, at, lateness, .. } = &mut *snapshot;
+            self.engine.counters(links);
+            *at = self.clock.now() - Instant::ZERO;
+            *lateness = self.lateness.report();
+        }
+    }
+
+    fn findings(mut self) -> Findings {
+        let mut snapshot = self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        self.engine.advance(self.clock.now());
+        self.engine.counters(&mut snapshot.links);
+        let gaps = self.gaps.report();
+        Findings {
+            lateness: self.lateness.report(),
+            longest_gap: gaps.max,
+            p99_gap: gaps.p99,
+            unroutable: self.findings.unroutable + self.engine.stranded,
+            elapsed: self.clock.now() - Instant::ZERO,
+            cpu: thread_cpu_time().saturating_sub(self.cpu_before),
+            ..self.findings
+        }
+    }
+}
+
+/// Announcements that a host makes by itself to a network: nobody misses them here.
+fn is_for_many(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_multicast() || address.is_broadcast() || address.octets()[2..] == [255, 255],
+        IpAddr::V6(address) => address.is_multicast(),
+    }
+}

@@ -1,0 +1,175 @@
+//! System calls that no safe library offers. All `unsafe` code of this crate is in this file.
+#![expect(unsafe_code, reason = "TUN devices, interface addresses and namespaces, which rustix does not know")]
+
+use std::ffi::CString;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use rustix::process::Pid;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// What the kernel may leave to the reader of a TUN device.
+pub(crate) mod offload {
+    /// Checksums.
+    pub(crate) const CHECKSUMS: u32 = libc::TUN_F_CSUM;
+    /// Cutting TCP into segments, over IPv4 and IPv6, also with congestion marks.
+    pub(crate) const TCP: u32 = libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    /// Cutting UDP into datagrams, over IPv4 and IPv6; Linux 6.2 and later.
+    pub(crate) const UDP: u32 = libc::TUN_F_USO4 | libc::TUN_F_USO6;
+}
+
+/// The calling thread, and what it starts from now on, gets a network of its own, with nothing in it but a loopback that is down.
+pub(crate) fn leave_network() -> io::Result<()> {
+    // SAFETY: a network namespace shares no memory and no descriptors; only later calls of this thread see another network.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
+}
+
+/// Processes that the calling thread starts from now on count for themselves; the first one is their init.
+pub(crate) fn leave_processes() -> io::Result<()> {
+    // SAFETY: concerns only processes that are started later.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?)
+}
+
+/// A process that does nothing until the last write end of the pipe of `until` is closed, and then ends. As the init of its
+/// process namespace it buries all orphans, and all others in there end with it.
+pub(crate) fn spawn_init(until: BorrowedFd<'_>) -> io::Result<Pid> {
+    let pipe = until.as_raw_fd();
+    // SAFETY: the child of a fork in a program with threads may call only what is safe in a signal handler until it ends;
+    // `init` does no more than that and never returns.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: as above.
+        0 => unsafe { init(pipe) },
+        child => Pid::from_raw(child).ok_or_else(|| io::Error::other("fork gave no process id")),
+    }
+}
+
+/// What the process of [`spawn_init`] does.
+///
+/// # Safety
+/// To be called in a child that nobody else runs in; only async-signal-safe functions are called.
+unsafe fn init(pipe: RawFd) -> ! {
+    /// Descriptor 0, where the pipe is put so that all others can be closed.
+    const PIPE: RawFd = 0;
+    // SAFETY: plain numbers and one local buffer go in; every function is on the list of signal-safety(7), except `syscall`,
+    // which is bare here, and `_exit` ends the process.
+    unsafe {
+        // Children that end are buried by the system.
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::dup2(pipe, PIPE);
+        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        let mut byte = 0_u8;
+        while libc::read(PIPE, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
+        libc::_exit(0)
+    }
+}
+
+/// Makes `device`, an open `/dev/net/tun`, the device `name` of the calling thread's network: IP packets, each behind a virtio
+/// header.
+pub(crate) fn become_tun(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let mut request = interface(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+    ioctl(device, libc::TUNSETIFF, &raw mut request)
+}
+
+/// Tells a TUN device what its reader takes over.
+pub(crate) fn set_offloads(device: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
+    // SAFETY: this request takes a plain number.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives the interface `name` an address, and a route to all others of its network.
+pub(crate) fn set_ipv4(name: &str, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
+    let socket = control(libc::AF_INET)?;
+    let mut request = interface(name)?;
+    request.ifr_ifru.ifru_addr = ipv4(address);
+    ioctl(borrow(&socket), libc::SIOCSIFADDR, &raw mut request)?;
+    request.ifr_ifru.ifru_netmask = ipv4(Ipv4Addr::from_bits(u32::MAX << (32 - prefix)));
+    ioctl(borrow(&socket), libc::SIOCSIFNETMASK, &raw mut request)
+}
+
+/// The same with an IPv6 address. The interface must be up.
+pub(crate) fn set_ipv6(name: &str, address: Ipv6Addr, prefix: u32) -> io::Result<()> {
+    let socket = control(libc::AF_INET6)?;
+    let mut request = interface(name)?;
+    ioctl(borrow(&socket), libc::SIOCGIFINDEX, &raw mut request)?;
+    // SAFETY: the call before has filled in the index, and any bits are a number.
+    let index = unsafe { request.ifr_ifru.ifru_ifindex };
+    let mut request = libc::in6_ifreq {
+        ifr6_addr: libc::in6_addr { s6_addr: address.octets() },
+        ifr6_prefixlen: prefix,
+        ifr6_ifindex: index,
+    };
+    ioctl(borrow(&socket), libc::SIOCSIFADDR, &raw mut request)
+}
+
+/// Sets the largest packet of an interface, in bytes, and how many packets may wait to be read.
+pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
+    let socket = control(libc::AF_INET)?;
+    let mut request = interface(name)?;
+    request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
+    ioctl(borrow(&socket), libc::SIOCSIFMTU, &raw mut request)?;
+    // `ifr_qlen`, another name of the same integer.
+    request.ifr_ifru.ifru_metric = queue as libc::c_int;
+    ioctl(borrow(&socket), libc::SIOCSIFTXQLEN, &raw mut request)
+}
+
+/// Switches an interface on.
+pub(crate) fn bring_up(name: &str) -> io::Result<()> {
+    let socket = control(libc::AF_INET)?;
+    let mut request = interface(name)?;
+    ioctl(borrow(&socket), libc::SIOCGIFFLAGS, &raw mut request)?;
+    // SAFETY: the call before has filled in the flags, and any bits are a number.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+    ioctl(borrow(&socket), libc::SIOCSIFFLAGS, &raw mut request)
+}
+
+/// A socket for requests about interfaces, in the calling thread's network.
+fn control(family: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers; the result is checked before it is owned.
+    match unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: a descriptor that was just made belongs to nobody else.
+        socket => Ok(unsafe { OwnedFd::from_raw_fd(socket) }),
+    }
+}
+
+fn borrow(socket: &OwnedFd) -> BorrowedFd<'_> {
+    std::os::fd::AsFd::as_fd(socket)
+}
+
+/// A request about the interface `name`.
+fn interface(name: &str) -> io::Result<libc::ifreq> {
+    let text = CString::new(name)?;
+    let bytes = text.as_bytes_with_nul();
+    // SAFETY: all zero is a valid value of this structure of numbers and arrays.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if bytes.len() > request.ifr_name.len() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    for (place, byte) in request.ifr_name.iter_mut().zip(bytes) {
+        *place = *byte as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn ipv4(address: Ipv4Addr) -> libc::sockaddr {
+    let mut data = [0; 14];
+    for (place, byte) in data[2..6].iter_mut().zip(address.octets()) {
+        *place = byte as libc::c_char;
+    }
+    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
+}
+
+/// Makes a request that reads and writes a structure.
+fn ioctl<T>(descriptor: BorrowedFd<'_>, request: libc::Ioctl, value: *mut T) -> io::Result<()> {
+    // SAFETY: every caller hands in the structure that its request is documented to take, alive and writable.
+    let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), request, value) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
