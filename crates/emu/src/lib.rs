@@ -14,10 +14,12 @@
 //! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
 //! | namespaces, and why nothing is left behind | `namespace.rs` |
 //! | the device of a host | `tun.rs`; system calls: `sys.rs` |
+//! | packets in files | `capture.rs` |
 //! | how late packets leave | `lateness.rs` |
 //! | when a run is invalid | `flaw.rs` |
 //! | memory of packets under way | `pool.rs` |
 
+pub mod capture;
 mod emulation;
 mod engine;
 mod error;

@@ -119,14 +119,15 @@ pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
     ioctl(borrow(&socket), libc::SIOCSIFTXQLEN, &raw mut request)
 }
 
-/// Switches an interface on.
-pub(crate) fn bring_up(name: &str) -> io::Result<()> {
+/// Switches an interface on or off.
+pub(crate) fn switch(name: &str, on: bool) -> io::Result<()> {
     let socket = control(libc::AF_INET)?;
     let mut request = interface(name)?;
     ioctl(borrow(&socket), libc::SIOCGIFFLAGS, &raw mut request)?;
     // SAFETY: the call before has filled in the flags, and any bits are a number.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
-    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+    let up = libc::IFF_UP as libc::c_short;
+    request.ifr_ifru.ifru_flags = if on { flags | up } else { flags & !up };
     ioctl(borrow(&socket), libc::SIOCSIFFLAGS, &raw mut request)
 }
 
