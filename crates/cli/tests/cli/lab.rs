@@ -150,30 +150,55 @@ fn packets_of_a_run_are_read_by_wireshark() {
     farhaul(&["lab", "run", &scenario, "--pcap", &pcap, "--out", &scratch.at("out")]).succeeds();
     let packets = framed(&fs::read(&pcap).unwrap());
     assert!(packets > 500, "{packets}");
-    let Ok(tshark) = Command::new("tshark")
-        .args([
-            "-r",
-            &pcap,
-            "-d",
-            "udp.port==9000,udt",
-            "-T",
-            "fields",
-            "-e",
-            "_ws.col.Protocol",
-            "-e",
-            "_ws.malformed",
-        ])
-        .output()
-    else {
+    let Some(lines) = dissected(&pcap, &["_ws.col.Protocol"]) else { return };
+    assert_eq!(lines.lines().count(), packets);
+    let protocols: BTreeSet<&str> = lines.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert!(protocols.contains("UDT") && protocols.contains("TCP"), "{protocols:?}");
+}
+
+/// Needs tshark; where there is none, only the run itself is looked at.
+#[test]
+fn selective_acknowledgements_of_a_run_are_read_by_wireshark() {
+    let scratch = Scratch::new();
+    let lossy = NEWCOMER.replace("rtt =", "loss = \"1%\"\nrtt =").replacen("[[flow]]\n", "", 1);
+    let pcap = scratch.at("run.pcap");
+    for (controller, has_blocks) in [("sack", true), ("newreno", false)] {
+        let scenario = write(&scratch, "mine.toml", &format!("{lossy}controller = \"{controller}\"\n"));
+        farhaul(&["lab", "run", &scenario, "--pcap", &pcap, "--out", &scratch.at(controller)]).succeeds();
+        let fields =
+            ["tcp.flags.syn", "tcp.options.sack_perm", "tcp.ack_raw", "tcp.options.sack_le", "tcp.options.sack_re"];
+        let Some(lines) = dissected(&pcap, &fields) else { return };
+        let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.split('\t').collect()).collect();
+        let offers: Vec<&str> = rows.iter().filter(|row| ["1", "True"].contains(&row[0])).map(|row| row[1]).collect();
+        assert!(offers.len() >= 2 && offers.iter().all(|offer| offer.is_empty() != has_blocks), "{offers:?}");
+        let blocks: Vec<[u32; 3]> = rows
+            .iter()
+            .filter(|row| !row[3].is_empty())
+            .map(|row| [2, 3, 4].map(|field| row[field].split(',').next().unwrap().parse().unwrap()))
+            .collect();
+        assert_eq!(!blocks.is_empty(), has_blocks, "{controller}");
+        for [ack, left, right] in blocks {
+            assert!(ack < left && left < right, "{ack} {left} {right}");
+            assert_eq!(((left - 1) % 1_460, (right - left) % 1_460), (0, 0), "whole segments: {left} {right}");
+        }
+    }
+}
+
+/// What tshark says of these fields, a line for each packet and none malformed; `None` where it is not installed.
+fn dissected(pcap: &str, fields: &[&str]) -> Option<String> {
+    let mut command = Command::new("tshark");
+    command.args(["-r", pcap, "-d", "udp.port==9000,udt", "-T", "fields"]);
+    for field in fields.iter().chain(&["_ws.malformed"]) {
+        command.args(["-e", field]);
+    }
+    let Ok(tshark) = command.output() else {
         eprintln!("skipped: tshark is not installed");
-        return;
+        return None;
     };
     assert!(tshark.status.success(), "{}", String::from_utf8_lossy(&tshark.stderr));
     let lines = String::from_utf8(tshark.stdout).unwrap();
-    assert_eq!(lines.lines().count(), packets);
     assert!(!lines.contains("alformed"), "{lines}");
-    let protocols: BTreeSet<&str> = lines.lines().filter_map(|line| line.split('\t').next()).collect();
-    assert!(protocols.contains("UDT") && protocols.contains("TCP"), "{protocols:?}");
+    Some(lines)
 }
 
 /// How many packets a pcap file holds, each as long as its header says.
