@@ -131,6 +131,41 @@ fn a_sweep_that_was_killed_goes_on() {
 }
 
 #[test]
+fn the_copy_of_a_scenario_runs_with_the_recorded_links_that_it_names() {
+    let scratch = Scratch::new();
+    let folder = scratch.at("mine");
+    fs::create_dir_all(Path::new(&folder).join("links")).unwrap();
+    let recorded = ["mine/links/slow.trace", "fast.trace", "mine/back.trace"];
+    for (file, milliseconds) in recorded.iter().zip(["5\n", "1\n", "1\n2\n"]) {
+        fs::write(scratch.at(file), milliseconds).unwrap();
+    }
+    // One is named by the scenario, one by a curve and lies elsewhere, one is for the way back.
+    let link = "[link]\ntrace = \"links/slow.trace\"\nrtt = \"20ms\"\nback = { trace = \"back.trace\" }\n";
+    let curves =
+        "[[curve]]\nname = \"slow\"\n[[curve]]\nname = \"fast\"\nset = { \"link.trace\" = \"../fast.trace\" }\n";
+    let text = format!("title = \"x\"\nduration = \"2s\"\n{link}[[flow]]\nprotocol = \"tcp\"\n{curves}");
+    let scenario = write(&scratch, "mine/recorded.toml", &text);
+    let ran = |scenario: &str, out: &str| -> Vec<Value> {
+        let run = farhaul(&["lab", "run", scenario, "--json", "--out", &scratch.at(out)]);
+        run.succeeds();
+        let mut records: Vec<Value> = run.records().into_iter().filter(|record| record["event"] == "run").collect();
+        records.sort_by_key(|record| record["curve"].to_string());
+        records.into_iter().map(|mut record| record["metrics"].take()).collect()
+    };
+    let first = ran(&scenario, "out");
+    assert_eq!(first.len(), 2);
+    assert_ne!(first[0], first[1], "the links differ");
+    fs::remove_dir_all(&folder).unwrap();
+    fs::remove_file(scratch.at("fast.trace")).unwrap();
+    fs::create_dir(scratch.at("elsewhere")).unwrap();
+    fs::rename(scratch.at("out/recorded"), scratch.at("elsewhere/recorded")).unwrap();
+    let copy = scratch.at("elsewhere/recorded/scenario.toml");
+    assert_eq!(ran(&copy, "again"), first);
+    assert!(ran(&copy, "elsewhere").is_empty(), "and its results are known by the same names");
+    farhaul(&["lab", "report", &scratch.at("elsewhere")]).succeeds();
+}
+
+#[test]
 fn figures_are_listed_with_what_they_show() {
     let run = farhaul(&["lab", "list", "--json"]);
     run.succeeds();
