@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::figures::{Figure, FigureResult};
 use crate::key::Key;
-use crate::scenario::Overrides;
+use crate::scenario::{Overrides, files};
 use crate::store::Store;
 
 /// Says how the figure was run.
@@ -41,10 +41,11 @@ impl Settings {
     }
 }
 
-/// Makes the folder of a figure below `out` and notes how it is run.
+/// Makes the folder of a figure below `out` and notes how it is run. The scenario's copy takes the files along that it names,
+/// so that it can be run from there.
 ///
 /// # Errors
-/// It cannot be written.
+/// It cannot be written, or one of those files cannot be read.
 pub fn begin(out: &Path, figure: &Figure, settings: &Settings) -> Result<PathBuf, LabError> {
     let folder = out.join(&figure.info.id);
     fs::create_dir_all(&folder).map_err(|source| LabError::file(&folder, source))?;
@@ -58,9 +59,29 @@ pub fn begin(out: &Path, figure: &Figure, settings: &Settings) -> Result<PathBuf
             write(name, text)?;
         }
     }
+    keep_files(&folder, figure)?;
     let text = serde_json::to_string_pretty(settings).map_err(|wrong| LabError::file(&folder, wrong.into()))?;
     write(RUN, text + "\n")?;
     Ok(folder)
+}
+
+/// Copies the files that a scenario names.
+fn keep_files(folder: &Path, figure: &Figure) -> Result<(), LabError> {
+    let at_home = |path: &Path| Some(path.parent()?.canonicalize().ok()? == folder.canonicalize().ok()?);
+    // A scenario that lies in the folder of its results has them already; copies would hide what is changed in them later.
+    if at_home(Path::new(figure.plan.file())) == Some(true) {
+        return Ok(());
+    }
+    for (name, from) in figure.files()? {
+        let to = folder.join(files::copy(&name));
+        let content = fs::read(&from).map_err(|source| LabError::file(&from, source))?;
+        let write = || {
+            fs::create_dir_all(to.parent().unwrap_or(folder))?;
+            fs::write(&to, content)
+        };
+        write().map_err(|source| LabError::file(&to, source))?;
+    }
+    Ok(())
 }
 
 /// The results of all figures below `out`, in the order of their names; those that were not run to the end have fewer records.

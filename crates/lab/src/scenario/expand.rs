@@ -1,6 +1,6 @@
 //! From a scenario to its runs: every curve at every point of the grid with every seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::axis::{Axis, Changes, Curve, changes};
@@ -63,6 +63,11 @@ impl Job {
         format!("{figure}{curve}{point} seed={}", self.seed)
     }
 
+    /// The files that it reads, as the scenario calls them.
+    pub(crate) fn files(&self) -> &BTreeSet<String> {
+        &self.setup.files
+    }
+
     /// Packets that its bottleneck can carry while it lasts: what longer runs are begun first by.
     pub fn weight(&self) -> f64 {
         let links = &self.setup.topology.links;
@@ -113,6 +118,11 @@ impl Plan {
         plan.scenario.warmup = first.warmup.as_secs_f64();
         plan.scenario.flows = first.flows.into_iter().map(|flow| flow.name).collect();
         Ok(plan)
+    }
+
+    /// The scenario's file, as it was named.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
     }
 
     fn first_point(&self) -> Changes {

@@ -25,12 +25,12 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
     for plot in svg::drawn(shown.figure, measurements) {
         let drawing = svg::draw(shown.figure, plot, measurements, false);
         let narrow = svg::draw_narrow(shown.figure, plot, measurements);
-        let (class, narrow) = match narrow {
-            Some(narrow) => ("wide roomy", format!("<div class=\"narrow\">\n{}</div>\n", narrow.svg)),
-            None => ("wide", String::new()),
-        };
         let caption = caption(plot, &shown.figure.scenario.seeds);
-        let _ = writeln!(html, "<figure>\n<div class=\"{class}\">\n{}</div>\n{narrow}{caption}</figure>", drawing.svg);
+        let _ = writeln!(
+            html,
+            "<figure>\n<div class=\"roomy\">\n{}</div>\n<div class=\"narrow\">\n{}</div>\n{caption}</figure>",
+            drawing.svg, narrow.svg
+        );
     }
     html.push_str(&scores(&shown.scores));
     html.push_str(&markdown::to_html(&info.readme));
