@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [rate, mtu, seconds] = &arguments[..] else { return Err("usage: speed RATE MTU SECONDS".into()) };
     let rate: Rate = rate.parse()?;
     let (mtu, seconds): (u32, u64) = (mtu.parse()?, seconds.parse()?);
+    println!("this machine carries about {} in packets of {mtu} bytes", farhaul_emu::capacity(mtu)?);
     let path = PathSpec { rate: Some(rate), delay: Duration::from_millis(5), ..PathSpec::default() };
     let (network, [near, far]) = NetworkSpec::pair(&path, &PathSpec { seed: 1, ..path.clone() }, mtu);
     let emulation = Emulation::start(&network)?;

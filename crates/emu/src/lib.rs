@@ -17,8 +17,10 @@
 //! | packets in files | `capture.rs` |
 //! | how late packets leave | `lateness.rs` |
 //! | when a run is invalid | `flaw.rs` |
+//! | what this machine can carry | `capacity.rs` |
 //! | memory of packets under way | `pool.rs` |
 
+mod capacity;
 pub mod capture;
 mod emulation;
 mod engine;
@@ -34,6 +36,7 @@ mod run;
 mod sys;
 mod tun;
 
+pub use capacity::capacity;
 pub use emulation::{Emulation, EmulationReport, Snapshot};
 pub use error::EmulateError;
 pub use flaw::{Flaw, MAX_BUSY, MAX_LATENESS, MAX_STALL};
