@@ -92,11 +92,14 @@ impl Streams {
             SegmentKind::Ack => (ACK, 1),
         };
         let ack = if flags & ACK == 0 { 0 } else { received.byte(segment.ack) };
+        // Who calls again does so from its next port.
+        let caller = usize::from(matches!(segment.kind, SegmentKind::SynAck | SegmentKind::Ack));
+        let mut ports = [from.port(), to.port()];
+        ports[caller] = ports[caller].wrapping_add(segment.connection as u16);
         let options = options(segment, &received);
         let length = wire_len + options.len() as u32;
         ip_header(from, to, TCP, length as usize, out);
-        out.extend(from.port().to_be_bytes());
-        out.extend(to.port().to_be_bytes());
+        out.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
         out.extend(seq.to_be_bytes());
         out.extend(ack.to_be_bytes());
         // The header's length in words has the high four bits.
@@ -203,12 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn connections_between_the_same_hosts_have_numbers_of_their_own() {
+    fn connections_between_the_same_hosts_have_ports_and_numbers_of_their_own() {
         let mut streams = Streams::default();
         written(&mut streams, ends(), &data(SegmentKind::LastData, 0, 300));
         let mut next = data(SegmentKind::Data, 1, 1_460);
         next.connection = 1;
         let (header, _) = written(&mut streams, ends(), &next);
         assert_eq!(header[4..8], 1_461_u32.to_be_bytes());
+        assert_eq!(header[..4], [9_001_u16, 9_000].map(u16::to_be_bytes).concat());
+        let mut ack = segment(SegmentKind::Ack);
+        ack.connection = 1;
+        assert_eq!(written(&mut streams, back(ends()), &ack).0[..4], [9_000_u16, 9_001].map(u16::to_be_bytes).concat());
     }
 }
