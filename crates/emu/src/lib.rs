@@ -14,6 +14,7 @@
 //! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
 //! | namespaces, and why nothing is left behind | `namespace.rs` |
 //! | the device of a host | `tun.rs`; system calls: `sys.rs` |
+//! | what is asked of the kernel's TCP | `tcp.rs` |
 //! | packets in files | `capture.rs` |
 //! | how late packets leave | `lateness.rs` |
 //! | when a run is invalid | `flaw.rs` |
@@ -34,6 +35,7 @@ mod pool;
 mod relay;
 mod run;
 mod sys;
+mod tcp;
 mod tun;
 
 pub use capacity::capacity;
@@ -43,3 +45,4 @@ pub use flaw::{Flaw, MAX_BUSY, MAX_LATENESS, MAX_STALL};
 pub use lateness::LatenessReport;
 pub use network::{DEFAULT_MTU, HostId, LinkId, MAX_HOSTS, NetworkSpec, NodeId};
 pub use relay::{DirectionReport, NAP, Relay, RelayReport};
+pub use tcp::{TcpInfo, limit_tcp_window, tcp_info};
