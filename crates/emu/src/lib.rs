@@ -15,6 +15,7 @@
 //! | namespaces, and why nothing is left behind | `namespace.rs` |
 //! | networks without root | `rootless.rs` |
 //! | the device of a host | `tun.rs`; system calls: `sys.rs` |
+//! | what is asked of the kernel's TCP | `tcp.rs` |
 //! | packets in files | `capture.rs` |
 //! | how late packets leave | `lateness.rs` |
 //! | when a run is invalid | `flaw.rs` |
@@ -36,6 +37,7 @@ mod relay;
 mod rootless;
 mod run;
 mod sys;
+mod tcp;
 mod tun;
 
 pub use capacity::capacity;
@@ -46,3 +48,4 @@ pub use lateness::LatenessReport;
 pub use network::{DEFAULT_MTU, HostId, LinkId, MAX_HOSTS, NetworkSpec, NodeId};
 pub use relay::{DirectionReport, NAP, Relay, RelayReport};
 pub use rootless::acquire_rights;
+pub use tcp::{TcpInfo, limit_tcp_window, tcp_info};

@@ -7,6 +7,7 @@ use crate::error::{LabError, ScenarioError};
 use crate::expression::Expression;
 use crate::record::{AxisValue, Record};
 use crate::scenario::{Job, Overrides, Plan, Scenario, ScoreSpec, files, nearest};
+use crate::world::World;
 
 /// What a figure is, before it is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +72,8 @@ pub struct FigureResult {
     pub info: FigureInfo,
     /// The scenario, as it was run (with `--quick`, its quick form).
     pub scenario: Scenario,
+    /// Where it was run.
+    pub world: World,
     /// All its runs, ordered by curve, point and seed.
     pub records: Vec<Record>,
     /// Whether it is the quick form.

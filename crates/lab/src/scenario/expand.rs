@@ -11,6 +11,7 @@ use super::{AllChanges, Scenario};
 use crate::error::ScenarioError;
 use crate::key::Key;
 use crate::record::AxisValue;
+use crate::world::Venue;
 
 /// Runs of one scenario: what a machine does in a month.
 const MAX_JOBS: usize = 1_000_000;
@@ -147,6 +148,23 @@ impl Plan {
             }
         }
         Ok(jobs)
+    }
+
+    /// Those of `jobs` that can be run there, and for the others why not, with the line that says so, once for each line.
+    pub fn possible(&self, jobs: Vec<Job>, venue: &Venue) -> (Vec<Job>, Vec<ScenarioError>) {
+        let mut refusals: Vec<ScenarioError> = Vec::new();
+        let possible = jobs.into_iter().filter(|job| match venue.refusal(&job.setup) {
+            None => true,
+            Some((line, reason)) => {
+                let curve = if job.curve.is_empty() { String::new() } else { format!(" (curve {})", job.curve) };
+                let refusal = ScenarioError { file: self.file.clone(), line, message: reason + &curve };
+                if !refusals.contains(&refusal) {
+                    refusals.push(refusal);
+                }
+                false
+            }
+        });
+        (possible.collect(), refusals)
     }
 
     /// The runs of one curve at one point.

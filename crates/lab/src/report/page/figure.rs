@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Shown, cited, summary};
 use crate::aggregate::Measurements;
-use crate::report::comparison::{Row, World, compare};
+use crate::report::comparison::{Row, compare};
 use crate::report::markdown;
 use crate::report::svg::{self, escape, in_words};
 use crate::scenario::{PlotKind, PlotSpec, ScoreSource};
@@ -104,11 +104,7 @@ fn values(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
          <th>Where</th><th>Measure</th><th class=\"n\">Published</th>",
     );
     for ours in &first.ours {
-        let world = match ours.world {
-            World::Simulated => "simulated",
-            World::Emulated => "emulated",
-        };
-        let _ = write!(html, "<th class=\"n\">{}, {world}</th>", escape(&ours.curve));
+        let _ = write!(html, "<th class=\"n\">{}, {}</th>", escape(&ours.curve), ours.world);
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &rows {

@@ -14,7 +14,7 @@ use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, Host, LinkId, NodeId, World};
 use farhaul_units::{Duration, Instant, Rng};
 
-use super::marks::FlowRow;
+use crate::run::marks::FlowRow;
 use crate::scenario::flow::{FlowSpec, Generation, Pattern, Protocol, Tcp, Udt};
 use crate::scenario::setup::Setup;
 
