@@ -27,7 +27,7 @@ use crate::output::{JsonTo, Output};
 
 pub(crate) use address::{HostPort, Location, Place};
 pub(crate) use help::{LITERAL, command};
-pub(crate) use path::{PathOptions, way as path_record};
+pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use quantity::{share, some_rate, some_time};
 
 const UNITS: &str = "\
@@ -50,13 +50,13 @@ pub(crate) struct Cli {
 }
 
 #[derive(Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one of them in a run")]
 pub(crate) enum Verb {
     Copy(cmd::copy::CopyArgs),
     Serve(cmd::serve::ServeArgs),
     Pipe(cmd::pipe::PipeArgs),
     Bench(cmd::bench::BenchArgs),
     Relay(cmd::relay::RelayArgs),
+    Emulate(cmd::emulate::EmulateArgs),
     Demo(cmd::demo::DemoArgs),
     Lab(cmd::lab::LabArgs),
     Controllers(cmd::controllers::ControllersArgs),
@@ -254,6 +254,7 @@ impl Verb {
             Self::Pipe(args) => ("pipe", Some(&args.transport)),
             Self::Bench(args) => ("bench", Some(&args.transport)),
             Self::Relay(_) => ("relay", None),
+            Self::Emulate(_) => ("emulate", None),
             Self::Demo(_) => ("demo", None),
             Self::Lab(_) => ("lab", None),
             Self::Controllers(_) => ("controllers", None),
@@ -263,17 +264,23 @@ impl Verb {
         }
     }
 
+    /// Whether it may have use for networks of its own.
+    pub(crate) fn makes_networks(&self) -> bool {
+        matches!(self, Self::Emulate(_))
+    }
+
     /// Where its records go.
     pub(crate) fn json_to(&self) -> JsonTo {
         let wants = match self {
             Self::Relay(args) => args.json,
+            Self::Emulate(args) => args.json,
             Self::Demo(args) => args.json,
             Self::Lab(args) => args.json(),
             _ => self.connection().1.is_some_and(|transport| transport.json),
         };
         match self {
             _ if !wants => JsonTo::Nowhere,
-            Self::Pipe(_) => JsonTo::Stderr,
+            Self::Pipe(_) | Self::Emulate(_) => JsonTo::Stderr,
             Self::Copy(args) if args.is_to_stdout() => JsonTo::Stderr,
             _ => JsonTo::Stdout,
         }

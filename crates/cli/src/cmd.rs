@@ -5,6 +5,7 @@ mod connect;
 pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
+pub(crate) mod emulate;
 pub(crate) mod lab;
 pub(crate) mod manual;
 mod partial;
@@ -17,6 +18,7 @@ pub(crate) mod version;
 use std::fmt::Display;
 
 use farhaul::{Error, Stats, Stream};
+use farhaul_emu::EmulateError;
 use farhaul_udp::Clock;
 use farhaul_units::ByteSize;
 
@@ -33,11 +35,14 @@ use crate::output::{self, Output};
 pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) interrupt: Interrupt,
+    /// Why no networks can be made here; found out only for verbs that make some.
+    pub(crate) networks: Result<(), EmulateError>,
 }
 
-/// Does what the command line asks for.
-pub(crate) fn run(verb: Verb, context: &Context) -> Result<(), Fault> {
-    match verb {
+/// Does what the command line asks for. The exit code: that of what ran, where the verb is to run something.
+pub(crate) fn run(verb: Verb, context: &Context) -> Result<u8, Fault> {
+    let done = match verb {
+        Verb::Emulate(args) => return emulate::run(&args, context),
         Verb::Copy(args) => copy::run(&args, context),
         Verb::Serve(args) => serve::run(&args, context),
         Verb::Pipe(args) => pipe::run(&args, context),
@@ -49,12 +54,16 @@ pub(crate) fn run(verb: Verb, context: &Context) -> Result<(), Fault> {
         Verb::Version(args) => version::run(&args),
         Verb::Completions(args) => manual::completions(&args),
         Verb::Man(args) => manual::man(&args),
-    }
+    };
+    done.map(|()| 0)
 }
 
 impl Context {
-    pub(crate) fn begin() -> Result<Self, Fault> {
-        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install()? })
+    /// To be called while the program has a single thread.
+    pub(crate) fn begin(verb: &Verb) -> Result<Self, Fault> {
+        // Signals have a thread, and rights are for all threads or none.
+        let networks = if verb.makes_networks() { farhaul_emu::acquire_rights() } else { Ok(()) };
+        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install()?, networks })
     }
 
     /// Why something with `peer` failed: a signal, or the trouble itself.

@@ -19,7 +19,7 @@ use files::File;
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.
-const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "relay"];
+const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "relay", "emulate"];
 /// Those of them that open connections, for which the settings outside of their sections are.
 const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench"];
 /// Options that say what is to be done now. Only a server has the same address each time.

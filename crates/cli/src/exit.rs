@@ -41,13 +41,17 @@ codes! {
     AddressUnavailable = 4 "ADDRESS_UNAVAILABLE", "The UDP port cannot be opened.";
     NameUnresolved = 4 "NAME_UNRESOLVED", "A host name has no address.";
     NoRoute = 4 "NO_ROUTE", "This machine knows no way to the address.";
+    Unsupported = 1 "UNSUPPORTED", "This system lacks what is needed.";
     AccessDenied = 5 "ACCESS_DENIED", "The server does not allow it.";
+    NotPermitted = 5 "NOT_PERMITTED", "This system does not allow it.";
     Integrity = 6 "INTEGRITY", "The bytes that arrived are not those that were sent.";
     LocalIo = 7 "LOCAL_IO", "Reading or writing failed in a way that concerns every file.";
     DiskFull = 7 "DISK_FULL", "A disk has no room for the data.";
     PeerLost = 8 "PEER_LOST", "The peer went away, or was silent for too long.";
     IdleTimeout = 8 "IDLE_TIMEOUT", "Neither side had anything to send.";
     Protocol = 9 "PROTOCOL", "The peer speaks another protocol or another version.";
+    CommandNotRun = 126 "COMMAND_NOT_RUN", "The command to run is there and cannot be started, as shells tell it.";
+    CommandNotFound = 127 "COMMAND_NOT_FOUND", "There is no such command to run, as shells tell it.";
     Interrupted = 130 "INTERRUPTED", "SIGINT.";
     Terminated = 143 "TERMINATED", "SIGTERM.";
 }
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn exit_codes_are_the_documented_ones() {
         for code in ALL {
-            assert!(matches!(code.exit(), 1..=9 | 130 | 143), "{code:?}");
+            assert!(matches!(code.exit(), 1..=9 | 126 | 127 | 130 | 143), "{code:?}");
         }
     }
 }

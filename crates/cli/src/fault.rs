@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use farhaul::{ConnectionLost, Error};
+use farhaul_emu::EmulateError;
 use farhaul_session::{Abort, AbortCode, SessionError};
 
 use crate::exit::{Code, Fault};
@@ -122,6 +123,16 @@ pub(crate) fn of_bind(address: SocketAddr, source: &io::Error) -> Fault {
             format!("cannot open UDP port {address}: not allowed; ports from 1024 on need no privileges"),
         ),
         _ => Fault::new(Code::AddressUnavailable, format!("cannot open UDP port {address}: {source}")),
+    }
+}
+
+/// Networks cannot be made here.
+pub(crate) fn of_emulation(error: &EmulateError) -> Fault {
+    const INSTEAD: &str = "`farhaul relay` needs neither and has the same path options, for UDP";
+    match error {
+        EmulateError::NoPermission(_) => Fault::new(Code::NotPermitted, error.to_string()).and(INSTEAD),
+        EmulateError::NoTun(_) => Fault::new(Code::Unsupported, error.to_string()).and(INSTEAD),
+        _ => Fault::new(Code::Failed, error.to_string()),
     }
 }
 

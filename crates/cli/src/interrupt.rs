@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use farhaul::Canceller;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Code, Fault};
@@ -17,6 +17,9 @@ pub(crate) struct Interrupt {
     shared: Arc<Shared>,
 }
 
+/// What somebody else does with the number of a signal.
+type Heir = Box<dyn Fn(i32) + Send>;
+
 #[derive(Default)]
 struct Shared {
     /// The signal that asked to stop; zero for none.
@@ -25,6 +28,8 @@ struct Shared {
     stopping: Arc<AtomicBool>,
     on_stop: Mutex<Vec<Box<dyn Fn() + Send>>>,
     state: Mutex<Option<Box<dyn Fn() + Send>>>,
+    /// Who gets the signals in place of this program.
+    heir: Mutex<Option<Heir>>,
 }
 
 impl Interrupt {
@@ -58,6 +63,19 @@ impl Interrupt {
         *locked(&self.shared.state) = Some(Box::new(state));
     }
 
+    /// From now on this program survives signals, and `what` does something about SIGINT and SIGTERM: somebody else is meant by
+    /// them. If one has come already, `what` gets it.
+    pub(crate) fn passes_on(&self, what: impl Fn(i32) + Send + 'static) {
+        // A terminal sends this one too; without anything to do it is only no longer deadly.
+        let _ = signal_hook::flag::register(SIGQUIT, Arc::default());
+        let mut heir = locked(&self.shared.heir);
+        match self.shared.signal.load(Ordering::Acquire) {
+            0 => {}
+            signal => what(signal),
+        }
+        *heir = Some(Box::new(what));
+    }
+
     /// True once a signal asked to stop.
     pub(crate) fn stopping(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.shared.stopping)
@@ -81,6 +99,13 @@ impl Interrupt {
             if let Some(state) = &*locked(&self.shared.state) {
                 state();
             }
+            return;
+        }
+        if let Some(heir) = &*locked(&self.shared.heir) {
+            if signal == SIGTERM {
+                self.shared.signal.store(signal, Ordering::Release);
+            }
+            heir(signal);
             return;
         }
         if self.shared.signal.swap(signal, Ordering::AcqRel) != 0 {

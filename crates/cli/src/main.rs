@@ -37,13 +37,15 @@ use output::{JsonTo, Output};
 fn main() -> ExitCode {
     let parsed = parse();
     let (records, done) = match parsed {
-        Ok(None) => (Records::of_unknown(), Ok(())),
-        Ok(Some(cli)) => (Records::of(&cli.verb), Context::begin().and_then(|context| cmd::run(cli.verb, &context))),
+        Ok(None) => (Records::of_unknown(), Ok(0)),
+        Ok(Some(cli)) => {
+            (Records::of(&cli.verb), Context::begin(&cli.verb).and_then(|context| cmd::run(cli.verb, &context)))
+        }
         Err(fault) => (Records::of_unknown(), Err(fault)),
     };
     farhaul::wait_for_farewells();
-    match done.and_then(|()| output::outcome()) {
-        Ok(()) => ExitCode::SUCCESS,
+    match done.and_then(|code| output::outcome().map(|()| code)) {
+        Ok(code) => ExitCode::from(code),
         Err(fault) => {
             output::conclude(records.to, records.start.as_ref(), records.end, &fault);
             if !fault.quiet {

@@ -115,7 +115,8 @@ impl Output {
         self.write(&serde_json::to_string(record).expect("records have string keys and finite numbers only"));
     }
 
-    fn write(&self, record: &str) {
+    /// Writes a record of a verb's own kind, if JSON is wanted.
+    pub(crate) fn write(&self, record: &str) {
         let line = format!("{record}\n");
         match self.shared.json {
             JsonTo::Nowhere => {}

@@ -1,9 +1,13 @@
-//! What no safe library knows of this process: its processor time, and how long its threads queued for a processor.
+//! What no safe library knows of this process: its processor time, how long its threads queued for a processor, and whose the
+//! terminal is.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::ops::Sub;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -104,6 +108,45 @@ fn threads() -> BTreeMap<String, Spent> {
 fn schedstat(line: &str) -> Option<Spent> {
     let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse().ok().map(Duration::from_nanos));
     Some(Spent { running: numbers.next()?, queueing: numbers.next()? })
+}
+
+/// Whether this program is in the foreground of its terminal: what is typed there, and the signals of its keys, come here.
+pub(crate) fn has_terminal() -> bool {
+    fs::File::open("/dev/tty").is_ok_and(|terminal| {
+        rustix::termios::tcgetpgrp(terminal).is_ok_and(|foreground| foreground == rustix::process::getpgrp())
+    })
+}
+
+/// Puts a program that is about to be started into the foreground of the terminal on stdin, in a process group of its own: a shell
+/// that finds itself there has nothing to arrange before it can take charge of jobs.
+#[expect(unsafe_code, reason = "the terminal must be the program's before it looks")]
+pub(crate) fn give_terminal(command: &mut Command) {
+    command.process_group(0);
+    // SAFETY: only calls of the system that are allowed after a fork.
+    unsafe { command.pre_exec(|| set_foreground(libc::getpid())) };
+}
+
+/// Puts a process group into the foreground of the terminal on stdin, whoever is there now.
+pub(crate) fn set_terminal(group: rustix::process::Pid) {
+    // A terminal that is gone is nobody's.
+    let _ = set_foreground(group.as_raw_nonzero().get());
+}
+
+#[expect(unsafe_code, reason = "masks of signals have no safe wrapper among our dependencies")]
+fn set_foreground(group: libc::pid_t) -> io::Result<()> {
+    // SAFETY: numbers and local sets of signals go in; every function may be called after a fork.
+    unsafe {
+        let mut before = std::mem::zeroed();
+        let mut blocked = std::mem::zeroed();
+        libc::sigemptyset(&raw mut blocked);
+        // Whoever is in the background is stopped by this signal otherwise.
+        libc::sigaddset(&raw mut blocked, libc::SIGTTOU);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut before);
+        let done = libc::tcsetpgrp(libc::STDIN_FILENO, group);
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        if done == 0 { Ok(()) } else { Err(error) }
+    }
 }
 
 fn seconds(time: libc::timeval) -> f64 {

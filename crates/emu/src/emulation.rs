@@ -119,6 +119,11 @@ pub struct EmulationReport {
 }
 
 impl Snapshot {
+    /// What all links have done; as [`EmulationReport::links`], and empty before the loop has begun.
+    pub fn links(&self) -> &[Counters] {
+        &self.links
+    }
+
     /// What a link has done.
     pub fn link(&self, link: LinkId) -> Counters {
         of_link(&self.links, link)

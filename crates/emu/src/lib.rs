@@ -13,6 +13,7 @@
 //! | packets on their links between two looks at the clock | `engine.rs` |
 //! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
 //! | namespaces, and why nothing is left behind | `namespace.rs` |
+//! | networks without root | `rootless.rs` |
 //! | the device of a host | `tun.rs`; system calls: `sys.rs` |
 //! | what is asked of the kernel's TCP | `tcp.rs` |
 //! | packets in files | `capture.rs` |
@@ -33,6 +34,7 @@ mod network;
 mod packet;
 mod pool;
 mod relay;
+mod rootless;
 mod run;
 mod sys;
 mod tcp;
@@ -45,4 +47,5 @@ pub use flaw::{Flaw, MAX_BUSY, MAX_LATENESS, MAX_STALL};
 pub use lateness::LatenessReport;
 pub use network::{DEFAULT_MTU, HostId, LinkId, MAX_HOSTS, NetworkSpec, NodeId};
 pub use relay::{DirectionReport, NAP, Relay, RelayReport};
+pub use rootless::acquire_rights;
 pub use tcp::{TcpInfo, limit_tcp_window, tcp_info};

@@ -137,11 +137,11 @@ impl<'a> Run<'a> {
         for index in 0..self.ready.len() {
             more |= self.take_in(self.ready[index].token.0 as usize)?;
         }
-        let released = self.release();
         if began - self.told >= LOOK {
             self.told = began;
             self.tell();
         }
+        let released = self.release();
         if !more && (released > 0 || !self.ready.is_empty()) {
             self.clock.sleep_until(began + NAP);
         }

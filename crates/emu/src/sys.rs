@@ -9,8 +9,11 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use rustix::process::Pid;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+mod netlink;
 
 /// What the kernel may leave to the reader of a TUN device.
 pub(crate) mod offload {
@@ -32,6 +35,48 @@ pub(crate) fn leave_network() -> io::Result<()> {
 pub(crate) fn leave_processes() -> io::Result<()> {
     // SAFETY: concerns only processes that are started later.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?)
+}
+
+/// This program gets users of its own. Fails unless it has a single thread.
+pub(crate) fn leave_users() -> io::Result<()> {
+    // SAFETY: a user namespace shares no memory and no descriptors; only what this program may do changes.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?)
+}
+
+/// Does `work` in a child of this program, which must have a single thread, and returns how that went: as the error that the system
+/// gave, or some error where there is no number for it.
+pub(crate) fn try_in_a_child(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("to be done while the program has a single thread"));
+    }
+    // SAFETY: there is no other thread whose locks the child could find taken, so that it may do whatever this program may.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            let number = match done {
+                Ok(Ok(())) => 0,
+                Ok(Err(error)) => error.raw_os_error().unwrap_or(libc::EIO),
+                Err(_) => libc::EIO,
+            };
+            // SAFETY: ends the child without the program's own last words.
+            unsafe { libc::_exit(number) }
+        }
+        child => {
+            let child = Pid::from_raw(child);
+            let status = loop {
+                match waitpid(child, WaitOptions::empty()) {
+                    Err(Errno::INTR) => {}
+                    other => break other?,
+                }
+            };
+            match status.and_then(|(_, status)| status.exit_status()) {
+                Some(0) => Ok(()),
+                Some(number) => Err(io::Error::from_raw_os_error(number)),
+                None => Err(io::Error::other("the child was killed")),
+            }
+        }
+    }
 }
 
 /// A process that does nothing until the last write end of the pipe of `until` is closed, and then ends. As the init of its
@@ -111,15 +156,13 @@ pub(crate) fn set_ipv6(name: &str, address: Ipv6Addr, prefix: u32) -> io::Result
     ioctl(borrow(&socket), libc::SIOCSIFADDR, &raw mut request)
 }
 
-/// Sets the largest packet of an interface, in bytes, and how many packets may wait to be read.
+/// Sets the largest packet of an interface, in bytes, and how many packets may wait to be read. By netlink: the older request
+/// about the queue wants the rights of the whole machine.
 pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
-    let socket = control(libc::AF_INET)?;
-    let mut request = interface(name)?;
-    request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
-    ioctl(borrow(&socket), libc::SIOCSIFMTU, &raw mut request)?;
-    // `ifr_qlen`, another name of the same integer.
-    request.ifr_ifru.ifru_metric = queue as libc::c_int;
-    ioctl(borrow(&socket), libc::SIOCSIFTXQLEN, &raw mut request)
+    let mut attributes = netlink::attribute(libc::IFLA_IFNAME, CString::new(name)?.as_bytes_with_nul());
+    attributes.extend(netlink::attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()));
+    attributes.extend(netlink::attribute(libc::IFLA_TXQLEN, &queue.to_ne_bytes()));
+    netlink::set_link(&attributes)
 }
 
 /// Switches an interface on or off.
@@ -172,7 +215,7 @@ pub(crate) fn limit_tcp_window(socket: BorrowedFd<'_>, bytes: u32) -> io::Result
 
 /// A socket for requests about interfaces, in the calling thread's network.
 fn control(family: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: plain numbers; the result is checked before it is owned.
+    // SAFETY: plain numbers; the result is checked before it is owned. Of netlink, the protocol about links is number 0.
     match unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: a descriptor that was just made belongs to nobody else.

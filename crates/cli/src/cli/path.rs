@@ -192,10 +192,8 @@ impl PathOptions {
 pub(crate) fn way(path: &PathSpec) -> Value {
     let seconds = |time: Duration| time.as_secs_f64();
     let share = |loss: &LossSpec| match loss {
-        LossSpec::Bernoulli(share) => json!(share),
-        LossSpec::GilbertElliott(spec) => json!(spec.stationary_loss()),
         LossSpec::BitErrors(rate) => json!({ "bit_errors": rate }),
-        other => json!(format!("{other:?}")),
+        other => loss_share(other).map_or_else(|| json!(format!("{other:?}")), |share| json!(share)),
     };
     let queue = match path.queue {
         QueueSize::Packets(packets) => json!({ "packets": packets }),
@@ -232,6 +230,15 @@ pub(crate) fn way(path: &PathSpec) -> Value {
         "corrupt": path.corrupt,
         "seed": path.seed,
     })
+}
+
+/// The share of packets that is lost in the long run, where packets of every length suffer alike.
+pub(crate) fn loss_share(loss: &LossSpec) -> Option<f64> {
+    match loss {
+        LossSpec::Bernoulli(share) => Some(*share),
+        LossSpec::GilbertElliott(spec) => Some(spec.stationary_loss()),
+        _ => None,
+    }
 }
 
 impl OneWay {

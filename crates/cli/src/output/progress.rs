@@ -14,6 +14,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
 const RUNS: &str = "{spinner} {wide_bar} {pos} of {len} runs  {left}";
+const LINE: &str = "{spinner} {wide_msg}";
 const WITHOUT_TOTAL: &str = "{spinner} {done}  {speed}  {prefix}  {elapsed}";
 
 /// A bar for `total` bytes, or for an unknown number. Invisible unless stderr is a terminal.
@@ -33,6 +34,13 @@ pub(crate) fn runs() -> ProgressBar {
     let bar = bar(Some(0));
     bar.set_style(style(RUNS));
     bar
+}
+
+/// A line that is drawn again in its place. Invisible unless stderr is a terminal.
+pub(crate) fn line() -> ProgressBar {
+    let line = bar(None);
+    line.set_style(style(LINE));
+    line
 }
 
 fn style(template: &str) -> ProgressStyle {

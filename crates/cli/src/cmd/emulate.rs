@@ -1,0 +1,210 @@
+//! `emulate`: two hosts on this machine, a path between them, and programs on both.
+
+mod far;
+mod live;
+mod near;
+mod report;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::thread;
+
+use clap::Args;
+use farhaul_emu::{DEFAULT_MTU, Emulation, HostId, NetworkSpec};
+use farhaul_netem::PathSpec;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::cli::PathOptions;
+use crate::exit::Fault;
+use crate::fault;
+use crate::output::human::{percent, time};
+use crate::output::{JsonTo, Output, has_written};
+use far::Served;
+use live::Live;
+use near::{Ended, Near};
+
+/// Smallest packets that hosts can be limited to: what every IPv4 host takes (RFC 791, section 3.1).
+const LEAST_MTU: i64 = 576;
+/// The largest that a TUN device of Linux carries.
+const LARGEST_MTU: i64 = 65_535;
+
+/// A shell, or any command, on a host behind a long, narrow or lossy path
+///
+/// Makes two hosts on this machine with the path between them, for any IP traffic, the kernel's TCP included. The command runs on the
+/// near host, or your shell if there is none; $FARHAUL_PEER is the address of the far host, on which --serve runs what
+/// should listen there. The report at the end says whether the emulator kept up with the path that it describes. As root, or where
+/// users may make namespaces; elsewhere there is `farhaul relay`, for UDP.
+///
+/// Example, the kernel's TCP and Farhaul over 1 Gbit/s with a round trip of 100 ms and 0.1 % loss:
+///
+///     farhaul emulate --rate 1gbit --delay 50ms --loss 0.1% --queue bdp \
+///         --serve 'iperf3 -s' --serve 'farhaul bench --plain --listen :9000'
+///     iperf3 -c $FARHAUL_PEER
+///     farhaul bench --plain --connect $FARHAUL_PEER:9000
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct EmulateArgs {
+    /// What runs on the near host [default: $SHELL]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    command: Vec<OsString>,
+    /// Start this on the far host first, by `sh -c`, and wait until it listens; several are started in order
+    #[arg(long, value_name = "COMMAND")]
+    serve: Vec<String>,
+    /// Largest packet of both hosts, in bytes, IP header included
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MTU, value_parser = clap::value_parser!(u32).range(LEAST_MTU..=LARGEST_MTU))]
+    mtu: u32,
+    /// Print nothing but errors and what the command prints
+    #[arg(long)]
+    quiet: bool,
+    /// Print JSON on stderr: a start record and an end record
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    path: PathOptions,
+}
+
+/// The two hosts of an emulation.
+struct Hosts<'a> {
+    emulation: &'a Emulation,
+    near: HostId,
+    far: HostId,
+}
+
+/// One of them, as programs on it learn of it.
+struct Side {
+    host: HostId,
+    name: &'static str,
+    peer: (Ipv4Addr, Ipv6Addr),
+}
+
+/// Runs it; the exit code is the command's.
+pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
+    context.networks.as_ref().map_err(fault::of_emulation)?;
+    let output = Output::new(if args.json { JsonTo::Stderr } else { JsonTo::Nowhere });
+    let (up, down) = args.path.specs();
+    let (network, [near, far]) = NetworkSpec::pair(&up, &down, args.mtu);
+    let emulation = Emulation::start(&network).map_err(|error| fault::of_emulation(&error))?;
+    let hosts = Hosts { emulation: &emulation, near, far };
+    let command = near::Line::of(&args.command);
+    if args.json {
+        has_written("start");
+        output.write(&begin(args, &hosts, &command).to_string());
+    }
+    let ended = play(args, context, &hosts, &output, &command);
+    let report = emulation.stop().map_err(|error| fault::of_emulation(&error));
+    let (ended, report) = (ended?, report?);
+    let interrupted = context.interrupt.fault();
+    if args.json {
+        has_written("end");
+        output.write(&report::record(&report, &ended, interrupted.as_ref()).to_string());
+    } else if !args.quiet {
+        report::lines(&report).iter().for_each(|line| output.say(line));
+    } else if !report.valid {
+        output.warn(&report::verdict(&report));
+    }
+    interrupted.map_or(Ok(ended.exit_code()), Err)
+}
+
+/// Everything between the first packet and the last.
+fn play(
+    args: &EmulateArgs,
+    context: &Context,
+    hosts: &Hosts<'_>,
+    output: &Output,
+    command: &near::Line,
+) -> Result<Ended, Fault> {
+    let speaks = !args.quiet && !args.json;
+    if speaks {
+        hints(&args.path.specs(), hosts, output);
+    }
+    let mut served = Vec::new();
+    for line in &args.serve {
+        let (server, listens) = Served::start(hosts, context, line)?;
+        if speaks && !listens {
+            output.say(&format!("`{line}` has not opened a port within {}; going on", time(far::PATIENCE)));
+        }
+        served.push(server);
+    }
+    if speaks && command.is_interactive {
+        output.say("this shell is on the near host; `exit` leaves it, and then the report follows");
+    }
+    let near = Near::start(hosts, context, command)?;
+    let ended = thread::scope(|scope| {
+        let _live = (speaks && !command.is_interactive).then(|| Live::begin(scope, hosts, &args.path.specs(), output));
+        near.wait()
+    })?;
+    served.into_iter().filter_map(Served::end).for_each(|complaint| output.warn(&complaint));
+    Ok(ended)
+}
+
+/// What is where.
+fn hints((up, down): &(PathSpec, PathSpec), hosts: &Hosts<'_>, output: &Output) {
+    let (emulation, style) = (hosts.emulation, output.style());
+    let there = if words(up) == words(down) { format!("{} each way", words(up)) } else { words(up) };
+    output.say(&format!(
+        "near host {}, far host {} ($FARHAUL_PEER): {there}",
+        style.bold(&emulation.ipv4(hosts.near).to_string()),
+        style.bold(&emulation.ipv4(hosts.far).to_string()),
+    ));
+    if words(up) != words(down) {
+        output.say(&format!("from the far host to the near one: {}", words(down)));
+    }
+}
+
+/// What matters most of a path.
+fn words(path: &PathSpec) -> String {
+    let rate = path.nominal_rate().map_or_else(|| "no limit of the rate".to_owned(), |rate| rate.to_string());
+    let loss = match &path.loss {
+        None => "no loss".to_owned(),
+        Some(loss) => match crate::cli::loss_share(loss) {
+            Some(share) => format!("{} loss", percent(share)),
+            None => "losses".to_owned(),
+        },
+    };
+    let delay = if path.delay.is_zero() { "no delay".to_owned() } else { time(path.delay) };
+    format!("{rate}, {delay}, {loss}")
+}
+
+/// The first record.
+fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::Line) -> Value {
+    let emulation = hosts.emulation;
+    let host = |host| json!({ "ipv4": emulation.ipv4(host), "ipv6": emulation.ipv6(host) });
+    let mut settings = args.path.record();
+    settings["mtu_bytes"] = args.mtu.into();
+    settings["serve"] = json!(args.serve);
+    settings["command"] = json!(command.words());
+    json!({
+        "event": "start",
+        "verb": "emulate",
+        "version": env!("CARGO_PKG_VERSION"),
+        "process_id": std::process::id(),
+        "near": host(hosts.near),
+        "far": host(hosts.far),
+        "settings": settings,
+    })
+}
+
+impl Hosts<'_> {
+    fn near(&self) -> Side {
+        self.side("near", self.near, self.far)
+    }
+
+    fn far(&self) -> Side {
+        self.side("far", self.far, self.near)
+    }
+
+    fn side(&self, name: &'static str, host: HostId, peer: HostId) -> Side {
+        Side { host, name, peer: (self.emulation.ipv4(peer), self.emulation.ipv6(peer)) }
+    }
+}
+
+impl Side {
+    /// Lets `command` know where it runs.
+    fn introduce(&self, command: &mut Command) {
+        let (ipv4, ipv6) = self.peer;
+        command.env("FARHAUL_HOST", self.name);
+        command.env("FARHAUL_PEER", ipv4.to_string()).env("FARHAUL_PEER6", ipv6.to_string());
+    }
+}

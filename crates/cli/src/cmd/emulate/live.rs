@@ -1,0 +1,73 @@
+//! A line each second, while a command runs: what the path carries just now.
+
+use std::io::{IsTerminal, stdout};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::Scope;
+use std::time::Duration;
+
+use farhaul_emu::{Emulation, Snapshot};
+use farhaul_netem::{Counters, PathSpec};
+use farhaul_units::Rate;
+
+use super::Hosts;
+use crate::output::human::{count, is_terminal, time};
+use crate::output::{Output, progress};
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The line goes on until this is dropped.
+pub(super) struct Live {
+    _stop: Option<Sender<()>>,
+}
+
+impl Live {
+    /// Begins, if stderr is a terminal. The line is drawn again in its place where the command prints elsewhere; otherwise
+    /// each is a line of its own among the command's.
+    pub(super) fn begin<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        hosts: &'scope Hosts<'_>,
+        (up, down): &(PathSpec, PathSpec),
+        output: &Output,
+    ) -> Self {
+        if !is_terminal() {
+            return Self { _stop: None };
+        }
+        let (stop, stopped) = channel();
+        let rates = [up.nominal_rate(), down.nominal_rate()];
+        let (emulation, output): (&Emulation, Output) = (hosts.emulation, output.clone());
+        scope.spawn(move || {
+            let bar = (!stdout().is_terminal()).then(progress::line);
+            bar.iter().for_each(|bar| output.attach(bar.clone()));
+            let mut before = emulation.look();
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let now = emulation.look();
+                let line = line(&before, &now, rates);
+                match &bar {
+                    Some(bar) => bar.set_message(line),
+                    None => output.say(&output.style().dim(&line)),
+                }
+                before = now;
+            }
+            output.detach();
+        });
+        Self { _stop: Some(stop) }
+    }
+}
+
+fn line(before: &Snapshot, now: &Snapshot, rates: [Option<Rate>; 2]) -> String {
+    let passed = now.at.saturating_sub(before.at);
+    let link = |snapshot: &Snapshot, index: usize| snapshot.links().get(index).copied().unwrap_or_default();
+    let way = |name: &str, index: usize| way(name, &link(before, index), &link(now, index), passed, rates[index]);
+    format!("{} · {} · 99 % up to {} late", way("up", 0), way("down", 1), time(now.lateness.p99))
+}
+
+/// One direction during the last interval.
+fn way(name: &str, before: &Counters, now: &Counters, passed: Duration, rate: Option<Rate>) -> String {
+    let carried = now.delivered.bytes.saturating_sub(before.delivered.bytes);
+    let carried = Rate::from_bytes_in(carried, passed).unwrap_or(Rate::ZERO);
+    let packets = now.queue.mean_packets_since(&before.queue, passed);
+    let bytes = now.queue.mean_bytes_since(&before.queue, passed);
+    let wait = rate.map_or(String::new(), |rate| format!(" ({})", time(rate.time_for(bytes as u64))));
+    let dropped = now.dropped().saturating_sub(before.dropped());
+    format!("{name} {carried}, queue {}{wait}, {} dropped", count(packets.round() as u64), count(dropped))
+}

@@ -1,0 +1,193 @@
+//! The command on the near host: it has the terminal, gets the signals, and its end is the end of everything.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpgrp, getpid, kill_process, kill_process_group, waitid};
+use signal_hook::consts::SIGTERM;
+
+use super::Hosts;
+use crate::cmd::Context;
+use crate::exit::{Code, Fault};
+use crate::sys;
+
+/// How long a command may take to end after SIGTERM.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A command to run, and what kind it is.
+pub(super) struct Line {
+    program: OsString,
+    arguments: Vec<OsString>,
+    /// A shell that somebody types into.
+    pub(super) is_interactive: bool,
+}
+
+impl Line {
+    /// What was typed, or the user's shell.
+    pub(super) fn of(typed: &[OsString]) -> Self {
+        let (program, arguments) = match typed {
+            [] => {
+                (env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into()), Vec::new())
+            }
+            [program, arguments @ ..] => (program.clone(), arguments.to_vec()),
+        };
+        let is_interactive = arguments.is_empty() && is_shell(&program) && io::stdin().is_terminal();
+        Self { program, arguments, is_interactive: is_interactive && sys::has_terminal() }
+    }
+
+    /// All of it, for records.
+    pub(super) fn words(&self) -> Vec<String> {
+        let words = std::iter::once(&self.program).chain(&self.arguments);
+        words.map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+}
+
+/// `sh`, `bash`, `zsh`, `fish` and their relatives.
+fn is_shell(program: &OsStr) -> bool {
+    Path::new(program).file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(b"sh"))
+}
+
+/// The running command.
+pub(super) struct Near {
+    child: Child,
+    is_interactive: bool,
+    /// Whom signals go to, until nobody is there any more.
+    target: Arc<Mutex<Option<Pid>>>,
+    /// Dropped at the end of the command.
+    lives: Sender<()>,
+}
+
+/// How a command ended.
+pub(super) struct Ended(ExitStatus);
+
+impl Near {
+    pub(super) fn start(hosts: &Hosts<'_>, context: &Context, line: &Line) -> Result<Self, Fault> {
+        let near = hosts.near();
+        let mut command = Command::new(&line.program);
+        near.introduce(command.args(&line.arguments));
+        if line.is_interactive {
+            sys::give_terminal(&mut command);
+        }
+        let child =
+            hosts.emulation.spawn(near.host, &mut command).map_err(|error| cannot_run(&line.program, &error))?;
+        let target = Arc::new(Mutex::new(Some(Pid::from_child(&child))));
+        let (lives, ended) = channel::<()>();
+        let (its, ended) = (Arc::clone(&target), Mutex::new(ended));
+        context.interrupt.passes_on(move |signal| {
+            if signal != SIGTERM {
+                // A terminal sends to all programs in its foreground by itself.
+                if !sys::has_terminal() {
+                    send(&its, Signal::INT);
+                }
+                return;
+            }
+            send(&its, Signal::TERM);
+            send(&its, Signal::CONT);
+            let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            if ended.recv_timeout(FAREWELL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                send(&its, Signal::KILL);
+            }
+        });
+        Ok(Self { child, is_interactive: line.is_interactive, target, lives })
+    }
+
+    /// Waits for its end.
+    pub(super) fn wait(mut self) -> Result<Ended, Fault> {
+        let id = Pid::from_child(&self.child);
+        // It is not buried before signals know of its end: its number could be somebody else's then.
+        let stops = if self.is_interactive { WaitIdOptions::STOPPED } else { WaitIdOptions::empty() };
+        loop {
+            match waitid(WaitId::Pid(id), WaitIdOptions::EXITED | stops | WaitIdOptions::NOWAIT) {
+                Err(Errno::INTR) => {}
+                Ok(Some(status)) if status.stopped() => stop_with(id).map_err(io::Error::from)?,
+                other => break other.map(drop).map_err(io::Error::from)?,
+            }
+        }
+        *self.target.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let status = self.child.wait()?;
+        drop(self.lives);
+        if self.is_interactive {
+            sys::set_terminal(getpgrp());
+        }
+        Ok(Ended(status))
+    }
+}
+
+/// A shell has stopped, by `suspend`: whoever started this program has the terminal until both go on.
+fn stop_with(shell: Pid) -> rustix::io::Result<()> {
+    waitid(WaitId::Pid(shell), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)?;
+    sys::set_terminal(getpgrp());
+    // Where nobody could continue it, this does nothing.
+    kill_process(getpid(), Signal::TSTP)?;
+    sys::set_terminal(shell);
+    kill_process_group(shell, Signal::CONT)
+}
+
+fn send(target: &Mutex<Option<Pid>>, signal: Signal) {
+    if let Some(process) = *target.lock().unwrap_or_else(PoisonError::into_inner) {
+        // It may have ended just now.
+        let _ = kill_process(process, signal);
+    }
+}
+
+impl Ended {
+    /// As shells tell it.
+    pub(super) fn exit_code(&self) -> u8 {
+        let Self(status) = self;
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(Code::Failed.exit())
+    }
+
+    /// The signal that ended it.
+    pub(super) fn signal(&self) -> Option<i32> {
+        self.0.signal()
+    }
+}
+
+/// An end in words.
+pub(super) fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("with exit code {code}"),
+        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, None) => "somehow".into(),
+    }
+}
+
+fn cannot_run(program: &OsStr, error: &io::Error) -> Fault {
+    let program = program.to_string_lossy();
+    match error.kind() {
+        io::ErrorKind::NotFound => Fault::new(
+            Code::CommandNotFound,
+            format!(
+                "cannot run {program}: there is no such command; what is a line for a shell needs `-- sh -c 'LINE'`"
+            ),
+        ),
+        _ => Fault::new(Code::CommandNotRun, format!("cannot run {program}: {}", crate::fault::words(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_that_shells_give() {
+        let of = |raw| Ended(ExitStatus::from_raw(raw)).exit_code();
+        assert_eq!((of(0), of(3 << 8), of(255 << 8)), (0, 3, 255));
+        assert_eq!((of(2), of(15), of(9)), (130, 143, 137));
+    }
+
+    #[test]
+    fn shells_are_known_by_their_names() {
+        assert!(["sh", "/bin/bash", "zsh", "/usr/bin/fish"].iter().all(|name| is_shell(OsStr::new(name))));
+        assert!(["ping", "/bin/sh/", "shutdown", ""].iter().filter(|name| is_shell(OsStr::new(name))).count() == 1);
+    }
+}
