@@ -7,7 +7,7 @@ use farhaul_units::Rate;
 use crate::Controller;
 use crate::rate::{Fixed, Udt, Udt2004, Udt2004Options, Udt2007, Udt2011, UdtNative};
 use crate::spec::{Settings, SpecError};
-use crate::window::{Reno, Tahoe};
+use crate::window::{Cubic, Reno, Tahoe};
 
 /// One controller.
 #[derive(Debug)]
@@ -176,6 +176,13 @@ static CONTROLLERS: &[Entry] = &[
         construct: |_settings, _seed| Ok(Box::new(Reno::new())),
     },
     Entry {
+        name: "cubic",
+        summary: "TCP's window as most systems have it: back along a cubic, with Reno's growth at least, 7/10 on a loss",
+        source: "rfc9438",
+        options: &[],
+        construct: |_settings, _seed| Ok(Box::new(Cubic::new())),
+    },
+    Entry {
         name: "tahoe",
         summary: "TCP before fast recovery: every loss begins slow start anew",
         source: "jacobson-1988",
@@ -238,6 +245,7 @@ mod tests {
             "udt-2011:only=rate",
             "fixed:rate=500mbit",
             "reno",
+            "cubic",
             "tahoe",
         ] {
             let spec: Spec = text.parse().unwrap();

@@ -2,11 +2,13 @@
 //!
 //! The parts that several of them share: [`slow_start`] (slow start and its end), [`loss_epoch`] (one cut per window).
 
+mod cubic;
 mod loss_epoch;
 mod reno;
 mod slow_start;
 mod tahoe;
 
+pub(crate) use cubic::Cubic;
 pub(crate) use reno::Reno;
 pub(crate) use tahoe::Tahoe;
 

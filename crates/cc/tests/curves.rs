@@ -128,6 +128,11 @@ fn curve_of_reno() {
 }
 
 #[test]
+fn curve_of_cubic() {
+    insta::assert_snapshot!(curve("cubic", &script()));
+}
+
+#[test]
 fn curve_of_tahoe() {
     insta::assert_snapshot!(curve("tahoe", &script()));
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 10] = [
+const SPECS: [&str; 11] = [
     "udt",
     "udt:native",
     "udt-2004",
@@ -16,12 +16,13 @@ const SPECS: [&str; 10] = [
     "udt-2011:only=rate",
     "fixed:rate=500mbit",
     "reno",
+    "cubic",
     "tahoe",
 ];
 
 /// UDT's laws keep two packets, a probe pair; TCP's fall to the loss window of one (RFC 5681 §3.1).
 fn least_cwnd(spec: &str) -> f64 {
-    if matches!(spec, "reno" | "tahoe") { 1.0 } else { 2.0 }
+    if matches!(spec, "reno" | "cubic" | "tahoe") { 1.0 } else { 2.0 }
 }
 
 /// Something that happens on a connection.

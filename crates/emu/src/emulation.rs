@@ -1,7 +1,11 @@
 //! A network that runs: its hosts are namespaces of this machine, its links are in a thread of this program.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +14,15 @@ use std::thread::{self, JoinHandle};
 use farhaul_netem::Counters;
 use farhaul_units::Duration;
 
+use crate::capture::Capture;
 use crate::engine::of_link;
 use crate::error::EmulateError;
 use crate::flaw::{Flaw, flaws};
 use crate::lateness::LatenessReport;
 use crate::namespace::{NetworkNamespace, ProcessNamespace};
 use crate::network::{HostId, HostSpec, LinkId, MAX_HOSTS, NetworkSpec};
-use crate::run::{Findings, run};
+use crate::pool::MAX_BYTES;
+use crate::run::{Findings, Port, run};
 use crate::tun::{self, Tun};
 
 /// A network of hosts and links on this machine. Everything in it, programs of its hosts included, ends when this value is
@@ -52,13 +58,29 @@ pub struct Emulation {
 }
 
 /// What the loop and its owner share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     pub(crate) snapshot: Mutex<Snapshot>,
+    /// Bytes of packets that may be under way.
+    pub(crate) memory: usize,
+    #[cfg(test)]
+    obstacle: tests::Obstacle,
 }
 
-/// How an emulation stands; at most some ten milliseconds old.
+impl Shared {
+    fn new(memory: usize) -> Self {
+        Self {
+            stop: AtomicBool::new(false),
+            snapshot: Mutex::default(),
+            memory,
+            #[cfg(test)]
+            obstacle: tests::Obstacle::default(),
+        }
+    }
+}
+
+/// How an emulation stands; some ten milliseconds old, up to sixty while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -81,6 +103,8 @@ pub struct EmulationReport {
     pub longest_gap: Duration,
     /// Packets to addresses that nobody has.
     pub unroutable: u64,
+    /// Packets that are missing in captures, because the disk was too slow.
+    pub uncaptured: u64,
     /// How long it ran.
     pub elapsed: Duration,
     /// Processor time of its thread.
@@ -124,22 +148,38 @@ impl Emulation {
     /// # Errors
     /// The system does not permit it or lacks what it needs, or there are too many hosts.
     pub fn start(spec: &NetworkSpec) -> Result<Self, EmulateError> {
+        Self::start_capturing(spec, &[])
+    }
+
+    /// The same, with all packets of some hosts, sent and received, in a file each that Wireshark reads.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and if a file cannot be made.
+    pub fn start_capturing(spec: &NetworkSpec, captures: &[(HostId, &Path)]) -> Result<Self, EmulateError> {
+        Self::start_within(spec, captures, MAX_BYTES)
+    }
+
+    /// The same, with so much memory for packets under way.
+    fn start_within(spec: &NetworkSpec, captures: &[(HostId, &Path)], memory: usize) -> Result<Self, EmulateError> {
         if spec.hosts().len() > MAX_HOSTS {
             return Err(EmulateError::TooManyHosts(spec.hosts().len()));
         }
         let mut networks = Vec::new();
-        let mut tuns = Vec::new();
+        let mut ports = Vec::new();
         for (host, &HostSpec { mtu, .. }) in spec.hosts() {
             let (network, tun) =
                 NetworkNamespace::new(|| Tun::new(spec.ipv4(host), spec.ipv6(host), mtu)).map_err(explained)?;
             networks.push(network);
-            tuns.push(tun);
+            let capture = captures.iter().find(|(captured, _)| *captured == host);
+            let capture = capture.map(|(_, path)| Capture::create(path)).transpose();
+            let capture = capture.map_err(EmulateError::system("making a file for packets"))?;
+            ports.push(Port { tun, capture });
         }
         let processes = ProcessNamespace::new().map_err(explained)?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::new(memory));
         let thread = thread::Builder::new().name("emulator".into()).spawn({
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
-            move || run(&spec, tuns, &shared)
+            move || run(&spec, ports, &shared)
         });
         let thread = Some(thread.map_err(EmulateError::system("starting a thread"))?);
         Ok(Self { spec: spec.clone(), networks, processes, shared, thread })
@@ -204,6 +244,7 @@ impl Emulation {
             p99_gap: found.p99_gap,
             longest_gap: found.longest_gap,
             unroutable: found.unroutable,
+            uncaptured: found.uncaptured,
             elapsed: found.elapsed,
             cpu: found.cpu,
             rounds: found.rounds,

@@ -81,9 +81,9 @@ impl Engine {
         self.now = self.now.max(now);
     }
 
-    /// When something happens next.
+    /// When something happens next; at once, if packets that have arrived wait to be given to their hosts.
     pub(crate) fn next_event(&self) -> Option<Instant> {
-        self.earliest().map(|(_, due)| due)
+        self.arrived.front().map(|(due, _)| *due).or_else(|| self.earliest().map(|(_, due)| due))
     }
 
     /// The next packet that has arrived at its host, and when it did.
@@ -164,6 +164,7 @@ mod tests {
             assert_eq!(engine.push(Instant::ZERO, left, packet(&pool, right, 1_000)), Duration::ZERO);
         }
         engine.advance(Instant::from_nanos(50_000_000));
+        assert_eq!(engine.next_event(), Some(Instant::from_nanos(4_000_000)), "who has arrived waits to be delivered");
         let arrivals: Vec<u64> = std::iter::from_fn(|| engine.pop()).map(|(at, _)| at.as_nanos()).collect();
         assert_eq!(arrivals, [4_000_000, 5_000_000], "1 ms to send each, 3 ms to travel");
         assert_eq!(engine.next_event(), None);

@@ -15,10 +15,15 @@
 //! | namespaces, and why nothing is left behind | `namespace.rs` |
 //! | networks without root | `rootless.rs` |
 //! | the device of a host | `tun.rs`; system calls: `sys.rs` |
+//! | what is asked of the kernel's TCP | `tcp.rs` |
+//! | packets in files | `capture.rs` |
 //! | how late packets leave | `lateness.rs` |
 //! | when a run is invalid | `flaw.rs` |
+//! | what this machine can carry | `capacity.rs` |
 //! | memory of packets under way | `pool.rs` |
 
+mod capacity;
+pub mod capture;
 mod emulation;
 mod engine;
 mod error;
@@ -32,8 +37,10 @@ mod relay;
 mod rootless;
 mod run;
 mod sys;
+mod tcp;
 mod tun;
 
+pub use capacity::capacity;
 pub use emulation::{Emulation, EmulationReport, Snapshot};
 pub use error::EmulateError;
 pub use flaw::{Flaw, MAX_BUSY, MAX_LATENESS, MAX_STALL};
@@ -41,3 +48,4 @@ pub use lateness::LatenessReport;
 pub use network::{DEFAULT_MTU, HostId, LinkId, MAX_HOSTS, NetworkSpec, NodeId};
 pub use relay::{DirectionReport, NAP, Relay, RelayReport};
 pub use rootless::acquire_rights;
+pub use tcp::{TcpInfo, limit_tcp_window, tcp_info};

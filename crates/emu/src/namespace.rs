@@ -3,7 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::resume_unwind;
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -11,6 +13,9 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::sys;
+
+/// How long ending all processes may take before it is left to go on by itself.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// A network of its own: interfaces, addresses, routes, ports.
 #[derive(Debug)]
@@ -64,8 +69,14 @@ impl ProcessNamespace {
 impl Drop for ProcessNamespace {
     fn drop(&mut self) {
         self.alive = None;
-        // It ends at once, and nobody else waits for it.
-        let _ = waitpid(Some(self.init), WaitOptions::empty());
+        // Its init ends all others and then waits until somebody has buried them. Those that this program started and never
+        // waited for are only buried with this program, so nobody waits for that here.
+        let (init, (ended, wait)) = (self.init, channel());
+        thread::spawn(move || {
+            let _ = waitpid(Some(init), WaitOptions::empty());
+            let _ = ended.send(());
+        });
+        let _ = wait.recv_timeout(PATIENCE);
     }
 }
 

@@ -9,20 +9,32 @@ use std::rc::Rc;
 const CLASSES: [usize; 4] = [256, 2_048, 16_384, 65_536];
 
 /// Most memory for packets under way: a bandwidth-delay product of 10 Gbit/s × 400 ms, and as much in a queue.
-const MAX_BYTES: usize = 1 << 30;
+pub(crate) const MAX_BYTES: usize = 1 << 30;
 
 /// Buffers that were returned, for the next packets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pool {
     free: [RefCell<Vec<Vec<u8>>>; CLASSES.len()],
     /// Bytes in buffers that are in use.
     used: Cell<usize>,
+    limit: usize,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::of(MAX_BYTES)
+    }
 }
 
 impl Pool {
+    /// A pool with memory for so many bytes.
+    pub(crate) fn of(limit: usize) -> Self {
+        Self { free: Default::default(), used: Cell::new(0), limit }
+    }
+
     /// An empty buffer with room for `length` bytes; `None` if too much is under way already.
     pub(crate) fn buffer(self: &Rc<Self>, length: usize) -> Option<Buffer> {
-        (self.used.get() < MAX_BYTES).then(|| self.take(length))
+        (self.used.get() < self.limit).then(|| self.take(length))
     }
 
     /// A copy of `bytes`; `None` if too much is under way already.
@@ -105,9 +117,12 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let pool = Rc::new(Pool::default());
-        pool.used.set(MAX_BYTES);
+        let pool = Rc::new(Pool::of(1_000));
+        let first = pool.copy(&[0; 2_000]).unwrap();
         assert!(pool.copy(&[1]).is_none());
-        pool.used.set(0);
+        let copy = first.again();
+        assert_eq!(copy.len(), 2_000, "copies are bounded by what they are made of");
+        drop((first, copy));
+        assert!(pool.copy(&[1]).is_some());
     }
 }

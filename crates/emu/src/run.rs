@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use farhaul_udp::{Clock, Interest, Ready, RealTime, Token, Waiter, thread_cpu_time};
+use farhaul_udp::{Clock, Interest, Ready, RealTime, Token, Waiter, Wall, thread_cpu_time};
 use farhaul_units::{Duration, Instant};
 
+use crate::capture::Capture;
 use crate::emulation::{Shared, Snapshot};
 use crate::engine::Engine;
 use crate::lateness::{Lateness, LatenessReport};
@@ -45,20 +46,29 @@ pub(crate) struct Findings {
     pub(crate) unsent: u64,
     /// Packets to addresses that nobody has, or that no link leads to.
     pub(crate) unroutable: u64,
+    /// Packets that are missing in captures.
+    pub(crate) uncaptured: u64,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
     pub(crate) rounds: u64,
 }
 
 /// Runs until `shared` says stop.
-pub(crate) fn run(spec: &NetworkSpec, tuns: Vec<Tun>, shared: &Arc<Shared>) -> io::Result<Findings> {
+pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) -> io::Result<Findings> {
     // As in the relay: a link does not wait for a processor.
     let _real_time = RealTime::enter();
-    let mut run = Run::new(spec, tuns, shared)?;
+    let mut run = Run::new(spec, ports, shared)?;
     while !shared.stop.load(Ordering::Relaxed) {
         run.round()?;
     }
-    Ok(run.findings())
+    run.findings()
+}
+
+/// Where a host's packets come from and go to.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) tun: Tun,
+    pub(crate) capture: Option<Capture>,
 }
 
 struct Run<'a> {
@@ -66,14 +76,17 @@ struct Run<'a> {
     clock: Clock,
     waiter: Waiter,
     ready: Vec<Ready>,
-    tuns: Vec<Tun>,
+    ports: Vec<Port>,
+    /// What is being put together for each of them.
+    trains: Vec<Train>,
+    /// The wall clock, for captures.
+    wall: Wall,
     scratch: Vec<u8>,
     pool: Rc<Pool>,
     engine: Engine,
-    trains: Vec<Train>,
     lateness: Lateness,
     gaps: Lateness,
-    /// When hosts were looked at last.
+    /// When hosts were last asked whether they have something.
     looked: Instant,
     /// When others were told last.
     told: Instant,
@@ -82,21 +95,23 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(spec: &NetworkSpec, tuns: Vec<Tun>, shared: &'a Shared) -> io::Result<Self> {
+    fn new(spec: &NetworkSpec, ports: Vec<Port>, shared: &'a Shared) -> io::Result<Self> {
         let waiter = Waiter::new()?;
-        for (index, tun) in tuns.iter().enumerate() {
-            waiter.watch(tun, Token(index as u64), Interest::Readable)?;
+        for (index, port) in ports.iter().enumerate() {
+            waiter.watch(&port.tun, Token(index as u64), Interest::Readable)?;
         }
+        let clock = Clock::start();
         Ok(Self {
             shared,
-            clock: Clock::start(),
+            clock,
+            trains: ports.iter().map(|_| Train::default()).collect(),
+            ports,
+            wall: clock.wall(),
             waiter,
             ready: Vec::new(),
             scratch: vec![0; LARGEST],
-            pool: Rc::new(Pool::default()),
+            pool: Rc::new(Pool::of(shared.memory)),
             engine: Engine::new(spec),
-            trains: tuns.iter().map(|_| Train::default()).collect(),
-            tuns,
             lateness: Lateness::new(),
             gaps: Lateness::new(),
             looked: Instant::ZERO,
@@ -108,28 +123,27 @@ impl<'a> Run<'a> {
 
     /// Sleeps until something arrives or is due, deals with it, and naps so that the next round has more to do.
     fn round(&mut self) -> io::Result<()> {
+        // Whatever came since the last look has waited.
+        self.gaps.record(self.clock.now() - self.looked);
         let timeout = self.engine.next_event().map_or(IDLE, |next| next - self.clock.now()).min(IDLE);
         self.ready.clear();
         self.ready.extend_from_slice(self.waiter.wait(Some(timeout))?);
         let began = self.clock.now();
+        self.looked = began;
+        #[cfg(test)]
+        self.shared.obstruct(&self.clock);
         self.findings.rounds += 1;
         let mut more = false;
         for index in 0..self.ready.len() {
             more |= self.take_in(self.ready[index].token.0 as usize)?;
         }
-        if !self.ready.is_empty() {
-            self.looked = self.clock.now();
-        }
-        let released = self.release();
         if began - self.told >= LOOK {
             self.told = began;
             self.tell();
         }
+        let released = self.release();
         if !more && (released > 0 || !self.ready.is_empty()) {
-            self.looked = self.clock.now();
             self.clock.sleep_until(began + NAP);
-            // Whatever came meanwhile has waited since then.
-            self.gaps.record(self.clock.now() - self.looked);
         }
         Ok(())
     }
@@ -137,7 +151,7 @@ impl<'a> Run<'a> {
     /// Takes in what a host sends; returns whether there may be more.
     fn take_in(&mut self, index: usize) -> io::Result<bool> {
         for _ in 0..BUDGET {
-            let length = match self.tuns[index].read(&mut self.scratch) {
+            let length = match self.ports[index].tun.read(&mut self.scratch) {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -150,7 +164,7 @@ impl<'a> Run<'a> {
 
     /// Puts what was read onto the first link.
     fn forward(&mut self, from: HostId, length: usize) {
-        let Self { scratch, engine, pool, lateness, findings, clock, .. } = self;
+        let Self { scratch, engine, pool, lateness, findings, clock, ports, wall, .. } = self;
         let Some((header, packet)) = scratch[..length].split_first_chunk::<{ virtio::LENGTH }>() else { return };
         let to = destination(packet).and_then(|address| engine.host_at(address));
         let (Some(to), Some(header)) = (to, virtio::Header::read(header)) else {
@@ -159,7 +173,11 @@ impl<'a> Run<'a> {
         };
         let now = clock.now();
         engine.advance(now);
+        let capture = &mut ports[from.0 as usize].capture;
         let outcome = cut(packet, &header, to.0, pool, |packet| {
+            if let Some(capture) = capture {
+                capture.add(wall.time_of(now), &packet);
+            }
             let late = engine.push(now, from, packet);
             if !late.is_zero() {
                 lateness.record(late);
@@ -174,9 +192,13 @@ impl<'a> Run<'a> {
         self.engine.advance(self.clock.now());
         let mut released = 0;
         while let Some((due, packet)) = self.engine.pop() {
-            self.lateness.record(self.clock.now() - due);
+            let now = self.clock.now();
+            self.lateness.record(now - due);
             released += 1;
             let host = packet.to() as usize;
+            if let Some(capture) = &mut self.ports[host].capture {
+                capture.add(self.wall.time_of(now), &packet);
+            }
             if let Err(packet) = self.trains[host].add(packet) {
                 self.deliver(host);
                 // A train that was just emptied takes anything.
@@ -192,7 +214,7 @@ impl<'a> Run<'a> {
     }
 
     fn deliver(&mut self, host: usize) {
-        let (train, tun) = (&mut self.trains[host], &self.tuns[host]);
+        let (train, tun) = (&mut self.trains[host], &self.ports[host].tun);
         let packets = train.len() as u64;
         if train.write(|parts| tun.write(parts)).is_err() {
             self.findings.unsent += packets;
@@ -211,12 +233,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn findings(mut self) -> Findings {
+    fn findings(mut self) -> io::Result<Findings> {
+        for capture in self.ports.iter_mut().filter_map(|port| port.capture.take()) {
+            self.findings.uncaptured += capture.finish()?;
+        }
         let mut snapshot = self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         self.engine.advance(self.clock.now());
         self.engine.counters(&mut snapshot.links);
         let gaps = self.gaps.report();
-        Findings {
+        Ok(Findings {
             lateness: self.lateness.report(),
             longest_gap: gaps.max,
             p99_gap: gaps.p99,
@@ -224,7 +249,7 @@ impl<'a> Run<'a> {
             elapsed: self.clock.now() - Instant::ZERO,
             cpu: thread_cpu_time().saturating_sub(self.cpu_before),
             ..self.findings
-        }
+        })
     }
 }
 

@@ -1,5 +1,8 @@
 //! System calls that no safe library offers. All `unsafe` code of this crate is in this file.
-#![expect(unsafe_code, reason = "TUN devices, interface addresses and namespaces, which rustix does not know")]
+#![expect(
+    unsafe_code,
+    reason = "TUN devices, interface addresses, namespaces and TCP_INFO, which rustix does not know"
+)]
 
 use std::ffi::CString;
 use std::io;
@@ -162,15 +165,52 @@ pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
     netlink::set_link(&attributes)
 }
 
-/// Switches an interface on.
-pub(crate) fn bring_up(name: &str) -> io::Result<()> {
+/// Switches an interface on or off.
+pub(crate) fn switch(name: &str, on: bool) -> io::Result<()> {
     let socket = control(libc::AF_INET)?;
     let mut request = interface(name)?;
     ioctl(borrow(&socket), libc::SIOCGIFFLAGS, &raw mut request)?;
     // SAFETY: the call before has filled in the flags, and any bits are a number.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
-    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+    let up = libc::IFF_UP as libc::c_short;
+    request.ifr_ifru.ifru_flags = if on { flags | up } else { flags & !up };
     ioctl(borrow(&socket), libc::SIOCSIFFLAGS, &raw mut request)
+}
+
+/// Room for Linux' `struct tcp_info` as of 6.18, and what may come.
+pub(crate) const TCP_INFO: usize = 384;
+
+/// What the kernel says about a TCP connection; what it does not know is zero.
+pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<[u8; TCP_INFO]> {
+    let mut info = [0_u8; TCP_INFO];
+    let mut length = TCP_INFO as libc::socklen_t;
+    // SAFETY: the kernel writes `length` bytes at most, which is what the buffer has.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(info) }
+}
+
+/// Bounds the window that a TCP socket offers.
+pub(crate) fn limit_tcp_window(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the option takes a C int, and `bytes` is one that outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// A socket for requests about interfaces, in the calling thread's network.

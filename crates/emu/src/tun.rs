@@ -30,9 +30,9 @@ impl Tun {
         sys::set_offloads(device.as_fd(), offload::CHECKSUMS | offload::TCP | offload::UDP)
             .or_else(|_| sys::set_offloads(device.as_fd(), offload::CHECKSUMS | offload::TCP))?;
         sys::set_sizes(INTERFACE, mtu, QUEUE)?;
-        sys::bring_up("lo")?;
+        sys::switch("lo", true)?;
         sys::set_ipv4(INTERFACE, ipv4, IPV4_PREFIX)?;
-        sys::bring_up(INTERFACE)?;
+        sys::switch(INTERFACE, true)?;
         // A system without IPv6 has hosts without it.
         let _ = sys::set_ipv6(INTERFACE, ipv6, IPV6_PREFIX);
         Ok(Self(device))

@@ -3,6 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::thread;
 
 use farhaul_emu::{EmulateError, Emulation, HostId, NetworkSpec};
@@ -97,4 +99,16 @@ fn hosts_of_a_larger_network_reach_each_other_over_their_own_links() {
     }
     let report = emulation.stop().unwrap();
     assert_eq!(report.link(shared).delivered.packets, 14);
+}
+
+#[test]
+fn programs_of_hosts_end_with_the_network_even_if_nobody_waited_for_them() {
+    let (network, [near, _]) = NetworkSpec::pair(&path(100, 1), &path(100, 1), 1_500);
+    let Some(emulation) = started(&network) else { return };
+    let mut sleeper = emulation.spawn(near, Command::new("sleep").arg("1000")).unwrap();
+    // One that its parent has left alone, too.
+    emulation.spawn(near, Command::new("sh").args(["-c", "sleep 1000 &"])).unwrap().wait().unwrap();
+    assert!(sleeper.try_wait().unwrap().is_none());
+    emulation.stop().unwrap();
+    assert_eq!(sleeper.wait().unwrap().signal(), Some(9));
 }

@@ -53,7 +53,16 @@ pub enum LabError {
     /// It was told to stop.
     #[error("stopped before everything was run; the same command goes on from there")]
     Stopped,
-    /// A run broke off: a defect of the simulator or of what it ran.
+    /// There are no networks to emulate here.
+    #[error("{0}; --world sim needs neither")]
+    Emulate(#[from] farhaul_emu::EmulateError),
+    /// The experiment cannot be run in this world.
+    #[error("{reason}")]
+    Refused {
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A run broke off: a defect of its world or of what ran there.
     #[error("the run {name} broke off: {reason}")]
     Broken {
         /// Which run.

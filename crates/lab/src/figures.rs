@@ -1,12 +1,13 @@
 //! The figures of the papers, as they are shipped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{LabError, ScenarioError};
 use crate::expression::Expression;
 use crate::record::{AxisValue, Record};
-use crate::scenario::{Overrides, Plan, Scenario, ScoreSpec, nearest};
+use crate::scenario::{Job, Overrides, Plan, Scenario, ScoreSpec, files, nearest};
+use crate::world::World;
 
 /// What a figure is, before it is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +72,8 @@ pub struct FigureResult {
     pub info: FigureInfo,
     /// The scenario, as it was run (with `--quick`, its quick form).
     pub scenario: Scenario,
+    /// Where it was run.
+    pub world: World,
     /// All its runs, ordered by curve, point and seed.
     pub records: Vec<Record>,
     /// Whether it is the quick form.
@@ -144,6 +147,24 @@ impl Figure {
                 Err(LabError::NoFigure { name: name.to_owned(), nearest })
             }
         }
+    }
+
+    /// The files that its runs read, by the names that the scenario has for them: as it is run here, in full and in the quick
+    /// form.
+    ///
+    /// # Errors
+    /// An experiment that cannot be run here.
+    pub(crate) fn files(&self) -> Result<BTreeMap<String, PathBuf>, ScenarioError> {
+        let mut jobs = self.plan.jobs("")?;
+        for quick in [false, true] {
+            let overrides = Overrides { quick, ..Overrides::default() };
+            // What cannot be run otherwise is not asked for here.
+            let other = Plan::read(&self.info.id, self.plan.file(), &self.text, &overrides);
+            jobs.extend(other.and_then(|plan| plan.jobs("")).unwrap_or_default());
+        }
+        let scenario = Path::new(self.plan.file());
+        let names = jobs.iter().flat_map(Job::files);
+        Ok(names.map(|name| (name.clone(), files::place(scenario, name))).collect())
     }
 
     /// Whether it is a figure of this program as it is shipped, wherever it was read from.

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::figures::{Figure, FigureResult};
 use crate::key::Key;
-use crate::scenario::Overrides;
+use crate::scenario::{Overrides, files};
 use crate::store::Store;
+use crate::world::World;
 
-/// Says how the figure was run.
-const RUN: &str = "run.json";
+/// Says how the figure was run, in each world.
+const RUNS: [(World, &str); 2] = [(World::Simulated, "run.json"), (World::Emulated, "run-emulated.json")];
 /// A copy of the scenario.
 const SCENARIO: &str = "scenario.toml";
 
@@ -32,6 +33,9 @@ pub struct Settings {
     pub axes: Vec<(String, Vec<String>)>,
     /// Which program ran it.
     pub build: String,
+    /// Where it was run.
+    #[serde(default)]
+    pub world: World,
 }
 
 impl Settings {
@@ -41,10 +45,11 @@ impl Settings {
     }
 }
 
-/// Makes the folder of a figure below `out` and notes how it is run.
+/// Makes the folder of a figure below `out` and notes how it is run. The scenario's copy takes the files along that it names,
+/// so that it can be run from there.
 ///
 /// # Errors
-/// It cannot be written.
+/// It cannot be written, or one of those files cannot be read.
 pub fn begin(out: &Path, figure: &Figure, settings: &Settings) -> Result<PathBuf, LabError> {
     let folder = out.join(&figure.info.id);
     fs::create_dir_all(&folder).map_err(|source| LabError::file(&folder, source))?;
@@ -58,29 +63,54 @@ pub fn begin(out: &Path, figure: &Figure, settings: &Settings) -> Result<PathBuf
             write(name, text)?;
         }
     }
+    keep_files(&folder, figure)?;
     let text = serde_json::to_string_pretty(settings).map_err(|wrong| LabError::file(&folder, wrong.into()))?;
-    write(RUN, text + "\n")?;
+    write(file(settings.world), text + "\n")?;
     Ok(folder)
 }
 
-/// The results of all figures below `out`, in the order of their names; those that were not run to the end have fewer records.
+/// The file that says how a figure was run in a world.
+fn file(world: World) -> &'static str {
+    RUNS.iter().find(|(known, _)| *known == world).map_or("run.json", |(_, file)| file)
+}
+
+/// Copies the files that a scenario names.
+fn keep_files(folder: &Path, figure: &Figure) -> Result<(), LabError> {
+    let at_home = |path: &Path| Some(path.parent()?.canonicalize().ok()? == folder.canonicalize().ok()?);
+    // A scenario that lies in the folder of its results has them already; copies would hide what is changed in them later.
+    if at_home(Path::new(figure.plan.file())) == Some(true) {
+        return Ok(());
+    }
+    for (name, from) in figure.files()? {
+        let to = folder.join(files::copy(&name));
+        let content = fs::read(&from).map_err(|source| LabError::file(&from, source))?;
+        let write = || {
+            fs::create_dir_all(to.parent().unwrap_or(folder))?;
+            fs::write(&to, content)
+        };
+        write().map_err(|source| LabError::file(&to, source))?;
+    }
+    Ok(())
+}
+
+/// The results of all figures below `out`, in the order of their names, one for each world that they were run in; those that were
+/// not run to the end have fewer records.
 ///
 /// # Errors
 /// Something cannot be read, or there are none.
 pub fn results(out: &Path) -> Result<Vec<FigureResult>, LabError> {
     let entries = fs::read_dir(out).map_err(|source| LabError::file(out, source))?;
     let mut folders: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    folders.retain(|folder| folder.join(RUN).is_file());
     folders.sort();
-    folders.iter().map(|folder| result(folder)).collect()
+    let runs = folders.iter().flat_map(|folder| RUNS.iter().map(move |(_, run)| (folder, folder.join(run))));
+    runs.filter(|(_, run)| run.is_file()).map(|(folder, run)| result(folder, &run)).collect()
 }
 
-/// The result in one figure's folder.
-fn result(folder: &Path) -> Result<FigureResult, LabError> {
-    let path = folder.join(RUN);
-    let text = fs::read_to_string(&path).map_err(|source| LabError::file(&path, source))?;
+/// The result in one figure's folder, of the world that `path` is about.
+fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
+    let text = fs::read_to_string(path).map_err(|source| LabError::file(path, source))?;
     let settings: Settings = serde_json::from_str(&text).map_err(|wrong| LabError::Store {
-        path: path.clone(),
+        path: path.to_owned(),
         line: wrong.line(),
         message: format!("this does not say how a figure was run ({wrong}); run it again"),
     })?;
@@ -93,6 +123,7 @@ fn result(folder: &Path) -> Result<FigureResult, LabError> {
     Ok(FigureResult {
         info: figure.info,
         scenario: figure.plan.scenario,
+        world: settings.world,
         records,
         quick: settings.quick,
         command: settings.command,

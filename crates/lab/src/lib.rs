@@ -8,7 +8,8 @@
 //! | when a score is met, and by how much | `score.rs` |
 //! | how published numbers are written down | `paper.rs` |
 //! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
-//! | what stands behind a protocol's name | `run/build.rs` |
+//! | where runs take place | `world.rs` |
+//! | what stands behind a protocol's name: simulated | `world/sim/build.rs` |
 //! | what is measured | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
 //! | how many runs are done, and kept | `sweep.rs`, `store.rs`, `folder.rs` |
 //! | tables and CSV | `table.rs` |
@@ -34,8 +35,10 @@ pub mod sweep;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod world;
 
 pub use error::{LabError, ScenarioError};
 pub use figures::{Bound, Figure, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};
 pub use scenario::{Job, Overrides, Plan, Scenario};
+pub use world::World;

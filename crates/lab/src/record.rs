@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::world::World;
+
 /// The value of one axis of a sweep at one point: as it was written, and as a number in base units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AxisValue {
@@ -28,6 +30,12 @@ pub struct Record {
     pub point: BTreeMap<String, AxisValue>,
     /// The seed.
     pub seed: u64,
+    /// Where it took place.
+    #[serde(default, skip_serializing_if = "World::is_simulated")]
+    pub world: World,
+    /// What the emulator found about itself, if it took place there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<EmulationRecord>,
     /// What was measured: `goodput`, `goodput.udt`, `utilisation`, `jain`, …
     pub metrics: BTreeMap<String, f64>,
     /// What was recorded over time: `(seconds, value)` by name, such as `goodput.udt` or `queue`.
@@ -35,12 +43,49 @@ pub struct Record {
     pub series: BTreeMap<String, Vec<(f64, f64)>>,
     /// Hash of everything that the run depends on: scenario, point, curve, seed, version. What a sweep resumes by.
     pub key: String,
-    /// Hash of everything that was sent and delivered, hexadecimal.
+    /// Hash of everything that was sent and delivered, hexadecimal; empty where real time decides.
     pub trace: String,
-    /// Virtual seconds that were simulated.
+    /// Seconds that the scenario lasts: virtual ones in the simulator.
     pub simulated_seconds: f64,
     /// Real seconds that took.
     pub real_seconds: f64,
     /// Times that a packet left a link.
     pub packet_hops: u64,
+}
+
+/// What an emulator found about itself in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmulationRecord {
+    /// Whether the scenario's links and not the emulator were the limit.
+    pub valid: bool,
+    /// Why not, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaws: Vec<String>,
+    /// By how much packets were handed over later than the links say, in seconds: half of them by no more than this.
+    pub lateness_p50: f64,
+    /// 99 % of them by no more than this.
+    pub lateness_p99: f64,
+    /// The latest.
+    pub lateness_max: f64,
+    /// The longest time in which it did not look for packets, in seconds.
+    pub longest_gap: f64,
+    /// The share of one processor that it used.
+    pub busy: f64,
+    /// Datagrams that receiving programs were too slow to take.
+    pub receiver_drops: u64,
+    /// The kernel's congestion control of TCP flows, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<String>,
+}
+
+impl Record {
+    /// Why it cannot be believed; nothing in the simulator.
+    pub fn flaws(&self) -> &[String] {
+        self.emulation.as_ref().map_or(&[], |emulation| &emulation.flaws)
+    }
+
+    /// Whether it can be believed.
+    pub fn is_valid(&self) -> bool {
+        self.emulation.as_ref().is_none_or(|emulation| emulation.valid)
+    }
 }

@@ -3,6 +3,7 @@
 pub mod axis;
 mod edit;
 pub(crate) mod expand;
+pub(crate) mod files;
 pub(crate) mod flow;
 mod link;
 pub mod plot;

@@ -80,6 +80,8 @@ mod tests {
             curve: String::new(),
             point: BTreeMap::new(),
             seed: 1,
+            world: Default::default(),
+            emulation: None,
             metrics: BTreeMap::from([("jain".into(), 0.5)]),
             series: BTreeMap::new(),
             key: key.into(),

@@ -9,6 +9,7 @@ use crate::record::Record;
 use crate::run::run;
 use crate::scenario::Job;
 use crate::store::Store;
+use crate::world::Venue;
 
 /// The runs of one figure.
 pub struct Work {
@@ -22,7 +23,9 @@ pub struct Work {
 
 /// How a sweep is run.
 pub struct Options<'a> {
-    /// Runs at a time; at least one.
+    /// Where runs take place.
+    pub venue: &'a Venue,
+    /// Runs at a time; at least one. In the emulator it is one.
     pub threads: usize,
     /// Runs are broken off once this is true.
     pub stop: &'a AtomicBool,
@@ -55,12 +58,13 @@ pub fn sweep(works: &mut [Work], mut options: Options<'_>) -> Result<(), LabErro
         works.iter_mut().map(|work| (work.store.as_mut(), (work.figure.as_str(), work.jobs.as_slice()))).unzip();
     let mut first = Ok(());
     std::thread::scope(|scope| {
-        for _ in 0..options.threads.clamp(1, queue.len().max(1)) {
-            let (sender, queue, jobs, next, over) = (sender.clone(), &queue, &jobs, &next, &over);
+        let threads = if options.venue.world().is_simulated() { options.threads } else { 1 };
+        for _ in 0..threads.clamp(1, queue.len().max(1)) {
+            let (sender, queue, jobs, next, over, venue) = (sender.clone(), &queue, &jobs, &next, &over, options.venue);
             scope.spawn(move || {
                 while let Some(&(place, index)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (figure, jobs) = jobs[place];
-                    if over() || sender.send((place, index, guarded(figure, &jobs[index], over))).is_err() {
+                    if over() || sender.send((place, index, guarded(figure, &jobs[index], venue, over))).is_err() {
                         return;
                     }
                 }
@@ -93,7 +97,8 @@ pub fn sweep(works: &mut [Work], mut options: Options<'_>) -> Result<(), LabErro
 
 /// What the store has.
 fn known(work: &Work) -> Vec<Option<Record>> {
-    let found = |job: &Job| work.store.as_ref().and_then(|store| store.get(&job.key)).cloned();
+    // What cannot be believed is tried again.
+    let found = |job: &Job| work.store.as_ref()?.get(&job.key).filter(|record| record.is_valid()).cloned();
     work.jobs.iter().map(found).collect()
 }
 
@@ -117,8 +122,8 @@ fn finish(place: usize, records: &mut Vec<Option<Record>>, options: &mut Options
 }
 
 /// A run whose panic is an error.
-fn guarded(figure: &str, job: &Job, over: &dyn Fn() -> bool) -> Result<Record, LabError> {
-    let guarded = catch_unwind(AssertUnwindSafe(|| run(figure, job, None, over)));
+fn guarded(figure: &str, job: &Job, venue: &Venue, over: &dyn Fn() -> bool) -> Result<Record, LabError> {
+    let guarded = catch_unwind(AssertUnwindSafe(|| run(figure, job, venue, None, over)));
     guarded.unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(LabError::Broken { name: job.name(figure), reason: words.unwrap_or("a defect").to_owned() })

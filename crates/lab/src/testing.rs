@@ -85,7 +85,14 @@ pub(crate) fn figure(
         readme: String::new(),
         published: Vec::new(),
     };
-    FigureResult { info, scenario, records, quick: false, command: format!("farhaul lab run {id} --seed 1") }
+    FigureResult {
+        info,
+        scenario,
+        world: Default::default(),
+        records,
+        quick: false,
+        command: format!("farhaul lab run {id} --seed 1"),
+    }
 }
 
 fn record(
@@ -100,6 +107,8 @@ fn record(
         curve: curve.to_owned(),
         point,
         seed,
+        world: Default::default(),
+        emulation: None,
         metrics,
         series: BTreeMap::new(),
         key: String::new(),

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use farhaul_lab::figures::shipped;
 use farhaul_lab::sweep::{Options, Work, sweep};
+use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, Overrides, Record};
 
 /// What a sketch shows of each run.
@@ -58,6 +59,7 @@ fn sketches_of_all_figures_are_as_they_were() {
     let mut works: Vec<Work> = figures.iter().map(work).collect();
     let mut results = vec![Vec::new(); works.len()];
     let options = Options {
+        venue: &Venue::Simulator,
         threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         stop: &AtomicBool::new(false),
         progress: &mut |_, _| {},

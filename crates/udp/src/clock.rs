@@ -59,6 +59,11 @@ pub struct Wall {
 }
 
 impl Wall {
+    /// What the wall clock shows at `instant`, as time since 1970, if nobody sets it until then.
+    pub fn time_of(&self, instant: Instant) -> Duration {
+        (self.wall + (instant - self.now)).saturating_sub(self.now - instant)
+    }
+
     /// The instant of a kernel timestamp. A stamp from the future, or one that is implausibly old, counts as now.
     pub fn instant_of(&self, stamp: Duration) -> Instant {
         match self.wall.checked_sub(stamp) {
@@ -83,6 +88,13 @@ mod tests {
         let wall = Wall { now: Instant::from_nanos(1_000_000), wall: Duration::from_secs(50) };
         let stamp = Duration::from_secs(50) - Duration::from_micros(30);
         assert_eq!(wall.instant_of(stamp), Instant::from_nanos(970_000));
+    }
+
+    #[test]
+    fn instants_have_their_wall_clock_time() {
+        let wall = Wall { now: Instant::from_nanos(1_000_000), wall: Duration::from_secs(50) };
+        assert_eq!(wall.time_of(Instant::from_nanos(1_000_007)), Duration::new(50, 7));
+        assert_eq!(wall.time_of(Instant::from_nanos(999_000)), Duration::new(49, 999_999_000));
     }
 
     #[test]

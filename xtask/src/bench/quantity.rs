@@ -25,6 +25,12 @@ pub(super) enum Quantity {
     CpuShare,
     /// Virtual seconds per real second.
     Speed,
+    /// How far off a delay is, s.
+    Lateness,
+    /// What arrives, share of what the path carries.
+    RateShare,
+    /// How far off a number of losses is, in standard deviations.
+    Deviation,
 }
 
 impl Quantity {
@@ -42,6 +48,9 @@ impl Quantity {
             Self::Growth => "memory added",
             Self::CpuShare => "cpu share",
             Self::Speed => "speed",
+            Self::Lateness => "lateness",
+            Self::RateShare => "of the rate",
+            Self::Deviation => "deviation",
         }
     }
 
@@ -51,8 +60,9 @@ impl Quantity {
             Self::Goodput | Self::Steady => "bit/s",
             Self::CpuPerGb => "s/GB",
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
-            Self::Completion => "s",
-            Self::Retransmitted | Self::CpuShare => "share",
+            Self::Completion | Self::Lateness => "s",
+            Self::Retransmitted | Self::CpuShare | Self::RateShare => "share",
+            Self::Deviation => "standard deviations",
             Self::Jain => "index",
             Self::Speed => "times real time",
         }
@@ -68,7 +78,9 @@ impl Quantity {
                 format!("{:.1} MiB", value / f64::from(1 << 20))
             }
             Self::Completion => format!("{value:.3} s"),
-            Self::Retransmitted | Self::CpuShare => format!("{:.3} %", value * 1e2),
+            Self::Retransmitted | Self::CpuShare | Self::RateShare => format!("{:.3} %", value * 1e2),
+            Self::Lateness => format!("{:.0} µs", value * 1e6),
+            Self::Deviation => format!("{value:.2} σ"),
             Self::Jain => format!("{value:.3}"),
             Self::Speed => format!("{value:.1} ×"),
         }

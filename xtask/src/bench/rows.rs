@@ -1,6 +1,7 @@
 //! The table of what must be reached: rows, and the measurements that they are judged by.
 
 mod completion;
+mod emulator;
 mod fairness;
 mod idle;
 mod loopback;
@@ -63,6 +64,7 @@ impl Run {
 /// Every row, in the order of measuring.
 pub(super) const ROWS: &[Row] = &[
     simulator::ROW,
+    emulator::ROW,
     loopback::ROW,
     idle::ROW,
     completion::ROW,

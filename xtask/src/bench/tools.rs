@@ -1,5 +1,6 @@
 //! The programs that are measured, each behind a function that runs one transfer and gives its figures.
 
+mod emulator;
 mod farhaul;
 mod idle;
 mod libudt;
@@ -20,6 +21,7 @@ use super::quantity::Quantity;
 use crate::interop;
 use crate::workspace::Workspace;
 
+pub(super) use emulator::Emulated;
 pub(super) use relay::Path;
 pub(super) use shares::Side;
 

@@ -36,7 +36,12 @@ impl SlowStart {
     /// In flight, but not more than the window: recovery may have put more on the way than the window would.
     //= paper:rfc5681 §3.1 eq. (4)
     pub(super) fn lower(&mut self, cwnd: f64, path: &Path) -> f64 {
-        self.threshold = (f64::from(path.in_flight).min(cwnd) * HALF).max(MIN_THRESHOLD);
+        self.lower_to(HALF, cwnd, path)
+    }
+
+    /// The same for a law that keeps another `share` of the flight.
+    pub(super) fn lower_to(&mut self, share: f64, cwnd: f64, path: &Path) -> f64 {
+        self.threshold = (f64::from(path.in_flight).min(cwnd) * share).max(MIN_THRESHOLD);
         self.threshold
     }
 }

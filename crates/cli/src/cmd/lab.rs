@@ -1,4 +1,4 @@
-//! `lab`: experiments in virtual time, and the figures of the papers.
+//! `lab`: experiments in virtual time or on an emulated network, and the figures of the papers.
 
 mod list;
 mod report;
@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use farhaul_lab::LabError;
+use farhaul_lab::world::{Choices, Venue};
 
 use super::Context;
 use crate::exit::{Code, Fault};
@@ -17,7 +18,7 @@ use crate::fault;
 /// Where results go unless somebody says otherwise.
 const OUT: &str = "farhaul-lab";
 
-/// Run the experiments of the papers, or your own, in virtual time
+/// Run the experiments of the papers, or your own, in virtual time or on an emulated network
 ///
 /// The simulator runs the very code that ships. A figure is named by its id, an experiment of one's own is a file:
 ///
@@ -25,6 +26,7 @@ const OUT: &str = "farhaul-lab";
 ///     farhaul lab run a5 b3
 ///     farhaul lab run --quick
 ///     farhaul lab run my-link.toml
+///     farhaul lab run a14 --world emu
 ///     farhaul lab report farhaul-lab
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -50,6 +52,8 @@ enum LabVerb {
 enum World {
     /// The simulator, in virtual time
     Sim,
+    /// Real sockets on an emulated network of this machine, in real time; needs root
+    Emu,
 }
 
 /// What running needs, whatever is run.
@@ -76,6 +80,26 @@ struct RunOptions {
     /// Where the scenario takes place
     #[arg(long, value_enum, default_value = "sim")]
     world: World,
+    /// With --world emu: the kernel's congestion control of TCP flows, such as cubic or bbr [default: reno]
+    #[arg(long, value_name = "NAME")]
+    tcp: Option<String>,
+}
+
+impl RunOptions {
+    /// Where runs take place, with what was chosen for that.
+    fn venue(&self) -> Result<Venue, Fault> {
+        let tcp = self.tcp.clone();
+        match self.world {
+            World::Sim if tcp.is_some() => {
+                Err(Fault::usage("--tcp chooses the kernel's congestion control, which only --world emu has"))
+            }
+            World::Sim => Ok(Venue::Simulator),
+            World::Emu if self.jobs.is_some_and(|jobs| jobs > 1) => Err(Fault::usage(
+                "--world emu makes one run at a time, since runs would disturb each other: leave --jobs out",
+            )),
+            World::Emu => Ok(Venue::Emulator(Choices { tcp })),
+        }
+    }
 }
 
 impl LabArgs {

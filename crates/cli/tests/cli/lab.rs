@@ -131,6 +131,41 @@ fn a_sweep_that_was_killed_goes_on() {
 }
 
 #[test]
+fn the_copy_of_a_scenario_runs_with_the_recorded_links_that_it_names() {
+    let scratch = Scratch::new();
+    let folder = scratch.at("mine");
+    fs::create_dir_all(Path::new(&folder).join("links")).unwrap();
+    let recorded = ["mine/links/slow.trace", "fast.trace", "mine/back.trace"];
+    for (file, milliseconds) in recorded.iter().zip(["5\n", "1\n", "1\n2\n"]) {
+        fs::write(scratch.at(file), milliseconds).unwrap();
+    }
+    // One is named by the scenario, one by a curve and lies elsewhere, one is for the way back.
+    let link = "[link]\ntrace = \"links/slow.trace\"\nrtt = \"20ms\"\nback = { trace = \"back.trace\" }\n";
+    let curves =
+        "[[curve]]\nname = \"slow\"\n[[curve]]\nname = \"fast\"\nset = { \"link.trace\" = \"../fast.trace\" }\n";
+    let text = format!("title = \"x\"\nduration = \"2s\"\n{link}[[flow]]\nprotocol = \"tcp\"\n{curves}");
+    let scenario = write(&scratch, "mine/recorded.toml", &text);
+    let ran = |scenario: &str, out: &str| -> Vec<Value> {
+        let run = farhaul(&["lab", "run", scenario, "--json", "--out", &scratch.at(out)]);
+        run.succeeds();
+        let mut records: Vec<Value> = run.records().into_iter().filter(|record| record["event"] == "run").collect();
+        records.sort_by_key(|record| record["curve"].to_string());
+        records.into_iter().map(|mut record| record["metrics"].take()).collect()
+    };
+    let first = ran(&scenario, "out");
+    assert_eq!(first.len(), 2);
+    assert_ne!(first[0], first[1], "the links differ");
+    fs::remove_dir_all(&folder).unwrap();
+    fs::remove_file(scratch.at("fast.trace")).unwrap();
+    fs::create_dir(scratch.at("elsewhere")).unwrap();
+    fs::rename(scratch.at("out/recorded"), scratch.at("elsewhere/recorded")).unwrap();
+    let copy = scratch.at("elsewhere/recorded/scenario.toml");
+    assert_eq!(ran(&copy, "again"), first);
+    assert!(ran(&copy, "elsewhere").is_empty(), "and its results are known by the same names");
+    farhaul(&["lab", "report", &scratch.at("elsewhere")]).succeeds();
+}
+
+#[test]
 fn figures_are_listed_with_what_they_show() {
     let run = farhaul(&["lab", "list", "--json"]);
     run.succeeds();
@@ -150,30 +185,55 @@ fn packets_of_a_run_are_read_by_wireshark() {
     farhaul(&["lab", "run", &scenario, "--pcap", &pcap, "--out", &scratch.at("out")]).succeeds();
     let packets = framed(&fs::read(&pcap).unwrap());
     assert!(packets > 500, "{packets}");
-    let Ok(tshark) = Command::new("tshark")
-        .args([
-            "-r",
-            &pcap,
-            "-d",
-            "udp.port==9000,udt",
-            "-T",
-            "fields",
-            "-e",
-            "_ws.col.Protocol",
-            "-e",
-            "_ws.malformed",
-        ])
-        .output()
-    else {
+    let Some(lines) = dissected(&pcap, &["_ws.col.Protocol"]) else { return };
+    assert_eq!(lines.lines().count(), packets);
+    let protocols: BTreeSet<&str> = lines.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert!(protocols.contains("UDT") && protocols.contains("TCP"), "{protocols:?}");
+}
+
+/// Needs tshark; where there is none, only the run itself is looked at.
+#[test]
+fn selective_acknowledgements_of_a_run_are_read_by_wireshark() {
+    let scratch = Scratch::new();
+    let lossy = NEWCOMER.replace("rtt =", "loss = \"1%\"\nrtt =").replacen("[[flow]]\n", "", 1);
+    let pcap = scratch.at("run.pcap");
+    for (controller, has_blocks) in [("sack", true), ("newreno", false)] {
+        let scenario = write(&scratch, "mine.toml", &format!("{lossy}controller = \"{controller}\"\n"));
+        farhaul(&["lab", "run", &scenario, "--pcap", &pcap, "--out", &scratch.at(controller)]).succeeds();
+        let fields =
+            ["tcp.flags.syn", "tcp.options.sack_perm", "tcp.ack_raw", "tcp.options.sack_le", "tcp.options.sack_re"];
+        let Some(lines) = dissected(&pcap, &fields) else { return };
+        let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.split('\t').collect()).collect();
+        let offers: Vec<&str> = rows.iter().filter(|row| ["1", "True"].contains(&row[0])).map(|row| row[1]).collect();
+        assert!(offers.len() >= 2 && offers.iter().all(|offer| offer.is_empty() != has_blocks), "{offers:?}");
+        let blocks: Vec<[u32; 3]> = rows
+            .iter()
+            .filter(|row| !row[3].is_empty())
+            .map(|row| [2, 3, 4].map(|field| row[field].split(',').next().unwrap().parse().unwrap()))
+            .collect();
+        assert_eq!(!blocks.is_empty(), has_blocks, "{controller}");
+        for [ack, left, right] in blocks {
+            assert!(ack < left && left < right, "{ack} {left} {right}");
+            assert_eq!(((left - 1) % 1_460, (right - left) % 1_460), (0, 0), "whole segments: {left} {right}");
+        }
+    }
+}
+
+/// What tshark says of these fields, a line for each packet and none malformed; `None` where it is not installed.
+fn dissected(pcap: &str, fields: &[&str]) -> Option<String> {
+    let mut command = Command::new("tshark");
+    command.args(["-r", pcap, "-d", "udp.port==9000,udt", "-T", "fields"]);
+    for field in fields.iter().chain(&["_ws.malformed"]) {
+        command.args(["-e", field]);
+    }
+    let Ok(tshark) = command.output() else {
         eprintln!("skipped: tshark is not installed");
-        return;
+        return None;
     };
     assert!(tshark.status.success(), "{}", String::from_utf8_lossy(&tshark.stderr));
     let lines = String::from_utf8(tshark.stdout).unwrap();
-    assert_eq!(lines.lines().count(), packets);
     assert!(!lines.contains("alformed"), "{lines}");
-    let protocols: BTreeSet<&str> = lines.lines().filter_map(|line| line.split('\t').next()).collect();
-    assert!(protocols.contains("UDT") && protocols.contains("TCP"), "{protocols:?}");
+    Some(lines)
 }
 
 /// How many packets a pcap file holds, each as long as its header says.

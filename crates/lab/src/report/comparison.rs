@@ -4,16 +4,7 @@ use crate::aggregate::{Estimate, Measurements, describe, grid};
 use crate::expression::{Expression, Unit};
 use crate::figures::{FigureResult, Published};
 use crate::report::svg::meant_at;
-
-/// Where a number of ours comes from. A figure can be measured in several worlds; so far all runs are simulated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum World {
-    /// Virtual time.
-    Simulated,
-    /// Behind an emulated path, in real time.
-    Emulated,
-}
+use crate::world::World;
 
 /// What one curve gave where a published number is meant.
 #[derive(Clone, Debug, PartialEq)]

@@ -89,9 +89,9 @@ section.figure header{border-top:1px solid var(--ink);padding-top:.9rem}
 section.figure header .meta{margin:.35rem 0 0}
 .number{font-weight:600;color:var(--soft);font-size:.82rem;letter-spacing:.08em;margin:0 0 .15rem}
 figure{margin:1.8rem 0 0}
-figure .wide svg{display:block;width:100%;min-width:34rem;height:auto}
+figure svg{display:block;width:100%;height:auto}
 figure .narrow{display:none}
-figure .narrow svg{display:block;width:100%;height:auto}
+figure .narrow svg{max-width:30rem}
 figcaption{margin-top:.5rem;max-width:40rem}
 code,pre{font:0.8em/1.5 ui-monospace,'SF Mono',Menlo,Consolas,'Liberation Mono',monospace;font-variant-numeric:lining-nums}
 pre{background:var(--code);padding:.7rem .9rem;margin:1.2rem 0;overflow-x:auto;border-radius:3px}

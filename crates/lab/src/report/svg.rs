@@ -29,7 +29,7 @@ pub(crate) use marks::in_words;
 
 /// Width of every drawing, in its own units: about a text column in CSS pixels.
 const WIDTH: f64 = 720.0;
-/// Width of a drawing whose panels stand one below the other, for a phone: that of a panel where two stand side by side.
+/// Width of a drawing for a phone, whose panels stand one below the other: that of a panel where two stand side by side.
 const NARROW: f64 = WIDTH / 2.0;
 
 /// One drawing of a figure.
@@ -58,16 +58,9 @@ pub(crate) fn drawn<'a>(
     figure.scenario.plots.iter().filter(meant)
 }
 
-/// The same drawing for a narrow page, if it has panels that can stand one below the other.
-pub(crate) fn draw_narrow(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>) -> Option<Drawing> {
-    let source = Source { figure, plot, measurements, width: NARROW };
-    let panels = match plot.kind {
-        PlotKind::Lines => lines::panels(&source).1.len(),
-        PlotKind::Time => time::panels(&source).1.len(),
-        PlotKind::Heat => heat::side_by_side(&source),
-        PlotKind::Bars => 1,
-    };
-    (panels > 1).then(|| render(&source, false))
+/// The same drawing for a narrow page.
+pub(crate) fn draw_narrow(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>) -> Drawing {
+    render(&Source { figure, plot, measurements, width: NARROW }, false)
 }
 
 /// One drawing. One that does not stand alone leaves its style to the page around it.

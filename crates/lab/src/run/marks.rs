@@ -11,28 +11,28 @@ use crate::scenario::flow::FlowSpec;
 use crate::scenario::setup::Setup;
 
 /// The length of the samples that stability and convergence are computed from: the papers' second.
-pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Everything at one instant.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    pub(super) at: Duration,
+pub(crate) struct Row {
+    pub(crate) at: Duration,
     /// In the order of the setup's flows.
-    pub(super) flows: Vec<FlowRow>,
-    pub(super) bottleneck: Counters,
+    pub(crate) flows: Vec<FlowRow>,
+    pub(crate) bottleneck: Counters,
 }
 
 /// One flow at one instant.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FlowRow {
-    pub(super) sender: Stats,
-    pub(super) receiver: Stats,
+pub(crate) struct FlowRow {
+    pub(crate) sender: Stats,
+    pub(crate) receiver: Stats,
     /// What of it has left the bottleneck.
-    pub(super) tally: FlowTally,
+    pub(crate) tally: FlowTally,
 }
 
 /// When a run is looked at, in order: every sample, every second, and whenever something begins or ends.
-pub(super) fn times(setup: &Setup) -> BTreeSet<Duration> {
+pub(crate) fn times(setup: &Setup) -> BTreeSet<Duration> {
     let mut times = BTreeSet::from([setup.warmup, setup.duration]);
     for period in [setup.sample, SECOND] {
         let mut at = Duration::ZERO;
@@ -49,33 +49,33 @@ pub(super) fn times(setup: &Setup) -> BTreeSet<Duration> {
 }
 
 /// From when to when a flow is measured: after the warm-up, while it sends.
-pub(super) fn active(setup: &Setup, flow: &FlowSpec) -> (Duration, Duration) {
+pub(crate) fn active(setup: &Setup, flow: &FlowSpec) -> (Duration, Duration) {
     let end = flow.stop.unwrap_or(setup.duration).min(setup.duration);
     let begin = flow.start.max(setup.warmup).min(end);
     (begin, end)
 }
 
 /// All rows of a run.
-pub(super) struct Marks<'a> {
-    pub(super) setup: &'a Setup,
-    pub(super) rows: &'a [Row],
+pub(crate) struct Marks<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) rows: &'a [Row],
 }
 
 impl Marks<'_> {
     /// The row of an instant that was looked at.
-    pub(super) fn at(&self, time: Duration) -> &Row {
+    pub(crate) fn at(&self, time: Duration) -> &Row {
         let place = self.rows.partition_point(|row| row.at < time);
         &self.rows[place.min(self.rows.len() - 1)]
     }
 
     /// Rows whose instants are multiples of `period`, from one instant to another.
-    pub(super) fn every(&self, period: Duration, from: Duration, to: Duration) -> impl Iterator<Item = &Row> {
+    pub(crate) fn every(&self, period: Duration, from: Duration, to: Duration) -> impl Iterator<Item = &Row> {
         let inside = self.rows.iter().filter(move |row| row.at >= from && row.at <= to);
         inside.filter(move |row| row.at.as_nanos() % period.as_nanos() == 0)
     }
 
     /// A counter's rate per second in each period from one instant to another, with the period's end.
-    pub(super) fn rates(
+    pub(crate) fn rates(
         &self,
         period: Duration,
         (from, to): (Duration, Duration),

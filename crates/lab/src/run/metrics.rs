@@ -12,8 +12,8 @@ use farhaul_sim::measure::quantile::quantile;
 use farhaul_sim::measure::stability::stability;
 use farhaul_units::Duration;
 
-use super::build::Built;
 use super::marks::{Marks, SECOND, active};
+use crate::world::Ending;
 
 /// Flows have converged when Jain's index of one second stays at or above this; our reading of the 2004 paper's figure 5.
 const FAIR: f64 = 0.95;
@@ -24,9 +24,9 @@ const FOR_SECONDS: usize = 2;
 pub(super) type Metrics = BTreeMap<String, f64>;
 
 /// All metrics of a run.
-pub(super) fn all(marks: &Marks<'_>, built: &Built) -> Metrics {
+pub(super) fn all(marks: &Marks<'_>, endings: &[Ending]) -> Metrics {
     let mut metrics = Metrics::new();
-    flows::add(marks, built, &mut metrics);
+    flows::add(marks, endings, &mut metrics);
     fairness(marks, &mut metrics);
     bottleneck(marks, &mut metrics);
     metrics.retain(|_, value| value.is_finite());

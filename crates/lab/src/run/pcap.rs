@@ -1,7 +1,8 @@
 //! Packets of a run as a file that Wireshark reads.
 
+mod tcp;
+
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use farhaul_netem::WireLen;
-use farhaul_sim::agent::tcp::{Segment, SegmentKind};
 use farhaul_sim::{Capture, Passing, Payload, PooledPacket};
 use farhaul_units::Instant;
 
@@ -24,18 +24,8 @@ const SNAP_LENGTH: u32 = 65_535;
 /// Packets begin with their IP header (LINKTYPE_RAW).
 const RAW_IP: u32 = 101;
 const UDP: u8 = 17;
-const TCP: u8 = 6;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
-/// Length of a TCP header without options, in words of four bytes, as the header has it: high four bits.
-const TCP_WORDS: u8 = 5 << 4;
-/// The window that every segment shows: the agents' has no number of bytes.
-const TCP_WINDOW: u16 = u16::MAX;
-/// TCP's flags.
-const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
-const PSH: u8 = 0x08;
-const ACK: u8 = 0x10;
 const TIME_TO_LIVE: u8 = 64;
 /// IP flag "don't fragment".
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -49,8 +39,8 @@ pub struct Writer {
 struct State {
     file: BufWriter<File>,
     packet: Vec<u8>,
-    /// Bytes of a full segment from each sender to each receiver: segments are numbered, not bytes.
-    segments: BTreeMap<(SocketAddr, SocketAddr), u32>,
+    /// What TCP's sequence numbers mean in bytes.
+    streams: tcp::Streams,
     /// Why nothing is written any more.
     failed: Option<io::Error>,
 }
@@ -74,7 +64,7 @@ impl Writer {
             Ok(file)
         };
         let file = create().map_err(|source| LabError::file(path, source))?;
-        let state = State { file, packet: Vec::new(), segments: BTreeMap::new(), failed: None };
+        let state = State { file, packet: Vec::new(), streams: tcp::Streams::default(), failed: None };
         Ok(Self { path: path.to_owned(), file: Rc::new(RefCell::new(state)) })
     }
 
@@ -108,16 +98,19 @@ impl State {
             return;
         }
         self.packet.clear();
-        match packet.payload() {
-            Payload::Tcp(segment) => self.segment(packet, *segment),
+        let length = match packet.payload() {
+            Payload::Tcp(segment) => {
+                let ends = (packet.from(), packet.to());
+                self.streams.segment(ends, packet.wire_len(), segment, &mut self.packet)
+            }
             _ => datagram(packet, &mut self.packet),
-        }
+        };
         let nanos = now.as_nanos();
         let words = [
             (nanos / 1_000_000_000) as u32,
             (nanos % 1_000_000_000) as u32,
             self.packet.len() as u32,
-            packet.wire_len().max(self.packet.len() as u32),
+            length.max(self.packet.len() as u32),
         ];
         let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(&self.packet));
@@ -125,38 +118,9 @@ impl State {
     }
 }
 
-impl State {
-    /// IPv4 and TCP headers without options; the data is cut off, as its length says.
-    fn segment(&mut self, packet: &PooledPacket, segment: Segment) {
-        let (from, to) = (packet.from(), packet.to());
-        if segment.payload > 0 {
-            self.segments.entry((from, to)).or_insert(segment.payload);
-        }
-        // The number behind a SYN is the first byte's.
-        let byte = |number: u64, full: Option<&u32>| (number * u64::from(full.copied().unwrap_or(0)) + 1) as u32;
-        let (flags, seq) = match segment.kind {
-            SegmentKind::Syn => (SYN, 0),
-            SegmentKind::SynAck => (SYN | ACK, 0),
-            SegmentKind::Data => (ACK, byte(segment.seq, self.segments.get(&(from, to)))),
-            SegmentKind::LastData => (FIN | PSH | ACK, byte(segment.seq, self.segments.get(&(from, to)))),
-            SegmentKind::Ack => (ACK, 1),
-        };
-        let ack = if flags & ACK == 0 { 0 } else { byte(segment.ack, self.segments.get(&(to, from))) };
-        let out = &mut self.packet;
-        ip_header(from, to, TCP, packet.wire_len() as usize, out);
-        out.extend(from.port().to_be_bytes());
-        out.extend(to.port().to_be_bytes());
-        out.extend(seq.to_be_bytes());
-        out.extend(ack.to_be_bytes());
-        out.extend([TCP_WORDS, flags]);
-        out.extend(TCP_WINDOW.to_be_bytes());
-        // Checksum and urgent pointer.
-        out.extend([0; 4]);
-    }
-}
-
-/// IPv4, UDP and what it carries; cross traffic carries nothing, though its headers say how much it would be.
-fn datagram(packet: &PooledPacket, out: &mut Vec<u8>) {
+/// IPv4, UDP and what it carries; cross traffic carries nothing, though its headers say how much it would be. Gives the
+/// packet's whole length.
+fn datagram(packet: &PooledPacket, out: &mut Vec<u8>) -> u32 {
     let carried: &[u8] = match packet.payload() {
         Payload::Datagram => packet.bytes(),
         _ => &[],
@@ -172,6 +136,7 @@ fn datagram(packet: &PooledPacket, out: &mut Vec<u8>) {
     // No checksum, as IPv4 allows.
     out.extend([0, 0]);
     out.extend_from_slice(carried);
+    packet.wire_len()
 }
 
 fn ip_header(from: SocketAddr, to: SocketAddr, protocol: u8, length: usize, out: &mut Vec<u8>) {

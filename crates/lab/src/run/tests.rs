@@ -5,7 +5,7 @@ use crate::scenario::{Overrides, Plan};
 
 fn records(text: &str) -> Vec<Record> {
     let plan = Plan::read("x", "x.toml", text, &Overrides::default()).unwrap();
-    plan.jobs("").unwrap().iter().map(|job| run("x", job, None, &|| false).unwrap()).collect()
+    plan.jobs("").unwrap().iter().map(|job| run("x", job, &Venue::Simulator, None, &|| false).unwrap()).collect()
 }
 
 fn record(text: &str) -> Record {

@@ -1,6 +1,6 @@
 //! From a scenario to its runs: every curve at every point of the grid with every seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::axis::{Axis, Changes, Curve, changes};
@@ -11,6 +11,7 @@ use super::{AllChanges, Scenario};
 use crate::error::ScenarioError;
 use crate::key::Key;
 use crate::record::AxisValue;
+use crate::world::Venue;
 
 /// Runs of one scenario: what a machine does in a month.
 const MAX_JOBS: usize = 1_000_000;
@@ -61,6 +62,11 @@ impl Job {
         let point: String = self.point.iter().map(|(axis, value)| format!(" {axis}={}", value.text)).collect();
         let curve = if self.curve.is_empty() { String::new() } else { format!(" {}", self.curve) };
         format!("{figure}{curve}{point} seed={}", self.seed)
+    }
+
+    /// The files that it reads, as the scenario calls them.
+    pub(crate) fn files(&self) -> &BTreeSet<String> {
+        &self.setup.files
     }
 
     /// Packets that its bottleneck can carry while it lasts: what longer runs are begun first by.
@@ -115,6 +121,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The scenario's file, as it was named.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
     fn first_point(&self) -> Changes {
         self.changes.axes.iter().flat_map(|values| values[0].clone()).collect()
     }
@@ -137,6 +148,23 @@ impl Plan {
             }
         }
         Ok(jobs)
+    }
+
+    /// Those of `jobs` that can be run there, and for the others why not, with the line that says so, once for each line.
+    pub fn possible(&self, jobs: Vec<Job>, venue: &Venue) -> (Vec<Job>, Vec<ScenarioError>) {
+        let mut refusals: Vec<ScenarioError> = Vec::new();
+        let possible = jobs.into_iter().filter(|job| match venue.refusal(&job.setup) {
+            None => true,
+            Some((line, reason)) => {
+                let curve = if job.curve.is_empty() { String::new() } else { format!(" (curve {})", job.curve) };
+                let refusal = ScenarioError { file: self.file.clone(), line, message: reason + &curve };
+                if !refusals.contains(&refusal) {
+                    refusals.push(refusal);
+                }
+                false
+            }
+        });
+        (possible.collect(), refusals)
     }
 
     /// The runs of one curve at one point.

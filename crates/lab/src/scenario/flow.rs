@@ -67,8 +67,12 @@ pub(crate) enum Protocol {
 impl Tcp {
     /// The law of its window.
     pub(crate) fn window_law(&self) -> Spec {
-        let law = if self.recovery == Recovery::Tahoe { "tahoe" } else { "reno" };
-        law.parse().expect("both are in the registry of controllers")
+        let law = match (self.cubic, self.recovery) {
+            (true, _) => "cubic",
+            (false, Recovery::Tahoe) => "tahoe",
+            (false, _) => "reno",
+        };
+        law.parse().expect("all are in the registry of controllers")
     }
 }
 
@@ -108,6 +112,8 @@ pub(crate) enum Generation {
 pub(crate) struct Tcp {
     /// What it does about losses.
     pub(crate) recovery: Recovery,
+    /// Whether its window is CUBIC's.
+    pub(crate) cubic: bool,
     /// The most packets in flight; a bandwidth-delay product is that of the bottleneck and the flow's own round trip.
     pub(crate) window: Window,
     /// Whether the receiver acknowledges every other packet.
@@ -146,9 +152,14 @@ const KINDS: [(&str, Kind); 6] = [
     ("poisson", Kind::Poisson),
 ];
 
-/// Senders of TCP that there are; the last is the usual one.
-const RECOVERIES: [(&str, Recovery); 4] =
-    [("tahoe", Recovery::Tahoe), ("reno", Recovery::Reno), ("newreno", Recovery::NewReno), ("sack", Recovery::Sack)];
+/// Senders of TCP that there are, and whether their window is CUBIC's; `sack` is the usual one.
+const RECOVERIES: [(&str, (Recovery, bool)); 5] = [
+    ("tahoe", (Recovery::Tahoe, false)),
+    ("reno", (Recovery::Reno, false)),
+    ("newreno", (Recovery::NewReno, false)),
+    ("sack", (Recovery::Sack, false)),
+    ("cubic", (Recovery::Sack, true)),
+];
 
 impl FlowSpec {
     /// Reads a `[[flow]]` into the flows that it stands for.
@@ -231,12 +242,16 @@ fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
     Ok(match kind {
         Kind::Udt => Protocol::Udt(udt(section, Generation::Udt4)?),
         Kind::Udt2004 => Protocol::Udt(udt(section, Generation::Udt2004)?),
-        Kind::Tcp => Protocol::Tcp(Tcp {
-            recovery: section.choice("controller", &RECOVERIES)?.unwrap_or(Recovery::Sack),
-            window: window::read(section)?,
-            delayed_ack: section.flag("delayed_ack")?.unwrap_or(true),
-            min_rto: section.some_time("min_rto")?,
-        }),
+        Kind::Tcp => {
+            let (recovery, cubic) = section.choice("controller", &RECOVERIES)?.unwrap_or((Recovery::Sack, false));
+            Protocol::Tcp(Tcp {
+                recovery,
+                cubic,
+                window: window::read(section)?,
+                delayed_ack: section.flag("delayed_ack")?.unwrap_or(true),
+                min_rto: section.some_time("min_rto")?,
+            })
+        }
         Kind::Constant => Protocol::Cross(cross_rate(section)?, Pattern::Constant),
         Kind::Poisson => Protocol::Cross(cross_rate(section)?, Pattern::Poisson),
         Kind::OnOff => {

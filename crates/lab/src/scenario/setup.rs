@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use farhaul_units::Duration;
 
+use super::files;
 use super::flow::FlowSpec;
 use super::reader::{Node, Section, Value};
 use super::topology::{Topology, has_named_nodes};
@@ -39,6 +40,8 @@ pub(crate) struct Setup {
     pub(crate) series: Option<bool>,
     pub(crate) topology: Topology,
     pub(crate) flows: Vec<FlowSpec>,
+    /// The files that it names.
+    pub(crate) files: BTreeSet<String>,
 }
 
 impl Setup {
@@ -54,13 +57,12 @@ impl Setup {
 
     /// Everything that the experiment depends on as text, the same however the file is written.
     pub(crate) fn canonical(root: &Node) -> String {
-        let Value::Table(table) = &root.value else { return String::new() };
-        let own = table.iter().filter(|(key, _)| !KEYS_OF_SCENARIOS.contains(&key.as_str()));
-        own.map(|(key, node)| format!("{key} = {}\n", node.value)).collect()
+        own(root).map(|(key, node)| format!("{key} = {}\n", node.value)).collect()
     }
 
     /// Reads it from a scenario to which nothing is to be changed any more.
     pub(crate) fn read(file: &str, root: &Node) -> Result<Self, ScenarioError> {
+        let files = files::named(own(root).map(|(_, node)| node));
         let mut root = Section::of(file, "the scenario", root)?;
         let duration = root.some_time("duration")?;
         let duration =
@@ -109,6 +111,12 @@ impl Setup {
             root.has(key);
         }
         root.finish()?;
-        Ok(Self { duration, warmup, sample, series, topology, flows })
+        Ok(Self { duration, warmup, sample, series, topology, flows, files })
     }
+}
+
+/// What a scenario says about the experiment itself.
+fn own(root: &Node) -> impl Iterator<Item = (&String, &Node)> {
+    let table = if let Value::Table(table) = &root.value { Some(table) } else { None };
+    table.into_iter().flatten().filter(|(key, _)| !KEYS_OF_SCENARIOS.contains(&key.as_str()))
 }

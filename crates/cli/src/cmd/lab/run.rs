@@ -10,6 +10,7 @@ use clap::Args;
 use farhaul_lab::folder::{self, Settings};
 use farhaul_lab::store::Store;
 use farhaul_lab::sweep::{Options, Work, sweep as run_all};
+use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, FigureResult, Job, LabError, Overrides, Record};
 
 use super::{RunOptions, fault_of};
@@ -59,17 +60,23 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<(), Fault> {
         true => farhaul_lab::figures::shipped().iter().map(|figure| figure.id.to_owned()).collect(),
         false => args.names.clone(),
     };
-    let session = Session { options: &args.options, axes: &[], verb: "run", context };
+    let venue = args.options.venue()?;
+    if args.pcap.is_some() && !venue.world().is_simulated() {
+        return Err(Fault::usage("--pcap writes the packets of simulated runs: leave it out, or take --world sim"));
+    }
+    let session = Session { options: &args.options, venue, axes: &[], verb: "run", context };
     session.figures(&names, args.pcap.as_deref())
 }
 
 pub(super) fn sweep(args: &SweepArgs, context: &Context) -> Result<(), Fault> {
-    let session = Session { options: &args.options, axes: &args.axes, verb: "sweep", context };
+    let venue = args.options.venue()?;
+    let session = Session { options: &args.options, venue, axes: &args.axes, verb: "sweep", context };
     session.figures(std::slice::from_ref(&args.name), None)
 }
 
 struct Session<'a> {
     options: &'a RunOptions,
+    venue: Venue,
     axes: &'a [(String, Vec<String>)],
     verb: &'static str,
     context: &'a Context,
@@ -91,24 +98,7 @@ impl Session<'_> {
         output: &Output,
         outcome: &mut Outcome,
     ) -> Result<(), LabError> {
-        let build = folder::build()?;
-        let overrides = Overrides {
-            quick: self.options.quick,
-            seed: self.options.seed,
-            axes: self.axes.to_vec(),
-            ..Overrides::default()
-        };
-        // Whatever is wrong with any of them is said before anything runs.
-        let mut figures: Vec<(Figure, Settings, Vec<Job>)> = Vec::new();
-        for name in names {
-            let figure = Figure::find(name, &overrides)?;
-            if figures.iter().any(|(other, ..)| other.info.id == figure.info.id) {
-                continue;
-            }
-            let jobs = figure.plan.jobs(&build)?;
-            let settings = self.settings(name, &figure, &build);
-            figures.push((figure, settings, jobs));
-        }
+        let figures = self.read(names, output)?;
         let mut works = Vec::new();
         let mut results = Vec::new();
         for (figure, settings, jobs) in figures {
@@ -119,6 +109,7 @@ impl Session<'_> {
             results.push(FigureResult {
                 info: figure.info,
                 scenario: figure.plan.scenario,
+                world: self.venue.world(),
                 records: Vec::new(),
                 quick,
                 command,
@@ -135,6 +126,7 @@ impl Session<'_> {
         run_all(
             &mut works,
             Options {
+                venue: &self.venue,
                 threads,
                 stop: &stop,
                 progress: &mut |done, all| {
@@ -150,6 +142,36 @@ impl Session<'_> {
         )
     }
 
+    /// All figures and what is to be run of them. Whatever is wrong with any of them is said before anything runs.
+    fn read(&self, names: &[String], output: &Output) -> Result<Vec<(Figure, Settings, Vec<Job>)>, LabError> {
+        let build = folder::build()? + &self.venue.mark();
+        let overrides = Overrides {
+            quick: self.options.quick,
+            seed: self.options.seed,
+            axes: self.axes.to_vec(),
+            ..Overrides::default()
+        };
+        let mut figures: Vec<(Figure, Settings, Vec<Job>)> = Vec::new();
+        for name in names {
+            let figure = Figure::find(name, &overrides)?;
+            if figures.iter().any(|(other, ..)| other.info.id == figure.info.id) {
+                continue;
+            }
+            let (jobs, refusals) = figure.plan.possible(figure.plan.jobs(&build)?, &self.venue);
+            // Of several figures or curves the others are run.
+            if let ([refusal, ..], [], [_]) = (refusals.as_slice(), jobs.as_slice(), names) {
+                return Err(refusal.clone().into());
+            }
+            refusals.iter().for_each(|refusal| output.warn(&format!("{refusal}; left out")));
+            if jobs.is_empty() {
+                continue;
+            }
+            let settings = self.settings(name, &figure, &build);
+            figures.push((figure, settings, jobs));
+        }
+        Ok(figures)
+    }
+
     fn settings(&self, name: &str, figure: &Figure, build: &str) -> Settings {
         // A shipped figure that was named by its file is run again by its id.
         let name = if figure.is_shipped() { &figure.info.id } else { name };
@@ -159,6 +181,12 @@ impl Session<'_> {
         }
         if self.options.quick {
             command.push_str(" --quick");
+        }
+        if !self.venue.world().is_simulated() {
+            command.push_str(" --world emu");
+        }
+        if let Some(law) = &self.options.tcp {
+            command.push_str(&format!(" --tcp {law}"));
         }
         if let Some(seed) = self.options.seed {
             command.push_str(&format!(" --seed {seed}"));
@@ -170,6 +198,7 @@ impl Session<'_> {
             seed: self.options.seed,
             axes: self.axes.to_vec(),
             build: build.to_owned(),
+            world: self.venue.world(),
         }
     }
 }
@@ -181,7 +210,7 @@ fn cores() -> usize {
 /// The first run, with its packets in a file.
 fn capture(path: &Path, work: &mut Work, stop: &std::sync::atomic::AtomicBool) -> Result<(), LabError> {
     let over = || stop.load(std::sync::atomic::Ordering::Relaxed);
-    let record = farhaul_lab::run::run(&work.figure, &work.jobs[0], Some(path), &over)?;
+    let record = farhaul_lab::run::run(&work.figure, &work.jobs[0], &Venue::Simulator, Some(path), &over)?;
     match &mut work.store {
         Some(store) => store.add(&record),
         None => Ok(()),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Shown, cited, summary};
 use crate::aggregate::Measurements;
-use crate::report::comparison::{Row, World, compare};
+use crate::report::comparison::{Row, compare};
 use crate::report::markdown;
 use crate::report::svg::{self, escape, in_words};
 use crate::scenario::{PlotKind, PlotSpec, ScoreSource};
@@ -25,12 +25,12 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
     for plot in svg::drawn(shown.figure, measurements) {
         let drawing = svg::draw(shown.figure, plot, measurements, false);
         let narrow = svg::draw_narrow(shown.figure, plot, measurements);
-        let (class, narrow) = match narrow {
-            Some(narrow) => ("wide roomy", format!("<div class=\"narrow\">\n{}</div>\n", narrow.svg)),
-            None => ("wide", String::new()),
-        };
         let caption = caption(plot, &shown.figure.scenario.seeds);
-        let _ = writeln!(html, "<figure>\n<div class=\"{class}\">\n{}</div>\n{narrow}{caption}</figure>", drawing.svg);
+        let _ = writeln!(
+            html,
+            "<figure>\n<div class=\"roomy\">\n{}</div>\n<div class=\"narrow\">\n{}</div>\n{caption}</figure>",
+            drawing.svg, narrow.svg
+        );
     }
     html.push_str(&scores(&shown.scores));
     html.push_str(&markdown::to_html(&info.readme));
@@ -104,11 +104,7 @@ fn values(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
          <th>Where</th><th>Measure</th><th class=\"n\">Published</th>",
     );
     for ours in &first.ours {
-        let world = match ours.world {
-            World::Simulated => "simulated",
-            World::Emulated => "emulated",
-        };
-        let _ = write!(html, "<th class=\"n\">{}, {world}</th>", escape(&ours.curve));
+        let _ = write!(html, "<th class=\"n\">{}, {}</th>", escape(&ours.curve), ours.world);
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &rows {

@@ -13,6 +13,8 @@ use crate::scenario::Scale as Spacing;
 
 /// Height of a panel.
 const HEIGHT: f64 = 190.0;
+/// Rows that names of categories take at most.
+const MOST_NAME_ROWS: usize = 4;
 /// Room to the left of it.
 const LEFT: f64 = 52.0;
 
@@ -45,7 +47,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         let above = top + head + CLEAR - 4.0;
         let area = Area { left: LEFT, right: source.width - 10.0, top: above, bottom: above + HEIGHT };
         draw_panel(canvas, source, panel, &area, of);
-        top = area.bottom + 44.0;
+        top = area.bottom + 44.0 + ROW * (name_rows(panel, &area) - 1) as f64;
     }
     top
 }
@@ -102,7 +104,8 @@ fn draw_panel(canvas: &mut Canvas, source: &Source<'_>, panel: &Panel<'_>, area:
     upright(canvas, source, &y, range, area);
 
     let zero = if spacing == Spacing::Linear { y.place(0.0).unwrap_or(area.bottom) } else { area.bottom };
-    let step = (area.right - area.left) / panel.categories.len().max(1) as f64;
+    let step = step(panel, area);
+    let name_rows = name_rows(panel, area);
     for (index, (name, bars)) in panel.categories.iter().enumerate() {
         let middle = area.left + step * (index as f64 + 0.5);
         let thick = (step * 0.7 / bars.len().max(1) as f64).min(44.0);
@@ -111,13 +114,26 @@ fn draw_panel(canvas: &mut Canvas, source: &Source<'_>, panel: &Panel<'_>, area:
             let class = colour(bar.curve, of, false);
             draw_bar(canvas, bar, (left + thick * number as f64, thick), (&y, zero), &class, area);
         }
-        if width(name) <= step || index % 2 == 0 {
-            canvas.text("tick", (middle, area.bottom + 17.0), Anchor::Middle, name);
-        }
+        let half = width(name) / 2.0;
+        let inside = middle.max(half).min(source.width - half);
+        canvas.text("tick", (inside, area.bottom + 17.0 + ROW * (index % name_rows) as f64), Anchor::Middle, name);
     }
     canvas.line("axis", (area.left, zero), (area.right, zero));
     let label = source.plot.x_axis.label.clone().or_else(|| source.plot.x.as_deref().map(words)).unwrap_or_default();
-    canvas.text("words", ((area.left + area.right) / 2.0, area.bottom + 34.0), Anchor::Middle, &label);
+    let below = area.bottom + 34.0 + ROW * (name_rows - 1) as f64;
+    canvas.text("words", ((area.left + area.right) / 2.0, below), Anchor::Middle, &label);
+}
+
+/// Width of a category.
+fn step(panel: &Panel<'_>, area: &Area) -> f64 {
+    (area.right - area.left) / panel.categories.len().max(1) as f64
+}
+
+/// Rows that the names of the categories need, each in the row below that of its neighbour, so that none meets another.
+fn name_rows(panel: &Panel<'_>, area: &Area) -> usize {
+    let widest = panel.categories.iter().map(|(name, _)| width(name)).fold(0.0, f64::max);
+    let needed = (widest / step(panel, area)).ceil();
+    (1..MOST_NAME_ROWS).find(|rows| needed <= *rows as f64).unwrap_or(MOST_NAME_ROWS)
 }
 
 fn draw_bar(

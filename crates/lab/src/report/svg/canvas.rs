@@ -108,9 +108,33 @@ pub(crate) fn width(text: &str) -> f64 {
     text.chars().map(em).sum::<f64>() * FONT_SIZE
 }
 
+/// A text in rows of this width at most, broken at spaces; a word that is wider has a row of its own.
+pub(crate) fn rows(text: &str, room: f64) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match rows.last_mut() {
+            Some(row) if width(row) + width(" ") + width(word) <= room => {
+                row.push(' ');
+                row.push_str(word);
+            }
+            _ => rows.push(word.to_owned()),
+        }
+    }
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_broken_at_spaces_and_nothing_is_lost() {
+        let text = "ten transfers at a time, completion time";
+        assert_eq!(rows(text, 1_000.0), [text]);
+        assert_eq!(rows(text, width("time, completion time")), ["ten transfers at a", "time, completion time"]);
+        assert_eq!(rows(text, 1.0).join(" "), text);
+        assert_eq!(rows("", 1.0), [""]);
+    }
 
     #[test]
     fn coordinates_have_one_form() {

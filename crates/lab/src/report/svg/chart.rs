@@ -112,7 +112,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
     let columns = if together || source.is_narrow() { 1 } else { 2 };
     let height = if panels.len() == 1 { 250.0 } else { 170.0 };
     let most = panels.iter().map(|panel| panel.lines.len()).max().unwrap_or(0);
-    let labelled = panels.len() == 1 && most <= MOST_LABELS && legend::fits(&panels[0]);
+    let labelled = panels.len() == 1 && !source.is_narrow() && most <= MOST_LABELS && legend::fits(&panels[0]);
     let colours = panels.iter().flat_map(|panel| &panel.lines).map(|line| line.colour + 1).max().unwrap_or(1);
     let x_range = x_range(source, &horizontal, &panels);
     let x_shown = shown(&source.plot.x_axis, horizontal.unit, x_range.1);

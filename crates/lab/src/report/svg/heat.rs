@@ -1,6 +1,6 @@
 //! A metric over two axes, as colours with the numbers in them; one panel for each curve.
 
-use super::canvas::{Anchor, Canvas};
+use super::canvas::{Anchor, Canvas, rows};
 use super::chart::ROW;
 use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
 use super::marks::in_words;
@@ -44,6 +44,9 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data: a heat map needs two axes");
         return 80.0;
     };
+    // Many columns and few rows change places where there is no room for columns.
+    let turned = source.is_narrow() && x.values.len() > MOST_BESIDE && y.values.len() < x.values.len();
+    let (x, y) = if turned { (y, x) } else { (x, y) };
     let panels = panels(source, x, y);
     let values = panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| cell.value);
     let range = values.fold(None, |range: Option<(f64, f64)>, value| {
@@ -56,8 +59,11 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     if panels.iter().flat_map(|panel| &panel.cells).any(|cell| cell.published.is_some()) {
         words.push_str(", outlined: published number below ours");
     }
-    canvas.text("words", (6.0, 14.0), Anchor::Start, &words);
-    let mut top = ROW + 6.0;
+    let mut top = 6.0;
+    for row in rows(&words, source.width - 12.0) {
+        canvas.text("words", (6.0, top + 8.0), Anchor::Start, &row);
+        top += ROW;
+    }
 
     let columns = if panels.len() == 1 || x.values.len() > MOST_BESIDE || source.is_narrow() { 1 } else { 2 };
     let width = source.width / columns as f64;
@@ -68,16 +74,6 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         top += ROW + 10.0 + CELL * y.values.len() as f64 + BELOW;
     }
     top
-}
-
-/// How many panels there are of which two fit beside each other.
-pub(super) fn side_by_side(source: &Source<'_>) -> usize {
-    let x = source.plot.x.as_deref().and_then(|name| source.axis(name));
-    let y = source.plot.by.first().and_then(|name| source.axis(name));
-    match (x, y) {
-        (Some(x), Some(y)) if x.values.len() <= MOST_BESIDE => panels(source, x, y).len(),
-        _ => 1,
-    }
 }
 
 fn panels<'a>(source: &Source<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {

@@ -1,6 +1,6 @@
 //! Who is who: labels at the ends of lines, or rows above the panels; never on the data.
 
-use super::canvas::{Anchor, Canvas, through, width};
+use super::canvas::{Anchor, Canvas, rows, through, width};
 use super::chart::{Area, Panel, ROW};
 use super::data::{Source, words};
 use super::marks::symbol;
@@ -98,8 +98,14 @@ impl Row<'_> {
     }
 
     fn labelled(&mut self, sample: f64, label: &str) {
-        self.canvas.text("words", (self.x + sample + 6.0, self.y), Anchor::Start, label);
-        self.x += sample + 6.0 + width(label) + GAP;
+        let indent = self.x + sample + 6.0;
+        let rows = rows(label, self.width - LEFT - indent);
+        for (number, row) in rows.iter().enumerate() {
+            self.y += if number > 0 { ROW } else { 0.0 };
+            self.canvas.text("words", (indent, self.y), Anchor::Start, row);
+        }
+        // Nothing stands beside a label of several rows.
+        self.x = if rows.len() > 1 { self.width } else { indent + width(label) + GAP };
     }
 
     fn meaning(&mut self, source: &Source<'_>, bounds: impl Iterator<Item = Bound>, interval: bool) {

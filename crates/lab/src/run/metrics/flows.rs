@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 use farhaul_proto::Stats;
 use farhaul_sim::measure::interval::mean;
 use farhaul_sim::measure::quantile::quantile;
-use farhaul_units::{Duration, Instant};
+use farhaul_units::Duration;
 
 use super::Metrics;
-use crate::run::build::Built;
 use crate::run::marks::{FlowRow, Marks, SECOND, active};
 use crate::run::series::losses;
 use crate::scenario::flow::FlowSpec;
+use crate::world::Ending;
 
 /// A rate that falls by this share from one second to the next has a dip: one cut of UDT, by an eighth or a ninth, can be seen.
 const DIP: f64 = 0.1;
 
 /// Adds `METRIC.FLOW` for each flow, and for flows with a `count` their mean.
-pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
+pub(super) fn add(marks: &Marks<'_>, endings: &[Ending], metrics: &mut Metrics) {
     let mut completions = Vec::new();
     // Metric and group, and what each of the group has.
     let mut groups: BTreeMap<(&'static str, &str), Vec<f64>> = BTreeMap::new();
     for (index, flow) in marks.setup.flows.iter().enumerate() {
         let mut own = of_flow(marks, index);
-        let sender = built.world.agent(built.flows[index].sender);
-        let finished = sender.finished_at().filter(|_| flow.bytes.is_some());
-        let taken = finished.map(|at| (at - (Instant::ZERO + flow.start)).as_secs_f64());
+        let ending = &endings[index];
+        let finished = ending.finished.filter(|_| flow.bytes.is_some());
+        let taken = finished.map(|at| at.saturating_sub(flow.start).as_secs_f64());
         let done: Vec<f64> = match flow.transfers {
-            Some(_) => sender.transfer_times().iter().map(Duration::as_secs_f64).collect(),
+            Some(_) => ending.transfers.iter().map(Duration::as_secs_f64).collect(),
             None => taken.into_iter().collect(),
         };
         if !done.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn add(marks: &Marks<'_>, built: &Built, metrics: &mut Metrics) {
         metrics.insert("completion.max".into(), completions.iter().copied().fold(0.0, f64::max));
     }
     if completions.len() as f64 == f64::from(transfers)
-        && let Some(all) = all_done(marks, built)
+        && let Some(all) = all_done(marks, endings)
     {
         metrics.insert("completion.all".into(), all);
     }
@@ -72,11 +72,11 @@ fn transfers(flows: &[FlowSpec]) -> u32 {
 }
 
 /// Seconds from the first start of a transfer to the end of the last one.
-fn all_done(marks: &Marks<'_>, built: &Built) -> Option<f64> {
+fn all_done(marks: &Marks<'_>, endings: &[Ending]) -> Option<f64> {
     let sized = || marks.setup.flows.iter().enumerate().filter(|(_, flow)| flow.bytes.is_some());
     let begin = sized().map(|(_, flow)| flow.start).min()?;
-    let end = sized().filter_map(|(index, _)| built.world.agent(built.flows[index].sender).finished_at()).max()?;
-    Some((end - (Instant::ZERO + begin)).as_secs_f64())
+    let end = sized().filter_map(|(index, _)| endings[index].finished).max()?;
+    Some(end.saturating_sub(begin).as_secs_f64())
 }
 
 fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {

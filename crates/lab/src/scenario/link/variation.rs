@@ -5,6 +5,7 @@ use std::path::Path;
 use farhaul_netem::{DeliveryTrace, JitterShape, JitterSpec, PolicerSpec, ReorderSpec, Schedule, Step, Variation};
 use farhaul_units::{ByteSize, Duration};
 
+use super::super::files::{self, TRACE};
 use super::super::reader::{Node, Section, Value};
 use crate::error::ScenarioError;
 
@@ -53,13 +54,13 @@ pub(super) fn policer(section: &mut Section<'_>) -> Result<Option<PolicerSpec>, 
 pub(super) fn variation(section: &mut Section<'_>) -> Result<Option<Variation>, ScenarioError> {
     let steps = section.sections("schedule")?;
     let repeat = section.some_time("repeat")?;
-    let trace = section.text("trace")?;
-    let line = section.line_of(if trace.is_some() { "trace" } else { "schedule" });
+    let trace = section.text(TRACE)?;
+    let line = section.line_of(if trace.is_some() { TRACE } else { "schedule" });
     if let Some(name) = trace {
         if !steps.is_empty() {
             return Err(section.error(line, "a link has either `schedule` or `trace`"));
         }
-        let path = Path::new(section.file()).with_file_name(&name);
+        let path = files::place(Path::new(section.file()), &name);
         let text = std::fs::read_to_string(&path)
             .map_err(|wrong| section.error(line, format!("cannot read the trace {}: {wrong}", path.display())))?;
         let trace: DeliveryTrace =

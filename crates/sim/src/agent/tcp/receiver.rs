@@ -114,6 +114,7 @@ impl TcpReceiver {
         let mut segment = Segment::new(kind, self.config.header, now);
         segment.ack = self.next;
         segment.echo = self.echo;
+        segment.sack_permitted = self.config.sack && kind == SegmentKind::SynAck;
         if self.config.sack && !self.beyond.is_empty() {
             self.report(&mut segment);
         }

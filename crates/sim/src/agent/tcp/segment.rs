@@ -56,6 +56,8 @@ pub struct Segment {
     pub connection: u32,
     /// What it is for.
     pub kind: SegmentKind,
+    /// Whether it offers selective acknowledgements, which a SYN and its answer may (RFC 2018 §2).
+    pub sack_permitted: bool,
     /// When it was sent (TSval).
     pub sent: Instant,
     /// When the segment was sent that it answers (TSecr).
@@ -83,8 +85,20 @@ impl Segment {
     /// A segment without data or blocks.
     pub const fn new(kind: SegmentKind, header: u32, sent: Instant) -> Self {
         let blocks = [Block::new(0, 0); MAX_SACK_BLOCKS];
-        let (connection, echo) = (0, Instant::ZERO);
-        Self { seq: 0, ack: 0, payload: 0, header, connection, kind, sent, echo, blocks, block_count: 0 }
+        let (connection, sack_permitted, echo) = (0, false, Instant::ZERO);
+        Self {
+            seq: 0,
+            ack: 0,
+            payload: 0,
+            header,
+            connection,
+            kind,
+            sack_permitted,
+            sent,
+            echo,
+            blocks,
+            block_count: 0,
+        }
     }
 
     /// What has arrived beyond a gap, the most recent first.

@@ -218,7 +218,9 @@ impl TcpSender {
                 *due = false;
                 *sent += 1;
                 self.timer.start(now);
-                Some(Segment::new(SegmentKind::Syn, self.config.header, now))
+                let mut segment = Segment::new(SegmentKind::Syn, self.config.header, now);
+                segment.sack_permitted = self.config.recovery == Recovery::Sack;
+                Some(segment)
             }
             _ => None,
         }

@@ -7,14 +7,21 @@ use farhaul_lab::aggregate::Measurements;
 use farhaul_lab::report::drawings;
 use farhaul_lab::score::{self, ScoreResult};
 use farhaul_lab::store::RECORDS;
-use farhaul_lab::{FigureResult, LabError, Record, folder, table};
+use farhaul_lab::{FigureResult, LabError, Record, World, folder, table};
 use serde_json::{Value, json};
 
 use crate::exit::{Code, Fault};
 use crate::output::{Output, has_written, print};
 
 /// The runs as CSV, in a figure's folder.
-const CSV: &str = "records.csv";
+fn csv(world: World) -> String {
+    format!("records{}.csv", suffix(world))
+}
+
+/// What the names of files about a world end in, so that each world has its own.
+fn suffix(world: World) -> &'static str {
+    if world.is_simulated() { "" } else { "-emulated" }
+}
 
 /// The figures so far.
 pub(super) struct Outcome {
@@ -44,6 +51,8 @@ impl Teller {
                 "curve": record.curve,
                 "point": record.point,
                 "seed": record.seed,
+                "world": record.world,
+                "emulation": record.emulation,
                 "metrics": record.metrics,
                 "real_seconds": record.real_seconds,
             }));
@@ -88,14 +97,14 @@ impl Outcome {
     fn judge(&mut self, results: &[FigureResult], place: usize, out: &Path) -> Result<(), LabError> {
         let result = &results[place];
         let folder = out.join(&result.info.id);
-        let csv = folder.join(CSV);
+        let csv = folder.join(csv(result.world));
         fs::write(&csv, table::csv(result)).map_err(|source| LabError::file(&csv, source))?;
         let others = others(results, place, out);
         let measurements =
             Measurements::new(others.iter().chain(results.iter().filter(|other| !other.records.is_empty())));
         let scores = score::evaluate(result, &measurements);
         for drawing in drawings(result, &measurements) {
-            let path = folder.join(format!("{}.svg", drawing.name));
+            let path = folder.join(format!("{}{}.svg", drawing.name, suffix(result.world)));
             fs::write(&path, drawing.svg).map_err(|source| LabError::file(&path, source))?;
         }
         let (met, all) = score::count(&scores);
@@ -123,6 +132,9 @@ impl Outcome {
             let mark = if score.met { "met    " } else { "NOT met" };
             text.push_str(&format!("score {}: {mark} {}\n", score.id, score.says));
             text.push_str(&format!("      {}\n", score.measured()));
+        }
+        for run in result.records.iter().filter(|run| !run.is_valid()) {
+            text.push_str(&format!("INVALID {}: {}\n", name(run), run.flaws().join("; ")));
         }
         text.push_str(&format!("written to {}\n", folder.display()));
         self.output.suspend(|| print(&text));
@@ -156,13 +168,23 @@ impl Outcome {
     }
 }
 
+/// How messages call a run.
+fn name(run: &Record) -> String {
+    let point = run.point.iter().map(|(axis, value)| format!("{axis} {}", value.text));
+    let curve = Some(run.curve.clone()).filter(|curve| !curve.is_empty());
+    let parts: Vec<String> = curve.into_iter().chain(point).chain([format!("seed {}", run.seed)]).collect();
+    parts.join(", ")
+}
+
 /// Results of earlier runs that scores may refer to; what cannot be read is as if it were not there.
 fn others(results: &[FigureResult], place: usize, out: &Path) -> Vec<FigureResult> {
     if results[place].refers_to().is_empty() {
         return Vec::new();
     }
     let mut others = folder::results(out).unwrap_or_default();
-    others.retain(|other| results.iter().all(|result| result.info.id != other.info.id));
+    others.retain(|other| {
+        other.world == results[place].world && results.iter().all(|result| result.info.id != other.info.id)
+    });
     others
 }
 
@@ -180,12 +202,14 @@ fn record(result: &FigureResult, scores: &[ScoreResult], folder: &Path) -> Value
         "id": result.info.id,
         "title": result.info.title,
         "paper": result.info.paper,
+        "world": result.world,
+        "valid": result.records.iter().all(Record::is_valid),
         "quick": result.quick,
         "runs": result.records.len(),
         "packet_hops": result.records.iter().map(|record| record.packet_hops).sum::<u64>(),
         "real_seconds": result.records.iter().map(|record| record.real_seconds).sum::<f64>(),
         "records": folder.join(RECORDS).to_string_lossy(),
-        "csv": folder.join(CSV).to_string_lossy(),
+        "csv": folder.join(csv(result.world)).to_string_lossy(),
         "scores": scores,
     })
 }

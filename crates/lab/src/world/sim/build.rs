@@ -14,7 +14,7 @@ use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, Host, LinkId, NodeId, World};
 use farhaul_units::{Duration, Instant, Rng};
 
-use super::marks::FlowRow;
+use crate::run::marks::FlowRow;
 use crate::scenario::flow::{FlowSpec, Generation, Pattern, Protocol, Tcp, Udt};
 use crate::scenario::setup::Setup;
 
@@ -159,7 +159,7 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, see
 }
 
 fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
-    let config = SenderConfig {
+    let mut config = SenderConfig {
         recovery: tcp.recovery,
         payload: flow.packet - tcp::HEADER,
         max_window: limits.window,
@@ -167,6 +167,11 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
         rto: RtoConfig { min: tcp.min_rto.unwrap_or(RtoConfig::default().min), ..RtoConfig::default() },
         ..SenderConfig::default()
     };
+    if tcp.cubic {
+        // What systems with CUBIC have beside it: an acknowledgement counts for all that it acknowledges, which with
+        // delayed ones are two packets (RFC 9438 §4.4), and ten packets at first (RFC 6928).
+        (config.ack_limit, config.initial_window) = (2, 10);
+    }
     let (begin, law) = (Instant::ZERO + flow.start, tcp.window_law());
     let source: Box<dyn Agent> = match (limits.list, flow.stop) {
         (Some(list), _) => Box::new(TcpTransfers::new(to, begin, config, (law, seeds[0]), list)),

@@ -1,0 +1,172 @@
+//! Each reason not to believe a run, provoked. Needs root and TUN devices; without them the tests say so and pass.
+
+use std::net::UdpSocket;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use farhaul_netem::PathSpec;
+use farhaul_udp::Clock;
+
+use super::*;
+use crate::flaw::{MAX_BUSY, MAX_STALL};
+use crate::sys;
+
+/// What keeps the loop from its work.
+#[derive(Debug, Default)]
+pub(super) struct Obstacle(AtomicU8);
+
+const NOTHING: u8 = 0;
+/// It waits until the obstacle is gone.
+const WALL: u8 = 1;
+/// It computes until the obstacle is gone.
+const BURDEN: u8 = 2;
+
+impl Shared {
+    pub(crate) fn obstruct(&self, clock: &Clock) {
+        let step = Duration::from_millis(1);
+        while self.obstacle.0.load(Ordering::Relaxed) == WALL && !self.stop.load(Ordering::Relaxed) {
+            clock.sleep_until(clock.now() + step);
+        }
+        while self.obstacle.0.load(Ordering::Relaxed) == BURDEN && !self.stop.load(Ordering::Relaxed) {}
+    }
+}
+
+/// Two hosts some milliseconds apart, with sockets that know each other.
+struct Pair {
+    emulation: Emulation,
+    far: HostId,
+    sender: UdpSocket,
+    receiver: UdpSocket,
+    clock: Clock,
+    /// Real-time threads that compute all the time slow each other down.
+    _turn: MutexGuard<'static, ()>,
+}
+
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Pair {
+    fn start(memory: usize, delay: u64) -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = PathSpec { delay: Duration::from_millis(delay), ..PathSpec::default() };
+        let (network, [near, far]) = NetworkSpec::pair(&path, &path, 1_500);
+        let emulation = match Emulation::start_within(&network, &[], memory) {
+            Ok(emulation) => emulation,
+            Err(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_))) => {
+                eprintln!("skipped: {error}");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let bind = || UdpSocket::bind("0.0.0.0:7000");
+        let (sender, receiver) = (emulation.enter(near, bind).unwrap(), emulation.enter(far, bind).unwrap());
+        sender.connect((emulation.ipv4(far), 7_000)).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        Some(Self { emulation, far, sender, receiver, clock: Clock::start(), _turn: turn })
+    }
+
+    fn place(&self, obstacle: u8) {
+        self.emulation.shared.obstacle.0.store(obstacle, Ordering::Relaxed);
+    }
+
+    fn send(&self, datagrams: usize) {
+        // The host may refuse some; what counts is what becomes of the others.
+        (0..datagrams).for_each(|_| drop(self.sender.send(&[7; 100])));
+    }
+
+    fn recv(&self) {
+        let _ = self.receiver.recv(&mut [0; 200]).unwrap();
+    }
+
+    fn wait(&self, milliseconds: u64) {
+        self.clock.sleep_until(self.clock.now() + Duration::from_millis(milliseconds));
+    }
+
+    /// Until the link to the far host has done something.
+    fn wait_until(&self, done: impl Fn(&Counters) -> bool) {
+        while !self.emulation.look().links.first().is_some_and(&done) {
+            self.wait(1);
+        }
+    }
+
+    fn flaws(self) -> Vec<Flaw> {
+        let report = self.emulation.stop().unwrap();
+        assert_eq!(report.valid, report.flaws.is_empty());
+        report.flaws
+    }
+}
+
+#[test]
+fn an_emulator_that_was_away_for_long_says_so() {
+    let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
+    pair.send(1);
+    pair.recv();
+    pair.place(WALL);
+    pair.wait(2);
+    pair.send(1);
+    pair.wait(100);
+    pair.place(NOTHING);
+    pair.recv();
+    let flaws = pair.flaws();
+    assert!(flaws.iter().any(|flaw| matches!(flaw, Flaw::Away(time) if *time > MAX_STALL)), "{flaws:?}");
+}
+
+#[test]
+fn packets_that_left_late_invalidate_a_run() {
+    let Some(pair) = Pair::start(MAX_BYTES, 300) else { return };
+    pair.send(1);
+    // Taken in, but kept from leaving.
+    pair.wait_until(|link| link.pushed.packets == 1);
+    pair.place(WALL);
+    pair.wait(400);
+    pair.place(NOTHING);
+    pair.recv();
+    let flaws = pair.flaws();
+    let is = |wanted: fn(&Flaw) -> bool| flaws.iter().any(wanted);
+    assert!(is(|flaw| matches!(flaw, Flaw::Late(_))) && is(|flaw| matches!(flaw, Flaw::Stalled(_))), "{flaws:?}");
+}
+
+#[test]
+fn an_emulator_without_reserve_says_so() {
+    let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
+    pair.place(BURDEN);
+    pair.send(1);
+    pair.wait(1_000);
+    let flaws = pair.flaws();
+    assert!(flaws.iter().any(|flaw| matches!(flaw, Flaw::Busy(percent) if *percent > MAX_BUSY)), "{flaws:?}");
+}
+
+#[test]
+fn packets_that_were_never_taken_from_their_host_are_counted() {
+    let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
+    pair.place(WALL);
+    pair.wait(60);
+    pair.send(25_000);
+    pair.place(NOTHING);
+    pair.recv();
+    let flaws = pair.flaws();
+    assert!(flaws.iter().any(|flaw| matches!(flaw, Flaw::ReceiveOverflow(1_000..))), "{flaws:?}");
+}
+
+#[test]
+fn packets_without_memory_are_counted() {
+    let Some(pair) = Pair::start(1_000, 1) else { return };
+    pair.place(WALL);
+    pair.wait(60);
+    pair.send(100);
+    pair.place(NOTHING);
+    pair.recv();
+    let flaws = pair.flaws();
+    assert!(flaws.iter().any(|flaw| matches!(flaw, Flaw::OutOfMemory(1..))), "{flaws:?}");
+}
+
+#[test]
+fn packets_that_a_host_does_not_take_are_counted() {
+    let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
+    pair.send(1);
+    pair.recv();
+    pair.emulation.enter(pair.far, || sys::switch(tun::INTERFACE, false)).unwrap();
+    pair.send(3);
+    pair.wait_until(|link| link.delivered.packets == 4);
+    let flaws = pair.flaws();
+    assert!(flaws.contains(&Flaw::Unsent(3)), "{flaws:?}");
+}

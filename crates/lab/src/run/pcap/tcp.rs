@@ -1,0 +1,221 @@
+//! TCP headers for the agents' segments, with the options that carry what they say: SACK permitted, SACK blocks.
+//!
+//! Agents number segments, TCP numbers bytes: each stream's segments are as long as its first one, but for the last. The model
+//! counts no options in a packet's length ([`HEADER`](farhaul_sim::agent::tcp::HEADER) has none), so a packet with some is
+//! longer in the file, by the options, than it was on the simulated link.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use farhaul_sim::agent::tcp::{MAX_SACK_BLOCKS, Segment, SegmentKind};
+
+use super::ip_header;
+
+/// The protocol's number in an IP header.
+const TCP: u8 = 6;
+/// Length of a TCP header without options, in words of four bytes (RFC 9293 §3.1).
+const HEADER_WORDS: usize = 5;
+/// The window that every segment shows: the agents' has no number of bytes.
+const WINDOW: u16 = u16::MAX;
+/// TCP's flags.
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const PSH: u8 = 0x08;
+const ACK: u8 = 0x10;
+/// Option that fills up a word (RFC 9293 §3.2).
+const NO_OPERATION: u8 = 1;
+/// Option of a SYN: selective acknowledgements may be sent, and its length (RFC 2018 §2).
+const SACK_PERMITTED: [u8; 2] = [4, 2];
+/// Option of an acknowledgement: blocks that have arrived, two edges of four bytes each (RFC 2018 §3).
+const SACK: u8 = 5;
+const BLOCK: usize = 8;
+
+/// Options have 40 bytes at most (RFC 9293 §3.1).
+const _: () = assert!(4 + BLOCK * MAX_SACK_BLOCKS <= 40);
+
+/// What the sequence numbers of all streams mean in bytes: of each sender, receiver and connection between them.
+#[derive(Debug, Default)]
+pub(super) struct Streams(BTreeMap<(SocketAddr, SocketAddr, u32), Stream>);
+
+/// Data one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// Bytes of a full segment; zero before there was any.
+    full: u32,
+    /// Number and bytes of the last segment, once it has been sent.
+    last: Option<(u64, u32)>,
+}
+
+impl Stream {
+    fn note(&mut self, segment: &Segment) {
+        if self.full == 0 {
+            self.full = segment.payload;
+        }
+        if segment.kind == SegmentKind::LastData {
+            self.last = Some((segment.seq, segment.payload));
+        }
+    }
+
+    /// The sequence number of a segment's first byte. SYN has the number before the first byte's, FIN that behind the last's.
+    fn byte(&self, number: u64) -> u32 {
+        let first = |number: u64| number * u64::from(self.full) + 1;
+        let byte = match self.last {
+            Some((last, payload)) if number > last => first(last) + u64::from(payload) + 1,
+            _ => first(number),
+        };
+        // They wrap.
+        byte as u32
+    }
+}
+
+impl Streams {
+    /// IPv4 and TCP headers of a segment that has `wire_len` bytes on a link; its data is cut off, as its length says. Gives
+    /// the packet's whole length.
+    pub(super) fn segment(
+        &mut self,
+        (from, to): (SocketAddr, SocketAddr),
+        wire_len: u32,
+        segment: &Segment,
+        out: &mut Vec<u8>,
+    ) -> u32 {
+        let stream = |from, to| (from, to, segment.connection);
+        if segment.payload > 0 {
+            self.0.entry(stream(from, to)).or_default().note(segment);
+        }
+        let of = |key| self.0.get(&key).copied().unwrap_or_default();
+        let (sent, received) = (of(stream(from, to)), of(stream(to, from)));
+        let (flags, seq) = match segment.kind {
+            SegmentKind::Syn => (SYN, 0),
+            SegmentKind::SynAck => (SYN | ACK, 0),
+            SegmentKind::Data => (ACK, sent.byte(segment.seq)),
+            SegmentKind::LastData => (FIN | PSH | ACK, sent.byte(segment.seq)),
+            SegmentKind::Ack => (ACK, 1),
+        };
+        let ack = if flags & ACK == 0 { 0 } else { received.byte(segment.ack) };
+        // Who calls again does so from its next port.
+        let caller = usize::from(matches!(segment.kind, SegmentKind::SynAck | SegmentKind::Ack));
+        let mut ports = [from.port(), to.port()];
+        ports[caller] = ports[caller].wrapping_add(segment.connection as u16);
+        let options = options(segment, &received);
+        let length = wire_len + options.len() as u32;
+        ip_header(from, to, TCP, length as usize, out);
+        out.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+        out.extend(seq.to_be_bytes());
+        out.extend(ack.to_be_bytes());
+        // The header's length in words has the high four bits.
+        out.extend([((HEADER_WORDS + options.len() / 4) as u8) << 4, flags]);
+        out.extend(WINDOW.to_be_bytes());
+        // Checksum and urgent pointer.
+        out.extend([0; 4]);
+        out.extend(options);
+        length
+    }
+}
+
+/// A segment's options, whole words; `received` is what its acknowledgement speaks of.
+fn options(segment: &Segment, received: &Stream) -> Vec<u8> {
+    let mut options = Vec::new();
+    if segment.sack_permitted {
+        options.extend([NO_OPERATION; 2]);
+        options.extend(SACK_PERMITTED);
+    }
+    let blocks = segment.sack();
+    if !blocks.is_empty() {
+        options.extend([NO_OPERATION; 2]);
+        options.extend([SACK, (2 + BLOCK * blocks.len()) as u8]);
+        for block in blocks {
+            options.extend(received.byte(block.start).to_be_bytes());
+            options.extend(received.byte(block.end).to_be_bytes());
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_sim::agent::tcp::{Block, HEADER};
+    use farhaul_units::Instant;
+
+    use super::*;
+
+    fn ends() -> (SocketAddr, SocketAddr) {
+        ("10.0.0.1:9000".parse().unwrap(), "10.0.0.2:9000".parse().unwrap())
+    }
+
+    fn segment(kind: SegmentKind) -> Segment {
+        Segment::new(kind, HEADER, Instant::ZERO)
+    }
+
+    fn data(kind: SegmentKind, seq: u64, payload: u32) -> Segment {
+        let mut data = segment(kind);
+        (data.seq, data.payload) = (seq, payload);
+        data
+    }
+
+    /// What stands in the file behind the IP header, and how long the packet is said to be.
+    fn written(streams: &mut Streams, ends: (SocketAddr, SocketAddr), segment: &Segment) -> (Vec<u8>, u32) {
+        let mut out = Vec::new();
+        let length = streams.segment(ends, segment.header + segment.payload, segment, &mut out);
+        assert_eq!(u32::from(u16::from_be_bytes([out[2], out[3]])), length, "IP says the same");
+        (out.split_off(20), length)
+    }
+
+    fn back((from, to): (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
+        (to, from)
+    }
+
+    #[test]
+    fn a_syn_that_permits_sack_has_the_option_and_another_has_none() {
+        let mut syn = segment(SegmentKind::Syn);
+        let (header, length) = written(&mut Streams::default(), ends(), &syn);
+        assert_eq!((header.len(), header[12], length), (20, 0x50, 40));
+        syn.sack_permitted = true;
+        let (header, length) = written(&mut Streams::default(), ends(), &syn);
+        assert_eq!((header[12], length), (0x60, 44));
+        assert_eq!(header[20..], [1, 1, 4, 2]);
+    }
+
+    #[test]
+    fn blocks_are_written_in_bytes_in_the_order_of_the_acknowledgement() {
+        let mut streams = Streams::default();
+        let (header, length) = written(&mut streams, ends(), &data(SegmentKind::Data, 7, 1_460));
+        assert_eq!((header.len(), length), (20, 1_500), "data has no options");
+        assert_eq!(header[4..8], (7 * 1_460 + 1_u32).to_be_bytes());
+        let mut ack = segment(SegmentKind::Ack);
+        ack.ack = 2;
+        ack.push_sack(Block::new(7, 8));
+        ack.push_sack(Block::new(3, 5));
+        let (header, length) = written(&mut streams, back(ends()), &ack);
+        assert_eq!((header[12], length), (0xa0, 60));
+        assert_eq!(header[8..12], (2 * 1_460 + 1_u32).to_be_bytes());
+        assert_eq!(header[20..24], [1, 1, 5, 18]);
+        let edges: Vec<u32> = header[24..].chunks(4).map(|edge| u32::from_be_bytes(edge.try_into().unwrap())).collect();
+        assert_eq!(edges, [7, 8, 3, 5].map(|number| number * 1_460 + 1));
+    }
+
+    #[test]
+    fn a_short_last_segment_and_its_fin_are_counted_as_they_are() {
+        let mut streams = Streams::default();
+        written(&mut streams, ends(), &data(SegmentKind::Data, 0, 1_000));
+        written(&mut streams, ends(), &data(SegmentKind::LastData, 2, 10));
+        let mut ack = segment(SegmentKind::Ack);
+        ack.ack = 1;
+        ack.push_sack(Block::new(2, 3));
+        let (header, _) = written(&mut streams, back(ends()), &ack);
+        assert_eq!((&header[24..28], &header[28..32]), (&2_001_u32.to_be_bytes()[..], &2_012_u32.to_be_bytes()[..]));
+    }
+
+    #[test]
+    fn connections_between_the_same_hosts_have_ports_and_numbers_of_their_own() {
+        let mut streams = Streams::default();
+        written(&mut streams, ends(), &data(SegmentKind::LastData, 0, 300));
+        let mut next = data(SegmentKind::Data, 1, 1_460);
+        next.connection = 1;
+        let (header, _) = written(&mut streams, ends(), &next);
+        assert_eq!(header[4..8], 1_461_u32.to_be_bytes());
+        assert_eq!(header[..4], [9_001_u16, 9_000].map(u16::to_be_bytes).concat());
+        let mut ack = segment(SegmentKind::Ack);
+        ack.connection = 1;
+        assert_eq!(written(&mut streams, back(ends()), &ack).0[..4], [9_000_u16, 9_001].map(u16::to_be_bytes).concat());
+    }
+}

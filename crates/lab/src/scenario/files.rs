@@ -1,0 +1,66 @@
+//! Files that a scenario names, which are recorded links: where they are, and where a results folder keeps its copies.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::reader::{Node, Value};
+use crate::key::Key;
+
+/// The key of a link that names a file.
+pub(super) const TRACE: &str = "trace";
+/// The folder of copies, beside the copy of the scenario.
+const COPIES: &str = "files";
+
+/// Where the file is that the scenario in `scenario` calls `name`: its copy, or beside the scenario.
+pub(crate) fn place(scenario: &Path, name: &str) -> PathBuf {
+    let copy = scenario.with_file_name(copy(name));
+    if copy.is_file() { copy } else { scenario.with_file_name(name) }
+}
+
+/// The path of a copy from the folder that holds the scenario's. It is never outside of that folder, whatever the name is; the
+/// hash tells names apart that end alike, such as `a/link` and `../link`.
+pub(crate) fn copy(name: &str) -> PathBuf {
+    let last = Path::new(name).file_name().map(|last| last.to_string_lossy().into_owned()).unwrap_or_default();
+    Path::new(COPIES).join(format!("{}-{last}", Key::new().text(name)))
+}
+
+/// The names in what a scenario says about one experiment, all changes made. Only links have the key.
+pub(super) fn named<'a>(experiment: impl Iterator<Item = &'a Node>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    experiment.for_each(|node| collect(node, &mut names));
+    names
+}
+
+fn collect(node: &Node, names: &mut BTreeSet<String>) {
+    match &node.value {
+        Value::Table(table) => {
+            if let Some(Node { value: Value::Text(name), .. }) = table.get(TRACE) {
+                names.insert(name.clone());
+            }
+            table.values().for_each(|inner| collect(inner, names));
+        }
+        Value::List(nodes) => nodes.iter().for_each(|inner| collect(inner, names)),
+        Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Flag(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::read;
+    use super::*;
+
+    #[test]
+    fn every_link_is_asked_for_its_file() {
+        let text = "[link]\ntrace = 'a'\n[link.back]\ntrace = 'b'\n[[links]]\ntrace = 'c'\n[[flow]]\nname = 'trace'\n";
+        let names = named([read("f", text).unwrap()].iter());
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn copies_lie_in_their_folder_and_have_names_of_their_own() {
+        let names = ["link", "a/link", "../link", "../../etc/link", "/etc/link", "..", "/", ""];
+        let copies: BTreeSet<PathBuf> = names.map(copy).into_iter().collect();
+        assert_eq!(copies.len(), names.len());
+        assert!(copies.iter().all(|path| path.parent() == Some(Path::new(COPIES))), "{copies:?}");
+    }
+}

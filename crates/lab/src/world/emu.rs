@@ -1,0 +1,202 @@
+//! The emulated network: real sockets in namespaces of their own, joined by the scenario's links in real time.
+//!
+//! UDT flows are connections of the library `farhaul`, TCP flows the kernel's, cross traffic are datagrams of our own. All of them
+//! run in threads of this program, and are looked at at the same instants as in the simulator.
+
+mod cross;
+mod network;
+mod refusal;
+mod stage;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod udt;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use farhaul_emu::{Emulation, EmulationReport};
+use farhaul_proto::Stats;
+use farhaul_sim::FlowTally;
+use farhaul_units::{Duration, Rng};
+
+use super::{Ending, Observed};
+use crate::error::LabError;
+use crate::record::EmulationRecord;
+use crate::run::marks::{self, FlowRow, Row};
+use crate::scenario::Job;
+use crate::scenario::flow::{FlowSpec, Protocol};
+use crate::scenario::setup::Setup;
+use network::Network;
+pub(crate) use refusal::refusal;
+use stage::{Stage, Trouble};
+
+/// The port of the first flow; the others follow. The simulator's.
+const FIRST_PORT: u16 = 9_000;
+/// How long one waits at most before looking whether the run shall be broken off.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// What can be chosen in this world.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Choices {
+    /// The kernel's congestion control of every TCP flow; `None` for `reno`, the scenario's.
+    pub tcp: Option<String>,
+}
+
+/// A flow that is under way.
+trait Running {
+    /// How its sender and its receiver stand; a connection that is no more stands as it did `before`.
+    fn look(&self, before: [Stats; 2]) -> [Stats; 2];
+
+    /// Ends it, waits for its threads, and says how it ended.
+    fn end(&mut self) -> Ending;
+
+    /// Datagrams that its receiver's machine was too slow to take.
+    fn receiver_drops(&self) -> u64 {
+        0
+    }
+}
+
+/// What all flows of a run have in common.
+struct Scene<'a> {
+    emulation: &'a Emulation,
+    network: &'a Network,
+    setup: &'a Setup,
+    choices: &'a Choices,
+    stage: &'a Arc<Stage>,
+    /// Transfers that nobody has begun yet, by the name of the flows that share them.
+    lists: BTreeMap<&'a str, Arc<AtomicU32>>,
+}
+
+/// Runs a job; breaks off once it is `over`.
+pub(crate) fn observe(job: &Job, choices: &Choices, over: &dyn Fn() -> bool) -> Result<Observed, LabError> {
+    let setup = &*job.setup;
+    if let Some((_, reason)) = refusal(setup) {
+        return Err(LabError::Refused { reason });
+    }
+    let mut rng = Rng::new(job.seed);
+    let network = Network::of(setup, rng.next_u64());
+    let emulation = Emulation::start(&network.spec)?;
+    let stage = Arc::new(Stage::begin());
+    let mut flows = Vec::new();
+    let mut scene =
+        Scene { emulation: &emulation, network: &network, setup, choices, stage: &stage, lists: BTreeMap::new() };
+    let begun = scene.begin(&mut rng, &mut flows);
+    let rows = begun.and_then(|()| rows(setup, &emulation, &network, &stage, &flows, over));
+    stage.finish();
+    let endings = flows.iter_mut().map(|flow| flow.end()).collect();
+    let receiver_drops = flows.iter().map(|flow| flow.receiver_drops()).sum();
+    drop(flows);
+    let report = emulation.stop()?;
+    if let Some(reason) = stage.trouble() {
+        return Err(LabError::Broken { name: job.name("a run"), reason });
+    }
+    Ok(Observed {
+        rows: rows.map_err(|trouble| match trouble {
+            Trouble::Stopped => LabError::Stopped,
+            Trouble::Broken(reason) => LabError::Broken { name: job.name("a run"), reason },
+        })?,
+        endings,
+        trace: String::new(),
+        packet_hops: report.links().iter().map(|link| link.delivered.packets).sum(),
+        emulation: Some(verdict(&report, choices, setup, receiver_drops)),
+    })
+}
+
+impl<'a> Scene<'a> {
+    /// Begins all flows; those before one that cannot be are in `flows`, too.
+    fn begin(&mut self, rng: &mut Rng, flows: &mut Vec<Box<dyn Running>>) -> Result<(), Trouble> {
+        let setup: &'a Setup = self.setup;
+        tcp::prepare_hosts(self.emulation, self.network, setup, self.choices)?;
+        for (index, flow) in setup.flows.iter().enumerate() {
+            // The simulator's draws, in its order, so that flows begin at the same instants.
+            let [seed, _] = [rng.next_u64(), rng.next_u64()];
+            let begin = flow.start + flow.spread.mul_f64(rng.unit());
+            if let Some(transfers) = flow.transfers {
+                self.lists.entry(&flow.group).or_insert_with(|| Arc::new(AtomicU32::new(transfers)));
+            }
+            flows.push(match &flow.protocol {
+                Protocol::Udt(udt) => udt::begin(self, index, flow, udt, begin)?,
+                Protocol::Tcp(_) => tcp::begin(self, index, flow, begin)?,
+                Protocol::Cross(rate, pattern) => cross::begin(self, index, flow, (*rate, *pattern), (begin, seed))?,
+            });
+        }
+        Ok(())
+    }
+
+    /// The port of a flow, on both of its hosts.
+    fn port(index: usize) -> u16 {
+        FIRST_PORT + index as u16
+    }
+}
+
+/// Looks at all flows at the instants of the run.
+fn rows(
+    setup: &Setup,
+    emulation: &Emulation,
+    network: &Network,
+    stage: &Stage,
+    flows: &[Box<dyn Running>],
+    over: &dyn Fn() -> bool,
+) -> Result<Vec<Row>, Trouble> {
+    let mut rows: Vec<Row> = Vec::new();
+    for time in marks::times(setup) {
+        while stage.now() < time {
+            if over() {
+                return Err(Trouble::Stopped);
+            }
+            if stage.is_over() {
+                // One of the flows has said why.
+                return Err(Trouble::Broken("a flow ended".to_owned()));
+            }
+            stage.sleep_until(time.min(stage.now() + SLICE));
+        }
+        let row = {
+            let before = rows.last();
+            let looked = flows.iter().enumerate().map(|(index, running)| {
+                let before = before.map(|row| row.flows[index]).unwrap_or_default();
+                let [sender, receiver] = running.look([before.sender, before.receiver]);
+                let tally = tally(&setup.flows[index], &receiver, network.passes_bottleneck[index]);
+                FlowRow { sender, receiver, tally }
+            });
+            Row { at: time, flows: looked.collect(), bottleneck: emulation.look().link(network.bottleneck) }
+        };
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// What of a flow has left the bottleneck, taken from what arrived: payload for the first time, and its headers.
+fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTally {
+    let mut tally = FlowTally::default();
+    if passes_bottleneck {
+        let header = match flow.protocol {
+            Protocol::Udt(_) => udt::HEADER,
+            Protocol::Tcp(_) => tcp::HEADER,
+            Protocol::Cross(..) => 0,
+        };
+        let payload = u64::from(flow.packet - header);
+        let bytes = receiver.totals.bytes_received;
+        tally.new.packets = bytes / payload;
+        // Not in whole packets, which would make short intervals uneven.
+        tally.new.bytes = (u128::from(bytes) * u128::from(flow.packet) / u128::from(payload)) as u64;
+    }
+    tally
+}
+
+/// What the record says about the emulator.
+fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup, receiver_drops: u64) -> EmulationRecord {
+    let kernel = setup.flows.iter().any(|flow| matches!(flow.protocol, Protocol::Tcp(_)));
+    EmulationRecord {
+        valid: report.valid,
+        flaws: report.flaws.iter().map(ToString::to_string).collect(),
+        lateness_p50: report.lateness.p50.as_secs_f64(),
+        lateness_p99: report.lateness.p99.as_secs_f64(),
+        lateness_max: report.lateness.max.as_secs_f64(),
+        longest_gap: report.longest_gap.as_secs_f64(),
+        busy: report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+        receiver_drops,
+        tcp: kernel.then(|| tcp::law(choices).to_owned()),
+    }
+}

@@ -1,0 +1,164 @@
+//! Cross traffic: datagrams at a given rate, and somebody who counts them.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use farhaul_proto::Stats;
+use farhaul_units::{Duration, Rate, Rng};
+
+use super::stage::{Stage, Trouble};
+use super::{Running, SLICE, Scene};
+use crate::scenario::flow::{FlowSpec, Pattern};
+use crate::world::Ending;
+
+/// IP and UDP headers, in bytes.
+const HEADER: u32 = 28;
+
+/// Packets so far.
+#[derive(Debug, Default)]
+struct Counts {
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+struct CrossFlow {
+    /// Bytes of a packet with its headers, as the simulator counts them.
+    packet: u64,
+    counts: Arc<Counts>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// When packets are due.
+struct Schedule {
+    rate: Rate,
+    pattern: Pattern,
+    packet: u32,
+    rng: Rng,
+    /// When the present burst began, and how many packets of it have left.
+    burst: (Duration, u64),
+    next: Duration,
+}
+
+impl Schedule {
+    fn new(rate: Rate, pattern: Pattern, packet: u32, begin: Duration, seed: u64) -> Self {
+        Self { rate, pattern, packet, rng: Rng::new(seed), burst: (begin, 0), next: begin }
+    }
+
+    /// When the next packet is due, and the one after it from then on.
+    fn take(&mut self) -> Duration {
+        let due = self.next;
+        let each = u64::from(self.packet);
+        let (begin, count) = self.burst;
+        self.burst.1 = count + 1;
+        let even = begin + self.rate.time_for((count + 1) * each);
+        self.next = match self.pattern {
+            // 1 - u is never zero, so the logarithm is finite.
+            Pattern::Poisson => due + self.rate.time_for(each).mul_f64(-libm::log(1.0 - self.rng.unit())),
+            Pattern::Constant => even,
+            Pattern::OnOff(on, _) if even < begin + on => even,
+            Pattern::OnOff(on, off) => {
+                self.burst = (begin + on + off, 0);
+                begin + on + off
+            }
+        };
+        due
+    }
+}
+
+pub(super) fn begin(
+    scene: &Scene<'_>,
+    index: usize,
+    flow: &FlowSpec,
+    (rate, pattern): (Rate, Pattern),
+    (begin, seed): (Duration, u64),
+) -> Result<Box<dyn Running>, Trouble> {
+    let [from, to] = scene.network.places[index];
+    let socket = |host| {
+        let address = (scene.emulation.ipv4(host), Scene::port(index));
+        scene.emulation.enter(host, move || UdpSocket::bind(address)).map_err(Trouble::of(&flow.name))
+    };
+    let [sender, receiver] = [socket(from)?, socket(to)?];
+    let peer = receiver.local_addr().map_err(Trouble::of(&flow.name))?;
+    receiver.set_read_timeout(Some(SLICE)).map_err(Trouble::of(&flow.name))?;
+    let counts = Arc::new(Counts::default());
+    let mut threads = Vec::new();
+    threads.push({
+        let (stage, counts) = (Arc::clone(scene.stage), Arc::clone(&counts));
+        thread::spawn(move || receive(&receiver, &stage, &counts))
+    });
+    let end = flow.stop.unwrap_or(scene.setup.duration);
+    if rate > Rate::ZERO && begin < end {
+        let (stage, counts) = (Arc::clone(scene.stage), Arc::clone(&counts));
+        let schedule = Schedule::new(rate, pattern, flow.packet, begin, seed);
+        threads.push(thread::spawn(move || send(&sender, peer, schedule, end, &stage, &counts)));
+    }
+    Ok(Box::new(CrossFlow { packet: flow.packet.into(), counts, threads }))
+}
+
+fn send(socket: &UdpSocket, peer: SocketAddr, mut schedule: Schedule, end: Duration, stage: &Stage, counts: &Counts) {
+    let datagram = vec![0; (schedule.packet - HEADER) as usize];
+    loop {
+        let due = schedule.take();
+        if due >= end || !stage.await_time(due) {
+            return;
+        }
+        // What the machine does not take now counts as sent and lost.
+        let _ = socket.send_to(&datagram, peer);
+        counts.sent.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn receive(socket: &UdpSocket, stage: &Stage, counts: &Counts) {
+    let mut datagram = [0; 1];
+    while !stage.is_over() {
+        match socket.recv(&mut datagram) {
+            Ok(_) => drop(counts.received.fetch_add(1, Ordering::Relaxed)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+impl Running for CrossFlow {
+    fn look(&self, _: [Stats; 2]) -> [Stats; 2] {
+        let [mut sender, mut receiver] = [Stats::default(); 2];
+        sender.totals.packets_sent = self.counts.sent.load(Ordering::Relaxed);
+        receiver.totals.packets_received = self.counts.received.load(Ordering::Relaxed);
+        receiver.totals.bytes_received = receiver.totals.packets_received * self.packet;
+        receiver.totals.bytes_read = receiver.totals.bytes_received;
+        [sender, receiver]
+    }
+
+    fn end(&mut self) -> Ending {
+        for thread in self.threads.drain(..) {
+            // A panic has been reported by its thread.
+            let _ = thread.join();
+        }
+        Ending::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(pattern: Pattern, count: usize) -> Vec<u128> {
+        let mut schedule =
+            Schedule::new(Rate::from_megabits_per_second(12), pattern, 1_500, Duration::from_millis(5), 1);
+        (0..count).map(|_| schedule.take().as_micros()).collect()
+    }
+
+    #[test]
+    fn packets_are_due_at_the_rate_and_in_the_pattern_that_are_asked_for() {
+        assert_eq!(due(Pattern::Constant, 4), [5_000, 6_000, 7_000, 8_000]);
+        let bursts = Pattern::OnOff(Duration::from_millis(2), Duration::from_millis(10));
+        assert_eq!(due(bursts, 5), [5_000, 6_000, 17_000, 18_000, 29_000]);
+        let random = due(Pattern::Poisson, 10_001);
+        let mean = (random[10_000] - random[0]) as f64 / 10_000.0;
+        assert!((mean - 1_000.0).abs() < 30.0, "{mean}");
+    }
+}

@@ -1,0 +1,31 @@
+//! What real sockets cannot do.
+
+use crate::scenario::flow::{FlowSpec, Protocol};
+use crate::scenario::setup::Setup;
+
+/// Flows of one run: each has two threads.
+const MAX_FLOWS: usize = 1_000;
+
+/// Why a setup cannot be run here, and the line of the scenario that says so.
+pub(crate) fn refusal(setup: &Setup) -> Option<(usize, String)> {
+    if setup.flows.len() > MAX_FLOWS {
+        let line = setup.flows[MAX_FLOWS].line;
+        return Some((
+            line,
+            format!("{} flows are too many for real sockets: {MAX_FLOWS} are allowed", setup.flows.len()),
+        ));
+    }
+    let mut refused = setup.flows.iter().filter_map(|flow| Some((flow.line, of_flow(flow)?)));
+    refused.next()
+}
+
+fn of_flow(flow: &FlowSpec) -> Option<String> {
+    let key = match &flow.protocol {
+        _ if flow.machines[0].is_some() => "`sender`, what packets cost its host",
+        _ if flow.machines[1].is_some() => "`receiver`, what packets cost its host",
+        Protocol::Udt(udt) if udt.disk.is_some() => "`disk`, the disk that it sends from",
+        Protocol::Udt(udt) if !udt.delay_warnings => "`delay_warnings = false`",
+        _ => return None,
+    };
+    Some(format!("flow '{}' has {key}, which real sockets do not have: leave it out, or take --world sim", flow.name))
+}

@@ -1,0 +1,158 @@
+//! TCP flows: connections of the kernel.
+
+mod connection;
+
+use std::io;
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use farhaul_emu::Emulation;
+use farhaul_proto::Stats;
+use farhaul_units::Duration;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::network::Network;
+use super::stage::Trouble;
+use super::{Choices, Running, Scene};
+use crate::scenario::flow::{self, FlowSpec, Tcp};
+use crate::scenario::setup::Setup;
+use crate::world::Ending;
+use connection::{End, Receiver, Sender, thread};
+
+/// IP and TCP headers of a data packet of Linux, with time stamps, in bytes.
+pub(super) const HEADER: u32 = 52;
+/// The kernel's own law that stands for all of the scenarios'. It has selective acknowledgements.
+const LAW: &str = "reno";
+/// Buffers of every socket whose window is not limited, in bytes: 10 Gbit/s at 100 ms. They take memory only as data need it.
+const BUFFER: u64 = 128 << 20;
+/// Of a receive buffer, the kernel counts at most half as window before it has seen how large packets are.
+const BUFFER_OF_WINDOW: u64 = 4;
+/// Callers that may wait: one at a time comes.
+const BACKLOG: i32 = 16;
+
+/// The kernel's congestion control of TCP flows.
+pub(super) fn law(choices: &Choices) -> &str {
+    choices.tcp.as_deref().unwrap_or(LAW)
+}
+
+/// Makes the sockets of all hosts roomy, so that only the path and the scenario's windows limit them, and lets no connection
+/// learn from those before it.
+pub(super) fn prepare_hosts(
+    emulation: &Emulation,
+    network: &Network,
+    setup: &Setup,
+    choices: &Choices,
+) -> Result<(), Trouble> {
+    let tcp = |flow: &&FlowSpec| matches!(flow.protocol, flow::Protocol::Tcp(_));
+    if !setup.flows.iter().any(|flow| tcp(&flow)) {
+        return Ok(());
+    }
+    check_law(choices)?;
+    let widest = (0..setup.flows.len()).filter_map(|index| window(setup, index)).max().unwrap_or(0);
+    let buffer = BUFFER.max(BUFFER_OF_WINDOW * u64::from(widest));
+    // Equal to the largest from the beginning: the kernel's own enlarging would undo limits of windows.
+    let settings = [
+        ("tcp_rmem", format!("4096 {buffer} {buffer}")),
+        ("tcp_wmem", format!("4096 65536 {buffer}")),
+        ("tcp_no_metrics_save", "1".to_owned()),
+    ];
+    for &host in &network.hosts {
+        let written = emulation.enter(host, || {
+            settings.iter().try_for_each(|(name, value)| std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value))
+        });
+        written.map_err(Trouble::of("setting the buffers of TCP"))?;
+    }
+    Ok(())
+}
+
+/// Whether the kernel has the congestion control that was chosen.
+fn check_law(choices: &Choices) -> Result<(), Trouble> {
+    let law = law(choices);
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    if known.is_empty() || known.split_whitespace().any(|other| other == law) {
+        return Ok(());
+    }
+    Err(Trouble::Broken(format!("this kernel has no congestion control '{law}': it has {}", known.trim())))
+}
+
+/// The largest window of a flow in bytes of data; `None` if it has none of its own.
+fn window(setup: &Setup, index: usize) -> Option<u32> {
+    let flow = &setup.flows[index];
+    let flow::Protocol::Tcp(Tcp { window, .. }) = &flow.protocol else { return None };
+    let topology = &setup.topology;
+    let rate = topology.links[topology.bottleneck].path.nominal_rate();
+    let round_trip = topology.round_trip(&topology.graph(), topology.places[index]).unwrap_or_default();
+    let bytes = u64::from(window.packets(rate, round_trip)) * u64::from(flow.packet - HEADER);
+    u32::try_from(bytes).ok().filter(|bytes| u64::from(*bytes) < BUFFER / BUFFER_OF_WINDOW)
+}
+
+/// A flow of one connection, or of one after the other.
+struct TcpFlow {
+    listener: Arc<Socket>,
+    ends: [Arc<End>; 2],
+    ending: Arc<Mutex<Ending>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(super) fn begin(
+    scene: &Scene<'_>,
+    index: usize,
+    flow: &FlowSpec,
+    begin: Duration,
+) -> Result<Box<dyn Running>, Trouble> {
+    let failed = || Trouble::of(&flow.name);
+    let [from, to] = scene.network.places[index];
+    let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
+    let window = window(scene.setup, index);
+    let listener = scene.emulation.enter(to, || listen(peer, window)).map_err(failed())?;
+    let listener = Arc::new(listener);
+    let ends: [Arc<End>; 2] = Default::default();
+    let ending = Arc::new(Mutex::new(Ending::default()));
+    let sender = Sender {
+        name: flow.name.clone(),
+        law: law(scene.choices).to_owned(),
+        peer: SockAddr::from(peer),
+        begin,
+        stop: flow.stop,
+        bytes: flow.bytes,
+        list: scene.lists.get(flow.group.as_str()).filter(|_| flow.transfers.is_some()).cloned(),
+        stage: Arc::clone(scene.stage),
+        end: Arc::clone(&ends[0]),
+        ending: Arc::clone(&ending),
+    };
+    let receiver =
+        Receiver { listener: Arc::clone(&listener), window, stage: Arc::clone(scene.stage), end: Arc::clone(&ends[1]) };
+    // A thread that is started on a host stays there, and so do the sockets that it makes.
+    let sender = scene.emulation.enter(from, || thread("tcp-sender", move || sender.run())).map_err(failed())?;
+    let receiver = thread("tcp-receiver", move || receiver.run()).map_err(failed())?;
+    Ok(Box::new(TcpFlow { listener, ends, ending, threads: vec![sender, receiver] }))
+}
+
+/// A socket that takes callers at `address`.
+fn listen(address: SocketAddr, window: Option<u32>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    if let Some(bytes) = window {
+        farhaul_emu::limit_tcp_window(&socket, bytes)?;
+    }
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+impl Running for TcpFlow {
+    fn look(&self, _: [Stats; 2]) -> [Stats; 2] {
+        [self.ends[0].sender(), self.ends[1].receiver()]
+    }
+
+    fn end(&mut self) -> Ending {
+        // Whoever waits there wakes up, and sees that it is over.
+        let _ = self.listener.shutdown(Shutdown::Both);
+        self.ends.iter().for_each(|end| end.wake());
+        for thread in self.threads.drain(..) {
+            // A panic has been reported by its thread; what was counted until then stays.
+            let _ = thread.join();
+        }
+        std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

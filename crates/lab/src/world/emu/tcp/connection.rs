@@ -1,0 +1,266 @@
+//! The two ends of a kernel connection, each in a thread of its own.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use farhaul_emu::{TcpInfo, limit_tcp_window, tcp_info};
+use farhaul_proto::Stats;
+use farhaul_units::Duration;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::super::stage::Stage;
+use crate::world::Ending;
+
+/// Bytes that are written and read at a time.
+const BLOCK: usize = 64 << 10;
+/// Memory of a thread's stack: there may be a thousand of them, and none goes deep.
+const STACK: usize = 128 << 10;
+/// How long a call waits at most before it looks whether its time is over.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Starts a thread.
+pub(super) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work)
+}
+
+/// What one side has counted, over all its connections.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    /// Bytes that its program has written or read.
+    bytes: AtomicU64,
+    connection: Mutex<Connection>,
+}
+
+/// The present connection, and what those before it counted.
+#[derive(Debug, Default)]
+struct Connection {
+    socket: Option<Arc<Socket>>,
+    past: TcpInfo,
+    /// What was seen last.
+    last: TcpInfo,
+}
+
+impl End {
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on, this is the connection.
+    fn begin(&self, socket: Socket) -> Arc<Socket> {
+        let socket = Arc::new(socket);
+        self.lock().socket = Some(Arc::clone(&socket));
+        socket
+    }
+
+    /// The connection is over. Nobody but the caller has its socket afterwards.
+    fn retire(&self) {
+        let mut connection = self.lock();
+        connection.look();
+        connection.past = connection.total();
+        connection.last = TcpInfo::default();
+        connection.socket = None;
+    }
+
+    fn counted(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Ends whatever call waits for the connection.
+    pub(super) fn wake(&self) {
+        if let Some(socket) = &self.lock().socket {
+            // It may be closed already.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// The side that sends, in the words of our own transport.
+    pub(super) fn sender(&self) -> Stats {
+        let info = {
+            let mut connection = self.lock();
+            connection.look();
+            connection.total()
+        };
+        let mut stats = Stats::default();
+        stats.rtt = info.rtt;
+        stats.rtt_var = info.rtt_var;
+        stats.min_rtt = info.min_rtt;
+        stats.cwnd = info.window;
+        stats.in_flight = info.in_flight;
+        stats.totals.packets_sent = info.data_packets_sent;
+        stats.totals.packets_retransmitted = info.retransmitted;
+        stats.totals.bytes_written = self.bytes.load(Ordering::Relaxed);
+        stats.totals.bytes_acked = info.bytes_acknowledged;
+        stats
+    }
+
+    /// The side that receives.
+    pub(super) fn receiver(&self) -> Stats {
+        let info = {
+            let mut connection = self.lock();
+            connection.look();
+            connection.total()
+        };
+        let mut stats = Stats::default();
+        stats.totals.packets_received = info.data_packets_received;
+        stats.totals.acks_sent = info.packets_sent;
+        // What waits to be read is little: the reader does nothing else.
+        stats.totals.bytes_read = self.bytes.load(Ordering::Relaxed);
+        stats.totals.bytes_received = stats.totals.bytes_read;
+        stats
+    }
+}
+
+impl Connection {
+    fn look(&mut self) {
+        if let Some(info) = self.socket.as_ref().and_then(|socket| tcp_info(&**socket).ok()) {
+            self.last = info;
+        }
+    }
+
+    /// Counts of all connections, and the estimates of the present one.
+    fn total(&self) -> TcpInfo {
+        let (past, mut info) = (&self.past, self.last);
+        info.packets_sent += past.packets_sent;
+        info.data_packets_sent += past.data_packets_sent;
+        info.data_packets_received += past.data_packets_received;
+        info.retransmitted += past.retransmitted;
+        info.bytes_acknowledged += past.bytes_acknowledged;
+        info
+    }
+}
+
+/// The side that sends.
+pub(super) struct Sender {
+    pub(super) name: String,
+    /// The kernel's congestion control.
+    pub(super) law: String,
+    pub(super) peer: SockAddr,
+    pub(super) begin: Duration,
+    pub(super) stop: Option<Duration>,
+    pub(super) bytes: Option<u64>,
+    /// Transfers that nobody has begun yet; `None` for one without others.
+    pub(super) list: Option<Arc<AtomicU32>>,
+    pub(super) stage: Arc<Stage>,
+    pub(super) end: Arc<End>,
+    pub(super) ending: Arc<Mutex<Ending>>,
+}
+
+impl Sender {
+    /// Does what it has to do, then ends.
+    pub(super) fn run(&self) {
+        if !self.stage.await_time(self.begin) {
+            return;
+        }
+        loop {
+            if self.list.as_deref().is_some_and(|list| !take(list)) {
+                return;
+            }
+            let begun = self.stage.now();
+            match self.transfer() {
+                Ok(true) => self.done(begun),
+                Ok(false) => return,
+                Err(error) => return self.stage.fail(&self.name, error),
+            }
+            if self.list.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn done(&self, begun: Duration) {
+        let now = self.stage.now();
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.finished = Some(now);
+        if self.list.is_some() {
+            ending.transfers.push(now - begun);
+        }
+    }
+
+    /// One connection; returns whether everything was sent and acknowledged.
+    fn transfer(&self) -> io::Result<bool> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_tcp_congestion(self.law.as_bytes())?;
+        // What is not sent when its time is over is thrown away.
+        socket.set_linger(Some(Duration::ZERO))?;
+        let socket = self.end.begin(socket);
+        let done = socket.connect(&self.peer).and_then(|()| self.fill(&socket));
+        self.end.retire();
+        done
+    }
+
+    fn fill(&self, mut socket: &Socket) -> io::Result<bool> {
+        static ZEROS: [u8; BLOCK] = [0; BLOCK];
+        socket.set_write_timeout(Some(TICK))?;
+        let mut left = self.bytes.unwrap_or(u64::MAX);
+        while left > 0 {
+            if self.stage.is_over() || self.stop.is_some_and(|stop| self.stage.now() >= stop) {
+                return Ok(false);
+            }
+            let length = left.min(BLOCK as u64) as usize;
+            match socket.write(&ZEROS[..length]) {
+                Ok(written) => {
+                    self.end.counted(written);
+                    left -= written as u64;
+                }
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // The other side closes once it has read everything.
+        socket.shutdown(Shutdown::Write)?;
+        Ok(socket.read(&mut [0])? == 0 && !self.stage.is_over())
+    }
+}
+
+/// Takes a transfer from a list, if there is one.
+fn take(list: &AtomicU32) -> bool {
+    list.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+/// The side that receives.
+pub(super) struct Receiver {
+    pub(super) listener: Arc<Socket>,
+    /// The largest window that it offers, in bytes.
+    pub(super) window: Option<u32>,
+    pub(super) stage: Arc<Stage>,
+    pub(super) end: Arc<End>,
+}
+
+impl Receiver {
+    /// Takes one connection after the other and reads whatever comes.
+    pub(super) fn run(&self) {
+        let mut block = vec![0; BLOCK];
+        while !self.stage.is_over() {
+            let Ok((socket, _)) = self.listener.accept() else { return };
+            let socket = self.end.begin(socket);
+            loop {
+                match (&*socket).read(&mut block) {
+                    Ok(0) => break,
+                    Ok(length) => {
+                        self.end.counted(length);
+                        self.limit(&socket);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // The sender has thrown the rest away.
+                    Err(_) => break,
+                }
+            }
+            self.end.retire();
+        }
+    }
+
+    /// Limits the window again: the kernel sets its bound anew when it sees how much memory packets take.
+    fn limit(&self, socket: &Socket) {
+        if let Some(bytes) = self.window {
+            // Where that fails the connection is over, as the next read will say.
+            let _ = limit_tcp_window(socket, bytes);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the emulated world is made of, and short runs in it. Runs need root and TUN devices; without them the tests say so and
+//! pass.
+
+use farhaul_emu::EmulateError;
+
+use super::network::{Network, SHORTEST_DELAY};
+use super::*;
+use crate::record::Record;
+use crate::run::run;
+use crate::scenario::{Overrides, Plan};
+use crate::world::{Venue, World};
+
+fn plan(text: &str) -> Plan {
+    Plan::read("x", "x.toml", text, &Overrides::default()).unwrap()
+}
+
+fn job(text: &str) -> Job {
+    plan(text).jobs("").unwrap().remove(0)
+}
+
+/// The run's record, if this machine permits one.
+fn record(text: &str, choices: Choices) -> Option<Record> {
+    match run("x", &job(text), &Venue::Emulator(choices), None, &|| false) {
+        Ok(record) => Some(record),
+        Err(LabError::Emulate(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_)))) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+const LINK: &str = "title = 'x'\nduration = '1200ms'\nwarmup = '200ms'\n[link]\nrate = '40mbit'\nrtt = '10ms'\n";
+
+#[test]
+fn nodes_where_flows_begin_or_end_are_hosts_and_the_others_routers() {
+    let access = "[access]\nrate = '1gbit'\ndelay = '1ms'\n";
+    let flows = "[[flow]]\nname = 'near'\n[[flow]]\nname = 'far'\nrtt = '30ms'\npacket = 9000\n";
+    let job = job(&format!("{LINK}{access}{flows}"));
+    let network = Network::of(&job.setup, 1);
+    assert_eq!(network.places.len(), 2);
+    assert_eq!(network.hosts.len(), 4, "two for each flow, behind the two ends of the bottleneck");
+    assert_eq!(network.passes_bottleneck, [true, true]);
+    let [near, far] = [0, 1].map(|flow| network.places[flow].map(|host| network.spec.ipv4(host)));
+    assert!(near.iter().all(|address| !far.contains(address)));
+}
+
+#[test]
+fn flows_at_the_ends_of_a_link_share_its_hosts() {
+    let job = job(&format!("{LINK}[[flow]]\ncount = 5\n"));
+    let network = Network::of(&job.setup, 1);
+    assert_eq!((network.hosts.len(), network.places.len()), (2, 5));
+    assert!(network.places.iter().all(|place| *place == network.places[0]));
+}
+
+#[test]
+fn data_that_take_another_way_are_not_counted_at_the_bottleneck() {
+    let links = "title = 'x'\nduration = '1s'\nbottleneck = 'slow'\n\
+                 [[links]]\nname = 'slow'\nfrom = 'a'\nto = 'b'\nrate = '10mbit'\ndelay = '5ms'\n\
+                 [[links]]\nname = 'fast'\nfrom = 'b'\nto = 'c'\nrate = '100mbit'\ndelay = '5ms'\n\
+                 [[flow]]\nname = 'both'\nfrom = 'a'\nto = 'c'\n[[flow]]\nname = 'behind'\nfrom = 'b'\nto = 'c'\n\
+                 [[flow]]\nname = 'back'\nfrom = 'b'\nto = 'a'\n";
+    let job = job(links);
+    let network = Network::of(&job.setup, 1);
+    assert_eq!(network.passes_bottleneck, [true, false, false]);
+    assert_eq!(network.hosts.len(), 3, "a host may lie on the way of others");
+}
+
+#[test]
+fn delays_that_the_emulator_has_by_itself_are_left_out() {
+    let of = |rtt: &str| {
+        let job = job(&format!("{}[[flow]]\n", LINK.replace("10ms", rtt)));
+        format!("{:?}", Network::of(&job.setup, 1).spec)
+    };
+    assert!(SHORTEST_DELAY > Duration::from_micros(20));
+    assert!(of("40us").contains("delay: 0ns") && !of("40us").contains("delay: 20µs"));
+    assert!(of("1ms").contains("delay: 500µs"));
+}
+
+#[test]
+fn what_real_sockets_do_not_have_is_refused_with_its_line() {
+    for (key, word) in [
+        ("protocol = 'udt-2004'\ndelay_warnings = false", "delay_warnings"),
+        ("disk = { rate = '40mbit', block = '1MB' }", "disk"),
+        ("receiver = { per_data = '8us' }", "receiver"),
+        ("sender = { per_sent = '8us' }", "sender"),
+    ] {
+        let plan = plan(&format!("{LINK}[[flow]]\nname = 'f'\n{key}\n"));
+        let venue = Venue::Emulator(Choices::default());
+        let (possible, refusals) = plan.possible(plan.jobs("").unwrap(), &venue);
+        assert!(possible.is_empty());
+        let [refusal] = &refusals[..] else { panic!("{refusals:?}") };
+        assert_eq!((refusal.file.as_str(), refusal.line), ("x.toml", 7));
+        assert!(refusal.message.contains(word) && refusal.message.contains("--world sim"), "{refusal}");
+        let (possible, refusals) = plan.possible(plan.jobs("").unwrap(), &Venue::Simulator);
+        assert_eq!((possible.len(), refusals.len()), (1, 0));
+    }
+}
+
+#[test]
+fn only_the_curves_that_cannot_be_run_are_refused() {
+    let curve =
+        "[[curve]]\nname = 'a'\n[[curve]]\nname = 'b'\nset = { 'flow.f.disk' = { rate = '1mbit', block = '1MB' } }\n";
+    let plan = plan(&format!("{LINK}[[flow]]\nname = 'f'\n{curve}"));
+    let (possible, refusals) = plan.possible(plan.jobs("").unwrap(), &Venue::Emulator(Choices::default()));
+    assert_eq!(possible.iter().map(|job| job.curve.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert!(refusals[0].message.ends_with("(curve b)"), "{}", refusals[0]);
+}
+
+#[test]
+fn a_scenario_runs_between_real_sockets_and_is_measured_as_in_the_simulator() {
+    let flows = "[[flow]]\nname = 'old'\nprotocol = 'udt-2004'\n[[flow]]\nname = 'new'\nbytes = '100kB'\n\
+                 [[flow]]\nname = 'tcp'\nprotocol = 'tcp'\n[[flow]]\nname = 'cbr'\nprotocol = 'cbr'\nrate = '4mbit'\n";
+    let Some(record) = record(&format!("{LINK}{flows}"), Choices::default()) else { return };
+    assert_eq!(record.world, World::Emulated);
+    let emulation = record.emulation.as_ref().expect("it says how it went");
+    assert_eq!(emulation.valid, emulation.flaws.is_empty());
+    assert_eq!(emulation.tcp.as_deref(), Some("reno"));
+    let metrics = &record.metrics;
+    for flow in ["old", "tcp", "cbr"] {
+        assert!(metrics[&format!("goodput.{flow}")] > 0.0, "{flow}: {metrics:?}");
+    }
+    assert_eq!(metrics["completed"], 1.0, "100 kB take a few round trips");
+    assert!(metrics["rtt.tcp"] >= 0.01 && metrics["rtt.old"] >= 0.01, "{metrics:?}");
+    assert!(metrics["utilisation"] > 0.1 && metrics["utilisation"] < 1.2, "{metrics:?}");
+    assert!(record.packet_hops > 100);
+}
+
+#[test]
+fn transfers_of_a_list_are_connections_one_after_the_other() {
+    let flow = "[[flow]]\nname = 't'\nprotocol = 'tcp'\nbytes = '20kB'\ntransfers = 9\nconcurrent = 3\n";
+    let choices = Choices { tcp: Some("reno".to_owned()) };
+    let Some(record) = record(&format!("{LINK}{flow}"), choices) else { return };
+    assert_eq!(record.metrics["completed"], 1.0, "{:?}", record.metrics);
+    assert!(record.metrics["completion.all"] > record.metrics["completion.max"]);
+}
+
+#[test]
+fn a_window_of_the_scenario_bounds_the_kernels_connection() {
+    let flow = "[[flow]]\nname = 'w'\nprotocol = 'tcp'\nwindow = 10\n";
+    let Some(record) = record(&format!("{}{flow}", LINK.replace("10ms", "40ms")), Choices::default()) else { return };
+    // Ten packets in each round trip of 40 ms, which can only be longer.
+    let most = 10.0 * 1_448.0 * 8.0 / 0.040;
+    let goodput = record.metrics["goodput.w"];
+    assert!(goodput > 0.2 * most && goodput < 1.1 * most, "{goodput} of {most}");
+}
+
+#[test]
+fn an_unknown_congestion_control_breaks_the_run_off_with_its_name() {
+    let text = format!("{LINK}[[flow]]\nname = 't'\nprotocol = 'tcp'\n");
+    let choices = Choices { tcp: Some("warp".to_owned()) };
+    match run("x", &job(&text), &Venue::Emulator(choices), None, &|| false) {
+        Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
+        Err(error) => assert!(error.to_string().contains("warp"), "{error}"),
+        Ok(_) => panic!("there is no such law"),
+    }
+}
+
+#[test]
+fn a_run_that_is_told_to_stop_stops() {
+    let text = format!("{LINK}[[flow]]\n[[flow]]\nprotocol = 'tcp'\n").replace("1200ms", "600s");
+    match run("x", &job(&text), &Venue::Emulator(Choices::default()), None, &|| true) {
+        Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
+        result => assert!(matches!(result, Err(LabError::Stopped)), "{result:?}"),
+    }
+}

@@ -1,0 +1,163 @@
+//! UDT flows: connections of the library, each between two endpoints of its own.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use farhaul::{Endpoint, Error, Listener, Protocol, Stats, Stream};
+use farhaul_emu::HostId;
+use farhaul_units::Duration;
+
+use super::stage::{Stage, Trouble};
+use super::{Running, Scene};
+use crate::scenario::flow::{FlowSpec, Generation, Udt};
+use crate::world::Ending;
+
+/// IP, UDP and UDT headers of a data packet, in bytes.
+pub(super) const HEADER: u32 = 44;
+/// How long a connection attempt may take, or nothing be heard: the path may have a round trip of seconds and lose every other
+/// packet. The simulator's.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+/// How long a call waits at most before it looks whether its time is over.
+const TICK: Duration = Duration::from_millis(20);
+/// Bytes that are written and read at a time: what a call of the library moves.
+const BLOCK: usize = 256 << 10;
+
+/// A flow whose two ends are in this program.
+struct UdtFlow {
+    endpoints: [Endpoint; 2],
+    streams: [Arc<OnceLock<Stream>>; 2],
+    ending: Arc<Mutex<Ending>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What a sender has to do.
+struct Task {
+    name: String,
+    begin: Duration,
+    stop: Option<Duration>,
+    bytes: Option<u64>,
+    stage: Arc<Stage>,
+}
+
+pub(super) fn begin(
+    scene: &Scene<'_>,
+    index: usize,
+    flow: &FlowSpec,
+    udt: &Udt,
+    begin: Duration,
+) -> Result<Box<dyn Running>, Trouble> {
+    let [from, to] = scene.network.places[index];
+    let port = Scene::port(index);
+    let endpoints = [endpoint(scene, from, port, flow, udt)?, endpoint(scene, to, port, flow, udt)?];
+    let peer = endpoints[1].local_addr();
+    let listener = endpoints[1].listen().map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))?;
+    let streams: [Arc<OnceLock<Stream>>; 2] = Default::default();
+    let ending = Arc::new(Mutex::new(Ending::default()));
+    let task =
+        Task { name: flow.name.clone(), begin, stop: flow.stop, bytes: flow.bytes, stage: Arc::clone(scene.stage) };
+    let sender = {
+        let (endpoint, stream, ending) = (endpoints[0].clone(), Arc::clone(&streams[0]), Arc::clone(&ending));
+        move || task.send(&endpoint, peer, &stream, &ending)
+    };
+    let receiver = {
+        let stream = Arc::clone(&streams[1]);
+        move || receive(&listener, &stream)
+    };
+    let threads = vec![thread::spawn(sender), thread::spawn(receiver)];
+    Ok(Box::new(UdtFlow { endpoints, streams, ending, threads }))
+}
+
+/// A port on `host`, with the library's own settings but for what the scenario says.
+fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, udt: &Udt) -> Result<Endpoint, Trouble> {
+    let protocol = match udt.generation {
+        Generation::Udt4 => Protocol::Udt,
+        Generation::Udt2004 => Protocol::Udt2004,
+    };
+    let builder = Endpoint::builder()
+        .protocol(protocol)
+        .mss(flow.packet)
+        .controller(udt.controller.to_string())
+        .reorder_tolerance(udt.reorder_tolerance)
+        .connect_timeout(PATIENCE)
+        .peer_timeout(PATIENCE)
+        .linger(PATIENCE);
+    let address = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(host)), port);
+    let bound = scene.emulation.enter(host, || Ok(builder.bind(address)?));
+    bound.map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))
+}
+
+impl Task {
+    fn send(&self, endpoint: &Endpoint, peer: SocketAddr, place: &OnceLock<Stream>, ending: &Mutex<Ending>) {
+        if self.stage.await_time(self.begin)
+            && let Err(error) = self.try_send(endpoint, peer, place, ending)
+        {
+            self.stage.fail(&self.name, error);
+        }
+    }
+
+    fn try_send(
+        &self,
+        endpoint: &Endpoint,
+        peer: SocketAddr,
+        place: &OnceLock<Stream>,
+        ending: &Mutex<Ending>,
+    ) -> Result<(), Error> {
+        let connected = endpoint.connect(peer)?;
+        let stream = place.get_or_init(|| connected);
+        stream.set_write_timeout(Some(TICK));
+        let block = vec![0; BLOCK];
+        let mut left = self.bytes.unwrap_or(u64::MAX);
+        while left > 0 && !self.stage.is_over() {
+            if self.stop.is_some_and(|stop| self.stage.now() >= stop) {
+                stream.close();
+                return Ok(());
+            }
+            let length = left.min(BLOCK as u64) as usize;
+            match stream.send(&block[..length]) {
+                Ok(sent) => left -= sent as u64,
+                Err(Error::TimedOut(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if left == 0 {
+            stream.finish()?;
+            ending.lock().unwrap_or_else(PoisonError::into_inner).finished = Some(self.stage.now());
+        }
+        Ok(())
+    }
+}
+
+/// Takes whatever comes until it ends. What goes wrong is the sender's to say.
+fn receive(listener: &Listener, place: &OnceLock<Stream>) {
+    let Ok((stream, _)) = listener.accept() else { return };
+    let stream = place.get_or_init(|| stream);
+    let mut block = vec![0; BLOCK];
+    while stream.recv(&mut block).is_ok_and(|length| length > 0) {}
+}
+
+impl Running for UdtFlow {
+    fn look(&self, before: [Stats; 2]) -> [Stats; 2] {
+        let look =
+            |side: usize| self.streams[side].get().and_then(|stream| stream.stats().ok()).unwrap_or(before[side]);
+        [look(0), look(1)]
+    }
+
+    fn end(&mut self) -> Ending {
+        for endpoint in &self.endpoints {
+            endpoint.canceller().cancel();
+        }
+        for stream in self.streams.iter().filter_map(|stream| stream.get()) {
+            stream.close();
+        }
+        for thread in self.threads.drain(..) {
+            // A panic has been reported by its thread; what was counted until then stays.
+            let _ = thread.join();
+        }
+        std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn receiver_drops(&self) -> u64 {
+        self.endpoints.iter().filter_map(Endpoint::recv_drops).map(u64::from).sum()
+    }
+}

@@ -1,0 +1,65 @@
+//! The simulator: a world is built, goes through its time, and is looked at.
+
+mod build;
+
+use std::path::Path;
+
+use farhaul_units::{Duration, Instant};
+
+use super::{Ending, Observed};
+use crate::error::LabError;
+use crate::run::marks::{self, Row};
+use crate::run::pcap;
+use crate::scenario::Job;
+use build::Built;
+
+/// Runs a job; writes every packet that a host sends to `capture`, if wanted; breaks off once it is `over`.
+pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool) -> Result<Observed, LabError> {
+    let mut built = build::world(&job.setup, job.seed);
+    let capture = capture.map(pcap::Writer::create).transpose()?;
+    if let Some(writer) = &capture {
+        built.world.set_capture(Some(writer.sink()));
+    }
+    let rows = rows(&mut built, job, over);
+    if let Some(writer) = capture {
+        built.world.set_capture(None);
+        writer.finish()?;
+    }
+    let rows = rows.ok_or(LabError::Stopped)?;
+    let endings = built.flows.iter().map(|flow| {
+        let sender = built.world.agent(flow.sender);
+        Ending {
+            finished: sender.finished_at().map(|at| at - Instant::ZERO),
+            transfers: sender.transfer_times().to_vec(),
+        }
+    });
+    Ok(Observed {
+        rows,
+        endings: endings.collect(),
+        trace: format!("{:016x}", built.world.trace_hash().value()),
+        packet_hops: built.world.network_counters().packet_hops,
+        emulation: None,
+    })
+}
+
+/// Lets time pass and looks at regular instants, and whenever something begins or ends.
+fn rows(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<Row>> {
+    let mut rows = Vec::new();
+    for time in marks::times(&job.setup) {
+        if over() {
+            return None;
+        }
+        built.world.run_until(Instant::ZERO + time);
+        let row = row(built, time, rows.last());
+        rows.push(row);
+    }
+    Some(rows)
+}
+
+fn row(built: &mut Built, time: Duration, before: Option<&Row>) -> Row {
+    let bottleneck = built.world.link_counters(built.bottleneck);
+    let before = |index: usize| before.map(|row: &Row| row.flows[index]).unwrap_or_default();
+    let flows = built.flows.iter().enumerate();
+    let flows = flows.map(|(index, flow)| flow.look(&built.world, built.bottleneck, before(index))).collect();
+    Row { at: time, flows, bottleneck }
+}

@@ -1,0 +1,56 @@
+//! Whether the emulated network is what it says, by the measure of others.
+
+use std::time::Duration;
+
+use super::{Measurement, Row, Run};
+use crate::bench::quantity::Quantity;
+use crate::bench::requirement::{Bound, Requirement};
+use crate::bench::samples::Samples;
+use crate::bench::tools::{Emulated, Tools};
+
+const DELAY: &str = "ping, 10 ms each way";
+const RATE: &str = "iperf3 -u, 1 Gbit/s, packets of 1500 bytes";
+const JUMBO: &str = "iperf3 -u, 5 Gbit/s, packets of 9000 bytes";
+const LOSS: &str = "iperf3 -u, 100 Mbit/s, loss 1 %";
+const PROGRAM: &str = "farhaul";
+
+pub(super) const ROW: Row = Row {
+    name: "emulator",
+    what: "delay, rate and loss of emulated paths as ping and iperf3 see them, and the emulator's processor share",
+    shows: &[Quantity::Lateness, Quantity::RateShare, Quantity::Deviation, Quantity::CpuShare],
+    must: &[
+        require(DELAY, Quantity::Lateness, Bound::Most(0.000_2)),
+        require(RATE, Quantity::RateShare, Bound::Least(0.99)),
+        require(RATE, Quantity::RateShare, Bound::Most(1.01)),
+        require(RATE, Quantity::CpuShare, Bound::Most(0.6)),
+        require(JUMBO, Quantity::RateShare, Bound::Least(0.99)),
+        // Three standard deviations: one run in four hundred exceeds them by chance, and the median of several hardly ever.
+        require(LOSS, Quantity::Deviation, Bound::Most(3.0)),
+    ],
+    by: &MEASUREMENT,
+};
+
+static MEASUREMENT: Measurement = Measurement {
+    name: "emulator",
+    how: "`farhaul emulate` as root, two hosts; ping: half of what the round trips of one echo in a hundred exceed the path's; \
+          iperf3 sends 5 % more than the path carries, or with loss half of it, and its receiver counts; processor share of the \
+          emulator's thread",
+    runs: 3,
+    seconds: 30,
+    in_settings: false,
+    measure,
+};
+
+const fn require(case: &'static str, quantity: Quantity, bound: Bound) -> Requirement {
+    Requirement { case, program: PROGRAM, quantity, bound }
+}
+
+fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
+    let path =
+        |megabits: u64, mtu| Emulated { rate: megabits * 1_000_000, delay: Duration::from_millis(10), loss: 0.0, mtu };
+    let seconds = run.pick(5, 2);
+    samples.add(DELAY, PROGRAM, tools.emulated_delay(&path(1_000, 1_500), run.pick(500, 100)));
+    samples.add(RATE, PROGRAM, tools.emulated_rate(&path(1_000, 1_500), 1.05, seconds));
+    samples.add(JUMBO, PROGRAM, tools.emulated_rate(&path(5_000, 9_000), 1.05, seconds));
+    samples.add(LOSS, PROGRAM, tools.emulated_rate(&Emulated { loss: 0.01, ..path(100, 1_500) }, 0.5, seconds));
+}

@@ -1,0 +1,146 @@
+//! `farhaul emulate`, looked at by programs of others: what it says of itself only decides whether a run counts.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::super::process::Process;
+use super::super::quantity::Quantity;
+use super::super::samples::{Invalid, Measured};
+use super::{Amount, Tools, needed, patience};
+
+/// Bytes of IPv4 and UDP headers.
+const HEADERS: u64 = 28;
+
+/// An emulated path: both directions alike but for the loss, which is on the way to the far host.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Emulated {
+    /// Bits per second.
+    pub(in super::super) rate: u64,
+    pub(in super::super) delay: Duration,
+    pub(in super::super) loss: f64,
+    /// Bytes of the largest packet.
+    pub(in super::super) mtu: u64,
+}
+
+impl Tools {
+    /// The round trips that `ping` sees, less the delays of the path: half of what one in a hundred exceeds.
+    pub(in super::super) fn emulated_delay(&self, path: &Emulated, echoes: u64) -> Result<Measured> {
+        let said = self.emulate(path, None, &format!("ping -n -i 0.01 -c {echoes} $FARHAUL_PEER"), echoes / 100)?;
+        let mut excess = round_trips(&said.output)?;
+        excess.iter_mut().for_each(|trip| *trip -= 2.0 * path.delay.as_secs_f64());
+        ensure!(excess.len() as u64 >= echoes * 9 / 10, "only {} of {echoes} echoes came back", excess.len());
+        excess.sort_by(f64::total_cmp);
+        let late = excess[(excess.len() * 99).div_ceil(100) - 1] / 2.0;
+        // A path that is too fast is as wrong as one that is too slow.
+        let early = (-excess[0] / 2.0).max(0.0);
+        Ok(Measured::of([(Quantity::Lateness, late.max(early))]))
+    }
+
+    /// What `iperf3 -u` gets through when it sends `excess` times the path's rate: the share of the rate that arrives, headers
+    /// included, the share of packets that are lost, and what the emulator costs.
+    pub(in super::super) fn emulated_rate(&self, path: &Emulated, excess: f64, seconds: u64) -> Result<Measured> {
+        let length = path.mtu - HEADERS;
+        let rate = (path.rate as f64 * excess * length as f64 / path.mtu as f64) as u64;
+        let client = format!(
+            "iperf3 -c $FARHAUL_PEER -u -b {rate} -l {length} -t {seconds} -O 1 -w 4M --get-server-output --json"
+        );
+        let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
+        let report: Value = serde_json::from_str(&said.output).context("iperf3's report")?;
+        let sum = ["server_output_json", "end", "sum"];
+        let at = |name| needed(&report, &[&sum[..], &[name]].concat());
+        let received = at("bits_per_second")? * (1.0 - at("lost_percent")? / 100.0);
+        let arrived = received * path.mtu as f64 / length as f64 / path.rate as f64;
+        Ok(Measured::of([
+            (Quantity::RateShare, arrived),
+            (Quantity::Deviation, deviation(at("lost_packets")?, at("packets")?, path.loss)),
+            (Quantity::CpuShare, said.processor_share),
+        ]))
+    }
+
+    /// Runs `command` on the near host and returns what it printed.
+    fn emulate(&self, path: &Emulated, serve: Option<&str>, command: &str, seconds: u64) -> Result<Heard> {
+        let file = std::env::temp_dir().join(format!("farhaul-bench-{}.out", std::process::id()));
+        // Records come on stderr, which is where processes complain; here they are what is wanted.
+        let mut emulate = Command::new("sh");
+        emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
+        emulate.args(["emulate", "--json", "--rate", &format!("{}bit", path.rate)]);
+        emulate.args(["--delay", &format!("{}us", path.delay.as_micros()), "--mtu", &path.mtu.to_string()]);
+        if path.loss > 0.0 {
+            emulate.args(["--up-loss", &format!("{}%", path.loss * 1e2)]);
+        }
+        if let Some(serve) = serve {
+            emulate.args(["--serve", serve]);
+        }
+        emulate.args(["--", "sh", "-c", &format!("exec 2>/dev/null; {command} > {}", file.display())]);
+        let said = Process::start(&mut emulate)?.finish(patience(Amount::Seconds(seconds)))?;
+        let record = said.record("valid").context("the emulator's report")?;
+        let output = Temporary(file).text()?;
+        let flaws = || record["flaws"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+        ensure!(
+            record["valid"] == true,
+            Invalid(format!("the emulator and not the path was the limit: {}", flaws().join("; ")))
+        );
+        Ok(Heard { output, processor_share: needed(&record, &["processor_share"])? })
+    }
+}
+
+/// What a program behind the path printed, and what the path cost.
+struct Heard {
+    output: String,
+    processor_share: f64,
+}
+
+/// A file that goes when it was read.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn text(&self) -> Result<String> {
+        fs::read_to_string(&self.0).with_context(|| self.0.display().to_string())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // What is left in the folder for temporary files does no harm.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// `… time=20.3 ms`, in seconds.
+fn round_trips(output: &str) -> Result<Vec<f64>> {
+    output
+        .lines()
+        .filter_map(|line| line.split_once("time=")?.1.strip_suffix(" ms"))
+        .map(|milliseconds| Ok(milliseconds.parse::<f64>().context("ping's milliseconds")? / 1e3))
+        .collect()
+}
+
+/// By how many standard deviations `lost` of `packets` differs from what a loss of `share` of them gives; with no loss, lost packets.
+fn deviation(lost: f64, packets: f64, share: f64) -> f64 {
+    let expected = packets * share;
+    let deviation = (expected * (1.0 - share)).sqrt();
+    if deviation > 0.0 { ((lost - expected) / deviation).abs() } else { lost }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_are_read_from_pings_lines() {
+        let output = "PING 10.77.0.2\n64 bytes from 10.77.0.2: icmp_seq=1 ttl=64 time=20.3 ms\n\n5 packets, time 4ms\n";
+        let trips = round_trips(output).unwrap();
+        assert!(trips.len() == 1 && (trips[0] - 0.0203).abs() < 1e-9);
+    }
+
+    #[test]
+    fn losses_are_judged_by_chance() {
+        assert!((deviation(130.0, 10_000.0, 0.01) - 3.015).abs() < 0.001);
+        assert_eq!(deviation(7.0, 10_000.0, 0.0), 7.0);
+    }
+}
