@@ -26,6 +26,8 @@ const PACKAGES: &[Package] = &[
     Package { name: "tshark", signs: &["tshark"], without: "a second opinion on our packets" },
     Package { name: "strace", signs: &["strace"], without: "disks that are made slow" },
     Package { name: "util-linux", signs: &["setpriv"], without: "programs with fewer rights than the tests have" },
+    Package { name: "iputils-ping", signs: &["ping"], without: "a second opinion on emulated delays" },
+    Package { name: "iperf3", signs: &["iperf3"], without: "a second opinion on emulated rates and losses" },
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 

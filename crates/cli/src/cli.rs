@@ -266,7 +266,7 @@ impl Verb {
 
     /// Whether it may have use for networks of its own.
     pub(crate) fn makes_networks(&self) -> bool {
-        matches!(self, Self::Emulate(_))
+        matches!(self, Self::Emulate(_) | Self::Demo(_))
     }
 
     /// Where its records go.

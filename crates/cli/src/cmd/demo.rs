@@ -2,17 +2,15 @@
 
 mod child;
 mod scratch;
+mod stage;
 mod summary;
+mod tcp;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::Args;
 use farhaul_cc::Spec;
-use farhaul_emu::{Relay, RelayReport};
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use serde_json::{Value, json};
@@ -20,24 +18,26 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::cli::{path_record, share, some_rate};
 use crate::exit::{Code, Fault};
-use crate::fault;
 use crate::output::human::time;
 use crate::output::{Output, has_written, print, progress};
-use crate::sys::CpuSeconds;
-use child::Child;
 use scratch::Scratch;
+use stage::Stage;
 use summary::Outcome;
+use tcp::Tcp;
 
-/// The relay's seeds: the same packets are lost in every run, others in each direction.
+/// The path's seeds: the same packets are lost in every run, others in each direction.
 const SEEDS: (u64, u64) = (1, 2);
+/// How many times as long as Farhaul the kernel's TCP may take, and how long in any case, before it is stopped.
+const PATIENCE: (u32, Duration) = (5, Duration::from_secs(15));
 /// How often the sender reports, for the bar and the curve.
 const INTERVAL: &str = "100ms";
 
 /// See a copy over a long fat link, on this machine alone
 ///
-/// Starts `farhaul serve` and `farhaul copy` as two processes with a relay between them that behaves like a link across
-/// a continent, copies a real file and tells how that went. Needs no privileges, no set-up and no other machine; leaves
-/// nothing behind.
+/// Starts `farhaul serve` and `farhaul copy` as two processes, with a path between them that behaves like a link across
+/// a continent, copies a real file and tells how that went. As root, or where users may make namespaces, they are on two emulated hosts,
+/// and the kernel's TCP sends the same file over the same path afterwards; elsewhere a relay is the path, which carries UDP only. Needs
+/// no set-up and no other machine; leaves nothing behind.
 ///
 ///     farhaul demo
 ///     farhaul demo --rtt 300ms --loss 0.1% --size 1GB
@@ -87,13 +87,6 @@ struct Demo<'a> {
     output: Output,
 }
 
-/// The relay on its thread.
-struct Link {
-    address: String,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<std::io::Result<(RelayReport, CpuSeconds)>>,
-}
-
 impl Demo<'_> {
     fn play(&self) -> Result<Outcome, Fault> {
         let scratch = Scratch::make(self.args.file.is_none().then_some(self.args.size))?;
@@ -106,24 +99,22 @@ impl Demo<'_> {
             time(self.args.rtt),
             crate::output::human::percent(self.args.loss)
         ));
-        self.begin(&file, size);
-        let mut server = self.server(&scratch)?;
+        let mut stage = self.stage();
+        self.begin(&file, size, &stage);
+        let root = scratch.inbox().to_string_lossy().into_owned();
+        let mut server = stage.receiver(self.context, &["serve", "--plain", "--json", "--root", &root])?;
         let local = server.wait_for("start")?["local"].as_str().unwrap_or_default().to_owned();
-        let link = self.link(&local)?;
-        let copied = self.copy(&file, &link.address, size);
+        let address = stage.way_to(&local, &self.output)?;
+        let copied = self.copy(&stage, &file, &address, size);
         let received = copied.and_then(|copied| Ok((copied, server.wait_for("end")?)));
-        let (relay, relay_cpu) = link.end()?;
-        let ((copy, curve), serve) = received?;
         drop(server);
-        let name = file.file_name().unwrap_or_default();
-        let arrived = scratch.hash(&scratch.inbox().join(name))?;
-        let verified = arrived == digest;
-        if !verified {
-            return Err(Fault::new(
-                Code::Integrity,
-                format!("the copy has the digest {arrived}, the file {digest}; this is a defect"),
-            ));
-        }
+        let compares = matches!(stage, Stage::Hosts { .. });
+        let carrier = stage.end()?;
+        let ((copy, curve), serve) = received?;
+        let arrived = scratch.inbox().join(file.file_name().unwrap_or_default());
+        self.verify(&scratch, &arrived, digest, Code::Integrity)?;
+        let took = Duration::try_from_secs_f64(copy["seconds"].as_f64().unwrap_or(0.0)).unwrap_or_default();
+        let tcp = compares.then(|| self.tcp(&scratch, &file, size, took, digest)).transpose()?;
         let args = self.args;
         Ok(Outcome {
             size,
@@ -132,15 +123,59 @@ impl Demo<'_> {
             loss: args.loss,
             copy,
             serve,
-            relay,
-            relay_cpu,
+            carrier: carrier.ok_or_else(|| Fault::new(Code::Failed, "nothing was carried"))?,
             curve,
             digest,
+            tcp,
         })
     }
 
+    /// Two hosts if that can be, or the relay and why.
+    fn stage(&self) -> Stage {
+        let path = [self.path(SEEDS.0), self.path(SEEDS.1)];
+        Stage::hosts(self.context, &path).unwrap_or_else(|fault| {
+            let why = fault.message.split(';').next().unwrap_or_default().to_owned();
+            self.output.say(&format!("the path is a relay, for UDP only, so TCP is not run: {why}"));
+            Stage::relay(path)
+        })
+    }
+
+    /// The kernel's TCP over the same path, begun anew: it loses the same packets.
+    fn tcp(
+        &self,
+        scratch: &Scratch,
+        file: &Path,
+        size: u64,
+        took: Duration,
+        digest: blake3::Hash,
+    ) -> Result<Tcp, Fault> {
+        let path = [self.path(SEEDS.0), self.path(SEEDS.1)];
+        let Stage::Hosts { emulation, near, far } = Stage::hosts(self.context, &path)? else {
+            return Err(Fault::new(Code::Failed, "no hosts for the kernel's TCP"));
+        };
+        self.output.say("the kernel's TCP sends the same file over the same path");
+        // The other copy has been verified, and its room is needed.
+        let target = scratch.inbox().join(file.file_name().unwrap_or_default());
+        let bdp = self.args.rate.bytes_in(self.args.rtt);
+        let patience = (took * PATIENCE.0).max(PATIENCE.1);
+        let tcp = tcp::run(self.context, &self.output, (emulation, near, far), (file, &target), (size, bdp, patience))?;
+        if tcp.complete {
+            self.verify(scratch, &target, digest, Code::Failed)?;
+        }
+        Ok(tcp)
+    }
+
+    /// The file at `copy` is the one that was sent.
+    fn verify(&self, scratch: &Scratch, copy: &Path, digest: blake3::Hash, code: Code) -> Result<(), Fault> {
+        let arrived = scratch.hash(copy)?;
+        if arrived == digest {
+            return Ok(());
+        }
+        Err(Fault::new(code, format!("the copy has the digest {arrived}, the file {digest}; this is a defect")))
+    }
+
     /// The first record.
-    fn begin(&self, file: &Path, size: u64) {
+    fn begin(&self, file: &Path, size: u64, stage: &Stage) {
         if !self.args.json {
             return;
         }
@@ -154,6 +189,7 @@ impl Demo<'_> {
                 "file": file.to_string_lossy(),
                 "bytes": size,
                 "controller": self.args.controller.to_string(),
+                "path": stage.name(),
                 "up": path_record(&self.path(SEEDS.0)),
                 "down": path_record(&self.path(SEEDS.1)),
             },
@@ -176,26 +212,6 @@ impl Demo<'_> {
         }
     }
 
-    fn server(&self, scratch: &Scratch) -> Result<Child, Fault> {
-        let root = scratch.inbox().to_string_lossy().into_owned();
-        Child::start(self.context, &["serve", "--plain", "--json", "--listen", "127.0.0.1:0", "--root", &root])
-    }
-
-    fn link(&self, server: &str) -> Result<Link, Fault> {
-        let to = server.parse().map_err(|_| Fault::new(Code::Failed, "the server did not say where it listens"))?;
-        let listen = ([127, 0, 0, 1], 0).into();
-        let mut relay = Relay::bind(listen, to, self.path(SEEDS.0), self.path(SEEDS.1))
-            .map_err(|error| fault::of_bind(listen, &error))?;
-        relay.warnings().for_each(|warning| self.output.warn(&warning));
-        let (address, stop) = (relay.local_addr().to_string(), Arc::new(AtomicBool::new(false)));
-        let its = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("relay".into()).spawn(move || {
-            let began = CpuSeconds::of_thread();
-            relay.run(&its).map(|report| (report, CpuSeconds::of_thread() - began))
-        })?;
-        Ok(Link { address, stop, thread })
-    }
-
     fn path(&self, seed: u64) -> PathSpec {
         PathSpec {
             rate: Some(self.args.rate),
@@ -208,10 +224,10 @@ impl Demo<'_> {
     }
 
     /// Runs the sending process; its last record, and the goodput of each interval.
-    fn copy(&self, file: &Path, relay: &str, size: u64) -> Result<(Value, Vec<u64>), Fault> {
+    fn copy(&self, stage: &Stage, file: &Path, address: &str, size: u64) -> Result<(Value, Vec<u64>), Fault> {
         let file = file.to_string_lossy();
-        let (to, controller) = (format!("udt://{relay}/"), self.args.controller.to_string());
-        let mut copy = Child::start(
+        let (to, controller) = (format!("udt://{address}/"), self.args.controller.to_string());
+        let mut copy = stage.sender(
             self.context,
             &["copy", "--plain", "--json", "--interval", INTERVAL, "--controller", &controller, "--", &file, &to],
         )?;
@@ -245,14 +261,6 @@ impl Demo<'_> {
     }
 }
 
-impl Link {
-    fn end(self) -> Result<(RelayReport, CpuSeconds), Fault> {
-        self.stop.store(true, Ordering::Release);
-        let report = self.thread.join().map_err(|_| Fault::new(Code::Failed, "the relay met a defect"))?;
-        Ok(report?)
-    }
-}
-
 fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
     Fault::new(Code::FilesFailed, format!("cannot read {}: {error}", path.display()))
 }
@@ -274,7 +282,8 @@ impl Outcome {
             "error": null,
             "copy": self.copy,
             "serve": self.serve,
-            "relay": super::relay::record(&self.relay, self.relay_cpu),
+            (self.carrier.name): self.carrier.record,
+            "tcp": self.tcp.as_ref().map(Tcp::record),
         })
     }
 }

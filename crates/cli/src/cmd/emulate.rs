@@ -24,6 +24,7 @@ use crate::output::{JsonTo, Output, has_written};
 use far::Served;
 use live::Live;
 use near::{Ended, Near};
+pub(super) use report::{figures, verdict};
 
 /// Smallest packets that hosts can be limited to: what every IPv4 host takes (RFC 791, section 3.1).
 const LEAST_MTU: i64 = 576;

@@ -3,6 +3,7 @@
 
 mod copies;
 mod disks;
+mod emulate;
 mod failures;
 mod figures;
 mod information;

@@ -84,12 +84,28 @@ pub(crate) fn farhaul_where(variables: &[(&str, &str)], arguments: &[&str]) -> R
 
 /// Runs it on a terminal of its own; everything that appeared there is in `stdout`.
 pub(crate) fn farhaul_on_terminal(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
+    Started(on_terminal(variables, arguments).spawn().unwrap()).end()
+}
+
+/// The same, while somebody types there.
+pub(crate) fn farhaul_on_terminal_with(typed: &[u8], variables: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let mut child = on_terminal(variables, arguments).stdin(Stdio::piped()).spawn().unwrap();
+    // Less than a pipe holds.
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(typed).unwrap();
+    let run = Started(child).end();
+    drop(stdin);
+    run
+}
+
+fn on_terminal(variables: &[(&str, &str)], arguments: &[&str]) -> Command {
     let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
     let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_farhaul"), quoted.join(" "));
     let mut command = Command::new("timeout");
     command.args([&LIMIT.as_secs().to_string(), "script", "-qec", &line, "/dev/null"]).env_remove("NO_COLOR");
     command.env("TERM", "xterm").envs(variables.iter().copied());
-    Started(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).end()
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }
 
 /// Runs it with `input`.
@@ -111,6 +127,11 @@ impl Started {
         Self(command(arguments).stdin(input).spawn().unwrap())
     }
 
+    /// Run by another program.
+    pub(crate) fn begin_under(wrapper: &[&str], arguments: &[&str], input: Stdio) -> Self {
+        Self(command_under(wrapper, arguments).stdin(input).spawn().unwrap())
+    }
+
     /// With its stdout somewhere else.
     pub(crate) fn begin_to(arguments: &[&str], input: Stdio, stdout: Stdio) -> Self {
         Self(command(arguments).stdin(input).stdout(stdout).spawn().unwrap())
@@ -119,6 +140,25 @@ impl Started {
     /// Its input, to be written piece by piece.
     pub(crate) fn input(&mut self) -> ChildStdin {
         self.0.stdin.take().unwrap()
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn prints(&mut self) -> String {
+        let stdout = self.0.stdout.as_mut().unwrap();
+        let mut line = Vec::new();
+        loop {
+            let mut byte = [0];
+            assert_ne!(stdout.read(&mut byte).unwrap(), 0, "it ended after {}", String::from_utf8_lossy(&line));
+            match byte {
+                [b'\n'] => return String::from_utf8(line).unwrap(),
+                [other] => line.push(other),
+            }
+        }
+    }
+
+    /// What it prints from now on, to be read by the test.
+    pub(crate) fn output(&mut self) -> ChildStdout {
+        self.0.stdout.take().unwrap()
     }
 
     /// Waits until it has said this on stderr.

@@ -1,6 +1,6 @@
 //! A process of this same program whose records are read.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -23,22 +23,27 @@ pub(super) struct Child {
 }
 
 impl Child {
-    pub(super) fn start(context: &Context, arguments: &[&str]) -> Result<Self, Fault> {
+    /// Starts it in the way of `spawn`.
+    pub(super) fn start(
+        context: &Context,
+        arguments: &[&str],
+        spawn: impl FnOnce(&mut Command) -> io::Result<std::process::Child>,
+    ) -> Result<Self, Fault> {
         let program = std::env::current_exe()?;
         let mut command = Command::new(program);
         let variables = std::env::vars_os().map(|(name, _)| name);
         variables.filter(|name| name.to_string_lossy().starts_with("FARHAUL_")).for_each(|name| {
             command.env_remove(name);
         });
-        let mut process = command
+        command
             .args(arguments)
             // The demonstration is the same for everybody: no file lies below these.
             .env("XDG_CONFIG_HOME", "/dev/null")
             .env("XDG_CONFIG_DIRS", "/dev/null")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+            .stderr(Stdio::piped());
+        let mut process = spawn(&mut command)?;
         let (stdout, stderr) =
             (process.stdout.take().expect("it is piped"), process.stderr.take().expect("it is piped"));
         let (sender, records) = channel();

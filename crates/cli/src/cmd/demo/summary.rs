@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use farhaul_emu::RelayReport;
 use farhaul_units::Rate;
 use serde_json::Value;
 
+use super::stage::Carrier;
+use super::tcp::Tcp;
 use crate::output::human::{Style, count, digits, percent, plural, time};
 use crate::output::json::share;
-use crate::sys::CpuSeconds;
 
 /// Payload of a full UDT4 packet, and what it takes on a link: IP, UDP and UDT headers.
 const PAYLOAD: u64 = 1456;
@@ -31,11 +31,12 @@ pub(super) struct Outcome {
     pub(super) copy: Value,
     /// The last record of the receiving process.
     pub(super) serve: Value,
-    pub(super) relay: RelayReport,
-    pub(super) relay_cpu: CpuSeconds,
+    pub(super) carrier: Carrier,
     /// Goodput of each interval, bits per second.
     pub(super) curve: Vec<u64>,
     pub(super) digest: blake3::Hash,
+    /// The kernel's TCP, where it could be run.
+    pub(super) tcp: Option<Tcp>,
 }
 
 impl Outcome {
@@ -87,7 +88,7 @@ impl Outcome {
             None => row("goodput", "unknown", "everything came at one moment"),
         });
         if self.curve.len() > 2 {
-            lines.push(row("over time", "", &format!("{}  start to end", style.green(&self.marks()))));
+            lines.push(row("over time", "", &format!("{}  start to end", style.green(&self.marks(&self.curve)))));
         }
         lines.push(row(
             "time",
@@ -110,14 +111,14 @@ impl Outcome {
                 "{} of {}; the link lost {}, its queue refused {}",
                 count(again),
                 plural(sent, "packet"),
-                count(self.relay.up.path.dropped_loss.packets),
-                count(self.relay.up.path.dropped_queue.packets)
+                count(self.carrier.up.dropped_loss.packets),
+                count(self.carrier.up.dropped_queue.packets)
             ),
         ));
         lines.push(row(
             "processor",
             &self.cores(copy),
-            &format!("sender; receiver {}; relay {}", self.cores(serve), time(self.relay.cpu)),
+            &format!("sender; receiver {}; {} {}", self.cores(serve), self.carrier.name, time(self.carrier.cpu)),
         ));
         let limit = self.limit().unwrap_or_else(|| ("unknown".into(), "too short to say".into()));
         lines.push(row("limited by", &limit.0, &limit.1));
@@ -126,9 +127,10 @@ impl Outcome {
             "yes",
             &format!("BLAKE3 {}… of the file and of the copy, read back from the disk", &self.digest.to_hex()[..16]),
         ));
-        lines.push(self.relay_row(row, style));
-        if let Some(words) = self.tcp() {
-            lines.push(row("TCP", &words.0, &words.1));
+        lines.push(carrier_row(&self.carrier, row, style));
+        match &self.tcp {
+            Some(tcp) => lines.extend(self.tcp_rows(tcp, row, style)),
+            None => lines.extend(self.formula().map(|(figure, words)| row("TCP", &figure, &words))),
         }
         lines.push(String::new());
         lines.push(style.dim(
@@ -150,21 +152,36 @@ impl Outcome {
         Some((limit.replace('_', " "), format!("{} of the time", percent(share))))
     }
 
-    fn relay_row(&self, row: impl Fn(&str, &str, &str) -> String, style: Style) -> String {
-        let late = &self.relay.lateness;
-        if self.relay.valid {
-            let words = format!(
-                "half of the packets up to {} late, 99 % up to {}: the figures are the link's",
-                time(late.p50),
-                time(late.p99)
-            );
-            return row("relay", "kept up", &words);
+    /// What the kernel's TCP made of the same.
+    fn tcp_rows(&self, tcp: &Tcp, row: impl Fn(&str, &str, &str) -> String + Copy, style: Style) -> Vec<String> {
+        let figure = tcp.goodput.map_or("unknown".into(), |goodput| Rate::from_bits_per_second(goodput).to_string());
+        let took = time(Duration::from_secs_f64(tcp.seconds));
+        let fate = match tcp.complete {
+            true => format!("{took} for the same file, {} times Farhaul's", digits(tcp.seconds / self.seconds())),
+            false => {
+                format!("stopped after {took} with {} of the file", percent(share(tcp.bytes as f64, self.size as f64)))
+            }
+        };
+        let (again, sent) = tcp.segments;
+        let details = format!(
+            "{} of this kernel, on the same path; {} sent again; buffers up to {}",
+            tcp.controller,
+            percent(share(again as f64, sent as f64)),
+            tcp.buffer
+        );
+        let mut rows = vec![row("kernel TCP", &figure, &fate)];
+        if tcp.curve.len() > 2 {
+            rows.push(row("over time", "", &format!("{}  start to end", style.dim(&self.marks(&tcp.curve)))));
         }
-        style.yellow(&row("relay", "fell behind", &super::super::relay::verdict(&self.relay)))
+        rows.push(row("", "", &details));
+        if !tcp.carrier.valid {
+            rows.push(carrier_row(&tcp.carrier, row, style));
+        }
+        rows
     }
 
     /// What one flow of classic TCP would reach, by the formula of Mathis et al. (1997): MSS/RTT · √(3/2)/√loss.
-    fn tcp(&self) -> Option<(String, String)> {
+    fn formula(&self) -> Option<(String, String)> {
         // Below that, the formula's steady state is never reached: the round trips of the beginning are all there is.
         if self.loss <= 0.0 || self.rtt.is_zero() || self.capacity().time_for(self.size) < self.rtt * STEADY {
             return None;
@@ -180,10 +197,10 @@ impl Outcome {
     }
 
     /// The goodput over time as a row of marks, against the link's capacity.
-    fn marks(&self) -> String {
-        let per_mark = self.curve.len().div_ceil(WIDTH).max(1);
+    fn marks(&self, curve: &[u64]) -> String {
+        let per_mark = curve.len().div_ceil(WIDTH).max(1);
         let top = self.capacity().bits_per_second().max(1) as f64;
-        self.curve
+        curve
             .chunks(per_mark)
             .map(|part| {
                 let mean = part.iter().sum::<u64>() as f64 / part.len() as f64;
@@ -191,4 +208,17 @@ impl Outcome {
             })
             .collect()
     }
+}
+
+/// Whether whoever made the path was the limit.
+fn carrier_row(carrier: &Carrier, row: impl Fn(&str, &str, &str) -> String, style: Style) -> String {
+    if carrier.valid {
+        let words = format!(
+            "half of the packets up to {} late, 99 % up to {}: the figures are the link's",
+            time(carrier.lateness.p50),
+            time(carrier.lateness.p99)
+        );
+        return row(carrier.name, "kept up", &words);
+    }
+    style.yellow(&row(carrier.name, "fell behind", &carrier.verdict))
 }

@@ -1,0 +1,228 @@
+//! Programs behind an emulated path. Needs TUN devices, and root or user namespaces; without them the tests say so and pass.
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::process::{Run, Started, farhaul, farhaul_on_terminal, farhaul_on_terminal_with, farhaul_under, records};
+use crate::requirement::runs;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_farhaul");
+
+/// Root without any right but one that whoever keeps its own number in a user namespace needs.
+const WITHOUT_RIGHTS: &[&str] = &["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"];
+
+fn permitted() -> Option<()> {
+    runs(&[PROGRAM, "emulate", "--quiet", "--", "true"], "networks of one's own")
+}
+
+/// A line that stands on the far host in these tests.
+fn listener() -> String {
+    format!("exec '{PROGRAM}' bench --plain --listen :9000 --interval 0")
+}
+
+/// The command that measures the way there.
+fn measure() -> String {
+    format!("exec '{PROGRAM}' bench --plain --json --connect $FARHAUL_PEER:9000 --bytes 300kB --interval 0")
+}
+
+#[track_caller]
+fn crosses_the_path(run: &Run) {
+    run.succeeds();
+    let rtt = run.end()["rtt_us"]["min"].as_u64().unwrap();
+    assert!((20_000..500_000).contains(&rtt), "{rtt} µs");
+    assert!(run.stderr.contains("to the far host") && run.stderr.contains("the emulator "), "{}", run.stderr);
+}
+
+#[test]
+fn a_command_talks_to_what_is_served_on_the_far_host_over_the_path() {
+    if permitted().is_none() {
+        return;
+    }
+    let path =
+        ["emulate", "--rate", "100mbit", "--delay", "10ms", "--serve", &listener(), "--", "sh", "-c", &measure()];
+    crosses_the_path(&farhaul(&path));
+}
+
+#[test]
+fn no_root_is_needed_where_users_may_make_namespaces() {
+    let needed = [WITHOUT_RIGHTS, &[PROGRAM, "emulate", "--quiet", "--", "true"]].concat();
+    if runs(&needed, "networks without root").is_none() {
+        return;
+    }
+    let served = listener();
+    let path = ["emulate", "--rate", "100mbit", "--delay", "10ms", "--serve", &served, "--", "sh", "-c", &measure()];
+    crosses_the_path(&farhaul_under(WITHOUT_RIGHTS, &path));
+    let id = farhaul_under(WITHOUT_RIGHTS, &["emulate", "--quiet", "--", "id", "-u"]);
+    let own = std::process::Command::new("id").arg("-u").output().unwrap();
+    assert_eq!(id.stdout, own.stdout, "whoever runs it stays who they are");
+}
+
+#[test]
+fn the_exit_code_is_the_commands_and_faults_take_one_line() {
+    if permitted().is_none() {
+        return;
+    }
+    for (line, code) in [("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)] {
+        let run = farhaul(&["emulate", "--quiet", "--", "sh", "-c", line]);
+        assert_eq!((run.code, &*run.stderr), (code, ""), "{line}");
+    }
+    for (command, code, words) in [("nosuch", 127, "no such command"), ("/etc/passwd", 126, "ermission denied")] {
+        let run = farhaul(&["emulate", "--quiet", command]);
+        run.fails(code, &[command, words]);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    }
+    let run = farhaul(&["emulate", "--quiet", "--serve", "echo why; exit 9", "true"]);
+    run.fails(1, &["`echo why; exit 9`", "far host", "exit code 9: why"]);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    farhaul(&["emulate", "--mtu", "500", "true"]).fails(2, &["--mtu", "576"]);
+}
+
+#[test]
+fn records_go_to_stderr_because_stdout_is_the_commands() {
+    if permitted().is_none() {
+        return;
+    }
+    let line = "echo $FARHAUL_HOST $FARHAUL_PEER $FARHAUL_PEER6; exit 4";
+    let path = ["--rate", "50mbit", "--down-delay", "7ms", "--mtu", "9000"];
+    let run = farhaul(&[&["emulate", "--json"][..], &path, &["sh", "-c", line]].concat());
+    assert_eq!((run.code, &*run.stdout), (4, &b"near 10.77.0.2 fd77::2\n"[..]));
+    assert!(run.stderr.lines().all(|line| line.starts_with('{')), "{}", run.stderr);
+    let [start, end] = &records(&run.stderr)[..] else { panic!("{}", run.stderr) };
+    assert_eq!((&start["event"], &start["verb"]), (&"start".into(), &"emulate".into()));
+    assert_eq!(start["settings"]["up"]["rate_bps"], 50_000_000);
+    assert_eq!(
+        (&start["settings"]["down"]["delay_seconds"], &start["settings"]["mtu_bytes"]),
+        (&0.007.into(), &9000.into())
+    );
+    assert_eq!((&end["event"], &end["exit_code"], &end["error"]), (&"end".into(), &4.into(), &Value::Null));
+    assert!(end["valid"].is_boolean() && end["up"]["packets_in"].is_u64() && end["gaps_us"]["max"].is_u64(), "{end}");
+}
+
+#[test]
+fn where_nothing_is_permitted_the_relay_is_offered() {
+    let none = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";
+    let forbidden = ["unshare", "--user", "--map-root-user", "sh", "-c", none, "sh"];
+    if runs(&[&forbidden[..], &["true"]].concat(), "a system that permits nothing").is_none() {
+        return;
+    }
+    farhaul_under(&forbidden, &["emulate", "true"]).fails(5, &["root", "namespaces", "`farhaul relay`"]);
+    let run = farhaul_under(&forbidden, &["emulate", "--json", "true"]);
+    let [start, end] = &records(&run.stderr)[..] else { panic!("{}", run.stderr) };
+    assert_eq!((run.code, &start["event"], &end["error"]["code"]), (5, &"start".into(), &"NOT_PERMITTED".into()));
+}
+
+#[test]
+fn without_tun_devices_the_relay_is_offered() {
+    let hide = "mount -t tmpfs none /dev/net && exec \"$@\"";
+    let hidden = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hide, "sh"];
+    if runs(&[&hidden[..], &["true"]].concat(), "a system without TUN devices").is_none() {
+        return;
+    }
+    farhaul_under(&hidden, &["emulate", "true"]).fails(1, &["/dev/net/tun", "`farhaul relay`"]);
+}
+
+/// An emulation whose command says its network and then something of its own, away from any terminal.
+struct Running {
+    started: Started,
+    program: Pid,
+    network: String,
+}
+
+impl Running {
+    fn begin(line: &str, options: &[&str]) -> Self {
+        let line = format!("readlink /proc/self/ns/net; {line}");
+        let arguments = [&["emulate", "--json"], options, &["sh", "-c", &line]].concat();
+        let mut started = Started::begin_under(&["setsid"], &arguments, Stdio::null());
+        let start: Value = serde_json::from_str(&started.says("start")).unwrap();
+        let program = Pid::from_raw(i32::try_from(start["process_id"].as_i64().unwrap()).unwrap()).unwrap();
+        let network = started.prints();
+        Self { started, program, network }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(self.program, signal).unwrap();
+    }
+}
+
+/// Processes of this machine that are in a network; what just ends may still be seen for a moment.
+fn inhabitants(network: &str) -> usize {
+    let is_there = |entry: fs::DirEntry| {
+        fs::read_link(entry.path().join("ns/net")).is_ok_and(|link| link.to_string_lossy() == network)
+    };
+    fs::read_dir("/proc").unwrap().flatten().map(is_there).filter(|there| *there).count()
+}
+
+#[test]
+fn an_interrupt_is_the_commands_and_a_termination_is_for_all() {
+    if permitted().is_none() || runs(&["setsid", "true"], "no terminal").is_none() {
+        return;
+    }
+    let forever = "echo ready; while :; do sleep 0.1; done";
+    let mut running = Running::begin(&format!("trap 'exit 5' INT; {forever}"), &[]);
+    assert_eq!(running.started.prints(), "ready");
+    running.signal(Signal::INT);
+    let run = running.started.end();
+    assert_eq!(run.code, 5, "{}", run.stderr);
+    assert_eq!(records(&run.stderr).pop().unwrap()["exit_code"], 5);
+    let mut running = Running::begin(&format!("trap 'echo bye' TERM; {forever}"), &["--serve", "sleep 1000 & exit 0"]);
+    assert_eq!(running.started.prints(), "ready");
+    assert!(inhabitants(&running.network) > 0);
+    running.signal(Signal::TERM);
+    let (network, run) = (running.network, running.started.end());
+    assert_eq!((run.code, &*run.stdout), (143, &b"bye\n"[..]), "it is told, and killed if it does not listen");
+    assert_eq!(records(&run.stderr).pop().unwrap()["error"]["code"], "TERMINATED");
+    assert_eq!(inhabitants(&network), 0);
+}
+
+#[test]
+fn a_killed_emulator_takes_everything_along() {
+    if permitted().is_none() || runs(&["setsid", "true"], "no terminal").is_none() {
+        return;
+    }
+    let served = ["--serve", "sleep 1000 & sleep 1001 & exit 0"];
+    let mut running = Running::begin("sleep 1000 & echo ready; exec sleep 1001", &served);
+    assert_eq!(running.started.prints(), "ready");
+    running.signal(Signal::KILL);
+    let (network, mut stdout) = (running.network, running.started.output());
+    // Everybody who could write there has ended.
+    stdout.read_to_end(&mut Vec::new()).unwrap();
+    assert_ne!(running.started.end().code, 0);
+    let attempts = (0..1_000).take_while(|_| inhabitants(&network) > 0).count();
+    assert!(attempts < 1_000, "somebody is still there");
+}
+
+#[test]
+fn a_line_tells_what_the_path_carries_unless_the_command_is_a_shell() {
+    if permitted().is_none() || runs(&["script", "-qec", "true", "/dev/null"], "it makes a terminal").is_none() {
+        return;
+    }
+    let shown = |options: &[&str]| {
+        let run =
+            farhaul_on_terminal(&[], &[&["emulate", "--rate", "10mbit"], options, &["--", "sleep", "1.2"]].concat());
+        run.succeeds();
+        String::from_utf8_lossy(&run.stdout).into_owned()
+    };
+    let line = shown(&[]);
+    assert!(
+        ["up 0 bit/s", "down", "queue 0 (0 µs)", "dropped", "late"].iter().all(|word| line.contains(word)),
+        "{line}"
+    );
+    assert_eq!(shown(&["--quiet"]), "");
+}
+
+#[test]
+fn a_shell_has_the_terminal_and_its_jobs() {
+    if permitted().is_none() || runs(&["script", "-qec", "true", "/dev/null"], "it makes a terminal").is_none() {
+        return;
+    }
+    let typed = b"case $- in *m*) echo jobs $((40 + 2));; esac; sleep 1000 & kill -9 %1; wait; exit 3\n";
+    let run = farhaul_on_terminal_with(typed, &[("SHELL", "/bin/sh")], &["emulate", "--rate", "10mbit"]);
+    let shown = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(run.code, 3, "{shown}");
+    assert!(shown.contains("jobs 42") && !shown.contains("job control"), "{shown}");
+    assert!(shown.contains("this shell is on the near host"), "{shown}");
+}
