@@ -27,6 +27,7 @@ const METRICS: &[(&str, Unit)] = &[
     ("delay", Unit::Seconds),
     ("drops", Unit::Packets),
     ("goodput", Unit::BitsPerSecond),
+    ("capacity", Unit::BitsPerSecond),
     ("loss", Unit::Share),
     ("packets", Unit::Packets),
     ("period", Unit::Seconds),

@@ -129,6 +129,13 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     if !round_trips.is_empty() {
         own.insert("rtt", mean(&round_trips));
     }
+    // What UDT believes that the path can carry; TCP has no such estimate.
+    let rows = marks.every(setup.sample, begin, end);
+    let estimates: Vec<f64> =
+        rows.map(|row| row.flows[index].sender.capacity.packets_per_second()).filter(|rate| *rate > 0.0).collect();
+    if !estimates.is_empty() {
+        own.insert("capacity", mean(&estimates) * 8.0 * f64::from(flow.packet));
+    }
     own
 }
 

@@ -75,7 +75,7 @@ pub(super) fn begin(
     };
     let read = Arc::new(AtomicU64::new(0));
     let threads = vec![
-        watch(&mut receiver, flow, scene.stage, &read, Duration::ZERO),
+        watch(&mut receiver, flow, scene.stage, &read, end),
         watch(&mut sender, flow, scene.stage, &Arc::default(), end),
     ];
     Ok(Box::new(LibudtFlow { packet: flow.packet.into(), read, programs: [receiver, sender], threads }))

@@ -256,7 +256,8 @@ impl Receiver {
         }
     }
 
-    /// Limits the window again: the kernel sets its bound anew when it sees how much memory packets take.
+    /// Limits the window again: the kernel sets its bound anew when it sees how much memory packets take. What it lets pass until
+    /// then is bounded by the window's scale, which was agreed on for the limit: less than twice as much, or 64 KiB.
     fn limit(&self, socket: &Socket) {
         if let Some(bytes) = self.window {
             // Where that fails the connection is over, as the next read will say.
