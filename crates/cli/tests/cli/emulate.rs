@@ -7,7 +7,9 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::process::{Run, Started, farhaul, farhaul_on_terminal, farhaul_on_terminal_with, farhaul_under, records};
+use crate::process::{
+    Run, Scratch, Started, farhaul, farhaul_on_terminal, farhaul_on_terminal_with, farhaul_under, records,
+};
 use crate::requirement::runs;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_farhaul");
@@ -111,6 +113,23 @@ fn records_go_to_stderr_because_stdout_is_the_commands() {
     );
     assert_eq!((&end["event"], &end["exit_code"], &end["error"]), (&"end".into(), &4.into(), &Value::Null));
     assert!(end["valid"].is_boolean() && end["up"]["packets_in"].is_u64() && end["gaps_us"]["max"].is_u64(), "{end}");
+}
+
+#[test]
+fn captures_hold_the_packets_of_both_hosts() {
+    if permitted().is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (near, far) = (scratch.at("near.pcap"), scratch.at("far.pcap"));
+    let captures = ["--pcap", &near, "--pcap-far", &far];
+    let (served, measure) = (listener(), measure());
+    let run = ["--serve", &served, "--", "sh", "-c", &measure];
+    farhaul(&[&["emulate", "--loss", "20%", "--quiet"][..], &captures, &run].concat()).succeeds();
+    for capture in [near, far] {
+        assert!(fs::metadata(&capture).unwrap().len() > 300_000, "{capture}");
+    }
+    farhaul(&["emulate", "--pcap", "/nonexistent/x", "true"]).fails(7, &["/nonexistent/x", "No such file"]);
 }
 
 #[test]
