@@ -7,6 +7,7 @@ use farhaul_sim::measure::interval::mean_interval;
 use crate::expression::{Environment, Expression, Reference, Unit};
 use crate::figures::FigureResult;
 use crate::record::{AxisValue, Record};
+use crate::report::worlds;
 use crate::scenario::Scenario;
 
 /// Where in a grid: the value of each axis by its name.
@@ -99,7 +100,9 @@ impl<'a> Measured<'a> {
         for cell in &mut cells {
             cell.runs.sort_by_key(|run| run.seed);
             cell.runs.dedup_by_key(|run| run.seed);
-            let complete = result.scenario.seeds.iter().all(|seed| cell.runs.iter().any(|run| run.seed == *seed));
+            let emulated = result.emulated.as_ref().filter(|_| worlds::simulated_twin(cell.curve).is_some());
+            let seeds = &emulated.map_or(&result.scenario, |emulated| &emulated.scenario).seeds;
+            let complete = seeds.iter().all(|seed| cell.runs.iter().any(|run| run.seed == *seed));
             if complete {
                 cell.means = means(&cell.runs);
             }
@@ -166,6 +169,8 @@ impl Environment for Place<'_> {
         let curves = &self.measurements.figures.get(figure)?.scenario.curves;
         // The same curve of another figure, or its first if it has none of that name.
         let curve = match &reference.curve {
+            // Of an emulated curve, others are meant as they were emulated.
+            Some(curve) if worlds::simulated_twin(self.curve).is_some() => &worlds::twin(curve),
             Some(curve) => curve,
             None if curves.iter().any(|curve| curve.name == self.curve) => self.curve,
             None => &curves.first()?.name,

@@ -80,6 +80,8 @@ pub struct FigureResult {
     pub quick: bool,
     /// The command that runs it again.
     pub command: String,
+    /// The same in the emulated world, where this stands for both: see [`joined`](crate::report::worlds::joined).
+    pub emulated: Option<Box<FigureResult>>,
 }
 
 impl FigureResult {

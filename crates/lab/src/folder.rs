@@ -127,6 +127,7 @@ fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
         records,
         quick: settings.quick,
         command: settings.command,
+        emulated: None,
     })
 }
 

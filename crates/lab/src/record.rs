@@ -71,6 +71,10 @@ pub struct EmulationRecord {
     pub longest_gap: f64,
     /// The share of one processor that it used.
     pub busy: f64,
+    /// The share of the time in which something on this machine waited for a processor, programs of the run or others; `None`
+    /// where the system does not say. Then its hosts were slower than they can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<f64>,
     /// Datagrams that receiving programs were too slow to take.
     pub receiver_drops: u64,
     /// The kernel's congestion control of TCP flows, if there were any.

@@ -8,6 +8,7 @@ mod markdown;
 pub mod page;
 mod style;
 pub mod svg;
+pub mod worlds;
 
 pub use page::page;
 pub use svg::{Drawing, drawings};

@@ -125,7 +125,9 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
     let enough = tally.holds as f64 >= share * tally.places as f64 - 1e-9 && tally.holds > 0;
     // Two metrics differ if they do in one place, so there the best place decides.
     let decides = if let Demand::Differs { .. } = score.must { tally.best } else { tally.worst };
+    let untrue = untrue(figure, score);
     let trouble = match judged {
+        _ if untrue.is_some() => untrue.clone(),
         Err(why) => Some(why),
         Ok(()) if tally.places == 0 => Some("no data: no point of the grid is meant".to_owned()),
         Ok(()) => tally
@@ -136,13 +138,27 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
         id: score.id.clone(),
         says: score.says.clone(),
         source: score.source,
-        met: enough && tally.places > 0,
+        met: enough && tally.places > 0 && untrue.is_none(),
         places: tally.places,
         holds: tally.holds,
         share,
         worst: decides.map(|(place, judgement)| Worst { place, margin: judgement.margin }),
         trouble,
     }
+}
+
+/// Why runs that a score is read from cannot be believed.
+fn untrue(figure: &FigureResult, score: &ScoreSpec) -> Option<String> {
+    let first = figure.scenario.curves.first().map(|curve| curve.name.as_str());
+    let mut curves: Vec<String> = score.curve.as_deref().or(first).into_iter().map(str::to_owned).collect();
+    let expressions = score.expressions().into_iter().filter_map(|text| Expression::parse(text).ok());
+    curves.extend(expressions.flat_map(|expression| expression.references()).filter_map(|reference| reference.curve));
+    let mut untrue = figure.records.iter().filter(|run| curves.contains(&run.curve) && !run.is_valid());
+    let flaws = untrue.next()?.flaws().join(", ");
+    Some(match untrue.count() {
+        0 => format!("a run is invalid: {flaws}"),
+        more => format!("{} runs are invalid, the first because {flaws}", more + 1),
+    })
 }
 
 /// What has been seen so far, place by place.

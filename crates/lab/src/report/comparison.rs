@@ -78,13 +78,16 @@ pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) ->
             let mut values: Vec<Estimate> = values.collect();
             values.sort_by(|one, other| one.mean.total_cmp(&other.mean));
             let range = values.first().zip(values.last()).map(|(low, high)| (*low, *high));
-            Ours { curve: label(curve), world: World::Simulated, range }
+            Ours { curve: label(curve), world: curve.world, range }
         });
         Row { published, place: describe(&published.point, &figure.scenario), unit, ours: ours.collect() }
     };
     figure.info.published.iter().map(row).collect()
 }
 
+/// The curve, as readers see it beside the name of its world.
 fn label(curve: &crate::scenario::Curve) -> String {
-    if curve.label.is_empty() { "ours".to_owned() } else { curve.label.clone() }
+    let world = curve.world.to_string();
+    let label = curve.label.replace(&format!(", {world}"), "");
+    if label.is_empty() || label == world { "ours".to_owned() } else { label }
 }

@@ -7,8 +7,9 @@ pub(crate) mod tests;
 
 use crate::aggregate::Measurements;
 use crate::figures::FigureResult;
-use crate::report::style;
+use crate::report::{style, worlds};
 use crate::score::{ScoreResult, evaluate};
+use crate::world::World;
 
 /// What a key of `docs/papers/papers.bib` stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,12 +54,22 @@ pub const PAPERS: [PaperInfo; 5] = [
 /// A figure with its scores, as the page shows it.
 struct Shown<'a> {
     figure: &'a FigureResult,
-    scores: Vec<ScoreResult>,
+    /// In each world that it was run in.
+    judged: Vec<(World, Vec<ScoreResult>)>,
 }
 
 impl Shown<'_> {
     fn id(&self) -> String {
         anchor(&self.figure.info.id)
+    }
+
+    fn was_run_in(&self, world: World) -> bool {
+        self.judged.iter().any(|(known, _)| *known == world)
+    }
+
+    /// Its scores in a world; none if it was not run there.
+    fn scores(&self, world: World) -> &[ScoreResult] {
+        self.judged.iter().find(|(known, _)| *known == world).map_or(&[], |(_, scores)| scores)
     }
 }
 
@@ -67,9 +78,17 @@ impl Shown<'_> {
 /// The figures stand in the order of their papers, then of their numbers; scenarios of one's own come last.
 #[must_use]
 pub fn page(results: &[FigureResult]) -> String {
-    let measurements = Measurements::new(results);
+    let joined = worlds::joined(results);
+    let measurements = Measurements::new(&joined);
+    let judged = |id: &str| {
+        let of_id = results.iter().filter(|result| result.info.id == id);
+        let judge = |result: &FigureResult| (result.world, evaluate(result, &in_world(results, result.world)));
+        let mut judged: Vec<_> = of_id.map(judge).collect();
+        judged.sort_by_key(|(world, _)| *world);
+        judged
+    };
     let mut shown: Vec<Shown<'_>> =
-        results.iter().map(|figure| Shown { figure, scores: evaluate(figure, &measurements) }).collect();
+        joined.iter().map(|figure| Shown { figure, judged: judged(&figure.info.id) }).collect();
     shown.sort_by_key(|shown| order(&shown.figure.info.paper, &shown.figure.info.id));
     let mut body = summary::html(&shown);
     for shown in &shown {
@@ -80,12 +99,22 @@ pub fn page(results: &[FigureResult]) -> String {
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>Farhaul lab: {} figures</title>\n\
          <style>{}</style>\n</head>\n<body>\n<main>\n{body}\
-         <footer class=\"meta\">Farhaul {}. Same scenario and seed, same numbers, on every machine.</footer>\n\
+         <footer class=\"meta\">Farhaul {}. {}</footer>\n\
          </main>\n</body>\n</html>\n",
         shown.len(),
         style::page(),
         env!("CARGO_PKG_VERSION"),
+        if shown.iter().any(|shown| shown.was_run_in(World::Emulated)) {
+            "In the simulator same scenario and seed, same numbers, on every machine; in real time no run is like another."
+        } else {
+            "Same scenario and seed, same numbers, on every machine."
+        },
     )
+}
+
+/// What was measured in one world.
+fn in_world(results: &[FigureResult], world: World) -> Measurements<'_> {
+    Measurements::new(results.iter().filter(|result| result.world == world))
 }
 
 /// Place of a figure on the page: by paper, then by the letter and the number of its id, so that A10 follows A9.

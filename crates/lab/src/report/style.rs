@@ -29,6 +29,9 @@ const DRAWING: &str = "
 .plot .band{fill:var(--c);opacity:.16}
 .plot .dot,.plot .bar{fill:var(--c)}
 .plot .bar{opacity:.86}
+.plot .line.emulated,.plot .leader.emulated{stroke-dasharray:6 4}
+.plot .dot.emulated{fill:var(--ground);stroke:var(--c);stroke-width:1.4}
+.plot .bar.emulated{opacity:1;fill:var(--ground);stroke:var(--c);stroke-width:2}
 .plot .whisker{stroke:var(--ink);stroke-width:1.2}
 .plot .published{stroke:var(--ink);stroke-width:1;stroke-dasharray:2 4;opacity:.75}
 .plot .mark{fill:var(--c,var(--ink));stroke:var(--ink);stroke-width:1.4;stroke-linejoin:round;paint-order:stroke}

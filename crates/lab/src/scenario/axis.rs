@@ -5,6 +5,7 @@ use farhaul_units::{ByteSize, Rate, parse_duration, parse_ratio};
 use super::reader::{Node, Section, Table, Value};
 use crate::error::ScenarioError;
 use crate::record::AxisValue;
+use crate::world::World;
 
 /// One dimension of the grid.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,8 @@ pub struct Curve {
     pub name: String,
     /// How a reader of the plot should see it; the name unless the scenario says otherwise.
     pub label: String,
+    /// Where its runs took place, once it has any.
+    pub world: World,
 }
 
 /// Keys and their new values, in order.
@@ -100,12 +103,12 @@ impl Curve {
             None => Vec::new(),
         };
         section.finish()?;
-        Ok((Self { name, label }, changes))
+        Ok((Self { name, label, world: World::default() }, changes))
     }
 
     /// The only curve of a scenario that names none.
     pub(crate) fn only() -> Self {
-        Self { name: String::new(), label: String::new() }
+        Self { name: String::new(), label: String::new(), world: World::default() }
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Grid, figure, score};
+use crate::testing::{Grid, both_worlds, figure, flawed, score};
 
 fn holds(expression: &str, share: f64) -> Demand {
     Demand::Holds { expression: expression.to_owned(), share }
@@ -107,4 +107,16 @@ fn two_figures_differ_if_they_do_in_one_place() {
     let alone = evaluated(&one);
     assert!(!alone.met);
     assert!(alone.measured().contains("no data: utilisation@a4"));
+}
+
+#[test]
+fn nothing_is_met_by_runs_that_cannot_be_believed() {
+    let mut results = both_worlds();
+    let must = Demand::Holds { expression: "1 == 1".to_owned(), share: 1.0 };
+    results[1].scenario.scores = vec![score("true", must, None)];
+    let judge = |results: &[FigureResult]| evaluate(&results[1], &Measurements::new(&results[1..2])).remove(0);
+    assert!(judge(&results).met);
+    results[1].records[0].emulation = Some(flawed());
+    let judged = judge(&results);
+    assert!(!judged.met && judged.trouble.unwrap().contains("a run is invalid: 97 %"));
 }

@@ -5,6 +5,7 @@
 
 mod cross;
 mod network;
+mod pressure;
 mod refusal;
 mod stage;
 mod tcp;
@@ -29,6 +30,7 @@ use crate::scenario::Job;
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
 use network::Network;
+use pressure::Pressure;
 pub(crate) use refusal::refusal;
 use stage::{Stage, Trouble};
 
@@ -79,11 +81,13 @@ pub(crate) fn observe(job: &Job, choices: &Choices, over: &dyn Fn() -> bool) -> 
     let network = Network::of(setup, rng.next_u64());
     let emulation = Emulation::start(&network.spec)?;
     let stage = Arc::new(Stage::begin());
+    let pressure = Pressure::begin();
     let mut flows = Vec::new();
     let mut scene =
         Scene { emulation: &emulation, network: &network, setup, choices, stage: &stage, lists: BTreeMap::new() };
     let begun = scene.begin(&mut rng, &mut flows);
     let rows = begun.and_then(|()| rows(setup, &emulation, &network, &stage, &flows, over));
+    let waited = pressure.share(stage.now());
     stage.finish();
     let endings = flows.iter_mut().map(|flow| flow.end()).collect();
     let receiver_drops = flows.iter().map(|flow| flow.receiver_drops()).sum();
@@ -100,7 +104,7 @@ pub(crate) fn observe(job: &Job, choices: &Choices, over: &dyn Fn() -> bool) -> 
         endings,
         trace: String::new(),
         packet_hops: report.links().iter().map(|link| link.delivered.packets).sum(),
-        emulation: Some(verdict(&report, choices, setup, receiver_drops)),
+        emulation: Some(EmulationRecord { waited, receiver_drops, ..verdict(&report, choices, setup) }),
     })
 }
 
@@ -186,7 +190,7 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
 }
 
 /// What the record says about the emulator.
-fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup, receiver_drops: u64) -> EmulationRecord {
+fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> EmulationRecord {
     let kernel = setup.flows.iter().any(|flow| matches!(flow.protocol, Protocol::Tcp(_)));
     EmulationRecord {
         valid: report.valid,
@@ -196,7 +200,8 @@ fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup, receiver_
         lateness_max: report.lateness.max.as_secs_f64(),
         longest_gap: report.longest_gap.as_secs_f64(),
         busy: report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
-        receiver_drops,
+        waited: None,
+        receiver_drops: 0,
         tcp: kernel.then(|| tcp::law(choices).to_owned()),
     }
 }

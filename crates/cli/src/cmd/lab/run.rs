@@ -113,6 +113,7 @@ impl Session<'_> {
                 records: Vec::new(),
                 quick,
                 command,
+                emulated: None,
             });
         }
         if let (Some(path), Some(work)) = (pcap, works.first_mut()) {

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 
 use super::{Shown, cited, summary};
-use crate::aggregate::Measurements;
+use crate::aggregate::{Measurements, describe};
+use crate::figures::FigureResult;
 use crate::report::comparison::{Row, compare};
 use crate::report::markdown;
 use crate::report::svg::{self, escape, in_words};
-use crate::scenario::{PlotKind, PlotSpec, ScoreSource};
+use crate::scenario::{PlotKind, PlotSpec, Scenario, ScoreSource};
 use crate::score::{ScoreResult, Worst};
+use crate::world::World;
 
 pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
     let info = &shown.figure.info;
@@ -32,9 +34,14 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
             drawing.svg, narrow.svg
         );
     }
-    html.push_str(&scores(&shown.scores));
+    for (world, judged) in &shown.judged {
+        html.push_str(&scores(judged, (!world.is_simulated()).then_some(*world)));
+    }
+    html.push_str(&invalid(shown.figure));
     html.push_str(&markdown::to_html(&info.readme));
-    let _ = writeln!(html, "<pre><code>{}</code></pre>", escape(&shown.figure.command));
+    let commands = [Some(&shown.figure.command), shown.figure.emulated.as_ref().map(|emulated| &emulated.command)];
+    let commands: Vec<String> = commands.into_iter().flatten().map(|command| escape(command)).collect();
+    let _ = writeln!(html, "<pre><code>{}</code></pre>", commands.join("\n"));
     html.push_str(&values(shown, measurements));
     html.push_str("</section>\n");
     html
@@ -57,17 +64,49 @@ fn source(shown: &Shown<'_>) -> String {
     let mut parts = Vec::new();
     parts.extend((!info.paper.is_empty()).then(|| cited(&info.paper).to_owned()));
     parts.extend((!info.source.is_empty()).then(|| info.source.clone()));
-    let seeds = match scenario.seeds.len() {
-        1 => "one seed".to_owned(),
-        n => format!("{n} seeds"),
-    };
-    parts.push(format!("{}\u{a0}s in virtual time, {seeds}", crate::expression::three_digits(scenario.duration)));
+    parts.extend((!shown.figure.world.is_simulated()).then(|| "emulated".to_owned()));
+    parts.push(how(scenario, shown.figure.world));
     parts.extend(shown.figure.quick.then(|| "quick form".to_owned()));
+    if let Some(emulated) = &shown.figure.emulated {
+        parts.push(format!("emulated: {}", how(&emulated.scenario, emulated.world)));
+        parts.extend(emulated.quick.then(|| "quick form".to_owned()));
+    }
     let parts: Vec<String> = parts.iter().map(|part| escape(part)).collect();
     format!("<p class=\"meta\">{}</p>\n", parts.join(" · "))
 }
 
-fn scores(scores: &[ScoreResult]) -> String {
+/// How long it was run, and how often.
+fn how(scenario: &Scenario, world: World) -> String {
+    let seeds = match scenario.seeds.len() {
+        1 => "one seed".to_owned(),
+        n => format!("{n} seeds"),
+    };
+    let time = if world.is_simulated() { "virtual" } else { "real" };
+    format!("{}\u{a0}s in {time} time, {seeds}", crate::expression::three_digits(scenario.duration))
+}
+
+/// Runs that cannot be believed, and why.
+fn invalid(figure: &FigureResult) -> String {
+    let runs = figure.records.iter().filter(|run| !run.is_valid());
+    let mut items = String::new();
+    for run in runs {
+        let label =
+            figure.scenario.curves.iter().find(|curve| curve.name == run.curve).map_or("", |curve| &curve.label);
+        let place = describe(&run.point, &figure.scenario);
+        let parts = [label.to_owned(), place, format!("seed {}", run.seed)];
+        let name: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let _ = writeln!(items, "<li>{}: {}</li>", escape(&name.join(", ")), escape(&run.flaws().join("; ")));
+    }
+    if items.is_empty() {
+        return items;
+    }
+    format!(
+        "<p class=\"unmet\">✗\u{a0}Invalid, because the emulator and not the path was the limit:</p>\n<ul class=\"meta\">\n{items}</ul>\n"
+    )
+}
+
+/// The table of scores; those of another world than the simulator say which.
+fn scores(scores: &[ScoreResult], world: Option<World>) -> String {
     if scores.is_empty() {
         return String::new();
     }
@@ -85,9 +124,10 @@ fn scores(scores: &[ScoreResult]) -> String {
         );
     }
     format!(
-        "<div class=\"wide\"><table class=\"scores\">\n<thead><tr><th class=\"state\">{}</th><th>Score</th><th>Whose</th>\
+        "<div class=\"wide\"><table class=\"scores\">\n<thead><tr><th class=\"state\">{}</th><th>Score{}</th><th>Whose</th>\
          <th class=\"n\">By</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n",
-        summary::state(scores)
+        summary::state(scores),
+        world.map_or(String::new(), |world| format!(", {world}")),
     )
 }
 
@@ -99,8 +139,14 @@ fn mark(met: bool) -> &'static str {
 fn values(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
     let rows = compare(shown.figure, measurements);
     let Some(first) = rows.first() else { return String::new() };
-    let mut html = String::from(
-        "<details>\n<summary>Published and simulated values</summary>\n<div class=\"wide\"><table>\n<thead><tr>\
+    let has = |simulated: bool| first.ours.iter().any(|ours| ours.world.is_simulated() == simulated);
+    let whose = match (has(true), has(false)) {
+        (true, true) => "Published, simulated and emulated values",
+        (false, true) => "Published and emulated values",
+        _ => "Published and simulated values",
+    };
+    let mut html = format!(
+        "<details>\n<summary>{whose}</summary>\n<div class=\"wide\"><table>\n<thead><tr>\
          <th>Where</th><th>Measure</th><th class=\"n\">Published</th>",
     );
     for ours in &first.ours {

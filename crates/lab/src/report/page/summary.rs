@@ -5,19 +5,32 @@ use std::fmt::Write as _;
 use super::{PAPERS, Shown};
 use crate::report::svg::escape;
 use crate::score::{ScoreResult, count};
+use crate::world::World;
 
 pub(super) fn html(shown: &[Shown<'_>]) -> String {
-    let all: Vec<ScoreResult> = shown.iter().flat_map(|shown| shown.scores.clone()).collect();
-    let (met, of) = count(&all);
+    let worlds = worlds(shown);
+    let (met, of) = tally(shown, worlds[0]);
     let mut html = String::from(
         "<h1>The papers, run again</h1>\n<p class=\"lead\">Experiments of the papers on UDT, in a simulator that runs the very \
          code that ships, beside the numbers that were published.</p>\n",
     );
+    if worlds.contains(&World::Emulated) {
+        html.push_str(
+            "<p>What is called emulated took place in real time, between real sockets on an emulated network, the kernel’s own TCP \
+             among them. Lines of such runs are dashed, their bars hollow.</p>\n",
+        );
+    }
     let figures = if shown.len() == 1 { "figure" } else { "figures" };
     let _ = writeln!(
         html,
-        "<p class=\"verdict\"><b>{met} of {of} scores met</b> in {} {figures}.{}</p>",
+        "<p class=\"verdict\"><b>{met} of {of} scores met</b>{} in {} {figures}.{}{}</p>",
+        if worlds[0].is_simulated() { "" } else { ", emulated," },
         shown.len(),
+        worlds.get(1).map_or(String::new(), |world| {
+            let (met, of) = tally(shown, *world);
+            let there = shown.iter().filter(|shown| shown.was_run_in(*world)).count();
+            format!(" Of {there} that were {world} too, <b>{met} of {of}</b>.")
+        }),
         if shown.iter().any(|shown| shown.figure.quick) {
             " Some were run in their quick form: shorter, fewer seeds, smaller grids."
         } else {
@@ -41,41 +54,75 @@ fn papers(shown: &[Shown<'_>]) -> String {
         if figures.is_empty() {
             continue;
         }
-        let scores: Vec<ScoreResult> = figures.iter().flat_map(|shown| shown.scores.clone()).collect();
-        let (met, of) = count(&scores);
+        let cell = |world: &World| match tally(figures.iter().copied(), *world) {
+            (_, 0) => "<td class=\"n\">–</td>".to_owned(),
+            (met, of) => format!("<td class=\"n\">{met} of {of}</td>"),
+        };
+        let cells: String = worlds(shown).iter().map(cell).collect();
         let title =
             if title.is_empty() { String::new() } else { format!("<span class=\"by\">{}</span>", escape(title)) };
-        let _ = writeln!(
-            rows,
-            "<tr><td>{}{title}</td><td class=\"n\">{}</td><td class=\"n\">{met} of {of}</td></tr>",
-            escape(cited),
-            figures.len()
-        );
+        let _ =
+            writeln!(rows, "<tr><td>{}{title}</td><td class=\"n\">{}</td>{cells}</tr>", escape(cited), figures.len());
     }
     format!(
-        "<table>\n<thead><tr><th>Paper</th><th class=\"n\">Figures</th><th class=\"n\">Scores met</th></tr></thead>\n\
-         <tbody>\n{rows}</tbody>\n</table>\n"
+        "<table>\n<thead><tr><th>Paper</th><th class=\"n\">Figures</th>{}</tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n",
+        heads(shown, "Scores met")
     )
 }
 
+/// The worlds that any figure was run in, at least one.
+fn worlds(shown: &[Shown<'_>]) -> Vec<World> {
+    let there = |world: &World| shown.iter().any(|shown| shown.was_run_in(*world));
+    let worlds: Vec<World> = [World::Simulated, World::Emulated].into_iter().filter(there).collect();
+    if worlds.is_empty() { vec![World::Simulated] } else { worlds }
+}
+
+/// How many scores are met in a world, of how many.
+fn tally<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>, world: World) -> (usize, usize) {
+    let counts = shown.into_iter().map(|shown| count(shown.scores(world)));
+    counts.fold((0, 0), |(met, of), (more_met, more)| (met + more_met, of + more))
+}
+
+/// The heads of columns about scores: one for each world.
+fn heads(shown: &[Shown<'_>], words: &str) -> String {
+    let worlds = worlds(shown);
+    let head = |world: &World| match worlds.as_slice() {
+        [World::Simulated] => format!("<th class=\"n\">{words}</th>"),
+        _ => format!("<th class=\"n\">{words}, {world}</th>"),
+    };
+    worlds.iter().map(head).collect()
+}
+
+/// The scores of a figure in each world.
+fn states(shown: &Shown<'_>, worlds: &[World]) -> String {
+    let cell = |world: &World| match shown.was_run_in(*world) {
+        true => format!("<td class=\"n state\">{}</td>", state(shown.scores(*world))),
+        false => "<td class=\"n state\">–</td>".to_owned(),
+    };
+    worlds.iter().map(cell).collect()
+}
+
 fn contents(shown: &[Shown<'_>]) -> String {
+    let worlds = worlds(shown);
     let mut rows = String::new();
     for shown in shown {
         let info = &shown.figure.info;
         let _ = writeln!(
             rows,
             "<tr><td class=\"id\"><a href=\"#{}\">{}</a></td><td>{}<span class=\"by\">{}</span></td>\
-             <td class=\"n state\">{}</td></tr>",
+             {}</tr>",
             shown.id(),
             escape(&info.id.to_uppercase()),
             escape(&info.title),
             escape(&info.shows),
-            state(&shown.scores)
+            states(shown, &worlds)
         );
     }
     format!(
         "<nav class=\"contents\" aria-label=\"Figures\">\n<table>\n<thead><tr><th>Figure</th><th>What it shows</th>\
-         <th class=\"n\">Scores</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</nav>\n"
+         {}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</nav>\n",
+        heads(shown, "Scores")
     )
 }
 

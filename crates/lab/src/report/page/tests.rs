@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::gallery;
+use crate::testing::{both_worlds, flawed, gallery};
 
 /// Tags that have no end.
 const EMPTY: [&str; 2] = ["meta", "!doctype"];
@@ -127,6 +127,39 @@ fn hostile_names_stay_text() {
     let page = page(&results);
     assert!(!tags(&page).contains(&"script"));
     assert!(page.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn figures_of_both_worlds_stand_side_by_side_and_invalid_runs_are_marked() {
+    let mut results = both_worlds();
+    let id = results[0].info.id.clone();
+    let valid = page(&results);
+    tags(&valid);
+    let section = |page: &str| {
+        let from = page.find(&format!("<section class=\"figure\" id=\"{id}\"")).expect("its section");
+        page[from..from + page[from..].find("</section>").expect("its end")].to_owned()
+    };
+    assert_eq!(valid.matches("<section").count(), gallery().len(), "one section for both");
+    for words in ["Published, simulated and emulated values", ", emulated</th>", "--world emu", "real time"] {
+        assert!(section(&valid).contains(words), "{words}");
+    }
+    assert!(!valid.contains("Invalid") && valid.contains("that were emulated too"));
+    for run in &mut results[1].records {
+        run.emulation = Some(flawed());
+    }
+    let flawed = section(&page(&results));
+    assert!(flawed.contains("Invalid, because") && flawed.contains("97 % of a processor"));
+    assert!(flawed.contains("emulated, invalid"));
+    let scores = results[1].scenario.scores.len();
+    assert!(scores > 0 && flawed.matches("invalid, the first because").count() >= scores);
+}
+
+#[test]
+fn a_report_of_emulated_runs_alone_says_so() {
+    let results = both_worlds().split_off(1);
+    let page = page(&results[..1]);
+    tags(&page);
+    assert!(page.contains(", emulated, in 1 figure") && page.contains("Published and emulated values"));
 }
 
 #[test]

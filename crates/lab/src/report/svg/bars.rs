@@ -1,7 +1,7 @@
 //! A metric by category: values of an axis, or several metrics; one bar for each curve.
 
 use super::canvas::{Anchor, Canvas, width};
-use super::chart::{Area, CLEAR, ROW, colour, range_of, upright};
+use super::chart::{Area, CLEAR, ROW, colour, in_world, range_of, upright};
 use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
 use super::legend;
 use super::marks::symbol;
@@ -36,9 +36,9 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data");
         return 80.0;
     }
-    let of = source.figure.scenario.curves.len();
+    let of = source.hues();
     let curves: Vec<(String, &str)> =
-        source.curves().iter().map(|(index, curve)| (colour(*index, of, false), curve.label.as_str())).collect();
+        source.curves().iter().map(|(index, curve)| (class(source, *index, of), curve.label.as_str())).collect();
     let bounds: Vec<Bound> = bars.iter().filter_map(|bar| bar.published).map(|published| published.bound).collect();
     let whiskers = bars.iter().any(|bar| bar.estimate.is_some_and(|estimate| estimate.half_width.is_some()));
     let mut top = legend::meaning(canvas, source, &curves, bounds, whiskers);
@@ -50,6 +50,12 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         top = area.bottom + 44.0 + ROW * (name_rows(panel, &area) - 1) as f64;
     }
     top
+}
+
+/// The class of a curve's bars.
+fn class(source: &Source<'_>, curve: usize, of: usize) -> String {
+    let emulated = source.figure.scenario.curves.get(curve).is_some_and(|curve| !curve.world.is_simulated());
+    in_world(colour(source.hue(curve), of, false), emulated)
 }
 
 fn panels<'a>(source: &Source<'a>) -> Vec<Panel<'a>> {
@@ -111,7 +117,7 @@ fn draw_panel(canvas: &mut Canvas, source: &Source<'_>, panel: &Panel<'_>, area:
         let thick = (step * 0.7 / bars.len().max(1) as f64).min(44.0);
         let left = middle - thick * bars.len() as f64 / 2.0;
         for (number, bar) in bars.iter().enumerate() {
-            let class = colour(bar.curve, of, false);
+            let class = class(source, bar.curve, of);
             draw_bar(canvas, bar, (left + thick * number as f64, thick), (&y, zero), &class, area);
         }
         let half = width(name) / 2.0;

@@ -52,6 +52,8 @@ pub(super) struct Line {
     pub(super) colour: usize,
     /// Whether its place among the others means something.
     pub(super) ordered: bool,
+    /// Whether it was emulated and not simulated.
+    pub(super) emulated: bool,
     /// Whether it is a series, which has no marks at its points.
     pub(super) over_time: bool,
     pub(super) points: Vec<(f64, f64)>,
@@ -61,12 +63,20 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(label: String) -> Self {
-        Self { label, colour: 0, ordered: false, over_time: false, points: Vec::new(), band: Vec::new() }
+        Self {
+            label,
+            colour: 0,
+            ordered: false,
+            emulated: false,
+            over_time: false,
+            points: Vec::new(),
+            band: Vec::new(),
+        }
     }
 
     /// The class of its colour.
     pub(super) fn class(&self, of: usize) -> String {
-        colour(self.colour, of, self.ordered)
+        in_world(colour(self.colour, of, self.ordered), self.emulated)
     }
 }
 
@@ -77,6 +87,11 @@ pub(super) fn colour(index: usize, of: usize, ordered: bool) -> String {
     } else {
         format!("s{index}")
     }
+}
+
+/// A class, for what was emulated and stands beside what was simulated.
+pub(super) fn in_world(class: String, emulated: bool) -> String {
+    if emulated { class + " emulated" } else { class }
 }
 
 /// One set of axes.

@@ -4,6 +4,7 @@ use crate::aggregate::{Estimate, Measurements, Point, grid, same};
 use crate::expression::{Environment, Expression, Reference, Shown, Unit};
 use crate::figures::{FigureResult, Published};
 use crate::record::Record;
+use crate::report::worlds;
 use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
 
 /// A drawing to be made.
@@ -47,6 +48,20 @@ impl<'a> Source<'a> {
     pub(crate) fn curves(&self) -> Vec<(usize, &'a Curve)> {
         let wanted = |curve: &Curve| self.plot.curves.is_empty() || self.plot.curves.contains(&curve.name);
         self.figure.scenario.curves.iter().enumerate().filter(|(_, curve)| wanted(curve)).collect()
+    }
+
+    /// The colour of a curve by its place in the scenario: an emulated one has that of its simulated twin.
+    pub(crate) fn hue(&self, index: usize) -> usize {
+        let curves = &self.figure.scenario.curves;
+        let twin = curves.get(index).and_then(|curve| worlds::simulated_twin(&curve.name));
+        let place = twin.and_then(|twin| curves.iter().position(|curve| curve.name == twin)).unwrap_or(index);
+        curves[..place].iter().filter(|curve| worlds::simulated_twin(&curve.name).is_none()).count()
+    }
+
+    /// How many colours curves have.
+    pub(crate) fn hues(&self) -> usize {
+        let curves = self.figure.scenario.curves.len();
+        (0..curves).map(|index| self.hue(index) + 1).max().unwrap_or(1)
     }
 
     /// The points of the grid that are drawn.

@@ -28,8 +28,10 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
             for (by, row) in rows(source, &points, x) {
                 for (number, metric) in metrics.iter().enumerate() {
                     let mut line = Line::new(name(source, metric, &curve.label, &by, metrics.len()));
-                    line.colour = if together { index * metrics.len() + number } else { panel.lines.len() };
+                    line.colour =
+                        if together { source.hue(*index) * metrics.len() + number } else { panel.lines.len() };
                     line.ordered = !together;
+                    line.emulated = together && !curve.world.is_simulated();
                     trace(source, &mut line, &curve.name, &row, metric, &horizontal);
                     let line_number = panel.lines.len();
                     let published = source.published(metric, *index);

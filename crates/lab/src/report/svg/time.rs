@@ -35,9 +35,10 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
                     None => super::data::words(name),
                 };
                 let mut line = Line::new(label);
-                line.colour = if together { *index } else { panel.lines.len() };
+                line.colour = if together { source.hue(*index) } else { panel.lines.len() };
                 line.ordered = names.len() > super::chart::MOST_HUES;
                 line.over_time = true;
+                line.emulated = together && !curve.world.is_simulated();
                 line.points = thin(begun(run, name));
                 let number = panel.lines.len();
                 let published =
