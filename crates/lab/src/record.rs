@@ -77,7 +77,7 @@ pub struct EmulationRecord {
     pub waited: Option<f64>,
     /// Datagrams that receiving programs were too slow to take.
     pub receiver_drops: u64,
-    /// The kernel's congestion control of TCP flows, if there were any.
+    /// The kernel's congestion controls of TCP flows, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<String>,
 }

@@ -65,8 +65,8 @@ impl Venue {
     /// Why a setup cannot be run there, and the line of the scenario that says so.
     pub(crate) fn refusal(&self, setup: &Setup) -> Option<(usize, String)> {
         match self {
-            Self::Simulator => None,
-            Self::Emulator(_) => emu::refusal(setup),
+            Self::Simulator => sim::refusal(setup),
+            Self::Emulator(choices) => emu::refusal(setup, choices),
         }
     }
 
@@ -74,8 +74,7 @@ impl Venue {
     pub fn mark(&self) -> String {
         match self {
             Self::Simulator => String::new(),
-            Self::Emulator(Choices { tcp: None }) => "+emulated".to_owned(),
-            Self::Emulator(Choices { tcp: Some(law) }) => format!("+emulated+{law}"),
+            Self::Emulator(Choices { tcp, .. }) => format!("+emulated+{}", tcp.as_deref().unwrap_or_default()),
         }
     }
 }

@@ -80,9 +80,12 @@ struct RunOptions {
     /// Where the scenario takes place
     #[arg(long, value_enum, default_value = "sim")]
     world: World,
-    /// With --world emu: the kernel's congestion control of TCP flows, such as cubic or bbr [default: reno]
+    /// With --world emu: the kernel's congestion control of TCP flows, such as cubic or bbr [default: reno, or cubic where the scenario has it]
     #[arg(long, value_name = "NAME")]
     tcp: Option<String>,
+    /// With --world emu: the program at both ends of libudt's flows, which interop/build.sh makes
+    #[arg(long, env = "FARHAUL_LIBUDT_PEER", value_name = "PROGRAM")]
+    libudt: Option<PathBuf>,
 }
 
 impl RunOptions {
@@ -97,7 +100,7 @@ impl RunOptions {
             World::Emu if self.jobs.is_some_and(|jobs| jobs > 1) => Err(Fault::usage(
                 "--world emu makes one run at a time, since runs would disturb each other: leave --jobs out",
             )),
-            World::Emu => Ok(Venue::Emulator(Choices { tcp })),
+            World::Emu => Ok(Venue::Emulator(Choices { tcp, libudt: self.libudt.clone() })),
         }
     }
 }

@@ -257,3 +257,60 @@ fn a_page_of_nothing_is_refused() {
     farhaul(&["lab", "report", &scratch.at(".")]).fails(2, &["holds no results", "farhaul lab run"]);
     assert!(!Path::new(&scratch.at("report.html")).exists());
 }
+
+/// Whether this machine lets programs make networks of their own.
+fn may_emulate(stderr: &str) -> bool {
+    let refused = stderr.contains("need root") || stderr.contains("no TUN devices");
+    if refused {
+        eprintln!("skipped: {stderr}");
+    }
+    !refused
+}
+
+#[test]
+fn a_scenario_runs_in_both_worlds_and_a_report_shows_them_side_by_side() {
+    let scratch = Scratch::new();
+    let text = NEWCOMER.replace("3s", "1500ms") + "[[plot]]\nkind = \"bars\"\ny = [\"goodput.udt\", \"goodput.tcp\"]\n";
+    let scenario = write(&scratch, "mine.toml", &text);
+    let out = scratch.at("out");
+    farhaul(&["lab", "run", &scenario, "--out", &out]).succeeds();
+    let emulated = farhaul(&["lab", "run", &scenario, "--world", "emu", "--json", "--out", &out]);
+    if !may_emulate(&emulated.stderr) {
+        return;
+    }
+    emulated.succeeds();
+    let records: Vec<Value> =
+        String::from_utf8(emulated.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let run = records.iter().find(|record| record["event"] == "run").unwrap();
+    assert_eq!((&run["world"], &run["emulation"]["tcp"]), (&Value::from("emulated"), &Value::from("reno")));
+    assert!(run["metrics"]["goodput.tcp"].as_f64().unwrap() > 0.0);
+    let figure = records.iter().find(|record| record["event"] == "figure").unwrap();
+    assert_eq!(figure["valid"], run["emulation"]["valid"]);
+    for file in ["records.csv", "records-emulated.csv", "run.json", "run-emulated.json"] {
+        assert!(Path::new(&out).join("mine").join(file).is_file(), "{file}");
+    }
+    farhaul(&["lab", "report", &out]).succeeds();
+    let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert_eq!(page.matches("<section").count(), 1);
+    assert!(page.contains("emulated") && page.contains("--world emu"));
+}
+
+#[test]
+fn what_the_emulated_world_lacks_is_refused_in_one_line() {
+    let scratch = Scratch::new();
+    let disk = "disk = { rate = \"8mbit\", block = \"100kB\" }\n";
+    let scenario = write(&scratch, "disk.toml", &NEWCOMER.replacen("[[flow]]\n", &format!("[[flow]]\n{disk}"), 1));
+    let out = scratch.at("out");
+    for (arguments, words) in [
+        (vec!["lab", "run", &scenario, "--world", "emu", "--out", &out], vec!["disk.toml:8:", "`disk`", "--world sim"]),
+        (vec!["lab", "run", "a14", "--world", "emu", "--jobs", "2"], vec!["--jobs"]),
+        (vec!["lab", "run", "a14", "--world", "emu", "--pcap", "x.pcap"], vec!["--pcap"]),
+        (vec!["lab", "run", "a14", "--tcp", "bbr"], vec!["--world emu"]),
+    ] {
+        let run = farhaul(&arguments);
+        let stderr = run.stderr;
+        assert!(run.code != 0 && run.stdout.is_empty(), "{arguments:?}");
+        assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+        assert!(words.iter().all(|word| stderr.contains(word)), "{stderr}");
+    }
+}

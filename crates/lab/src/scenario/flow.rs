@@ -60,6 +60,8 @@ pub(crate) enum Protocol {
     Udt(Udt),
     /// TCP.
     Tcp(Tcp),
+    /// The reference library, in its own program; the emulated world's only.
+    Libudt,
     /// Packets that nobody answers.
     Cross(Rate, Pattern),
 }
@@ -138,15 +140,17 @@ enum Kind {
     Udt,
     Udt2004,
     Tcp,
+    Libudt,
     Constant,
     OnOff,
     Poisson,
 }
 
-const KINDS: [(&str, Kind); 6] = [
+const KINDS: [(&str, Kind); 7] = [
     ("udt", Kind::Udt),
     ("udt-2004", Kind::Udt2004),
     ("tcp", Kind::Tcp),
+    ("libudt", Kind::Libudt),
     ("cbr", Kind::Constant),
     ("on-off", Kind::OnOff),
     ("poisson", Kind::Poisson),
@@ -252,6 +256,7 @@ fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
                 min_rto: section.some_time("min_rto")?,
             })
         }
+        Kind::Libudt => Protocol::Libudt,
         Kind::Constant => Protocol::Cross(cross_rate(section)?, Pattern::Constant),
         Kind::Poisson => Protocol::Cross(cross_rate(section)?, Pattern::Poisson),
         Kind::OnOff => {

@@ -1,9 +1,11 @@
 //! The emulated network: real sockets in namespaces of their own, joined by the scenario's links in real time.
 //!
-//! UDT flows are connections of the library `farhaul`, TCP flows the kernel's, cross traffic are datagrams of our own. All of them
-//! run in threads of this program, and are looked at at the same instants as in the simulator.
+//! UDT flows are connections of the library `farhaul`, TCP flows the kernel's, cross traffic are datagrams of our own: all of them
+//! in threads of this program. Flows of libudt are programs of their own. They are looked at at the same instants as in the
+//! simulator.
 
 mod cross;
+mod libudt;
 mod network;
 mod pressure;
 mod refusal;
@@ -14,6 +16,7 @@ mod tests;
 mod udt;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -42,8 +45,10 @@ const SLICE: Duration = Duration::from_millis(50);
 /// What can be chosen in this world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Choices {
-    /// The kernel's congestion control of every TCP flow; `None` for `reno`, the scenario's.
+    /// The kernel's congestion control of every TCP flow; `None` for what the scenario says, `reno` or `cubic`.
     pub tcp: Option<String>,
+    /// The program at both ends of flows of the reference library: `interop/build.sh` makes it and prints where it is.
+    pub libudt: Option<PathBuf>,
 }
 
 /// A flow that is under way.
@@ -74,7 +79,7 @@ struct Scene<'a> {
 /// Runs a job; breaks off once it is `over`.
 pub(crate) fn observe(job: &Job, choices: &Choices, over: &dyn Fn() -> bool) -> Result<Observed, LabError> {
     let setup = &*job.setup;
-    if let Some((_, reason)) = refusal(setup) {
+    if let Some((_, reason)) = refusal(setup, choices) {
         return Err(LabError::Refused { reason });
     }
     let mut rng = Rng::new(job.seed);
@@ -123,6 +128,7 @@ impl<'a> Scene<'a> {
             flows.push(match &flow.protocol {
                 Protocol::Udt(udt) => udt::begin(self, index, flow, udt, begin)?,
                 Protocol::Tcp(_) => tcp::begin(self, index, flow, begin)?,
+                Protocol::Libudt => libudt::begin(self, index, flow, begin)?,
                 Protocol::Cross(rate, pattern) => cross::begin(self, index, flow, (*rate, *pattern), (begin, seed))?,
             });
         }
@@ -178,6 +184,7 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
         let header = match flow.protocol {
             Protocol::Udt(_) => udt::HEADER,
             Protocol::Tcp(_) => tcp::HEADER,
+            Protocol::Libudt => libudt::HEADER,
             Protocol::Cross(..) => 0,
         };
         let payload = u64::from(flow.packet - header);
@@ -191,7 +198,6 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
 
 /// What the record says about the emulator.
 fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> EmulationRecord {
-    let kernel = setup.flows.iter().any(|flow| matches!(flow.protocol, Protocol::Tcp(_)));
     EmulationRecord {
         valid: report.valid,
         flaws: report.flaws.iter().map(ToString::to_string).collect(),
@@ -202,6 +208,6 @@ fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> Emulat
         busy: report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
         waited: None,
         receiver_drops: 0,
-        tcp: kernel.then(|| tcp::law(choices).to_owned()),
+        tcp: tcp::laws(setup, choices),
     }
 }

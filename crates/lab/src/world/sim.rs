@@ -11,10 +11,21 @@ use crate::error::LabError;
 use crate::run::marks::{self, Row};
 use crate::run::pcap;
 use crate::scenario::Job;
+use crate::scenario::flow::Protocol;
+use crate::scenario::setup::Setup;
 use build::Built;
+
+/// Why a setup cannot be run here, and the line of the scenario that says so.
+pub(crate) fn refusal(setup: &Setup) -> Option<(usize, String)> {
+    let flow = setup.flows.iter().find(|flow| flow.protocol == Protocol::Libudt)?;
+    Some((flow.line, format!("flow '{}' is libudt's, which only the emulated world has: take --world emu", flow.name)))
+}
 
 /// Runs a job; writes every packet that a host sends to `capture`, if wanted; breaks off once it is `over`.
 pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool) -> Result<Observed, LabError> {
+    if let Some((_, reason)) = refusal(&job.setup) {
+        return Err(LabError::Refused { reason });
+    }
     let mut built = build::world(&job.setup, job.seed);
     let capture = capture.map(pcap::Writer::create).transpose()?;
     if let Some(writer) = &capture {

@@ -1,5 +1,6 @@
 //! What real sockets cannot do.
 
+use super::Choices;
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
 
@@ -7,7 +8,7 @@ use crate::scenario::setup::Setup;
 const MAX_FLOWS: usize = 1_000;
 
 /// Why a setup cannot be run here, and the line of the scenario that says so.
-pub(crate) fn refusal(setup: &Setup) -> Option<(usize, String)> {
+pub(crate) fn refusal(setup: &Setup, choices: &Choices) -> Option<(usize, String)> {
     if setup.flows.len() > MAX_FLOWS {
         let line = setup.flows[MAX_FLOWS].line;
         return Some((
@@ -15,11 +16,20 @@ pub(crate) fn refusal(setup: &Setup) -> Option<(usize, String)> {
             format!("{} flows are too many for real sockets: {MAX_FLOWS} are allowed", setup.flows.len()),
         ));
     }
-    let mut refused = setup.flows.iter().filter_map(|flow| Some((flow.line, of_flow(flow)?)));
+    let mut refused = setup.flows.iter().filter_map(|flow| Some((flow.line, of_flow(flow, choices)?)));
     refused.next()
 }
 
-fn of_flow(flow: &FlowSpec) -> Option<String> {
+fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
+    if flow.protocol == Protocol::Libudt && choices.libudt.is_none() {
+        return Some(format!(
+            "flow '{}' is libudt's: name its program by --libudt or FARHAUL_LIBUDT_PEER (interop/build.sh makes it)",
+            flow.name
+        ));
+    }
+    if flow.protocol == Protocol::Libudt && flow.bytes.is_some() {
+        return Some(format!("flow '{}' of libudt sends until its time is over: leave `bytes` out", flow.name));
+    }
     let key = match &flow.protocol {
         _ if flow.machines[0].is_some() => "`sender`, what packets cost its host",
         _ if flow.machines[1].is_some() => "`receiver`, what packets cost its host",

@@ -2,6 +2,7 @@
 
 mod connection;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +23,9 @@ use connection::{End, Receiver, Sender, thread};
 
 /// IP and TCP headers of a data packet of Linux, with time stamps, in bytes.
 pub(super) const HEADER: u32 = 52;
-/// The kernel's own law that stands for all of the scenarios'. It has selective acknowledgements.
-const LAW: &str = "reno";
+/// The kernel's laws that stand for those of scenarios. Both have selective acknowledgements: it has no sender without.
+const RENO: &str = "reno";
+const CUBIC: &str = "cubic";
 /// Buffers of every socket whose window is not limited, in bytes: 10 Gbit/s at 100 ms. They take memory only as data need it.
 const BUFFER: u64 = 128 << 20;
 /// Of a receive buffer, the kernel counts at most half as window before it has seen how large packets are.
@@ -31,9 +33,18 @@ const BUFFER_OF_WINDOW: u64 = 4;
 /// Callers that may wait: one at a time comes.
 const BACKLOG: i32 = 16;
 
-/// The kernel's congestion control of TCP flows.
-pub(super) fn law(choices: &Choices) -> &str {
-    choices.tcp.as_deref().unwrap_or(LAW)
+/// The kernel's congestion control of a flow; `None` for what is no TCP.
+fn law<'a>(flow: &FlowSpec, choices: &'a Choices) -> Option<&'a str> {
+    match &flow.protocol {
+        flow::Protocol::Tcp(tcp) => Some(choices.tcp.as_deref().unwrap_or(if tcp.cubic { CUBIC } else { RENO })),
+        _ => None,
+    }
+}
+
+/// The kernel's congestion controls of all flows, by name; `None` if there is no TCP.
+pub(super) fn laws(setup: &Setup, choices: &Choices) -> Option<String> {
+    let laws: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| law(flow, choices)).collect();
+    (!laws.is_empty()).then(|| laws.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 /// Makes the sockets of all hosts roomy, so that only the path and the scenario's windows limit them, and lets no connection
@@ -44,11 +55,11 @@ pub(super) fn prepare_hosts(
     setup: &Setup,
     choices: &Choices,
 ) -> Result<(), Trouble> {
-    let tcp = |flow: &&FlowSpec| matches!(flow.protocol, flow::Protocol::Tcp(_));
-    if !setup.flows.iter().any(|flow| tcp(&flow)) {
+    let laws: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| law(flow, choices)).collect();
+    if laws.is_empty() {
         return Ok(());
     }
-    check_law(choices)?;
+    laws.into_iter().try_for_each(check)?;
     let widest = (0..setup.flows.len()).filter_map(|index| window(setup, index)).max().unwrap_or(0);
     let buffer = BUFFER.max(BUFFER_OF_WINDOW * u64::from(widest));
     // Equal to the largest from the beginning: the kernel's own enlarging would undo limits of windows.
@@ -66,9 +77,8 @@ pub(super) fn prepare_hosts(
     Ok(())
 }
 
-/// Whether the kernel has the congestion control that was chosen.
-fn check_law(choices: &Choices) -> Result<(), Trouble> {
-    let law = law(choices);
+/// Whether the kernel has a congestion control.
+fn check(law: &str) -> Result<(), Trouble> {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     if known.is_empty() || known.split_whitespace().any(|other| other == law) {
         return Ok(());
@@ -111,7 +121,7 @@ pub(super) fn begin(
     let ending = Arc::new(Mutex::new(Ending::default()));
     let sender = Sender {
         name: flow.name.clone(),
-        law: law(scene.choices).to_owned(),
+        law: law(flow, scene.choices).unwrap_or(RENO).to_owned(),
         peer: SockAddr::from(peer),
         begin,
         stop: flow.stop,

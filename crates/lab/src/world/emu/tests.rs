@@ -108,6 +108,22 @@ fn only_the_curves_that_cannot_be_run_are_refused() {
 }
 
 #[test]
+fn flows_of_the_kernel_have_the_scenarios_law_or_the_one_that_is_chosen() {
+    let laws = |controllers: &[&str], chosen: Option<&str>| {
+        let flow = |law: &&str| format!("[[flow]]\nprotocol = 'tcp'\ncontroller = '{law}'\n");
+        let text: String = controllers.iter().map(flow).collect();
+        tcp::laws(
+            &job(&format!("{LINK}[[flow]]\n{text}")).setup,
+            &Choices { tcp: chosen.map(str::to_owned), ..Choices::default() },
+        )
+    };
+    assert_eq!(laws(&["tahoe", "sack", "newreno"], None).as_deref(), Some("reno"));
+    assert_eq!(laws(&["cubic", "reno"], None).as_deref(), Some("cubic, reno"));
+    assert_eq!(laws(&["cubic", "reno"], Some("bbr")).as_deref(), Some("bbr"));
+    assert_eq!(laws(&[], Some("bbr")), None);
+}
+
+#[test]
 fn a_scenario_runs_between_real_sockets_and_is_measured_as_in_the_simulator() {
     let flows = "[[flow]]\nname = 'old'\nprotocol = 'udt-2004'\n[[flow]]\nname = 'new'\nbytes = '100kB'\n\
                  [[flow]]\nname = 'tcp'\nprotocol = 'tcp'\n[[flow]]\nname = 'cbr'\nprotocol = 'cbr'\nrate = '4mbit'\n";
@@ -129,7 +145,7 @@ fn a_scenario_runs_between_real_sockets_and_is_measured_as_in_the_simulator() {
 #[test]
 fn transfers_of_a_list_are_connections_one_after_the_other() {
     let flow = "[[flow]]\nname = 't'\nprotocol = 'tcp'\nbytes = '20kB'\ntransfers = 9\nconcurrent = 3\n";
-    let choices = Choices { tcp: Some("reno".to_owned()) };
+    let choices = Choices { tcp: Some("reno".to_owned()), ..Choices::default() };
     let Some(record) = record(&format!("{LINK}{flow}"), choices) else { return };
     assert_eq!(record.metrics["completed"], 1.0, "{:?}", record.metrics);
     assert!(record.metrics["completion.all"] > record.metrics["completion.max"]);
@@ -148,7 +164,7 @@ fn a_window_of_the_scenario_bounds_the_kernels_connection() {
 #[test]
 fn an_unknown_congestion_control_breaks_the_run_off_with_its_name() {
     let text = format!("{LINK}[[flow]]\nname = 't'\nprotocol = 'tcp'\n");
-    let choices = Choices { tcp: Some("warp".to_owned()) };
+    let choices = Choices { tcp: Some("warp".to_owned()), ..Choices::default() };
     match run("x", &job(&text), &Venue::Emulator(choices), None, &|| false) {
         Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
         Err(error) => assert!(error.to_string().contains("warp"), "{error}"),
@@ -162,5 +178,30 @@ fn a_run_that_is_told_to_stop_stops() {
     match run("x", &job(&text), &Venue::Emulator(Choices::default()), None, &|| true) {
         Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
         result => assert!(matches!(result, Err(LabError::Stopped)), "{result:?}"),
+    }
+}
+
+#[test]
+fn flows_of_libudt_are_refused_without_its_program_and_in_the_simulator() {
+    let refusals = |keys: &str, venue: Venue| {
+        let plan = plan(&format!("{LINK}[[flow]]\nprotocol = 'libudt'\n{keys}"));
+        let (_, refusals) = plan.possible(plan.jobs("").unwrap(), &venue);
+        refusals.into_iter().map(|refusal| refusal.to_string()).collect::<String>()
+    };
+    let with = || Venue::Emulator(Choices { libudt: Some("libudt-peer".into()), ..Choices::default() });
+    assert!(refusals("", Venue::Simulator).contains("--world emu"));
+    assert!(refusals("", Venue::Emulator(Choices::default())).contains("--libudt"));
+    assert!(refusals("bytes = '1MB'", with()).contains("`bytes`"));
+    assert_eq!(refusals("", with()), "");
+}
+
+#[test]
+fn a_program_that_is_not_there_breaks_the_run_off_with_its_name() {
+    let text = format!("{LINK}[[flow]]\nprotocol = 'libudt'\n");
+    let choices = Choices { libudt: Some("/nowhere/libudt-peer".into()), ..Choices::default() };
+    match run("x", &job(&text), &Venue::Emulator(choices), None, &|| false) {
+        Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
+        Err(error) => assert!(error.to_string().contains("/nowhere/libudt-peer"), "{error}"),
+        Ok(_) => panic!("there is no such program"),
     }
 }

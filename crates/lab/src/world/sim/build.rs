@@ -144,6 +144,7 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, see
             }
         },
         Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, limits, seeds),
+        Protocol::Libudt => unreachable!("refused before anything is built"),
         Protocol::Cross(rate, pattern) => {
             let begin = Instant::ZERO + flow.start;
             let end = Instant::ZERO + flow.stop.unwrap_or(duration);

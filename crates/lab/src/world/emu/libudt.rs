@@ -1,0 +1,179 @@
+//! Flows of the reference library: a program of ours on libudt at each end, the interoperability tests' peer (`interop/`).
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use farhaul_emu::HostId;
+use farhaul_proto::Stats;
+use farhaul_units::Duration;
+
+use super::stage::{Stage, Trouble};
+use super::{Running, Scene};
+use crate::scenario::flow::FlowSpec;
+use crate::world::Ending;
+
+/// IP, UDP and UDT headers of a data packet, in bytes.
+pub(super) const HEADER: u32 = 44;
+/// Both buffers of a connection in bytes, and the flow window in packets: 10 Gbit/s at 100 ms. libudt's own are 12 MB and 25 600.
+const BUFFER: u32 = 128 << 20;
+const WINDOW: u32 = 262_144;
+/// How often the receiver says how much has arrived, in seconds.
+const INTERVAL: &str = "0.02";
+/// How much longer than the run the programs may live if nobody ends them, in seconds.
+const GRACE: f64 = 30.0;
+
+struct LibudtFlow {
+    packet: u64,
+    /// Bytes that the receiving program has taken.
+    read: Arc<AtomicU64>,
+    programs: [Child; 2],
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(super) fn begin(
+    scene: &Scene<'_>,
+    index: usize,
+    flow: &FlowSpec,
+    begin: Duration,
+) -> Result<Box<dyn Running>, Trouble> {
+    let Some(program) = scene.choices.libudt.as_deref() else {
+        return Err(Trouble::Broken(format!(
+            "flow '{}': no program of libudt is known; name one by --libudt",
+            flow.name
+        )));
+    };
+    let [from, to] = scene.network.places[index];
+    let address = format!("{}:{}", scene.emulation.ipv4(to), Scene::port(index));
+    let end = flow.stop.unwrap_or(scene.setup.duration);
+    let life = (scene.setup.duration.as_secs_f64() + GRACE).to_string();
+    let settings = [
+        ("--timeout", life),
+        ("--mss", flow.packet.to_string()),
+        ("--fc", WINDOW.to_string()),
+        ("--sndbuf", BUFFER.to_string()),
+        ("--rcvbuf", BUFFER.to_string()),
+    ];
+    let run = |host: HostId, wait: Duration, words: &[&str]| {
+        let mut command = later(program, wait);
+        command.args(words).args(settings.iter().flat_map(|(name, value)| [*name, value.as_str()]));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let what = format!("flow '{}': {}", flow.name, program.display());
+        scene.emulation.spawn(host, &mut command).map_err(Trouble::of(&what))
+    };
+    let mut receiver = run(to, Duration::ZERO, &["listen", &address, "recv", "--unchecked", "--interval", INTERVAL])?;
+    let seconds = (end.saturating_sub(begin)).as_secs_f64().max(0.001).to_string();
+    let mut sender = match run(from, begin, &["connect", &address, "send", "--seconds", &seconds, "--linger", "0"]) {
+        Ok(sender) => sender,
+        Err(trouble) => {
+            end_program(&mut receiver);
+            return Err(trouble);
+        }
+    };
+    let read = Arc::new(AtomicU64::new(0));
+    let threads = vec![
+        watch(&mut receiver, flow, scene.stage, &read, Duration::ZERO),
+        watch(&mut sender, flow, scene.stage, &Arc::default(), end),
+    ];
+    Ok(Box::new(LibudtFlow { packet: flow.packet.into(), read, programs: [receiver, sender], threads }))
+}
+
+/// The program, to be started a while after the command.
+fn later(program: &Path, wait: Duration) -> Command {
+    if wait.is_zero() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", "sleep \"$0\" && exec \"$@\"", &wait.as_secs_f64().to_string()]).arg(program);
+    command
+}
+
+/// Reads what a program says until it ends, which it must not do before `end`.
+fn watch(
+    program: &mut Child,
+    flow: &FlowSpec,
+    stage: &Arc<Stage>,
+    read: &Arc<AtomicU64>,
+    end: Duration,
+) -> JoinHandle<()> {
+    let (name, stage, read) = (flow.name.clone(), Arc::clone(stage), Arc::clone(read));
+    let (output, errors) = (program.stdout.take(), program.stderr.take());
+    thread::spawn(move || {
+        for line in output.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
+            if let Some(bytes) = total(&line) {
+                read.fetch_max(bytes, Ordering::Relaxed);
+            } else if let Some(message) = failure(&line)
+                && stage.now() < end
+            {
+                stage.fail(&name, message);
+            }
+        }
+        let mut words = String::new();
+        let _ = errors.map(|mut errors| errors.read_to_string(&mut words));
+        if stage.now() < end {
+            let why = words.lines().next().unwrap_or("it ended");
+            stage.fail(&name, format!("libudt's program: {why}"));
+        }
+    })
+}
+
+/// How much has arrived, from a line that says so.
+fn total(line: &str) -> Option<u64> {
+    let record: serde_json::Value = serde_json::from_str(line).ok()?;
+    record.get("bytes_total").or_else(|| record.get("received_bytes"))?.as_u64()
+}
+
+/// Why the program failed, from a line that says so.
+fn failure(line: &str) -> Option<String> {
+    let record: serde_json::Value = serde_json::from_str(line).ok()?;
+    Some(record.get("error")?.get("message")?.as_str()?.to_owned())
+}
+
+fn end_program(program: &mut Child) {
+    // It may have ended by itself.
+    let _ = program.kill();
+    let _ = program.wait();
+}
+
+impl Running for LibudtFlow {
+    fn look(&self, _: [Stats; 2]) -> [Stats; 2] {
+        let mut receiver = Stats::default();
+        receiver.totals.bytes_read = self.read.load(Ordering::Relaxed);
+        receiver.totals.bytes_received = receiver.totals.bytes_read;
+        receiver.totals.packets_received = receiver.totals.bytes_read / (self.packet - u64::from(HEADER));
+        [Stats::default(), receiver]
+    }
+
+    fn end(&mut self) -> Ending {
+        self.programs.iter_mut().for_each(end_program);
+        for thread in self.threads.drain(..) {
+            // A panic has been reported by its thread.
+            let _ = thread.join();
+        }
+        Ending::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrives_and_what_fails_is_read_from_the_programs_lines() {
+        assert_eq!(total("{\"event\":\"interval\",\"connection\":0,\"clock_s\":5.1,\"bytes_total\":120}"), Some(120));
+        assert_eq!(total("{\"role\":\"recv\",\"received_bytes\":7,\"rtt_ms\":1.5}"), Some(7));
+        assert_eq!(total("listening 10.77.0.2:9000"), None);
+        let failed = "{\"error\":{\"code\":1001,\"message\":\"connection setup failure\"}}";
+        assert_eq!((total(failed), failure(failed).as_deref()), (None, Some("connection setup failure")));
+    }
+
+    #[test]
+    fn a_flow_that_begins_later_is_a_program_that_is_started_later() {
+        let mut command = later(Path::new("/bin/echo"), Duration::from_millis(1));
+        let output = command.args(["a b", "c"]).output().unwrap();
+        assert_eq!(output.stdout, b"a b c\n");
+    }
+}
