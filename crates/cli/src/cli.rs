@@ -36,7 +36,8 @@ Options of connections and of `serve` can be set in the environment too: FARHAUL
 that are worth keeping in ~/.config/farhaul/config.toml: timeout = \"1min\", also below [VERB] and [host.\"NAME\"].
 
 Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 network or UDP path dead,
-5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 130/143 signals.";
+5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 126/127 command of
+`emulate` not runnable or not found, 130/143 signals.";
 
 /// Reliable bulk data transfer over UDP for long fat networks.
 #[derive(Parser)]

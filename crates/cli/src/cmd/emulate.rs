@@ -6,7 +6,9 @@ mod near;
 mod report;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -17,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::cli::PathOptions;
-use crate::exit::Fault;
+use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::human::{percent, time};
 use crate::output::{JsonTo, Output, has_written};
@@ -56,6 +58,12 @@ pub(crate) struct EmulateArgs {
     /// Largest packet of both hosts, in bytes, IP header included
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MTU, value_parser = clap::value_parser!(u32).range(LEAST_MTU..=LARGEST_MTU))]
     mtu: u32,
+    /// Write all packets of the near host into this file, for Wireshark and tshark
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// The same of the far host
+    #[arg(long, value_name = "FILE")]
+    pcap_far: Option<PathBuf>,
     /// Print nothing but errors and what the command prints
     #[arg(long)]
     quiet: bool,
@@ -86,7 +94,10 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     let output = Output::new(if args.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let (up, down) = args.path.specs();
     let (network, [near, far]) = NetworkSpec::pair(&up, &down, args.mtu);
-    let emulation = Emulation::start(&network).map_err(|error| fault::of_emulation(&error))?;
+    let captures = [(near, &args.pcap), (far, &args.pcap_far)];
+    let captures: Vec<_> = captures.iter().filter_map(|(host, file)| Some((*host, file.as_deref()?))).collect();
+    captures.iter().try_for_each(|(_, file)| writable(file))?;
+    let emulation = Emulation::start_capturing(&network, &captures).map_err(|error| fault::of_emulation(&error))?;
     let hosts = Hosts { emulation: &emulation, near, far };
     let command = near::Line::of(&args.command);
     if args.json {
@@ -106,6 +117,13 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
         output.warn(&report::verdict(&report));
     }
     interrupted.map_or(Ok(ended.exit_code()), Err)
+}
+
+/// Whoever cannot write there is told which file it is, before anything begins.
+fn writable(file: &Path) -> Result<(), Fault> {
+    File::create(file).map(drop).map_err(|error| {
+        Fault::new(Code::LocalIo, format!("cannot write packets to {}: {}", file.display(), fault::words(&error)))
+    })
 }
 
 /// Everything between the first packet and the last.
@@ -174,6 +192,8 @@ fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::Line) -> Value {
     let host = |host| json!({ "ipv4": emulation.ipv4(host), "ipv6": emulation.ipv6(host) });
     let mut settings = args.path.record();
     settings["mtu_bytes"] = args.mtu.into();
+    settings["pcap"] = json!(args.pcap.as_ref().map(|file| file.to_string_lossy()));
+    settings["pcap_far"] = json!(args.pcap_far.as_ref().map(|file| file.to_string_lossy()));
     settings["serve"] = json!(args.serve);
     settings["command"] = json!(command.words());
     json!({

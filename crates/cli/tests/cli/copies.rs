@@ -4,7 +4,9 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::process::{Scratch, Server, Started, farhaul};
+use crate::emulate::FORBIDDEN;
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_under};
+use crate::requirement::runs;
 
 /// The fields of the `end` record that scripts rely on.
 const REQUIRED: &[&str] = &[
@@ -164,6 +166,29 @@ fn the_demo_copies_over_an_emulated_link_and_leaves_nothing_behind() {
     let end = run.end();
     assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(2_000_000), Some(true)));
     assert!(end["copy"]["rtt_us"]["min"].as_u64().unwrap() >= 10_000, "{end}");
-    assert_eq!(end["relay"]["clients"], 1);
     assert!(std::path::Path::new(&file).exists());
+    let path = run.records()[0]["settings"]["path"].clone();
+    assert!(end[path.as_str().unwrap()]["up"]["packets_in"].as_u64() > Some(1_000), "{end}");
+    if path == "emulator" {
+        let tcp = &end["tcp"];
+        assert_eq!((&tcp["bytes"], &tcp["complete"]), (&2_000_000.into(), &true.into()), "{tcp}");
+        assert!(tcp["seconds"].as_f64() > Some(0.02) && tcp["congestion_control"].as_str() > Some(""), "{tcp}");
+        assert!(tcp["segments_sent"].as_u64() > Some(tcp["segments_retransmitted"].as_u64().unwrap()), "{tcp}");
+    }
+}
+
+#[test]
+fn the_demo_does_without_networks_of_its_own_and_says_so() {
+    if runs(&[FORBIDDEN, &["true"]].concat(), "a system that permits nothing").is_none() {
+        return;
+    }
+    let demo = ["demo", "--size", "2MB", "--rate", "200mbit", "--rtt", "10ms"];
+    let run = farhaul_under(FORBIDDEN, &demo);
+    run.succeeds();
+    assert!(run.stderr.contains("the path is a relay, for UDP only, so TCP is not run"), "{}", run.stderr);
+    let run = farhaul_under(FORBIDDEN, &[&demo[..], &["--json"]].concat());
+    let (start, end) = (run.records()[0].clone(), run.end());
+    assert_eq!((&start["settings"]["path"], &end["tcp"]), (&"relay".into(), &Value::Null));
+    assert_eq!(end["relay"]["clients"], 1);
+    assert!(end["relay"]["cpu_seconds"]["user"].is_number(), "{end}");
 }

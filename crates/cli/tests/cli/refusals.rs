@@ -165,5 +165,5 @@ fn the_demo_is_the_same_in_every_environment() {
     let (start, end) = (&records[0], records.last().unwrap());
     assert_eq!((&start["event"], &start["settings"]["bytes"]), (&"start".into(), &3_000_000.into()));
     assert_eq!((&end["event"], &end["verified"]), (&"end".into(), &true.into()));
-    assert!(end["relay"]["cpu_seconds"]["user"].is_number(), "{end}");
+    assert!(end["serve"]["cpu_seconds"]["user"].is_number(), "{end}");
 }

@@ -163,12 +163,9 @@ impl Outcome {
             }
         };
         let (again, sent) = tcp.segments;
-        let details = format!(
-            "{} of this kernel, on the same path; {} sent again; buffers up to {}",
-            tcp.controller,
-            percent(share(again as f64, sent as f64)),
-            tcp.buffer
-        );
+        let buffers = tcp.buffer.map_or(String::new(), |buffer| format!("; buffers up to {buffer}"));
+        let again = percent(share(again as f64, sent as f64));
+        let details = format!("{} of this kernel, on the same path; {again} sent again{buffers}", tcp.controller);
         let mut rows = vec![row("kernel TCP", &figure, &fate)];
         if tcp.curve.len() > 2 {
             rows.push(row("over time", "", &format!("{}  start to end", style.dim(&self.marks(&tcp.curve)))));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use farhaul_emu::{Emulation, HostId};
 use farhaul_units::{ByteSize, Instant, Rate};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::stage::Carrier;
@@ -46,8 +47,8 @@ pub(super) struct Tcp {
     pub(super) curve: Vec<u64>,
     /// Segments sent again, and all.
     pub(super) segments: (u64, u64),
-    /// The largest buffer of either end.
-    pub(super) buffer: ByteSize,
+    /// How large a buffer of either end may become at least, if that could be seen to.
+    pub(super) buffer: Option<ByteSize>,
     pub(super) carrier: Carrier,
 }
 
@@ -66,41 +67,27 @@ pub(super) fn run(
     (file, target): (&Path, &Path),
     (size, bdp, patience): (u64, u64, Duration),
 ) -> Result<Tcp, Fault> {
-    let buffer = (bdp * BUFFERS).clamp(LEAST_BUFFER, i32::MAX as u64);
-    // Where that is refused, TCP has what the system gives everybody.
-    let raised = [near, far].into_iter().all(|host| emulation.enter(host, || raise_buffers(buffer)).is_ok());
-    let buffer = if raised { buffer } else { LEAST_BUFFER };
+    let wanted = (bdp * BUFFERS).clamp(LEAST_BUFFER, i32::MAX as u64);
+    let buffers = [near, far].map(|host| emulation.enter(host, || raise_buffers(wanted)));
     let controller = emulation.enter(near, || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control"))?;
     let listener = emulation.enter(far, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
     let address = (emulation.ipv4(far), listener.local_addr()?.port());
+    let began = context.clock.now();
     let progress = Progress { context, arrived: AtomicU64::new(0), over: AtomicBool::new(false) };
     let bar = progress::bar(Some(size));
     output.attach(bar.clone());
     bar.set_prefix("TCP");
-    let began = context.clock.now();
-    let mut curve = Vec::new();
-    let (received, confirmed) = thread::scope(|scope| {
+    let (received, confirmed, curve) = thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(&listener, target, &progress));
         let sender = scope.spawn(|| {
             let stream = emulation.enter(near, || TcpStream::connect(address))?;
             send(stream, file, &progress)
         });
-        let (mut before, mut next) = (0, began + INTERVAL);
-        while !sender.is_finished() {
-            context.clock.sleep_until(next);
-            next += INTERVAL;
-            let arrived = progress.arrived.load(Ordering::Relaxed);
-            curve.push(Rate::from_bytes_in(arrived - before, INTERVAL).map_or(0, Rate::bits_per_second));
-            before = arrived;
-            bar.set_position(arrived.min(size));
-            if context.clock.now() - began > patience || context.interrupt.is_stopping() {
-                progress.over.store(true, Ordering::Release);
-            }
-        }
-        // A sender that failed leaves a receiver that waits.
+        let curve = progress.watch(&bar, began + patience, || sender.is_finished());
         let confirmed = sender.join().unwrap_or_else(|_| Err(io::Error::other("a defect")));
+        // A sender that failed leaves a receiver that waits.
         progress.over.store(true, Ordering::Release);
-        (receiver.join().unwrap_or_else(|_| Err(io::Error::other("a defect"))), confirmed)
+        (receiver.join().unwrap_or_else(|_| Err(io::Error::other("a defect"))), confirmed, curve)
     });
     output.detach();
     if let Some(fault) = context.interrupt.fault() {
@@ -118,7 +105,7 @@ pub(super) fn run(
         goodput: goodput(received.bytes, received.last - received.first),
         curve,
         segments: segments.unwrap_or_default(),
-        buffer: ByteSize(buffer),
+        buffer: buffers.into_iter().flatten().min().map(ByteSize),
         carrier: Carrier::of_emulation(&report),
     })
 }
@@ -126,7 +113,6 @@ pub(super) fn run(
 impl Tcp {
     /// All figures for scripts.
     pub(super) fn record(&self) -> Value {
-        let ByteSize(buffer) = self.buffer;
         json!({
             "congestion_control": self.controller,
             "bytes": self.bytes,
@@ -135,7 +121,7 @@ impl Tcp {
             "goodput_bps": self.goodput,
             "segments_sent": self.segments.1,
             "segments_retransmitted": self.segments.0,
-            "buffer_bytes": buffer,
+            "buffer_bytes": self.buffer.map(|ByteSize(bytes)| bytes),
             "emulator": self.carrier.record,
         })
     }
@@ -225,6 +211,24 @@ fn send(mut stream: TcpStream, file: &Path, progress: &Progress<'_>) -> io::Resu
 }
 
 impl Progress<'_> {
+    /// Shows how much has arrived until it is done or takes too long; the goodput of each interval, bits per second.
+    fn watch(&self, bar: &ProgressBar, until: Instant, done: impl Fn() -> bool) -> Vec<u64> {
+        let (clock, interrupt) = (&self.context.clock, &self.context.interrupt);
+        let (mut curve, mut before, mut next) = (Vec::new(), 0, clock.now() + INTERVAL);
+        while !done() {
+            clock.sleep_until(next);
+            next += INTERVAL;
+            let arrived = self.arrived.load(Ordering::Relaxed);
+            curve.push(Rate::from_bytes_in(arrived - before, INTERVAL).map_or(0, Rate::bits_per_second));
+            before = arrived;
+            bar.set_position(arrived);
+            if clock.now() > until || interrupt.is_stopping() {
+                self.over.store(true, Ordering::Release);
+            }
+        }
+        curve
+    }
+
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
@@ -234,8 +238,10 @@ fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Lets TCP of the calling thread's network use as much memory for a connection as the path needs; see tcp(7).
-fn raise_buffers(bytes: u64) -> io::Result<()> {
+/// Lets TCP of the calling thread's network use so much memory for each direction of a connection, or more if it may already;
+/// see tcp(7). How much it may use then: what the system gives everybody, where changing that is refused.
+fn raise_buffers(bytes: u64) -> io::Result<u64> {
+    let mut smaller = u64::MAX;
     for setting in ["tcp_rmem", "tcp_wmem"] {
         let path = format!("/proc/sys/net/ipv4/{setting}");
         let text = fs::read_to_string(&path)?;
@@ -243,10 +249,11 @@ fn raise_buffers(bytes: u64) -> io::Result<()> {
         let (Some(least), Some(first), Some(most)) = (numbers.next(), numbers.next(), numbers.next()) else {
             return Err(ErrorKind::InvalidData.into());
         };
-        let most = most.parse().unwrap_or(0).max(bytes);
-        fs::write(&path, format!("{least} {first} {most}"))?;
+        let most: u64 = most.parse().map_err(|_| ErrorKind::InvalidData)?;
+        let raised = fs::write(&path, format!("{least} {first} {}", most.max(bytes))).is_ok();
+        smaller = smaller.min(if raised { most.max(bytes) } else { most });
     }
-    Ok(())
+    Ok(smaller)
 }
 
 /// Segments that a network's TCP has sent again, and all that it sent; from its `/proc/net/snmp`.

@@ -58,16 +58,43 @@ fn line(before: &Snapshot, now: &Snapshot, rates: [Option<Rate>; 2]) -> String {
     let passed = now.at.saturating_sub(before.at);
     let link = |snapshot: &Snapshot, index: usize| snapshot.links().get(index).copied().unwrap_or_default();
     let way = |name: &str, index: usize| way(name, &link(before, index), &link(now, index), passed, rates[index]);
-    format!("{} · {} · 99 % up to {} late", way("up", 0), way("down", 1), time(now.lateness.p99))
+    format!("{} · {} · late {}", way("up", 0), way("down", 1), time(now.lateness.p99))
 }
 
-/// One direction during the last interval.
+/// One direction during the last interval; what is not there needs no words.
 fn way(name: &str, before: &Counters, now: &Counters, passed: Duration, rate: Option<Rate>) -> String {
     let carried = now.delivered.bytes.saturating_sub(before.delivered.bytes);
     let carried = Rate::from_bytes_in(carried, passed).unwrap_or(Rate::ZERO);
-    let packets = now.queue.mean_packets_since(&before.queue, passed);
-    let bytes = now.queue.mean_bytes_since(&before.queue, passed);
-    let wait = rate.map_or(String::new(), |rate| format!(" ({})", time(rate.time_for(bytes as u64))));
-    let dropped = now.dropped().saturating_sub(before.dropped());
-    format!("{name} {carried}, queue {}{wait}, {} dropped", count(packets.round() as u64), count(dropped))
+    let packets = now.queue.mean_packets_since(&before.queue, passed).round() as u64;
+    let bytes = now.queue.mean_bytes_since(&before.queue, passed) as u64;
+    let wait = match rate {
+        Some(rate) if packets > 0 => format!(" ({})", time(rate.time_for(bytes))),
+        _ => String::new(),
+    };
+    let dropped = match now.dropped().saturating_sub(before.dropped()) {
+        0 => String::new(),
+        dropped => format!(", {} dropped", count(dropped)),
+    };
+    format!("{name} {carried}, queue {}{wait}{dropped}", count(packets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direction_is_what_happened_since_the_last_line() {
+        let (mut before, second) = (Counters::default(), Duration::from_secs(1));
+        before.delivered.bytes = 1_000;
+        before.dropped_loss.packets = 7;
+        let mut now = before;
+        let rate = Some(Rate::from_megabits_per_second(8));
+        assert_eq!(way("up", &before, &now, second, rate), "up 0 bit/s, queue 0");
+        now.delivered.bytes += 125_000;
+        now.dropped_queue.packets += 3;
+        now.queue.packet_nanos = 2 * second.as_nanos();
+        now.queue.byte_nanos = 3_000 * second.as_nanos();
+        assert_eq!(way("up", &before, &now, second, rate), "up 1.00 Mbit/s, queue 2 (3.00 ms), 3 dropped");
+        assert_eq!(way("up", &before, &now, second, None), "up 1.00 Mbit/s, queue 2, 3 dropped");
+    }
 }

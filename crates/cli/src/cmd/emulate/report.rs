@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::near::Ended;
 use crate::exit::Fault;
-use crate::output::human::{count, percent, time};
+use crate::output::human::{count, percent, plural, time};
 use crate::output::json::{ErrorRecord, micros, share};
 
 /// What a pair's links have done, the one from the near host first.
@@ -29,7 +29,7 @@ pub(super) fn lines(report: &EmulationReport) -> Vec<String> {
         )
     };
     let [up, down] = ways(report);
-    vec![
+    let mut lines = vec![
         way("to the far host  ", &up),
         way("to the near host ", &down),
         lateness(report),
@@ -40,7 +40,11 @@ pub(super) fn lines(report: &EmulationReport) -> Vec<String> {
             time(report.p99_gap)
         ),
         verdict(report),
-    ]
+    ];
+    if report.uncaptured > 0 {
+        lines.push(format!("{} missing in the captures: the disk was too slow", plural(report.uncaptured, "packet")));
+    }
+    lines
 }
 
 fn lateness(report: &EmulationReport) -> String {
@@ -94,6 +98,7 @@ pub(crate) fn figures(report: &EmulationReport) -> Value {
         "lateness_us": { "p50": micros(late.p50), "p99": micros(late.p99), "max": micros(late.max) },
         "gaps_us": { "p99": micros(report.p99_gap), "max": micros(report.longest_gap) },
         "unroutable": report.unroutable,
+        "uncaptured": report.uncaptured,
         "processor_share": busy(report),
         "valid": report.valid,
         "flaws": report.flaws.iter().map(Flaw::to_string).collect::<Vec<_>>(),
