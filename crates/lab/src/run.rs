@@ -32,7 +32,7 @@ pub fn run(
     let setup = &job.setup;
     let observed = match venue {
         Venue::Simulator => sim::observe(job, capture, over)?,
-        Venue::Emulator(choices) => emu::observe(job, choices, over)?,
+        Venue::Emulator(choices) => emu::observe(figure, job, choices, over)?,
     };
     let marks = Marks { setup, rows: &observed.rows };
     let metrics = metrics::all(&marks, &observed.endings);

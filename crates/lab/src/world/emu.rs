@@ -76,8 +76,13 @@ struct Scene<'a> {
     lists: BTreeMap<&'a str, Arc<AtomicU32>>,
 }
 
-/// Runs a job; breaks off once it is `over`.
-pub(crate) fn observe(job: &Job, choices: &Choices, over: &dyn Fn() -> bool) -> Result<Observed, LabError> {
+/// Runs a job of the scenario that is called `figure`; breaks off once it is `over`.
+pub(crate) fn observe(
+    figure: &str,
+    job: &Job,
+    choices: &Choices,
+    over: &dyn Fn() -> bool,
+) -> Result<Observed, LabError> {
     let setup = &*job.setup;
     if let Some((_, reason)) = refusal(setup, choices) {
         return Err(LabError::Refused { reason });
@@ -99,12 +104,12 @@ pub(crate) fn observe(job: &Job, choices: &Choices, over: &dyn Fn() -> bool) -> 
     drop(flows);
     let report = emulation.stop()?;
     if let Some(reason) = stage.trouble() {
-        return Err(LabError::Broken { name: job.name("a run"), reason });
+        return Err(LabError::Broken { name: job.name(figure), reason });
     }
     Ok(Observed {
         rows: rows.map_err(|trouble| match trouble {
             Trouble::Stopped => LabError::Stopped,
-            Trouble::Broken(reason) => LabError::Broken { name: job.name("a run"), reason },
+            Trouble::Broken(reason) => LabError::Broken { name: job.name(figure), reason },
         })?,
         endings,
         trace: String::new(),
