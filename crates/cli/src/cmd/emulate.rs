@@ -3,6 +3,7 @@
 mod far;
 mod live;
 mod near;
+mod reach;
 mod report;
 
 use std::ffi::OsString;
@@ -15,6 +16,7 @@ use std::thread;
 use clap::Args;
 use farhaul_emu::{DEFAULT_MTU, Emulation, HostId, NetworkSpec};
 use farhaul_netem::PathSpec;
+use farhaul_units::Rate;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -97,12 +99,16 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     let captures = [(near, &args.pcap), (far, &args.pcap_far)];
     let captures: Vec<_> = captures.iter().filter_map(|(host, file)| Some((*host, file.as_deref()?))).collect();
     captures.iter().try_for_each(|(_, file)| writable(file))?;
+    let carries = reach::carried([&up, &down], args.mtu)?;
+    if let Some(warning) = carries.and_then(|carries| reach::too_fast([&up, &down], carries, args.mtu)) {
+        output.warn(&warning);
+    }
     let emulation = Emulation::start_capturing(&network, &captures).map_err(|error| fault::of_emulation(&error))?;
     let hosts = Hosts { emulation: &emulation, near, far };
     let command = near::Line::of(&args.command);
     if args.json {
         has_written("start");
-        output.write(&begin(args, &hosts, &command).to_string());
+        output.write(&begin(args, &hosts, &command, carries).to_string());
     }
     let ended = play(args, context, &hosts, &output, &command);
     let report = emulation.stop().map_err(|error| fault::of_emulation(&error));
@@ -187,7 +193,7 @@ fn words(path: &PathSpec) -> String {
 }
 
 /// The first record.
-fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::Line) -> Value {
+fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::Line, carries: Option<Rate>) -> Value {
     let emulation = hosts.emulation;
     let host = |host| json!({ "ipv4": emulation.ipv4(host), "ipv6": emulation.ipv6(host) });
     let mut settings = args.path.record();
@@ -203,6 +209,8 @@ fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::Line) -> Value {
         "process_id": std::process::id(),
         "near": host(hosts.near),
         "far": host(hosts.far),
+        // What this machine carries, where that was worth finding out.
+        "capacity_bps": carries.map(Rate::bits_per_second),
         "settings": settings,
     })
 }
