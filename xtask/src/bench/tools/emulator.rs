@@ -46,15 +46,11 @@ impl Tools {
     pub(in super::super) fn emulated_rate(&self, path: &Emulated, excess: f64, seconds: u64) -> Result<Measured> {
         let length = path.mtu - HEADERS;
         let rate = (path.rate as f64 * excess * length as f64 / path.mtu as f64) as u64;
-        let client = format!(
-            "iperf3 -c $FARHAUL_PEER -u -b {rate} -l {length} -t {seconds} -O 1 -w 4M --get-server-output --json"
-        );
+        let client = format!("iperf3 -c $FARHAUL_PEER -u -b {rate} -l {length} -t {seconds} -w 4M --json");
         let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
         let report: Value = serde_json::from_str(&said.output).context("iperf3's report")?;
-        let sum = ["server_output_json", "end", "sum"];
-        let at = |name| needed(&report, &[&sum[..], &[name]].concat());
-        let received = at("bits_per_second")? * (1.0 - at("lost_percent")? / 100.0);
-        let arrived = received * path.mtu as f64 / length as f64 / path.rate as f64;
+        let at = |name| needed(&report, &["end", "sum_received", name]);
+        let arrived = at("bits_per_second")? * path.mtu as f64 / length as f64 / path.rate as f64;
         Ok(Measured::of([
             (Quantity::RateShare, arrived),
             (Quantity::Deviation, deviation(at("lost_packets")?, at("packets")?, path.loss)),
