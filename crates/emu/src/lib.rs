@@ -17,11 +17,13 @@
 //! | the device of a host | `tun.rs`; system calls: `sys.rs` |
 //! | what is asked of the kernel's TCP | `tcp.rs` |
 //! | packets in files | `capture.rs` |
+//! | why processors do not fall asleep meanwhile | `awake.rs` |
 //! | how late packets leave | `lateness.rs` |
 //! | when a run is invalid | `flaw.rs` |
 //! | what this machine can carry | `capacity.rs` |
 //! | memory of packets under way | `pool.rs` |
 
+mod awake;
 mod capacity;
 pub mod capture;
 mod emulation;

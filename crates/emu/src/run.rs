@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use farhaul_udp::{Clock, Interest, Ready, RealTime, Token, Waiter, Wall, thread_cpu_time};
 use farhaul_units::{Duration, Instant};
 
+use crate::awake::Awake;
 use crate::capture::Capture;
 use crate::emulation::{Shared, Snapshot};
 use crate::engine::Engine;
@@ -86,6 +87,7 @@ struct Run<'a> {
     engine: Engine,
     lateness: Lateness,
     gaps: Lateness,
+    awake: Awake,
     /// When hosts were last asked whether they have something.
     looked: Instant,
     /// When others were told last.
@@ -114,6 +116,7 @@ impl<'a> Run<'a> {
             engine: Engine::new(spec),
             lateness: Lateness::new(),
             gaps: Lateness::new(),
+            awake: Awake::default(),
             looked: Instant::ZERO,
             told: Instant::ZERO,
             findings: Findings::default(),
@@ -142,8 +145,13 @@ impl<'a> Run<'a> {
             self.tell();
         }
         let released = self.release();
-        if !more && (released > 0 || !self.ready.is_empty()) {
-            self.clock.sleep_until(began + NAP);
+        if more || released > 0 || !self.ready.is_empty() {
+            self.awake.on_work(began);
+            if !more {
+                self.clock.sleep_until(began + NAP);
+            }
+        } else {
+            self.awake.on_rest(began);
         }
         Ok(())
     }
