@@ -8,7 +8,9 @@ use crate::bench::requirement::{Bound, Requirement};
 use crate::bench::samples::Samples;
 use crate::bench::tools::{Emulated, Tools};
 
-const DELAY: &str = "ping, 10 ms each way";
+/// Up to ten milliseconds `ping` shows a round trip in hundredths.
+const DELAY: &str = "ping, 4 ms each way";
+const SLOW: &str = "iperf3 -u, 100 Mbit/s, packets of 1500 bytes";
 const RATE: &str = "iperf3 -u, 1 Gbit/s, packets of 1500 bytes";
 const JUMBO: &str = "iperf3 -u, 5 Gbit/s, packets of 9000 bytes";
 const LOSS: &str = "iperf3 -u, 100 Mbit/s, loss 1 %";
@@ -20,6 +22,8 @@ pub(super) const ROW: Row = Row {
     shows: &[Quantity::Lateness, Quantity::RateShare, Quantity::Deviation, Quantity::CpuShare],
     must: &[
         require(DELAY, Quantity::Lateness, Bound::Most(0.000_2)),
+        require(SLOW, Quantity::RateShare, Bound::Least(0.99)),
+        require(SLOW, Quantity::RateShare, Bound::Most(1.01)),
         require(RATE, Quantity::RateShare, Bound::Least(0.99)),
         require(RATE, Quantity::RateShare, Bound::Most(1.01)),
         require(RATE, Quantity::CpuShare, Bound::Most(0.6)),
@@ -49,7 +53,9 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
     let path =
         |megabits: u64, mtu| Emulated { rate: megabits * 1_000_000, delay: Duration::from_millis(10), loss: 0.0, mtu };
     let seconds = run.pick(5, 2);
-    samples.add(DELAY, PROGRAM, tools.emulated_delay(&path(1_000, 1_500), run.pick(500, 100)));
+    let near = Emulated { delay: Duration::from_millis(4), ..path(1_000, 1_500) };
+    samples.add(DELAY, PROGRAM, tools.emulated_delay(&near, run.pick(500, 100)));
+    samples.add(SLOW, PROGRAM, tools.emulated_rate(&path(100, 1_500), 1.05, seconds));
     samples.add(RATE, PROGRAM, tools.emulated_rate(&path(1_000, 1_500), 1.05, seconds));
     samples.add(JUMBO, PROGRAM, tools.emulated_rate(&path(5_000, 9_000), 1.05, seconds));
     samples.add(LOSS, PROGRAM, tools.emulated_rate(&Emulated { loss: 0.01, ..path(100, 1_500) }, 0.5, seconds));
