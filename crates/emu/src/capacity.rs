@@ -4,17 +4,20 @@ use std::io;
 use std::net::UdpSocket;
 
 use farhaul_netem::PathSpec;
-use farhaul_units::{Duration, Rate};
+use farhaul_udp::Clock;
+use farhaul_units::{Duration, Instant, Rate};
 
 use crate::emulation::Emulation;
 use crate::error::EmulateError;
 use crate::flaw::MAX_BUSY;
 use crate::network::NetworkSpec;
 
-/// Datagrams that are sent to find out. They take some ten milliseconds.
-const DATAGRAMS: u32 = 8_000;
-/// So many at a time, so that the interface's queue holds them.
-const BURST: u32 = 64;
+/// How long is tried.
+const TRIAL: Duration = Duration::from_millis(100);
+/// How long is waited for a datagram that may have been lost.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// Bytes that are sent at a time: a receiver's buffer, 208 KiB by default, counts up to twice the length of a packet.
+const BURST: usize = 64 << 10;
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u32 = 28;
 
@@ -30,12 +33,14 @@ pub fn capacity(mtu: u32) -> Result<Rate, EmulateError> {
     let sockets = || -> io::Result<_> {
         let (sender, receiver) = (emulation.enter(near, bind)?, emulation.enter(far, bind)?);
         sender.connect((emulation.ipv4(far), 7_000))?;
-        receiver.set_read_timeout(Some(Duration::from_millis(100)))?;
+        receiver.set_read_timeout(Some(PATIENCE))?;
         let datagram = vec![0; mtu.saturating_sub(HEADERS) as usize];
         let mut into = vec![0; datagram.len()];
-        for _ in 0..DATAGRAMS / BURST {
-            let sent = (0..BURST).filter(|_| sender.send(&datagram).is_ok()).count();
-            // The socket's buffer may have no room for all of them; what counts is the work that they made.
+        let burst = (BURST / datagram.len().max(1)).max(1);
+        let clock = Clock::start();
+        while clock.now() < Instant::ZERO + TRIAL {
+            let sent = (0..burst).filter(|_| sender.send(&datagram).is_ok()).count();
+            // Some may have been lost for want of room; what counts is the work that they made.
             for _ in 0..sent {
                 if receiver.recv(&mut into).is_err() {
                     break;

@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use farhaul_units::Duration;
 
 use crate::packet::Packet;
+pub use crate::packet::headers::internet_checksum;
 
 /// Magic number of files with nanoseconds, and the format's version 2.4.
 const MAGIC: u32 = 0xa1b2_3c4d;

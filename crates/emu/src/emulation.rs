@@ -224,9 +224,11 @@ impl Emulation {
     /// # Errors
     /// The emulator's loop had failed before.
     pub fn stop(mut self) -> Result<EmulationReport, EmulateError> {
-        let overflows = self.networks.iter().map(|network| network.enter(tun::overflows).unwrap_or(0)).sum();
+        let overflows: io::Result<u64> = self.networks.iter().map(|network| network.enter(tun::overflows)).sum();
         let findings = self.end().unwrap_or_else(|| Ok(Findings::default()));
         let found = findings.map_err(EmulateError::system("the emulator's loop"))?;
+        // Who cannot say what was lost there cannot say that nothing was.
+        let overflows = overflows.map_err(EmulateError::system("counting what hosts could not hand over"))?;
         let links = self.look().links;
         let busy = found.cpu.as_secs_f64() / found.elapsed.as_secs_f64().max(1e-9);
         let flaws = flaws(

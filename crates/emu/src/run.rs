@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::lateness::{Lateness, LatenessReport};
 use crate::network::{HostId, NetworkSpec};
 use crate::packet::cut::cut;
-use crate::packet::headers::destination;
+use crate::packet::headers::{destination, is_ip};
 use crate::packet::train::Train;
 use crate::packet::virtio;
 use crate::pool::Pool;
@@ -203,6 +203,10 @@ impl<'a> Run<'a> {
             let now = self.clock.now();
             self.lateness.record(now - due);
             released += 1;
+            // The path's damage, and no failure of ours that the host does not take it.
+            if !is_ip(packet.bytes()) {
+                continue;
+            }
             let host = packet.to() as usize;
             if let Some(capture) = &mut self.ports[host].capture {
                 capture.add(self.wall.time_of(now), &packet);

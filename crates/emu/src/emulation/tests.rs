@@ -46,9 +46,12 @@ static TURN: Mutex<()> = Mutex::new(());
 
 impl Pair {
     fn start(memory: usize, delay: u64) -> Option<Self> {
+        Self::on(&PathSpec { delay: Duration::from_millis(delay), ..PathSpec::default() }, memory)
+    }
+
+    fn on(path: &PathSpec, memory: usize) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = PathSpec { delay: Duration::from_millis(delay), ..PathSpec::default() };
-        let (network, [near, far]) = NetworkSpec::pair(&path, &path, 1_500);
+        let (network, [near, far]) = NetworkSpec::pair(path, path, 1_500);
         let emulation = match Emulation::start_within(&network, &[], memory) {
             Ok(emulation) => emulation,
             Err(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_))) => {
@@ -169,4 +172,17 @@ fn packets_that_a_host_does_not_take_are_counted() {
     pair.wait_until(|link| link.delivered.packets == 4);
     let flaws = pair.flaws();
     assert!(flaws.contains(&Flaw::Unsent(3)), "{flaws:?}");
+}
+
+#[test]
+fn what_the_path_has_damaged_beyond_recognition_is_no_fault_of_the_emulator() {
+    let bad = PathSpec { corrupt: 1.0, ..PathSpec::default() };
+    let Some(pair) = Pair::on(&bad, MAX_BYTES) else { return };
+    // A bit in 256 is one of those that tell the version.
+    for sent in 1..=20 {
+        pair.send(100);
+        pair.wait_until(|link| link.delivered.packets >= sent * 100);
+    }
+    let flaws = pair.flaws();
+    assert!(!flaws.iter().any(|flaw| matches!(flaw, Flaw::Unsent(_))), "{flaws:?}");
 }

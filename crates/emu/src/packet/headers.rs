@@ -36,7 +36,7 @@ impl Checksum {
             return;
         }
         // A sum of zero means "no checksum" in UDP; the other zero of ones' complement means the same sum.
-        let sum = match !fold(sum(&packet[start..])) {
+        let sum = match internet_checksum(&packet[start..]) {
             0 => 0xffff,
             sum => sum,
         };
@@ -93,7 +93,7 @@ impl Layout {
         } else {
             put(headers, 2, length as u16);
             put(headers, 10, 0);
-            let sum = !fold(sum(&headers[..self.transport]));
+            let sum = internet_checksum(&headers[..self.transport]);
             put(headers, 10, sum);
             12..IPV4_HEADER
         };
@@ -146,6 +146,11 @@ impl Layout {
     }
 }
 
+/// Whether a packet is still one of IP: damage may have changed the version, and then no host takes it.
+pub(crate) fn is_ip(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|first| matches!(first >> 4, 4 | 6))
+}
+
 /// Where a packet is going; `None` if it is none of IP.
 pub(crate) fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
@@ -161,6 +166,11 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
 
 fn put(bytes: &mut [u8], at: usize, word: u16) {
     bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
+}
+
+/// The checksum of the internet (RFC 1071).
+pub fn internet_checksum(bytes: &[u8]) -> u16 {
+    !fold(sum(bytes))
 }
 
 /// The sum of 16-bit words (RFC 1071), not yet folded; an odd byte at the end counts as the high one.
@@ -184,11 +194,12 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_1071_comes_out() {
-        assert_eq!(fold(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7])), 0xddf2);
+        assert_eq!(internet_checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
     }
 
     #[test]
     fn what_is_no_ip_goes_nowhere() {
+        assert!(is_ip(&[0x45]) && is_ip(&[0x60]) && !is_ip(&[0x05]) && !is_ip(&[0xc5]) && !is_ip(&[]));
         assert_eq!(destination(&[]), None);
         assert_eq!(destination(&[0x45; 19]), None);
         assert_eq!(destination(&[0x10; 60]), None);

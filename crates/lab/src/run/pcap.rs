@@ -9,20 +9,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use farhaul_emu::capture::{file_header, internet_checksum, record_header};
 use farhaul_netem::WireLen;
 use farhaul_sim::{Capture, Passing, Payload, PooledPacket};
 use farhaul_units::Instant;
 
 use crate::error::LabError;
 
-/// Magic number of pcap files with time stamps in nanoseconds.
-const MAGIC: u32 = 0xa1b2_3c4d;
-/// The format's version, 2.4.
-const VERSION: [u16; 2] = [2, 4];
-/// Bytes of a packet that are kept: all of it.
-const SNAP_LENGTH: u32 = 65_535;
-/// Packets begin with their IP header (LINKTYPE_RAW).
-const RAW_IP: u32 = 101;
 const UDP: u8 = 17;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
@@ -51,16 +44,9 @@ impl Writer {
     /// # Errors
     /// It cannot be created or written to.
     pub fn create(path: &Path) -> Result<Self, LabError> {
-        let mut header = Vec::new();
-        header.extend(MAGIC.to_le_bytes());
-        VERSION.iter().for_each(|part| header.extend(part.to_le_bytes()));
-        // Time zone and accuracy: nobody fills them in.
-        header.extend([0; 8]);
-        header.extend(SNAP_LENGTH.to_le_bytes());
-        header.extend(RAW_IP.to_le_bytes());
         let create = || {
             let mut file = BufWriter::new(File::create(path)?);
-            file.write_all(&header)?;
+            file.write_all(&file_header())?;
             Ok(file)
         };
         let file = create().map_err(|source| LabError::file(path, source))?;
@@ -105,14 +91,8 @@ impl State {
             }
             _ => datagram(packet, &mut self.packet),
         };
-        let nanos = now.as_nanos();
-        let words = [
-            (nanos / 1_000_000_000) as u32,
-            (nanos % 1_000_000_000) as u32,
-            self.packet.len() as u32,
-            length.max(self.packet.len() as u32),
-        ];
-        let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let kept = self.packet.len() as u32;
+        let header = record_header(now - Instant::ZERO, kept, length.max(kept));
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(&self.packet));
         self.failed = written.err();
     }
@@ -152,18 +132,8 @@ fn ip_header(from: SocketAddr, to: SocketAddr, protocol: u8, length: usize, out:
             IpAddr::V6(_) => out.extend([0; 4]),
         }
     }
-    let sum = checksum(&out[begin..]);
+    let sum = internet_checksum(&out[begin..]);
     out[begin + 10..begin + 12].copy_from_slice(&sum.to_be_bytes());
-}
-
-/// The Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]
@@ -171,15 +141,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_of_a_known_header_is_right() {
-        // The example of RFC 1071, §3.
-        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
-    }
-
-    #[test]
     fn a_header_with_its_checksum_sums_to_zero() {
         let mut out = Vec::new();
         ip_header("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap(), UDP, 1_500, &mut out);
-        assert_eq!((out.len(), checksum(&out)), (IP_HEADER, 0));
+        assert_eq!((out.len(), internet_checksum(&out)), (IP_HEADER, 0));
     }
 }

@@ -50,8 +50,13 @@ const fn require(case: &'static str, quantity: Quantity, bound: Bound) -> Requir
 }
 
 fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
-    let path =
-        |megabits: u64, mtu| Emulated { rate: megabits * 1_000_000, delay: Duration::from_millis(10), loss: 0.0, mtu };
+    let path = |megabits: u64, mtu| Emulated {
+        rate: megabits * 1_000_000,
+        delay: Duration::from_millis(10),
+        loss: 0.0,
+        mtu,
+        seed: run.index + 1,
+    };
     let seconds = run.pick(5, 2);
     let near = Emulated { delay: Duration::from_millis(4), ..path(1_000, 1_500) };
     samples.add(DELAY, PROGRAM, tools.emulated_delay(&near, run.pick(500, 100)));

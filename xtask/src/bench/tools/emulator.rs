@@ -25,6 +25,8 @@ pub(in super::super) struct Emulated {
     pub(in super::super) loss: f64,
     /// Bytes of the largest packet.
     pub(in super::super) mtu: u64,
+    /// Decides which packets are lost.
+    pub(in super::super) seed: usize,
 }
 
 impl Tools {
@@ -67,6 +69,7 @@ impl Tools {
         emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
         emulate.args(["emulate", "--json", "--rate", &format!("{}bit", path.rate)]);
         emulate.args(["--delay", &format!("{}us", path.delay.as_micros()), "--mtu", &path.mtu.to_string()]);
+        emulate.args(["--seed", &path.seed.to_string()]);
         if path.loss > 0.0 {
             emulate.args(["--up-loss", &format!("{}%", path.loss * 1e2)]);
         }
