@@ -5,13 +5,21 @@
 //! ```text
 //! smallness  s = √(B·P), at least 1; B = C of the probe pairs, if less than 500 000/s, within 1 to b times the
 //!            C of udt.rs                                                                            (1)
-//! no queue   R grows by s/500 per SYN while R < D·(1 + 5/4·s/500·(RTT/SYN + 10)), at most 1.2·D            (2)
-//! standing   the same, but no more than the native law adds with the spare bandwidth B − R, while
-//!            R < D·(1 + √s/50)                                                                      (3)
+//! no queue   R grows by c·s/500 per SYN while R < D·(1 + 5/4·c·s/500·(RTT/SYN + 10)), at least 1.01·D and
+//!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 1/10 and at most 1                      (2)
+//! standing   R grows by s/500, but no more than the native law adds with the spare bandwidth B − R, up to the
+//!            lead, R < D·(1 + 7/100·(√s − 1))                                                        (3)
 //! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
 //!            time, b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                          (4)
 //! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
 //! ```
+//!
+//! While a queue stands, what arrives of each flow is the same share of what it sends, whatever its round trip. So flows that
+//! each keep to the lead of (3) come to rest where their leads are equal, and so are their rates; the sum of the leads is
+//! what the queue still grows by. A flow that is alone has s = 1 and does not lead.
+//!
+//! The care of (2) makes the rate cross F, what arrived when the path was last full, by a percent or two and not by its
+//! growth of a round trip: when the queue overflows, so much is lost until the first cut takes effect, of the rivals' packets too.
 //!
 //! Without (4), pairs that were delivered in bursts (a radio link, a relay, a network card that collects packets) make a flow
 //! alone believe that it is small, and it keeps the queue full. Who is small gains by (3), who is alone does not.
@@ -19,7 +27,8 @@
 //! | here | unit |
 //! | --- | --- |
 //! | `P` the period | s |
-//! | `R` = 1/P the rate, `D` what arrives, `B` what the link is taken to carry | packets/s |
+//! | `R` = 1/P the rate, `D` what arrives, `F` what arrived when the path was last full | packets/s |
+//! | `B` what the link is taken to carry | packets/s |
 //! | `b` how many times what was seen the probe pairs are believed | |
 //!
 //! Departure D23.
@@ -39,8 +48,16 @@ const SMOOTHED: f64 = 10.0;
 const UNEXPLAINED: f64 = 1.25;
 /// Most that it may lead, (2): a round trip of seconds is mostly a queue that stands since before it was measured.
 const MAX_LEAD: f64 = 1.2;
-/// A rate this far above what arrives fills a standing queue and is not raised, (3).
-const STANDING_LEAD: f64 = 0.02;
+/// Width of the band around F in which growth is careful, (2): a cut takes the rate out of it.
+const CAREFUL_BAND: f64 = 0.1;
+/// Least care, (2): a flow alone crosses F by a percent in half a second.
+const LEAST_CARE: f64 = 0.1;
+/// Least that a rate may lead, (2): arrival speeds are not measured better.
+const MIN_LEAD: f64 = 0.01;
+/// Lead in a standing queue per √s − 1, (3): 1.3 % for one of two flows, 5 % for one of ten. With a third of it TCP's CUBIC is
+/// left with a third of a link of 100 Mbit/s and 16 ms, since a flow that leads by less loses less when the queue overflows;
+/// with more, ten flows lose more than a hundredth.
+const STANDING_LEAD: f64 = 0.07;
 /// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (4).
 const MAX_BELIEF: f64 = 16.0;
 /// Pairs that seem faster came in one batch, packets/s: receivers count whole microseconds, (1).
@@ -87,6 +104,7 @@ pub(super) struct Growth {
     rate: f64,
     link: f64,
     smallness: f64,
+    care: f64,
 }
 
 impl Growth {
@@ -96,20 +114,30 @@ impl Growth {
         let pairs = path.capacity.unwrap_or_default().packets_per_second();
         let pairs = if pairs < FASTEST { pairs } else { 0.0 };
         let link = pairs.clamp(seen, seen * belief.multiple);
-        Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0) }
+        Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0), care: 1.0 }
+    }
+
+    /// With care around `full` packets/s, which is what arrived when the path was last full; infinite if it never was.
+    pub(super) fn around(self, full: f64) -> Self {
+        Self { care: (libm::fabs(self.rate / full - 1.0) / CAREFUL_BAND).clamp(LEAST_CARE, 1.0), ..self }
     }
 
     /// Packets per SYN to add per SYN while no queue stands and `arrives` packets/s do, (2).
     pub(super) fn unseen(self, path: &Path, arrives: Option<f64>) -> f64 {
         let lag = path.rtt.as_secs_f64() / SYN_INTERVAL.as_secs_f64() + SMOOTHED;
-        let lead = 1.0 + UNEXPLAINED * GROWTH * self.smallness * lag;
-        self.within(arrives, lead.min(MAX_LEAD), self.per_syn())
+        let lead = 1.0 + (UNEXPLAINED * GROWTH * self.smallness * self.care * lag).max(MIN_LEAD);
+        self.within(arrives, lead.min(MAX_LEAD), self.per_syn() * self.care)
     }
 
     /// The same while a queue stands, (3).
     pub(super) fn standing(self, path: &Path, arrives: Option<f64>) -> f64 {
         let added = self.per_syn().min(increase(self.link - self.rate, path.mss.max(1)));
-        self.within(arrives, 1.0 + STANDING_LEAD * libm::sqrt(self.smallness), added)
+        self.within(arrives, self.standing_lead(), added)
+    }
+
+    /// The multiple of what arrives that the rate may have while a queue stands, (3).
+    pub(super) fn standing_lead(self) -> f64 {
+        1.0 + STANDING_LEAD * (libm::sqrt(self.smallness) - 1.0)
     }
 
     fn per_syn(self) -> f64 {
@@ -150,6 +178,21 @@ mod tests {
         assert_eq!(growth.unseen(&path(8_000.0), Some(8_000.0 / 1.06)), 0.0);
         assert_eq!(growth.standing(&path(8_000.0), Some(8_000.0 / 1.03)), 0.0);
         assert!(growth.unseen(&path(8_000.0), None) > 0.0, "nothing was measured");
+    }
+
+    #[test]
+    fn growth_is_careful_around_the_rate_at_which_the_path_was_full() {
+        let around = |full: f64| growth(8_000.0, 8_000.0, 8_000.0).around(full).unseen(&path(8_000.0), Some(8_000.0));
+        let growth = around(f64::INFINITY);
+        assert!((around(8_000.0) / growth - 0.1).abs() < 1e-9 && (around(8_000.0 / 1.05) / growth - 0.5).abs() < 1e-9);
+        assert!((around(6_000.0) / growth - 1.0).abs() < 1e-9 && (around(12_000.0) / growth - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn in_a_standing_queue_the_small_lead_and_who_is_alone_does_not() {
+        let lead = |rate: f64| growth(rate, 8_000.0, 8_000.0).standing_lead();
+        assert!((lead(8_000.0) - 1.0).abs() < 1e-9);
+        assert!((lead(4_000.0) - 1.0132).abs() < 1e-4 && (lead(800.0) - 1.0545).abs() < 1e-4);
     }
 
     #[test]

@@ -4,10 +4,14 @@
 //! per ACK    W ← min(W + acked, 2·D·(min RTT + 2 ms), 8 MB, L);  L ← L + acked/W      (1)
 //! per loss   W, L ← 8/9·W, once per round trip                                        (2)
 //! ends       after 8 losses at the smallest window, each within 0.1 s of the one before (3)
+//!            for as long as, and 20 s longer than, the round trip stands 6 ms above its least      (4)
 //! ```
 //!
 //! Acknowledgements come once per 10 ms or per 64 packets. A queue too short for 64 packets at once would leave one queue
 //! length per 10 ms, hence (3): such a path is paced after all.
+//!
+//! The window of (1) makes a queue of 4 ms at most. One that stands longer is kept by others, whom a window that shrinks as
+//! the delivery rate does would leave the whole link: there the rate law takes over, (4).
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -36,6 +40,13 @@ const MIN_WINDOW: f64 = 64.0;
 const ENOUGH: u32 = 8;
 /// So far apart they have nothing to do with each other, (3): ten acknowledgements.
 const APART: Duration = Duration::from_millis(100);
+/// A round trip this much above its least is not of this window's making, (4): with the least of a path that has become
+/// near, and the slack twice, it would be 5 ms above.
+const CROWD: Duration = Duration::from_millis(6);
+/// How long it has to stand, (4): a receiver that is not scheduled is back sooner.
+const CROWD_STANDS: Duration = Duration::from_millis(200);
+/// How long the rate law then stays, (4): as long as a least round trip is remembered.
+const CROWD_STAYS: Duration = Duration::from_secs(20);
 
 /// The window of a near path.
 #[derive(Clone, Copy, Debug)]
@@ -46,20 +57,48 @@ pub(super) struct Near {
     last_cut: Instant,
     /// Losses at the smallest window, (3).
     in_vain: u32,
+    /// When a queue of others began to stand; `None` while there is none.
+    crowd_since: Option<Instant>,
+    /// When one was last seen to have stood for long, (4).
+    crowded: Option<Instant>,
 }
 
 impl Default for Near {
     fn default() -> Self {
-        Self { holds: false, limit: f64::INFINITY, last_cut: Instant::ZERO, in_vain: 0 }
+        Self {
+            holds: false,
+            limit: f64::INFINITY,
+            last_cut: Instant::ZERO,
+            in_vain: 0,
+            crowd_since: None,
+            crowded: None,
+        }
     }
 }
 
 impl Near {
     /// Whether the path is near.
     pub(super) fn holds(&mut self, path: &Path) -> bool {
+        self.watch(path);
         let bound = if self.holds { FAR } else { NEAR };
-        self.holds = self.in_vain < ENOUGH && path.min_rtt.is_some_and(|rtt| rtt < bound);
+        let short = path.min_rtt.is_some_and(|rtt| rtt < bound);
+        self.holds = short && self.in_vain < ENOUGH && !self.is_crowded();
         self.holds
+    }
+
+    /// Whether others keep a queue on the path, (4).
+    pub(super) fn is_crowded(&self) -> bool {
+        self.crowded.is_some()
+    }
+
+    fn watch(&mut self, path: &Path) {
+        let round_trip = path.latest_rtt.unwrap_or(path.rtt).min(path.rtt);
+        let crowd = path.min_rtt.is_some_and(|least| round_trip > least.saturating_add(CROWD));
+        self.crowd_since = if crowd { self.crowd_since.or(Some(path.now)) } else { None };
+        if self.crowd_since.is_some_and(|since| path.now - since >= CROWD_STANDS) {
+            self.crowded = Some(path.now);
+        }
+        self.crowded = self.crowded.filter(|seen| path.now - *seen <= CROWD_STAYS);
     }
 
     pub(super) fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
@@ -125,6 +164,19 @@ mod tests {
         // 23 cuts lead from 1000 packets to less than 72.
         assert_eq!(losses_that_end_it(Duration::from_millis(10)), Some(23 + ENOUGH));
         assert_eq!(losses_that_end_it(Duration::from_secs(1)), None, "each for itself");
+    }
+
+    #[test]
+    fn a_queue_of_others_calls_for_the_rate_law_until_it_is_long_gone() {
+        let mut near = Near::default();
+        let mut at = |round_trip_ms, millis| {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            near.holds(&Path { now, rtt: Duration::from_millis(round_trip_ms), ..path(500) })
+        };
+        assert!(at(5, 0) && at(5, 1_000), "its own");
+        assert!(at(9, 2_000) && at(9, 2_199), "for a moment");
+        assert!(!at(9, 2_200) && !at(9, 30_000));
+        assert!(!at(2, 30_010) && !at(2, 50_000) && at(2, 50_001));
     }
 
     #[test]

@@ -5,11 +5,13 @@
 //! start-up         see start.rs
 //! per SYN          while no queue stands, the path is not full: the rate grows, see growth.rs; below 0.9·G it
 //!                    doubles per round trip, up to 2·D                                                      (1)
-//!                  when a queue has stood for a round trip, and each round trip after: the rate falls to D
-//!                    if that is less, which then is the bottleneck's                                        (2)
-//!                  while one stands it grows a little, see growth.rs                                       (3)
+//!                  while one is new: the rate falls to 0.99·max(D, G) if that is less, before it overflows  (2)
+//!                  when one has stood for a round trip, D is the bottleneck's; then, and each round trip after,
+//!                    the rate falls to D and a lead if that is less                                         (3)
+//!                  while one stands it grows up to this lead, see growth.rs
 //! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than two
-//!                    cuts below what gets through, nor than 4 packets per round trip; otherwise nothing     (4)
+//!                    cuts below what gets through, nor than 4 packets per round trip; otherwise nothing      (4)
+//! full             F ← D at (3), ← what gets through at (4): around F growth is careful, see growth.rs       (5)
 //! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate; at most
 //!                    2·max(1/P, D)·(least RTT) + 28 MiB, for what is under way lies in memory on both sides
 //! near paths       see near.rs
@@ -18,13 +20,14 @@
 //! | here | unit |
 //! | --- | --- |
 //! | `P` the period | s |
-//! | `C` the capacity of the trains, or the largest D since; `G` the largest D since the last congestion | packets/s |
+//! | `C` the capacity of the trains, or the largest D since; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
 //! | `D` the arrival speed that the receiver reports | packets/s |
 //! | `W` the window | packets |
 //!
 //! While the application is the limit, D says nothing about the path: nothing is lowered to it.
 //!
-//! What was done about losses that turn out to be none is undone (D25).
+//! What was done about losses that turn out to be none is undone (D25). Where packets overtake each other, so do
+//! acknowledgements, and the round trip shows queues that are none: (2) and (5) are for other paths.
 //!
 //! Departures: D20 to D25.
 
@@ -43,6 +46,9 @@ use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 const RETURN_SHARE: f64 = 0.9;
 /// How far it leads what arrives meanwhile.
 const RETURN_LEAD: f64 = 2.0;
+/// What is left of a rate that has made a queue, (2): the queue drains slowly. A queue of a ninth of the path overflowed in the
+/// round trip that it takes to be certain of it.
+const NEW_QUEUE: f64 = 0.99;
 /// The window over what the rate fills. Acknowledgements are cumulative: a lost packet holds them back for the round trip
 /// of its repair, and if the repair is lost for two more; all that time the rate goes on (departure D22).
 const WINDOW_GAIN: f64 = 4.0;
@@ -82,6 +88,10 @@ pub(crate) struct Udt {
     belief: Belief,
     /// What the path has carried since the last congestion.
     carried: f64,
+    /// What arrived when the path was last full, (5).
+    full: f64,
+    /// Whether packets were seen to overtake each other.
+    overtaken: bool,
     /// When the last congestion was reported.
     congested: Instant,
     /// Packets lost before anything was measured.
@@ -116,6 +126,8 @@ impl Udt {
             capacity: None,
             belief: Belief::default(),
             carried: 0.0,
+            full: f64::INFINITY,
+            overtaken: false,
             congested: Instant::ZERO,
             forgiven: 0.0,
             before_losses: None,
@@ -123,10 +135,17 @@ impl Udt {
     }
 
     /// Changes between near and far as the path turns out to be.
-    fn place(&mut self, path: &Path) {
+    fn place(&mut self, path: &Path, control: &mut Control) {
         match (self.near.holds(path), &self.phase) {
             (true, Phase::Start(_) | Phase::Steady) => self.phase = Phase::Near,
-            (false, Phase::Near) => self.phase = Phase::Start(Start::default()),
+            // Beside others a start-up would measure their queue; what arrives is the share to go on with.
+            (false, Phase::Near) => match measured_rate(path).filter(|_| self.near.is_crowded()) {
+                Some(share) => {
+                    self.phase = Phase::Steady;
+                    self.adopt(share, path, control);
+                }
+                None => self.phase = Phase::Start(Start::default()),
+            },
             _ => {}
         }
     }
@@ -167,7 +186,8 @@ impl Udt {
         let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
         let intervals = intervals.clamp(1.0, MAX_INTERVALS);
         self.last_syn = path.now;
-        let growth = Growth::of(rate, self.capacity, self.belief, path);
+        let full = if self.overtaken { f64::INFINITY } else { self.full };
+        let growth = Growth::of(rate, self.capacity, self.belief, path).around(full);
         let growth = match self.queue.on_syn(path) {
             Queue::None
                 if rate < self.carried * RETURN_SHARE
@@ -177,12 +197,17 @@ impl Udt {
                 rate * SYN_INTERVAL.as_secs_f64() * (SYN_INTERVAL.as_secs_f64() / round_trip) * intervals
             }
             Queue::None => growth.unseen(path, arrives) * intervals,
-            Queue::New => 0.0,
+            Queue::New => {
+                if let Some(arrives) = arrives.filter(|_| !self.overtaken && !path.application_limited) {
+                    lower_to(arrives.max(self.carried) * NEW_QUEUE, path, control);
+                }
+                0.0
+            }
             Queue::Proven => {
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
                     self.belief.on_queue(arrives);
-                    let fitting = shorter(bounded(1e6 / arrives), slowest(path));
-                    control.send_period = longer(control.send_period, fitting);
+                    self.full = arrives;
+                    lower_to(arrives * growth.standing_lead(), path, control);
                 }
                 0.0
             }
@@ -200,7 +225,7 @@ impl Controller for Udt {
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.daimd.on_progress(ack.seq);
-        self.place(path);
+        self.place(path, control);
         match &mut self.phase {
             Phase::Near => self.near.on_ack(path, ack, control),
             Phase::Start(start) => {
@@ -247,6 +272,7 @@ impl Controller for Udt {
             }
             if let (Verdict::NewEvent, Some(share)) = (verdict, share(path)) {
                 self.belief.on_queue(share.packets_per_second());
+                self.full = share.packets_per_second();
                 if self.loss_cause.is_crowded(path) {
                     self.belief.on_crowd();
                 }
@@ -261,6 +287,7 @@ impl Controller for Udt {
     fn on_recovered(&mut self, _path: &Path, spurious: bool, control: &mut Control) {
         if let Some((law, was)) = self.before_losses.take().map(|before| *before).filter(|_| spurious) {
             (*self, *control) = (law, was);
+            self.overtaken = true;
         }
     }
 
@@ -323,6 +350,12 @@ fn cut(period: SendPeriod, path: &Path) -> SendPeriod {
     let cut = bounded(period.as_micros() * DECREASE);
     let draining = share(path).map_or(cut, |share| bounded(1e6 / share.packets_per_second() * DEEPEST));
     shorter(cut, longer(period, shorter(draining, slowest(path))))
+}
+
+/// A rate of at most `rate` packets/s, which is not to be so slow that nothing comes back.
+fn lower_to(rate: f64, path: &Path, control: &mut Control) {
+    let fitting = shorter(bounded(1e6 / rate), slowest(path));
+    control.send_period = longer(control.send_period, fitting);
 }
 
 /// What gets through of this flow: the smaller of what the receiver sees arrive and what acknowledgements show. libudt
