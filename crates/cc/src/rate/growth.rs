@@ -6,9 +6,9 @@
 //! smallness  s = √(B·P), at least 1; B = C of the probe pairs, if less than 500 000/s, within 1 to b times the
 //!            C of udt.rs                                                                            (1)
 //! no queue   R grows by c·s/500 per SYN while R < D·(1 + 5/4·c·s/500·(RTT/SYN + 10)), at least 1.01·D and
-//!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 1/10 and at most 1                      (2)
+//!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 3/10 and at most 1                      (2)
 //! standing   R grows by s/500, but no more than the native law adds with the spare bandwidth B − R, up to the
-//!            lead, R < D·(1 + 7/100·(√s − 1))                                                        (3)
+//!            lead, R < D·(1 + 3/100·(√s − 1/s²))                                                    (3)
 //! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
 //!            time, b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                          (4)
 //! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
@@ -50,14 +50,14 @@ const UNEXPLAINED: f64 = 1.25;
 const MAX_LEAD: f64 = 1.2;
 /// Width of the band around F in which growth is careful, (2): a cut takes the rate out of it.
 const CAREFUL_BAND: f64 = 0.1;
-/// Least care, (2): a flow alone crosses F by a percent in half a second.
-const LEAST_CARE: f64 = 0.1;
+/// Least care, (2): a flow alone crosses F by a percent in a fifth of a second. With less it needs seconds to come back from
+/// losses of the link that it took for congestion.
+const LEAST_CARE: f64 = 0.3;
 /// Least that a rate may lead, (2): arrival speeds are not measured better.
 const MIN_LEAD: f64 = 0.01;
-/// Lead in a standing queue per √s − 1, (3): 1.3 % for one of two flows, 5 % for one of ten. With a third of it TCP's CUBIC is
-/// left with a third of a link of 100 Mbit/s and 16 ms, since a flow that leads by less loses less when the queue overflows;
-/// with more, ten flows lose more than a hundredth.
-const STANDING_LEAD: f64 = 0.07;
+/// Lead in a standing queue per √s − 1/s², (3): 2 % for one of two flows, 5 % for one of ten. TCP's CUBIC then has half of a link
+/// of 100 Mbit/s and 16 ms: a flow that leads by less loses less when the queue overflows, and leaves TCP less.
+const STANDING_LEAD: f64 = 0.03;
 /// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (4).
 const MAX_BELIEF: f64 = 16.0;
 /// Pairs that seem faster came in one batch, packets/s: receivers count whole microseconds, (1).
@@ -137,7 +137,7 @@ impl Growth {
 
     /// The multiple of what arrives that the rate may have while a queue stands, (3).
     pub(super) fn standing_lead(self) -> f64 {
-        1.0 + STANDING_LEAD * (libm::sqrt(self.smallness) - 1.0)
+        1.0 + STANDING_LEAD * (libm::sqrt(self.smallness) - 1.0 / (self.smallness * self.smallness))
     }
 
     fn per_syn(self) -> f64 {
@@ -184,7 +184,7 @@ mod tests {
     fn growth_is_careful_around_the_rate_at_which_the_path_was_full() {
         let around = |full: f64| growth(8_000.0, 8_000.0, 8_000.0).around(full).unseen(&path(8_000.0), Some(8_000.0));
         let growth = around(f64::INFINITY);
-        assert!((around(8_000.0) / growth - 0.1).abs() < 1e-9 && (around(8_000.0 / 1.05) / growth - 0.5).abs() < 1e-9);
+        assert!((around(8_000.0) / growth - 0.3).abs() < 1e-9 && (around(8_000.0 / 1.05) / growth - 0.5).abs() < 1e-9);
         assert!((around(6_000.0) / growth - 1.0).abs() < 1e-9 && (around(12_000.0) / growth - 1.0).abs() < 1e-9);
     }
 
@@ -192,7 +192,7 @@ mod tests {
     fn in_a_standing_queue_the_small_lead_and_who_is_alone_does_not() {
         let lead = |rate: f64| growth(rate, 8_000.0, 8_000.0).standing_lead();
         assert!((lead(8_000.0) - 1.0).abs() < 1e-9);
-        assert!((lead(4_000.0) - 1.0132).abs() < 1e-4 && (lead(800.0) - 1.0545).abs() < 1e-4);
+        assert!((lead(4_000.0) - 1.0207).abs() < 1e-4 && (lead(800.0) - 1.0503).abs() < 1e-4);
     }
 
     #[test]

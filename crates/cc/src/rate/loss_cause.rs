@@ -20,7 +20,7 @@ const MIN_RAISE: Duration = Duration::from_millis(1);
 /// … and at most by this much. A share alone makes a queue of 12 ms, the thousand packets of a port of 1 Gbit/s, invisible to
 /// flows of 110 ms: they took its overflows for losses of the link, and had five times as much as their rivals of 16 ms. The
 /// round trip that is compared has been smoothed twice, so that hosts which are late by some milliseconds do not show in it.
-const MAX_RAISE: Duration = Duration::from_millis(4);
+const MAX_RAISE: Duration = Duration::from_millis(6);
 /// Share of lost packets above which losses count as congestion whatever the round trip says: a queue of a few packets never
 /// shows. BBR v2 tolerates the same 2 %.
 const TOLERATED: f64 = 0.02;
