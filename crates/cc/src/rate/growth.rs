@@ -6,7 +6,7 @@
 //! smallness  s = √(B·P), at least 1; B = C of the probe pairs, if less than 500 000/s, within 1 to b times the
 //!            C of udt.rs                                                                            (1)
 //! no queue   R grows by c·s/500 per SYN while R < D·(1 + 5/4·c·s/500·(RTT/SYN + 10)), at least 1.01·D and
-//!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 3/10 and at most 1                      (2)
+//!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 3/10 and 1 − 1/s², at most 1            (2)
 //! standing   R grows by s/500, but no more than the native law adds with the spare bandwidth B − R, up to the
 //!            lead, R < D·(1 + 3/100·(√s − 1/s²))                                                    (3)
 //! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
@@ -20,6 +20,7 @@
 //!
 //! The care of (2) makes the rate cross F, what arrived when the path was last full, by a percent or two and not by its
 //! growth of a round trip: when the queue overflows, so much is lost until the first cut takes effect, of the rivals' packets too.
+//! Who has little has to grow out of it, and crosses F by little anyhow.
 //!
 //! Without (4), pairs that were delivered in bursts (a radio link, a relay, a network card that collects packets) make a flow
 //! alone believe that it is small, and it keeps the queue full. Who is small gains by (3), who is alone does not.
@@ -119,7 +120,9 @@ impl Growth {
 
     /// With care around `full` packets/s, which is what arrived when the path was last full; infinite if it never was.
     pub(super) fn around(self, full: f64) -> Self {
-        Self { care: (libm::fabs(self.rate / full - 1.0) / CAREFUL_BAND).clamp(LEAST_CARE, 1.0), ..self }
+        let others = 1.0 - 1.0 / (self.smallness * self.smallness);
+        let care = libm::fabs(self.rate / full - 1.0) / CAREFUL_BAND;
+        Self { care: care.clamp(LEAST_CARE.max(others), 1.0), ..self }
     }
 
     /// Packets per SYN to add per SYN while no queue stands and `arrives` packets/s do, (2).
@@ -186,6 +189,12 @@ mod tests {
         let growth = around(f64::INFINITY);
         assert!((around(8_000.0) / growth - 0.3).abs() < 1e-9 && (around(8_000.0 / 1.05) / growth - 0.5).abs() < 1e-9);
         assert!((around(6_000.0) / growth - 1.0).abs() < 1e-9 && (around(12_000.0) / growth - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_is_small_is_not_careful() {
+        let around = |full: f64| growth(4_000.0, 8_000.0, 8_000.0).around(full).unseen(&path(8_000.0), Some(8_000.0));
+        assert!((around(4_000.0) / around(f64::INFINITY) - 0.5).abs() < 1e-9, "half of the path is others'");
     }
 
     #[test]

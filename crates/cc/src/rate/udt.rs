@@ -196,7 +196,11 @@ impl Udt {
                 let round_trip = path.rtt.max(SYN_INTERVAL).as_secs_f64();
                 rate * SYN_INTERVAL.as_secs_f64() * (SYN_INTERVAL.as_secs_f64() / round_trip) * intervals
             }
-            Queue::None => growth.unseen(path, arrives) * intervals,
+            Queue::None => {
+                // What the link loses would have arrived.
+                let offered = arrives.map(|arrives| arrives / (1.0 - self.loss_cause.link_loss()));
+                growth.unseen(path, offered) * intervals
+            }
             Queue::New => {
                 if let Some(arrives) = arrives.filter(|_| !self.overtaken && !path.application_limited) {
                     lower_to(arrives.max(self.carried) * NEW_QUEUE, path, control);

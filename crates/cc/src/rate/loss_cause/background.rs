@@ -77,7 +77,7 @@ impl Background {
     }
 
     /// What the link loses, (1).
-    fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         if !self.is_known() {
             return 0.0;
         }
