@@ -11,6 +11,7 @@
 //! | how a network begins and ends, what runs on its hosts | `emulation.rs` |
 //! | its loop: whom it asks, what it passes on | `run.rs` |
 //! | how often it looks | `pace.rs` |
+//! | how packets are read | `intake.rs` |
 //! | when packets came that one look found | `inbox.rs` |
 //! | packets on their links between two looks at the clock | `engine.rs` |
 //! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
@@ -33,6 +34,7 @@ mod engine;
 mod error;
 mod flaw;
 mod inbox;
+mod intake;
 mod lateness;
 mod namespace;
 mod network;

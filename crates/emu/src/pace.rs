@@ -6,10 +6,16 @@
 
 use farhaul_units::{Duration, Instant};
 
-/// Between two looks while packets flow: 20 000 a second, at the price of that much lateness.
-pub(crate) const NAP: Duration = Duration::from_micros(50);
-/// What is saved at most, as a time in which there was a look at each interval: an echo takes four looks and two vigils.
-const SAVED: Duration = Duration::from_millis(2);
+/// What a look counts for at least: 13 000 a second while packets flow, at the price of that much lateness. A look at a path of
+/// 1 Gbit/s takes some 40 µs of processor time, most of it in the receiving host, however few packets it finds.
+const LOOK: Duration = Duration::from_micros(75);
+/// And for this many times as long as it took: where much is to be done, looks are further apart and each finds more, which costs
+/// less for each packet. More than half of a processor is needed only where that does not help.
+const WORK_COST: (u32, u32) = (9, 4);
+/// The longest nap.
+const LONGEST_NAP: Duration = Duration::from_micros(100);
+/// What is saved at most, as the time that 30 looks count for: an echo takes four of them and two vigils.
+const SAVED: Duration = Duration::from_micros(2_250);
 /// The last of a wait, to be spent awake: longer than it takes a processor of a virtual machine to wake up.
 const VIGIL: Duration = Duration::from_micros(100);
 /// A vigil counts for this many times its length: a fifth of a processor goes into vigils at most.
@@ -23,9 +29,11 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Until when to nap after a look at `now` that has found something; `None` if another look may come at once.
-    pub(crate) fn nap_after(&mut self, now: Instant) -> Option<Instant> {
-        self.spend(now, NAP);
+    /// Until when to nap after a look that began at `began` and has found something; `None` if another look may come at once.
+    pub(crate) fn nap_after(&mut self, began: Instant, now: Instant) -> Option<Instant> {
+        let (times, of) = WORK_COST;
+        self.spend(began, LOOK.max((now - began) * times / of));
+        self.paid = self.paid.min(now + LONGEST_NAP);
         (self.paid > now).then_some(self.paid)
     }
 
@@ -53,16 +61,25 @@ mod tests {
     #[test]
     fn what_was_saved_goes_into_looks_without_a_nap_and_then_there_is_one_after_each() {
         let mut pace = Pace::default();
-        let free = std::iter::from_fn(|| pace.nap_after(START).is_none().then_some(())).count();
-        assert_eq!(free, 40);
-        let mut now = START + NAP;
+        let mut nap_after = |now| pace.nap_after(now, now);
+        let free = std::iter::from_fn(|| nap_after(START).is_none().then_some(())).count();
+        assert_eq!(free, 30);
+        let mut now = START + LOOK;
         for _ in 0..1_000 {
-            now = pace.nap_after(now).unwrap();
+            now = nap_after(now).unwrap();
         }
-        assert_eq!(now, START + NAP * 1_001);
-        now += NAP * 2;
-        assert_eq!((pace.nap_after(now), pace.nap_after(now)), (None, None), "two were saved");
-        assert!(pace.nap_after(now).is_some());
+        assert_eq!(now, START + LOOK * 1_001);
+        now += LOOK * 2;
+        assert_eq!((nap_after(now), nap_after(now)), (None, None), "two were saved");
+        assert!(nap_after(now).is_some());
+    }
+
+    #[test]
+    fn long_looks_are_further_apart() {
+        let mut pace = Pace { paid: START };
+        let end = |micros| START + Duration::from_micros(micros);
+        assert_eq!(pace.nap_after(START, end(40)), Some(end(90)));
+        assert_eq!(Pace { paid: START }.nap_after(START, end(1_000)), Some(end(1_100)), "but there is an end to it");
     }
 
     #[test]
@@ -74,7 +91,7 @@ mod tests {
             (!vigil.is_zero()).then_some(())
         });
         assert_eq!(vigils.count(), 4);
-        assert_eq!(pace.vigil(START + VIGIL * 4), Duration::ZERO);
-        assert_eq!(pace.vigil(START + VIGIL * 5), VIGIL);
+        assert_eq!(pace.vigil(START + VIGIL * 2), Duration::ZERO, "half of one is left");
+        assert_eq!(pace.vigil(START + VIGIL * 3), VIGIL);
     }
 }

@@ -16,6 +16,9 @@ use super::{Amount, Tools, needed, patience};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u64 = 28;
+/// Packets that the paths' queues hold: enough that a sender which lacks a processor for some ten milliseconds, on a machine with as many
+/// programs as processors, does not leave the link idle. What arrives is then the link's rate and not the sender's.
+const QUEUE: &str = "20000";
 /// Socket buffers of `iperf3`, in bytes. Those of the kernel hold 13 packets of 9000 bytes, so that its receiver would lose what
 /// arrives while it waits a fifth of a millisecond for a processor.
 const IPERF_BUFFER: u64 = 8 << 20;
@@ -75,7 +78,7 @@ impl Tools {
         emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
         emulate.args(["emulate", "--json", "--rate", &format!("{}bit", path.rate)]);
         emulate.args(["--delay", &format!("{}us", path.delay.as_micros()), "--mtu", &path.mtu.to_string()]);
-        emulate.args(["--seed", &path.seed.to_string()]);
+        emulate.args(["--seed", &path.seed.to_string(), "--queue", QUEUE]);
         if path.loss > 0.0 {
             emulate.args(["--up-loss", &format!("{}%", path.loss * 1e2)]);
         }
