@@ -267,7 +267,11 @@ impl Verb {
 
     /// Whether it may have use for networks of its own.
     pub(crate) fn makes_networks(&self) -> bool {
-        matches!(self, Self::Emulate(_) | Self::Demo(_))
+        match self {
+            Self::Emulate(_) | Self::Demo(_) => true,
+            Self::Lab(args) => args.emulates(),
+            _ => false,
+        }
     }
 
     /// Where its records go.

@@ -173,7 +173,7 @@ impl Emulation {
             let capture = captures.iter().find(|(captured, _)| *captured == host);
             let capture = capture.map(|(_, path)| Capture::create(path)).transpose();
             let capture = capture.map_err(EmulateError::system("making a file for packets"))?;
-            ports.push(Port { tun, capture });
+            ports.push(Port { tun, mtu, capture });
         }
         let processes = ProcessNamespace::new().map_err(explained)?;
         let shared = Arc::new(Shared::new(memory));

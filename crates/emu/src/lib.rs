@@ -9,7 +9,10 @@
 //! | the relay | `relay.rs`, `relay/` |
 //! | what a network is made of, who has which address | `network.rs` |
 //! | how a network begins and ends, what runs on its hosts | `emulation.rs` |
-//! | its loop: when it wakes, whom it asks | `run.rs` |
+//! | its loop: whom it asks, what it passes on | `run.rs` |
+//! | how often it looks | `pace.rs` |
+//! | how packets are read | `intake.rs` |
+//! | when packets came that one look found | `inbox.rs` |
 //! | packets on their links between two looks at the clock | `engine.rs` |
 //! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
 //! | namespaces, and why nothing is left behind | `namespace.rs` |
@@ -30,9 +33,12 @@ mod emulation;
 mod engine;
 mod error;
 mod flaw;
+mod inbox;
+mod intake;
 mod lateness;
 mod namespace;
 mod network;
+mod pace;
 mod packet;
 mod pool;
 mod relay;

@@ -14,7 +14,7 @@ pub(crate) const MAX_BYTES: usize = 1 << 30;
 /// Buffers that were returned, for the next packets.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    free: [RefCell<Vec<Vec<u8>>>; CLASSES.len()],
+    free: [RefCell<Vec<Box<[u8]>>>; CLASSES.len()],
     /// Bytes in buffers that are in use.
     used: Cell<usize>,
     limit: usize,
@@ -40,23 +40,23 @@ impl Pool {
     /// A copy of `bytes`; `None` if too much is under way already.
     pub(crate) fn copy(self: &Rc<Self>, bytes: &[u8]) -> Option<Buffer> {
         let mut buffer = self.buffer(bytes.len())?;
-        buffer.extend_from_slice(bytes);
+        buffer.append(bytes);
         Some(buffer)
     }
 
     fn take(self: &Rc<Self>, length: usize) -> Buffer {
         let class = CLASSES.partition_point(|&size| size < length).min(CLASSES.len() - 1);
-        let mut bytes =
-            self.free[class].borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(CLASSES[class].max(length)));
-        bytes.clear();
+        let room = self.free[class].borrow_mut().pop();
+        let room = room.unwrap_or_else(|| vec![0; CLASSES[class].max(length)].into_boxed_slice());
         self.used.set(self.used.get() + CLASSES[class]);
-        Buffer { bytes, class, pool: Rc::clone(self) }
+        Buffer { room, length: 0, class, pool: Rc::clone(self) }
     }
 }
 
 /// The bytes of a packet. Their memory goes back to its pool when dropped.
 pub(crate) struct Buffer {
-    bytes: Vec<u8>,
+    room: Box<[u8]>,
+    length: usize,
     class: usize,
     pool: Rc<Pool>,
 }
@@ -64,36 +64,53 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// Another one with the same bytes, however much is under way: who makes copies is bounded by what they are made of.
     pub(crate) fn again(&self) -> Self {
-        let mut copy = self.pool.take(self.bytes.len());
-        copy.extend_from_slice(&self.bytes);
+        let mut copy = self.pool.take(self.length);
+        copy.append(self);
         copy
+    }
+
+    /// Adds bytes, for which there must be room.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        self.room[self.length..end].copy_from_slice(bytes);
+        self.length = end;
+    }
+
+    /// All of its memory, to be filled from the beginning; [`set_length`](Self::set_length) says how far it was.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        &mut self.room
+    }
+
+    /// The first `length` bytes of its memory count.
+    pub(crate) fn set_length(&mut self, length: usize) {
+        self.length = length.min(self.room.len());
     }
 }
 
 impl Deref for Buffer {
-    type Target = Vec<u8>;
+    type Target = [u8];
 
-    fn deref(&self) -> &Vec<u8> {
-        &self.bytes
+    fn deref(&self) -> &[u8] {
+        &self.room[..self.length]
     }
 }
 
 impl DerefMut for Buffer {
-    fn deref_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.room[..self.length]
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         self.pool.used.set(self.pool.used.get() - CLASSES[self.class]);
-        self.pool.free[self.class].borrow_mut().push(std::mem::take(&mut self.bytes));
+        self.pool.free[self.class].borrow_mut().push(std::mem::take(&mut self.room));
     }
 }
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer({} bytes)", self.bytes.len())
+        write!(f, "Buffer({} bytes)", self.length)
     }
 }
 

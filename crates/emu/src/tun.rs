@@ -1,6 +1,6 @@
 //! A TUN device: the network interface of a host whose cable is this program.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -39,8 +39,8 @@ impl Tun {
     }
 
     /// The next packet that the host sends, behind its virtio header; `WouldBlock` if there is none.
-    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(&self.0, into)?)
+    pub(crate) fn read(&self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        Ok(rustix::io::readv(&self.0, parts)?)
     }
 
     /// Gives a packet to the host, with its virtio header in front.

@@ -52,7 +52,7 @@ enum LabVerb {
 enum World {
     /// The simulator, in virtual time
     Sim,
-    /// Real sockets on an emulated network of this machine, in real time; needs root
+    /// Real sockets on an emulated network of this machine, in real time; as root, or where users may have namespaces
     Emu,
 }
 
@@ -106,6 +106,16 @@ impl RunOptions {
 }
 
 impl LabArgs {
+    /// Whether anything takes place on an emulated network.
+    pub(crate) fn emulates(&self) -> bool {
+        let world = match &self.verb {
+            LabVerb::List(_) | LabVerb::Report(_) => World::Sim,
+            LabVerb::Run(args) => args.options.world,
+            LabVerb::Sweep(args) => args.options.world,
+        };
+        world == World::Emu
+    }
+
     /// Whether stdout is for records.
     pub(crate) fn json(&self) -> bool {
         match &self.verb {

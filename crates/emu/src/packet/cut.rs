@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::headers::{CWR, FIN, Layout, PROTOCOL_TCP, PROTOCOL_UDP, PSH, TCP_FLAGS};
-use super::virtio::{Bundle, Header};
+use super::virtio::Bundle;
 use super::{HostIndex, Packet};
 use crate::pool::Pool;
 
@@ -16,23 +16,14 @@ pub(crate) struct Outcome {
     pub(crate) malformed: u64,
 }
 
-/// Gives the packets that `packet` stands for, all to host `to`, to `each`.
+/// Gives the packets that `packet` stands for, a bundle of so many bytes of payload each, all to host `to`, to `each`.
 pub(crate) fn cut(
     packet: &[u8],
-    header: &Header,
+    (bundle, size): (Bundle, u16),
     to: HostIndex,
     pool: &Rc<Pool>,
     mut each: impl FnMut(Packet),
 ) -> Outcome {
-    let Some((bundle, size)) = header.bundle else {
-        return match pool.copy(packet) {
-            Some(bytes) => {
-                each(Packet::new(bytes, header.checksum, to));
-                Outcome::default()
-            }
-            None => Outcome { exhausted: 1, malformed: 0 },
-        };
-    };
     let expected = match bundle {
         Bundle::Tcp => PROTOCOL_TCP,
         Bundle::Udp => PROTOCOL_UDP,
@@ -48,8 +39,8 @@ pub(crate) fn cut(
             outcome.exhausted += 1;
             continue;
         };
-        bytes.extend_from_slice(headers);
-        bytes.extend_from_slice(part);
+        bytes.append(headers);
+        bytes.append(part);
         layout.advance_identification(&mut bytes, index as u16);
         if bundle == Bundle::Tcp {
             let sequence = layout.sequence(&bytes).wrapping_add(index as u32 * u32::from(size));

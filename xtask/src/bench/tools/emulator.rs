@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::super::buffers::Limits;
 use super::super::process::Process;
 use super::super::quantity::Quantity;
 use super::super::samples::{Invalid, Measured};
@@ -15,6 +16,12 @@ use super::{Amount, Tools, needed, patience};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u64 = 28;
+/// Packets that the paths' queues hold: enough that a sender which lacks a processor for some ten milliseconds, on a machine with as many
+/// programs as processors, does not leave the link idle. What arrives is then the link's rate and not the sender's.
+const QUEUE: &str = "20000";
+/// Socket buffers of `iperf3`, in bytes. Those of the kernel hold 13 packets of 9000 bytes, so that its receiver would lose what
+/// arrives while it waits a fifth of a millisecond for a processor.
+const IPERF_BUFFER: u64 = 8 << 20;
 
 /// An emulated path: both directions alike but for the loss, which is on the way to the far host.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +55,9 @@ impl Tools {
     pub(in super::super) fn emulated_rate(&self, path: &Emulated, excess: f64, seconds: u64) -> Result<Measured> {
         let length = path.mtu - HEADERS;
         let rate = (path.rate as f64 * excess * length as f64 / path.mtu as f64) as u64;
-        let client = format!("iperf3 -c $FARHAUL_PEER -u -b {rate} -l {length} -t {seconds} --json");
+        // Linux takes no more than the limit, and iperf3 wants what it asked for.
+        let _limits = Limits::set(IPERF_BUFFER)?;
+        let client = format!("iperf3 -c $FARHAUL_PEER -u -b {rate} -l {length} -w {IPERF_BUFFER} -t {seconds} --json");
         let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
         let report: Value = serde_json::from_str(&said.output).context("iperf3's report")?;
         let at = |name| needed(&report, &["end", "sum_received", name]);
@@ -69,7 +78,7 @@ impl Tools {
         emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
         emulate.args(["emulate", "--json", "--rate", &format!("{}bit", path.rate)]);
         emulate.args(["--delay", &format!("{}us", path.delay.as_micros()), "--mtu", &path.mtu.to_string()]);
-        emulate.args(["--seed", &path.seed.to_string()]);
+        emulate.args(["--seed", &path.seed.to_string(), "--queue", QUEUE]);
         if path.loss > 0.0 {
             emulate.args(["--up-loss", &format!("{}%", path.loss * 1e2)]);
         }

@@ -43,9 +43,8 @@ fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn parts(bytes: &[u8], bundle: Bundle, size: u16) -> Vec<Packet> {
-    let header = Header { checksum: None, bundle: Some((bundle, size)), header_length: 0 };
     let mut packets = Vec::new();
-    let outcome = cut(bytes, &header, 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
+    let outcome = cut(bytes, (bundle, size), 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
     assert_eq!((outcome.exhausted, outcome.malformed), (0, 0));
     packets
 }
@@ -136,9 +135,8 @@ fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
 
 #[test]
 fn a_bundle_that_is_none_is_refused() {
-    let header = Header { checksum: None, bundle: Some((Bundle::Tcp, 1_000)), header_length: 0 };
     for bytes in [&finished(large(false, PROTOCOL_UDP, 3_000))[..], &[0x45; 30], &[]] {
-        let outcome = cut(bytes, &header, 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
+        let outcome = cut(bytes, (Bundle::Tcp, 1_000), 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
         assert_eq!(outcome.malformed, 1);
     }
 }

@@ -1,0 +1,63 @@
+//! What hosts hand over, read into the memory in which it will travel.
+//!
+//! A packet that is as long on the cable as it was handed over goes from the host into a buffer of the pool, and is never copied
+//! here. Large ones, which have to be cut, end in memory of the loop, and so does everything while the pool has no buffer.
+
+use std::io::{self, IoSliceMut};
+use std::rc::Rc;
+
+use crate::packet::virtio;
+use crate::pool::{Buffer, Pool};
+use crate::tun::Tun;
+
+/// The largest packet that a TUN device hands over.
+const LARGEST: usize = 65_536;
+
+/// One packet at a time, behind its virtio header.
+pub(crate) struct Intake {
+    header: [u8; virtio::LENGTH],
+    /// What the next packet is read into, if it fits.
+    buffer: Option<Buffer>,
+    /// The rest of what does not fit; the part before it is left free.
+    spill: Vec<u8>,
+    length: usize,
+}
+
+impl Intake {
+    pub(crate) fn new() -> Self {
+        Self { header: [0; virtio::LENGTH], buffer: None, spill: vec![0; LARGEST], length: 0 }
+    }
+
+    /// Reads the next packet of a host whose packets have `mtu` bytes on the cable; `WouldBlock` if there is none.
+    pub(crate) fn read(&mut self, tun: &Tun, mtu: usize, pool: &Rc<Pool>) -> io::Result<()> {
+        if self.buffer.as_mut().is_none_or(|buffer| buffer.room().len() < mtu) {
+            self.buffer = pool.buffer(mtu);
+        }
+        let room = self.buffer.as_mut().map_or(&mut [][..], Buffer::room);
+        let spill = &mut self.spill[room.len().min(LARGEST)..];
+        let parts = &mut [IoSliceMut::new(&mut self.header), IoSliceMut::new(room), IoSliceMut::new(spill)];
+        self.length = tun.read(parts)?.saturating_sub(virtio::LENGTH);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.set_length(self.length);
+        }
+        Ok(())
+    }
+
+    /// The virtio header and the packet that were read last.
+    pub(crate) fn packet(&mut self) -> (&[u8; virtio::LENGTH], &[u8]) {
+        let packet = match &self.buffer {
+            Some(buffer) if buffer.len() == self.length => buffer,
+            buffer => {
+                let first = buffer.as_deref().unwrap_or_default();
+                self.spill[..first.len()].copy_from_slice(first);
+                &self.spill[..self.length]
+            }
+        };
+        (&self.header, packet)
+    }
+
+    /// The packet that was read last, in memory of its own; `None` if too much is under way already.
+    pub(crate) fn take(&mut self, pool: &Rc<Pool>) -> Option<Buffer> {
+        self.buffer.take_if(|buffer| buffer.len() == self.length).or_else(|| pool.copy(self.packet().1))
+    }
+}
