@@ -13,13 +13,15 @@ const DELAY: &str = "ping, 4 ms each way";
 const SLOW: &str = "iperf3 -u, 100 Mbit/s, packets of 1500 bytes";
 const RATE: &str = "iperf3 -u, 1 Gbit/s, packets of 1500 bytes";
 const JUMBO: &str = "iperf3 -u, 5 Gbit/s, packets of 9000 bytes";
+/// TCP hands over large packets, which leaves the emulator more of a machine that has no processor to spare.
+const FASTEST: &str = "iperf3, 6 Gbit/s, packets of 9000 bytes";
 const LOSS: &str = "iperf3 -u, 100 Mbit/s, loss 1 %";
 const PROGRAM: &str = "farhaul";
 
 pub(super) const ROW: Row = Row {
     name: "emulator",
     what: "delay, rate and loss of emulated paths as ping and iperf3 see them, and the emulator's processor share",
-    shows: &[Quantity::Lateness, Quantity::RateShare, Quantity::Deviation, Quantity::CpuShare],
+    shows: &[Quantity::Lateness, Quantity::RateShare, Quantity::Goodput, Quantity::Deviation, Quantity::CpuShare],
     must: &[
         require(DELAY, Quantity::Lateness, Bound::Most(0.000_2)),
         require(SLOW, Quantity::RateShare, Bound::Least(0.99)),
@@ -28,6 +30,7 @@ pub(super) const ROW: Row = Row {
         require(RATE, Quantity::RateShare, Bound::Most(1.01)),
         require(RATE, Quantity::CpuShare, Bound::Most(0.6)),
         require(JUMBO, Quantity::RateShare, Bound::Least(0.99)),
+        require(FASTEST, Quantity::Goodput, Bound::Least(5e9)),
         // Three standard deviations: one run in four hundred exceeds them by chance, and the median of several hardly ever.
         require(LOSS, Quantity::Deviation, Bound::Most(3.0)),
     ],
@@ -40,7 +43,7 @@ static MEASUREMENT: Measurement = Measurement {
           iperf3, with socket buffers of 8 MiB, sends 5 % more than the path carries, or with loss half of it, and its receiver \
           counts; processor share of the emulator's thread",
     runs: 3,
-    seconds: 50,
+    seconds: 60,
     in_settings: false,
     measure,
 };
@@ -64,5 +67,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
     samples.add(SLOW, PROGRAM, tools.emulated_rate(&path(100, 1_500), 1.05, seconds));
     samples.add(RATE, PROGRAM, tools.emulated_rate(&path(1_000, 1_500), 1.05, seconds));
     samples.add(JUMBO, PROGRAM, tools.emulated_rate(&path(5_000, 9_000), 1.05, seconds));
+    let short = Emulated { delay: Duration::from_millis(1), ..path(6_000, 9_000) };
+    samples.add(FASTEST, PROGRAM, tools.emulated_tcp(&short, seconds));
     samples.add(LOSS, PROGRAM, tools.emulated_rate(&Emulated { loss: 0.01, ..path(100, 1_500) }, 0.5, seconds));
 }

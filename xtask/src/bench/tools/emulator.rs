@@ -16,9 +16,9 @@ use super::{Amount, Tools, needed, patience};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u64 = 28;
-/// Packets that the paths' queues hold: enough that a sender which lacks a processor for some ten milliseconds, on a machine with as many
-/// programs as processors, does not leave the link idle. What arrives is then the link's rate and not the sender's.
-const QUEUE: &str = "20000";
+/// What the paths' queues hold, in seconds of their rate: enough that a sender which lacks a processor for a while, on a machine with
+/// fewer processors than programs, does not leave the link idle. What arrives is then the link's rate and not the sender's.
+const QUEUE: f64 = 0.05;
 /// Socket buffers of `iperf3`, in bytes. Those of the kernel hold 13 packets of 9000 bytes, so that its receiver would lose what
 /// arrives while it waits a fifth of a millisecond for a processor.
 const IPERF_BUFFER: u64 = 8 << 20;
@@ -70,6 +70,15 @@ impl Tools {
         Ok(Measured::of(figures))
     }
 
+    /// What the kernel's TCP gets through, by `iperf3`, and what the emulator costs.
+    pub(in super::super) fn emulated_tcp(&self, path: &Emulated, seconds: u64) -> Result<Measured> {
+        let client = format!("iperf3 -c $FARHAUL_PEER -t {seconds} --json");
+        let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
+        let report: Value = serde_json::from_str(&said.output).context("iperf3's report")?;
+        let goodput = needed(&report, &["end", "sum_received", "bits_per_second"])?;
+        Ok(Measured::of([(Quantity::Goodput, goodput), (Quantity::CpuShare, said.processor_share)]))
+    }
+
     /// Runs `command` on the near host and returns what it printed.
     fn emulate(&self, path: &Emulated, serve: Option<&str>, command: &str, seconds: u64) -> Result<Heard> {
         let file = std::env::temp_dir().join(format!("farhaul-bench-{}.out", std::process::id()));
@@ -78,7 +87,8 @@ impl Tools {
         emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
         emulate.args(["emulate", "--json", "--rate", &format!("{}bit", path.rate)]);
         emulate.args(["--delay", &format!("{}us", path.delay.as_micros()), "--mtu", &path.mtu.to_string()]);
-        emulate.args(["--seed", &path.seed.to_string(), "--queue", QUEUE]);
+        let queue = QUEUE * path.rate as f64 / (8 * path.mtu) as f64;
+        emulate.args(["--seed", &path.seed.to_string(), "--queue", &(queue as u64).to_string()]);
         if path.loss > 0.0 {
             emulate.args(["--up-loss", &format!("{}%", path.loss * 1e2)]);
         }
