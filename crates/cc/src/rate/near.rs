@@ -4,14 +4,16 @@
 //! per ACK    W ← min(W + acked, 2·D·(min RTT + 2 ms), 8 MB, L);  L ← L + acked/W      (1)
 //! per loss   W, L ← 8/9·W, once per round trip                                        (2)
 //! ends       after 8 losses at the smallest window, each within 0.1 s of the one before (3)
-//!            for as long as, and 20 s longer than, the round trip stands 6 ms above its least      (4)
+//!            for as long as, and 20 s longer than, the round trip stands 6 ms above its least or the
+//!            window at its own                                                                     (4)
 //! ```
 //!
 //! Acknowledgements come once per 10 ms or per 64 packets. A queue too short for 64 packets at once would leave one queue
 //! length per 10 ms, hence (3): such a path is paced after all.
 //!
 //! The window of (1) makes a queue of 4 ms at most. One that stands longer is kept by others, whom a window that shrinks as
-//! the delivery rate does would leave the whole link: there the rate law takes over, (4).
+//! the delivery rate does would leave the whole link: there the rate law takes over, (4). So it does where the window is at its
+//! least: alone on a path of more than 170 Mbit/s it is larger, and on a slower one it would only make a queue.
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -59,7 +61,9 @@ pub(super) struct Near {
     in_vain: u32,
     /// When a queue of others began to stand; `None` while there is none.
     crowd_since: Option<Instant>,
-    /// When one was last seen to have stood for long, (4).
+    /// When the window came to its least; `None` while it is larger.
+    least_since: Option<Instant>,
+    /// When one of both was last seen to have stood for long, (4).
     crowded: Option<Instant>,
 }
 
@@ -71,6 +75,7 @@ impl Default for Near {
             last_cut: Instant::ZERO,
             in_vain: 0,
             crowd_since: None,
+            least_since: None,
             crowded: None,
         }
     }
@@ -109,6 +114,11 @@ impl Near {
         let most = (MAX_BYTES / f64::from(path.mss.max(1))).max(MIN_WINDOW);
         let target = filled.clamp(MIN_WINDOW, most).min(self.limit);
         set_cwnd(path, control, (cwnd(control) + f64::from(ack.newly_acked)).min(target));
+        let least = cwnd(control) <= MIN_WINDOW && !path.application_limited;
+        self.least_since = if least { self.least_since.or(Some(path.now)) } else { None };
+        if self.least_since.is_some_and(|since| path.now - since >= CROWD_STANDS) {
+            self.crowded = Some(path.now);
+        }
     }
 
     pub(super) fn on_loss(&mut self, path: &Path, control: &mut Control) {
@@ -127,6 +137,8 @@ impl Near {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SYN: Duration = Duration::from_millis(10);
 
     fn path(micros: u64) -> Path {
         Path {
@@ -177,6 +189,21 @@ mod tests {
         assert!(at(9, 2_000) && at(9, 2_199), "for a moment");
         assert!(!at(9, 2_200) && !at(9, 30_000));
         assert!(!at(2, 30_010) && !at(2, 50_000) && at(2, 50_001));
+    }
+
+    #[test]
+    fn a_window_that_stays_at_its_least_calls_for_it_too() {
+        let ends = |packets_per_second: f64| {
+            let (mut near, mut control) = (Near::default(), Control::initial());
+            let rate = Some(farhaul_units::PacketRate::new(packets_per_second));
+            (0..100).find(|round| {
+                let path = Path { now: Instant::ZERO + SYN * *round, delivery_rate: rate, ..path(300) };
+                near.on_ack(&path, &AckEvent { newly_acked: 64, ..AckEvent::default() }, &mut control);
+                !near.holds(&path)
+            })
+        };
+        assert_eq!(ends(6_400.0), Some(20), "64 packets in 10 ms");
+        assert_eq!(ends(83_000.0), None, "1 Gbit/s");
     }
 
     #[test]
