@@ -138,11 +138,14 @@ impl Udt {
     fn place(&mut self, path: &Path, control: &mut Control) {
         match (self.near.holds(path), &self.phase) {
             (true, Phase::Start(_) | Phase::Steady) => self.phase = Phase::Near,
-            // Beside others a start-up would measure their queue; what arrives is the share to go on with.
+            // Beside others a start-up would measure their queue; what arrives is the share to go on with. What the path has
+            // carried before says how small that is.
             (false, Phase::Near) => match measured_rate(path).filter(|_| self.near.is_crowded()) {
                 Some(share) => {
+                    let before = self.capacity;
                     self.phase = Phase::Steady;
                     self.adopt(share, path, control);
+                    self.capacity = faster(self.capacity, before);
                 }
                 None => self.phase = Phase::Start(Start::default()),
             },
@@ -179,10 +182,9 @@ impl Udt {
         if path.now - self.congested > path.rtt.saturating_mul(2).saturating_add(SYN_INTERVAL * 10) {
             self.carried = self.carried.max(arrives.unwrap_or(0.0).min(rate));
         }
-        self.capacity = match (self.capacity, measured_rate(path)) {
-            (Some(known), Some(arrives)) if arrives > known => Some(arrives),
-            (known, _) => known,
-        };
+        if self.capacity.is_some() {
+            self.capacity = faster(self.capacity, measured_rate(path));
+        }
         let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
         let intervals = intervals.clamp(1.0, MAX_INTERVALS);
         self.last_syn = path.now;
@@ -231,7 +233,10 @@ impl Controller for Udt {
         self.daimd.on_progress(ack.seq);
         self.place(path, control);
         match &mut self.phase {
-            Phase::Near => self.near.on_ack(path, ack, control),
+            Phase::Near => {
+                self.near.on_ack(path, ack, control);
+                self.capacity = faster(self.capacity, path.delivery_rate);
+            }
             Phase::Start(start) => {
                 if let Some(capacity) = start.on_ack(path, ack, control) {
                     self.settle(capacity, path, control);
@@ -360,6 +365,14 @@ fn cut(period: SendPeriod, path: &Path) -> SendPeriod {
 fn lower_to(rate: f64, path: &Path, control: &mut Control) {
     let fitting = shorter(bounded(1e6 / rate), slowest(path));
     control.send_period = longer(control.send_period, fitting);
+}
+
+/// The larger of two rates, as far as they are known.
+fn faster(one: Option<PacketRate>, other: Option<PacketRate>) -> Option<PacketRate> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other > one { other } else { one }),
+        (one, other) => one.or(other),
+    }
 }
 
 /// What gets through of this flow: the smaller of what the receiver sees arrive and what acknowledgements show. libudt
