@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
 
     /// Waits until a host has something, or for `timeout` from `begin` on; the last of it awake, if that can be afforded.
     fn wait(&mut self, begin: Instant, timeout: Duration) -> io::Result<()> {
-        let vigil = self.pace.vigil(begin).min(timeout);
+        let vigil = if timeout < IDLE { self.pace.vigil(begin).min(timeout) } else { Duration::ZERO };
         self.ready.clear();
         self.ready.extend_from_slice(self.waiter.wait(Some(timeout - vigil))?);
         if vigil.is_zero() || !self.ready.is_empty() {

@@ -62,9 +62,9 @@ impl LossCause {
         queue || self.is_heavy(path)
     }
 
-    /// The share of packets that the link itself loses, as far as that is known.
+    /// The share of packets that the link itself loses, as far as that is known; half of them at most, whatever is reported.
     pub(super) fn link_loss(&self) -> f64 {
-        self.background.share()
+        self.background.share().min(0.5)
     }
 
     /// More than the tolerated share, over enough packets for a share to mean anything.
