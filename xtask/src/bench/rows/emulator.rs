@@ -43,7 +43,7 @@ static MEASUREMENT: Measurement = Measurement {
           iperf3, with socket buffers of 8 MiB, sends 5 % more than the path carries, or with loss half of it, and its receiver \
           counts; processor share of the emulator's thread",
     runs: 3,
-    seconds: 60,
+    seconds: 50,
     in_settings: false,
     measure,
 };
@@ -68,6 +68,6 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
     samples.add(RATE, PROGRAM, tools.emulated_rate(&path(1_000, 1_500), 1.05, seconds));
     samples.add(JUMBO, PROGRAM, tools.emulated_rate(&path(5_000, 9_000), 1.05, seconds));
     let short = Emulated { delay: Duration::from_millis(1), ..path(6_000, 9_000) };
-    samples.add(FASTEST, PROGRAM, tools.emulated_tcp(&short, seconds));
-    samples.add(LOSS, PROGRAM, tools.emulated_rate(&Emulated { loss: 0.01, ..path(100, 1_500) }, 0.5, seconds));
+    samples.add(FASTEST, PROGRAM, tools.emulated_tcp(&short, seconds / 2));
+    samples.add(LOSS, PROGRAM, tools.emulated_rate(&Emulated { loss: 0.01, ..path(100, 1_500) }, 0.5, seconds / 2));
 }
