@@ -46,7 +46,7 @@ impl Pool {
 
     fn take(self: &Rc<Self>, length: usize) -> Buffer {
         let class = CLASSES.partition_point(|&size| size < length).min(CLASSES.len() - 1);
-        let room = self.free[class].borrow_mut().pop();
+        let room = self.free[class].borrow_mut().pop().filter(|room| room.len() >= length);
         let room = room.unwrap_or_else(|| vec![0; CLASSES[class].max(length)].into_boxed_slice());
         self.used.set(self.used.get() + CLASSES[class]);
         Buffer { room, length: 0, class, pool: Rc::clone(self) }

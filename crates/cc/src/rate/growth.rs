@@ -120,9 +120,8 @@ impl Growth {
 
     /// With care around `full` packets/s, which is what arrived when the path was last full; infinite if it never was.
     pub(super) fn around(self, full: f64) -> Self {
-        let others = 1.0 - 1.0 / (self.smallness * self.smallness);
         let care = libm::fabs(self.rate / full - 1.0) / CAREFUL_BAND;
-        Self { care: care.clamp(LEAST_CARE.max(others), 1.0), ..self }
+        Self { care: care.clamp(LEAST_CARE.max(1.0 - self.share()), 1.0), ..self }
     }
 
     /// Packets per SYN to add per SYN while no queue stands and `arrives` packets/s do, (2).
@@ -140,7 +139,12 @@ impl Growth {
 
     /// The multiple of what arrives that the rate may have while a queue stands, (3).
     pub(super) fn standing_lead(self) -> f64 {
-        1.0 + STANDING_LEAD * (libm::sqrt(self.smallness) - 1.0 / (self.smallness * self.smallness))
+        1.0 + STANDING_LEAD * (libm::sqrt(self.smallness) - self.share())
+    }
+
+    /// This flow's share of the link, 1/s².
+    fn share(self) -> f64 {
+        1.0 / (self.smallness * self.smallness)
     }
 
     fn per_syn(self) -> f64 {

@@ -91,7 +91,7 @@ impl Near {
         self.holds
     }
 
-    /// Whether others keep a queue on the path, (4).
+    /// Whether this window would leave the path to others, (4).
     pub(super) fn is_crowded(&self) -> bool {
         self.crowded.is_some()
     }
@@ -99,8 +99,7 @@ impl Near {
     fn watch(&mut self, path: &Path) {
         let round_trip = path.latest_rtt.unwrap_or(path.rtt).min(path.rtt);
         let crowd = path.min_rtt.is_some_and(|least| round_trip > least.saturating_add(CROWD));
-        self.crowd_since = if crowd { self.crowd_since.or(Some(path.now)) } else { None };
-        if self.crowd_since.is_some_and(|since| path.now - since >= CROWD_STANDS) {
+        if has_stood(&mut self.crowd_since, crowd, path.now) {
             self.crowded = Some(path.now);
         }
         self.crowded = self.crowded.filter(|seen| path.now - *seen <= CROWD_STAYS);
@@ -115,9 +114,10 @@ impl Near {
         let target = filled.clamp(MIN_WINDOW, most).min(self.limit);
         set_cwnd(path, control, (cwnd(control) + f64::from(ack.newly_acked)).min(target));
         let least = cwnd(control) <= MIN_WINDOW && !path.application_limited;
-        self.least_since = if least { self.least_since.or(Some(path.now)) } else { None };
-        if self.least_since.is_some_and(|since| path.now - since >= CROWD_STANDS) {
+        if has_stood(&mut self.least_since, least, path.now) {
             self.crowded = Some(path.now);
+            // The next time begins anew.
+            self.least_since = None;
         }
     }
 
@@ -132,6 +132,12 @@ impl Near {
             set_cwnd(path, control, cut);
         }
     }
+}
+
+/// Whether something `stands` for long, which has stood since `since`.
+fn has_stood(since: &mut Option<Instant>, stands: bool, now: Instant) -> bool {
+    *since = since.or(Some(now)).filter(|_| stands);
+    since.is_some_and(|since| now - since >= CROWD_STANDS)
 }
 
 #[cfg(test)]
@@ -192,18 +198,27 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_stays_at_its_least_calls_for_it_too() {
-        let ends = |packets_per_second: f64| {
-            let (mut near, mut control) = (Near::default(), Control::initial());
+    fn a_window_that_stays_at_its_least_calls_for_it_too_and_each_time_anew() {
+        let (mut near, mut control) = (Near::default(), Control::initial());
+        let mut now = Instant::ZERO;
+        let mut ends = |packets_per_second, application_limited| {
             let rate = Some(farhaul_units::PacketRate::new(packets_per_second));
-            (0..100).find(|round| {
-                let path = Path { now: Instant::ZERO + SYN * *round, delivery_rate: rate, ..path(300) };
+            (0..100).find(|_| {
+                now += SYN;
+                let path = Path { now, delivery_rate: rate, application_limited, ..path(300) };
                 near.on_ack(&path, &AckEvent { newly_acked: 64, ..AckEvent::default() }, &mut control);
-                !near.holds(&path)
+                let held = near.holds(&path);
+                if !held {
+                    now += CROWD_STAYS + SYN;
+                    near.holds(&Path { now, ..path });
+                }
+                !held
             })
         };
-        assert_eq!(ends(6_400.0), Some(20), "64 packets in 10 ms");
-        assert_eq!(ends(83_000.0), None, "1 Gbit/s");
+        assert_eq!(ends(6_400.0, false), Some(20), "64 packets in 10 ms");
+        assert_eq!(ends(6_400.0, false), Some(20), "again, when the path has been left alone for long");
+        assert_eq!(ends(6_400.0, true), None, "the application has no more to send");
+        assert_eq!(ends(83_000.0, false), None, "1 Gbit/s");
     }
 
     #[test]

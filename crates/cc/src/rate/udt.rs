@@ -20,7 +20,7 @@
 //! | here | unit |
 //! | --- | --- |
 //! | `P` the period | s |
-//! | `C` the capacity of the trains, or the largest D since; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
+//! | `C` the capacity of the trains, or the largest D since, or what the window of a near path got through at best; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
 //! | `D` the arrival speed that the receiver reports | packets/s |
 //! | `W` the window | packets |
 //!
