@@ -36,8 +36,9 @@ use farhaul_units::{Instant, PacketRate, SendPeriod};
 use super::daimd::{DECREASE, Daimd, Verdict, bounded, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
 use super::growth::{Belief, Growth};
-use super::loss_cause::{LossCause, is_raised};
+use super::loss_cause::LossCause;
 use super::near::Near;
+use super::standing_queue::{Queue, QueueWatch};
 use super::start::Start;
 use super::syn::{SYN_INTERVAL, SynClock};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
@@ -307,45 +308,6 @@ impl Controller for Udt {
         {
             self.settle(capacity, path, control);
         }
-    }
-}
-
-/// How long a queue has stood.
-#[derive(Clone, Copy, Debug, Default)]
-struct QueueWatch {
-    /// When it began to stand, or when that was last proven.
-    since: Option<Instant>,
-    proven: bool,
-}
-
-/// What stands on the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Queue {
-    None,
-    /// A queue, for less than a round trip: what is delivered may still be less than the bottleneck can do.
-    New,
-    /// A queue, for a round trip now: what is delivered is what the bottleneck can do.
-    Proven,
-    /// A queue, for longer; proven anew every round trip.
-    Standing,
-}
-
-impl QueueWatch {
-    fn on_syn(&mut self, path: &Path) -> Queue {
-        if !is_raised(path) {
-            *self = Self::default();
-            return Queue::None;
-        }
-        let first = self.since.is_none();
-        let since = *self.since.get_or_insert(path.now);
-        // The receiver's speed is smoothed over some ten acknowledgements.
-        if path.now - since >= path.rtt.saturating_add(SYN_INTERVAL * 10) {
-            self.since = Some(path.now);
-            self.proven = true;
-            return Queue::Proven;
-        }
-        self.proven &= !first;
-        if self.proven { Queue::Standing } else { Queue::New }
     }
 }
 
