@@ -7,11 +7,13 @@
 //!            C of udt.rs                                                                            (1)
 //! no queue   R grows by c·s/500 per SYN while R < D·(1 + 5/4·c·s/500·(RTT/SYN + 10)), at least 1.01·D and
 //!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 3/10 and 1 − 1/s², at most 1            (2)
-//! standing   R grows by s/500, but no more than the native law adds with the spare bandwidth B − R, up to the
-//!            lead, R < D·(1 + 3/100·(√s − 1/s²))                                                    (3)
+//! standing   R grows by 1/3·s/500, but no more than the native law adds with the spare bandwidth B − R, up to
+//!            the lead, R < D·(1 + 3/100·(√s − 1/s²))                                                (3)
 //! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
 //!            time, b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                          (4)
 //! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
+//! others     while they keep the queue (standing_queue.rs), b is at least 4 in (4), and B = b·C of (1)
+//!            where pairs say nothing                                                                (6)
 //! ```
 //!
 //! While a queue stands, what arrives of each flow is the same share of what it sends, whatever its round trip. So flows that
@@ -22,8 +24,14 @@
 //! growth of a round trip: when the queue overflows, so much is lost until the first cut takes effect, of the rivals' packets too.
 //! Who has little has to grow out of it, and crosses F by little anyhow.
 //!
+//! In a queue that stands growth is slow, so that TCP's sawtooth has the time that it needs: with three times the growth two flows
+//! had 62 % of a gigabit beside two of Reno, with this one 47 % (A16).
+//!
 //! Without (4), pairs that were delivered in bursts (a radio link, a relay, a network card that collects packets) make a flow
 //! alone believe that it is small, and it keeps the queue full. Who is small gains by (3), who is alone does not.
+//!
+//! Without (6), a flow to which packets come in groups, so that pairs say nothing, takes whatever it has for all there is: of two
+//! flows beside two of TCP one kept 62 of 975 Mbit/s. What it gains then is measured by (4) as well.
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -49,6 +57,8 @@ const SMOOTHED: f64 = 10.0;
 const UNEXPLAINED: f64 = 1.25;
 /// Most that it may lead, (2): a round trip of seconds is mostly a queue that stands since before it was measured.
 const MAX_LEAD: f64 = 1.2;
+/// Growth in a standing queue, as a share of that without one, (3).
+const STANDING_GROWTH: f64 = 1.0 / 3.0;
 /// Width of the band around F in which growth is careful, (2): a cut takes the rate out of it.
 const CAREFUL_BAND: f64 = 0.1;
 /// Least care, (2): a flow alone crosses F by a percent in a fifth of a second. With less it needs seconds to come back from
@@ -71,17 +81,21 @@ const CONFIRMED: f64 = 1.25;
 const REFUTED: f64 = 0.95;
 /// What heavy losses do to belief, (5).
 const CROWDED: f64 = 0.5;
+/// Least belief beside others, (6): a flow that has all that it has ever seen then leads by 3.5 %.
+const LEAST_BESIDE_OTHERS: f64 = 4.0;
 
 /// How far probe pairs are believed, (4) and (5).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Belief {
     multiple: f64,
     arrived: f64,
+    /// Others keep the queue, (6).
+    beside_others: bool,
 }
 
 impl Default for Belief {
     fn default() -> Self {
-        Self { multiple: MAX_BELIEF, arrived: f64::INFINITY }
+        Self { multiple: MAX_BELIEF, arrived: f64::INFINITY, beside_others: false }
     }
 }
 
@@ -89,8 +103,14 @@ impl Belief {
     /// A queue was proven to stand, or overflowed, while `arrives` packets/s did, (4).
     pub(super) fn on_queue(&mut self, arrives: f64) {
         let factor = if arrives > self.arrived * GROWN { CONFIRMED } else { REFUTED };
-        self.multiple = (self.multiple * factor).clamp(1.0, MAX_BELIEF);
+        let least = if self.beside_others { LEAST_BESIDE_OTHERS } else { 1.0 };
+        self.multiple = (self.multiple * factor).clamp(least, MAX_BELIEF);
         self.arrived = arrives;
+    }
+
+    /// Whether others keep the queue that stands, (6).
+    pub(super) fn set_beside_others(&mut self, beside_others: bool) {
+        self.beside_others = beside_others;
     }
 
     /// More is lost than a link loses: there are more flows than the link has packets for, (5).
@@ -113,7 +133,8 @@ impl Growth {
     pub(super) fn of(rate: f64, capacity: Option<PacketRate>, belief: Belief, path: &Path) -> Self {
         let seen = capacity.unwrap_or_default().packets_per_second();
         let pairs = path.capacity.unwrap_or_default().packets_per_second();
-        let pairs = if pairs < FASTEST { pairs } else { 0.0 };
+        let unknown = if belief.beside_others { f64::INFINITY } else { 0.0 };
+        let pairs = if pairs < FASTEST { pairs } else { unknown };
         let link = pairs.clamp(seen, seen * belief.multiple);
         Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0), care: 1.0 }
     }
@@ -133,7 +154,7 @@ impl Growth {
 
     /// The same while a queue stands, (3).
     pub(super) fn standing(self, path: &Path, arrives: Option<f64>) -> f64 {
-        let added = self.per_syn().min(increase(self.link - self.rate, path.mss.max(1)));
+        let added = (self.per_syn() * STANDING_GROWTH).min(increase(self.link - self.rate, path.mss.max(1)));
         self.within(arrives, self.standing_lead(), added)
     }
 
@@ -227,6 +248,17 @@ mod tests {
     }
 
     #[test]
+    fn beside_others_a_flow_believes_in_more_than_it_has_even_where_pairs_say_nothing() {
+        let mut belief = Belief::default();
+        let mut smallness = |beside_others| {
+            belief.set_beside_others(beside_others);
+            (0..100).for_each(|_| belief.on_queue(1_000.0));
+            Growth::of(1_000.0, Some(PacketRate::new(1_000.0)), belief, &path(1e6)).smallness
+        };
+        assert!((smallness(true) - 2.0).abs() < 1e-9 && (smallness(false) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn heavy_losses_end_belief_within_four_congestions() {
         let mut belief = Belief::default();
         (0..4).for_each(|_| belief.on_crowd());
@@ -237,6 +269,6 @@ mod tests {
     fn a_flow_that_fills_the_link_hardly_feeds_a_standing_queue() {
         let alone = growth(8_000.0, 8_000.0, 8_000.0).standing(&path(8_000.0), Some(8_000.0));
         assert!(alone <= 0.01);
-        assert!(growth(2_000.0, 2_000.0, 8_000.0).standing(&path(8_000.0), Some(2_000.0)) > 0.05);
+        assert!(growth(2_000.0, 2_000.0, 8_000.0).standing(&path(8_000.0), Some(2_000.0)) > 0.02);
     }
 }

@@ -190,8 +190,10 @@ impl Udt {
         let intervals = intervals.clamp(1.0, MAX_INTERVALS);
         self.last_syn = path.now;
         let full = if self.overtaken { f64::INFINITY } else { self.full };
+        let queue = self.queue.on_syn(path);
+        self.belief.set_beside_others(self.queue.is_kept_by_others(path));
         let growth = Growth::of(rate, self.capacity, self.belief, path).around(full);
-        let growth = match self.queue.on_syn(path) {
+        let growth = match queue {
             Queue::None
                 if rate < self.carried * RETURN_SHARE
                     && arrives.is_none_or(|arrives| rate <= arrives * RETURN_LEAD) =>
