@@ -13,6 +13,8 @@ pub struct Control {
     /// Until then no data packet leaves, neither a new one nor a repair (the freeze of UDT before its fourth generation);
     /// control packets do, and the time is not made up for afterwards. An instant that has passed holds nothing.
     pub freeze_until: Option<Instant>,
+    /// How many times faster than its period a host that woke late makes up for it, above 1; `None`: all at once, as UDT does.
+    pub catch_up_pace: Option<f64>,
     /// How often full acknowledgements are sent at most: never above one SYN interval (10 ms), longer values are cut.
     pub ack_period: Option<Duration>,
     /// An acknowledgement after this many data packets, in place of UDT's light one after 64.
@@ -31,6 +33,7 @@ impl Control {
             cwnd: Some(Self::INITIAL_CWND),
             send_period: SendPeriod::UNPACED,
             freeze_until: None,
+            catch_up_pace: None,
             ack_period: None,
             ack_interval: None,
             rto: None,

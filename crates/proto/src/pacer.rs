@@ -1,7 +1,15 @@
 //! When the next packets may leave: turns a period per packet into bursts that a computer can keep up with.
 //!
 //! A wake-up per packet costs more than the packet. So packets leave in bursts of what the period allows in a quarter of
-//! a millisecond, and a host that wakes late may catch up, within bounds.
+//! a millisecond, and a host that wakes late may catch up, within bounds: at once or, where the controller wants it, half a
+//! millisecond's packets and twice what it usually is late by at once, and the rest somewhat faster than the period. All at once is a
+//! burst of its own kind, which short queues do not hold.
+//!
+//! ```text
+//! due     ← due + packets·P, but no more than the catch-up before now                     (1)
+//! room    ← min(room + pace·time/P, (0.5 ms + 2·lateness)/P) − packets, in packets        (2)
+//! burst   leaves when it is due and there is room for it
+//! ```
 
 use farhaul_units::{Duration, Instant, SendPeriod};
 
@@ -11,19 +19,33 @@ pub(crate) const BURST_TIME: Duration = Duration::from_micros(250);
 pub(crate) const MAX_BURST: u32 = 44;
 /// Shortest lateness that is always made up for.
 const MIN_CATCH_UP: Duration = Duration::from_millis(2);
-/// Longest lateness that is made up for: more at once would be a burst of its own kind.
+/// Longest lateness that is made up for.
 const MAX_CATCH_UP: Duration = Duration::from_millis(10);
+/// Time whose packets may leave at once, (2): a burst, and another one for a host that wakes a burst late.
+const AT_ONCE: Duration = Duration::from_micros(500);
+/// Weight of a burst in the usual lateness, (2).
+const LATENESS_WEIGHT: u32 = 16;
+/// Most that a burst counts for there: a pause of the application is no lateness.
+const MAX_LATENESS: Duration = Duration::from_millis(2);
 
 /// The departure time of the next packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     /// When the next packet is due.
     due: Instant,
+    /// When packets left last.
+    left: Instant,
+    /// Packets that could have left beside them then, (2).
+    room: f64,
+    /// How late bursts usually leave.
+    lateness: Duration,
     /// Fraction of a nanosecond by which `due` is really later.
     fraction: f64,
     period: SendPeriod,
     /// How much lateness is made up for.
     catch_up: Duration,
+    /// How many times faster than the period, (2); `None`: at once.
+    pace: Option<f64>,
     /// Time that one burst may stand for.
     burst_time: Duration,
     /// When the latest freeze ends or ended.
@@ -38,9 +60,13 @@ impl Pacer {
     pub(crate) const fn new() -> Self {
         Self {
             due: Instant::ZERO,
+            left: Instant::ZERO,
+            room: f64::INFINITY,
+            lateness: Duration::ZERO,
             fraction: 0.0,
             period: SendPeriod::UNPACED,
             catch_up: MIN_CATCH_UP,
+            pace: None,
             burst_time: BURST_TIME,
             freeze_end: Instant::ZERO,
             frozen: false,
@@ -57,6 +83,11 @@ impl Pacer {
     pub(crate) fn set_period(&mut self, period: SendPeriod, round_trip: Duration) {
         self.period = period;
         self.catch_up = (round_trip / 8).clamp(MIN_CATCH_UP, MAX_CATCH_UP);
+    }
+
+    /// Sets how many times faster than the period lateness is made up for; `None`: at once.
+    pub(crate) fn set_catch_up_pace(&mut self, pace: Option<f64>) {
+        self.pace = pace.filter(|pace| *pace > 1.0);
     }
 
     /// Lets nothing leave before `end`; what would have left until then does not leave later instead.
@@ -92,17 +123,22 @@ impl Pacer {
         if self.next_burst() > now {
             return 0;
         }
-        let credit = (now - self.due).as_nanos() as f64 / (self.period.as_micros() * 1e3);
-        (1.0 + credit).min(f64::from(MAX_BURST)) as u32
+        let credit = (now - self.due).as_nanos() as f64 / self.nanos();
+        (1.0 + credit).min(self.room_at(now)).clamp(1.0, f64::from(MAX_BURST)) as u32
     }
 
     /// `packets` left.
     pub(crate) fn on_sent(&mut self, now: Instant, packets: u32) {
         if self.period.is_unpaced() {
-            self.due = now;
+            (self.due, self.left) = (now, now);
             return;
         }
-        let nanos = self.period.as_micros() * 1e3 * f64::from(packets) + self.fraction;
+        if now > self.left {
+            let late = (now - self.next_burst()).min(MAX_LATENESS);
+            self.lateness = (self.lateness * (LATENESS_WEIGHT - 1) + late) / LATENESS_WEIGHT;
+        }
+        (self.room, self.left) = (self.room_at(now) - f64::from(packets), now);
+        let nanos = self.nanos() * f64::from(packets) + self.fraction;
         let whole = libm::floor(nanos);
         self.fraction = nanos - whole;
         self.due += Duration::from_nanos(whole as u64);
@@ -120,7 +156,29 @@ impl Pacer {
 
     /// When enough packets for a burst are due.
     fn next_burst(&self) -> Instant {
-        self.due + self.period.time_for(u64::from(self.burst()) - 1)
+        let burst = self.burst();
+        let due = self.due + self.period.time_for(u64::from(burst) - 1);
+        let missing = f64::from(burst) - self.room;
+        match self.pace {
+            // Rounded up, so that there is room when it is asked for.
+            Some(pace) if missing > 0.0 => {
+                due.max(self.left + Duration::from_nanos((missing * self.nanos() / pace) as u64 + 1))
+            }
+            _ => due,
+        }
+    }
+
+    /// Packets that may leave at `now` whatever is due, (2).
+    fn room_at(&self, now: Instant) -> f64 {
+        let Some(pace) = self.pace else { return f64::INFINITY };
+        let most = (AT_ONCE + self.lateness * 2).as_nanos() as f64 / self.nanos();
+        let grown = self.room + (now - self.left).as_nanos() as f64 * pace / self.nanos();
+        grown.min(most.max(f64::from(self.burst())))
+    }
+
+    /// The period in nanoseconds.
+    fn nanos(&self) -> f64 {
+        self.period.as_micros() * 1e3
     }
 
     /// Packets of one burst at the present period.
@@ -128,7 +186,7 @@ impl Pacer {
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
-        let packets = self.burst_time.as_nanos() as f64 / (self.period.as_micros() * 1e3);
+        let packets = self.burst_time.as_nanos() as f64 / self.nanos();
         packets.clamp(1.0, f64::from(MAX_BURST)) as u32
     }
 }
@@ -140,6 +198,13 @@ mod tests {
     fn pacer(micros: f64) -> Pacer {
         let mut pacer = Pacer::new();
         pacer.set_period(SendPeriod::from_micros(micros), Duration::from_millis(100));
+        pacer
+    }
+
+    /// The same, which makes up for lateness a tenth faster than that.
+    fn gentle(micros: f64) -> Pacer {
+        let mut pacer = pacer(micros);
+        pacer.set_catch_up_pace(Some(1.1));
         pacer
     }
 
@@ -163,9 +228,11 @@ mod tests {
     #[test]
     fn the_period_is_kept_on_average_however_late_the_host_wakes() {
         for late in [0, 70, 1_500] {
-            let sent = packets_in_a_second(pacer(12.0), Duration::from_micros(late));
-            // The catch-up at the start is worth up to 10 ms.
-            assert!((83_300..=84_200).contains(&sent), "{sent} packets when {late} µs late");
+            for pacer in [pacer(12.0), gentle(12.0)] {
+                let sent = packets_in_a_second(pacer, Duration::from_micros(late));
+                // The catch-up at the start is worth up to 10 ms.
+                assert!((83_300..=84_200).contains(&sent), "{sent} packets when {late} µs late");
+            }
         }
     }
 
@@ -178,18 +245,50 @@ mod tests {
 
     #[test]
     fn a_long_pause_earns_no_more_than_the_bounded_catch_up() {
-        let mut pacer = pacer(12.0);
-        let now = Instant::from_nanos(60_000_000_000);
-        let mut burst = 0;
-        loop {
-            let n = pacer.allowance(now);
-            if n == 0 {
-                break;
+        for (mut pacer, most) in [(pacer(12.0), 1 + 10_000 / 12 + 20), (gentle(12.0), 1 + 750 / 12)] {
+            let now = Instant::from_nanos(60_000_000_000);
+            let mut burst = 0;
+            loop {
+                let n = pacer.allowance(now);
+                if n == 0 {
+                    break;
+                }
+                pacer.on_sent(now, n);
+                burst += n;
             }
-            pacer.on_sent(now, n);
-            burst += n;
+            assert!(burst <= most, "{burst}");
         }
-        assert!(burst <= 1 + 10_000 / 12 + 20, "{burst}");
+    }
+
+    #[test]
+    fn a_single_pause_of_the_host_is_made_up_for_a_tenth_faster() {
+        let mut pacer = gentle(12.0);
+        let (mut now, mut sent) = (Instant::from_nanos(1_000_000_000), Vec::new());
+        let pause = now + Duration::from_millis(100);
+        let end = now + Duration::from_millis(300);
+        pacer.on_sent(now, 0);
+        while now < end {
+            match pacer.allowance(now) {
+                0 => {
+                    let next = pacer.deadline().unwrap();
+                    now = if now < pause && next >= pause { next + Duration::from_millis(5) } else { next };
+                }
+                n => {
+                    pacer.on_sent(now, n);
+                    sent.push((now, n));
+                }
+            }
+        }
+        let all: u32 = sent.iter().map(|(_, n)| n).sum();
+        // The first 10 ms count as a pause as well.
+        assert!((25_800..=25_850).contains(&all), "{all} packets in 310 ms");
+        let after = |millis| pause + Duration::from_millis(millis);
+        let in_time =
+            |from, until| sent.iter().filter(|(at, _)| (from..until).contains(at)).map(|(_, n)| n).sum::<u32>();
+        let at_once = in_time(after(0), after(6));
+        assert!(at_once <= 42 + 92 + 44, "{at_once} packets at once and in a millisecond");
+        let catching_up = in_time(after(10), after(20));
+        assert!((880..=940).contains(&catching_up), "{catching_up} packets in 10 ms");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! per ACK    W ← min(W + acked, 2·D·(min RTT + 2 ms), 8 MB, L);  L ← L + acked/W      (1)
 //! per loss   W, L ← 8/9·W, once per round trip                                        (2)
 //! ends       after 8 losses at the smallest window, each within 0.1 s of the one before (3)
-//!            for as long as, and 20 s longer than, the round trip stands 6 ms above its least or the
-//!            window at its own                                                                     (4)
+//!            for as long as, and 20 s longer than, the round trip stands 6 ms above its least, the window
+//!            at its own, or L at no more than twice that                                           (4)
 //! ```
 //!
 //! Acknowledgements come once per 10 ms or per 64 packets. A queue too short for 64 packets at once would leave one queue
@@ -13,7 +13,8 @@
 //!
 //! The window of (1) makes a queue of 4 ms at most. One that stands longer is kept by others, whom a window that shrinks as
 //! the delivery rate does would leave the whole link: there the rate law takes over, (4). So it does where the window is at its
-//! least: alone on a path of more than 170 Mbit/s it is larger, and on a slower one it would only make a queue.
+//! least: alone on a path of more than 170 Mbit/s it is larger, and on a slower one it would only make a queue. And where losses
+//! keep it small: it leaves in one burst, and that is what is lost (380 of 1000 Mbit/s with a queue of 84 packets).
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -38,6 +39,8 @@ const MAX_BYTES: f64 = 8_388_608.0;
 const DECREASE: f64 = 8.0 / 9.0;
 /// Smallest window that it is cut to: what one light acknowledgement stands for.
 const MIN_WINDOW: f64 = 64.0;
+/// A window that losses keep as small as this leaves in one burst, which is what overflows the queue, (4).
+const LOSSY_WINDOW: f64 = 2.0 * MIN_WINDOW;
 /// Losses at the smallest window that end it, (3): a receiver that is not scheduled for a moment has fewer in a row.
 const ENOUGH: u32 = 8;
 /// So far apart they have nothing to do with each other, (3): ten acknowledgements.
@@ -113,7 +116,8 @@ impl Near {
         let most = (MAX_BYTES / f64::from(path.mss.max(1))).max(MIN_WINDOW);
         let target = filled.clamp(MIN_WINDOW, most).min(self.limit);
         set_cwnd(path, control, (cwnd(control) + f64::from(ack.newly_acked)).min(target));
-        let least = cwnd(control) <= MIN_WINDOW && !path.application_limited;
+        let held = cwnd(control) <= MIN_WINDOW || self.limit <= LOSSY_WINDOW;
+        let least = held && !path.application_limited;
         if has_stood(&mut self.least_since, least, path.now) {
             self.crowded = Some(path.now);
             // The next time begins anew.
@@ -219,6 +223,22 @@ mod tests {
         assert_eq!(ends(6_400.0, false), Some(20), "again, when the path has been left alone for long");
         assert_eq!(ends(6_400.0, true), None, "the application has no more to send");
         assert_eq!(ends(83_000.0, false), None, "1 Gbit/s");
+    }
+
+    #[test]
+    fn a_window_that_losses_keep_small_calls_for_it_too() {
+        let (mut near, mut control) = (Near::default(), Control::initial());
+        let mut path = Path { delivery_rate: Some(farhaul_units::PacketRate::new(83_000.0)), ..path(900) };
+        set_cwnd(&path, &mut control, 100.0);
+        let ends = (0..100).find(|round| {
+            path.now += SYN;
+            if round % 5 == 0 {
+                near.on_loss(&path, &mut control);
+            }
+            near.on_ack(&path, &AckEvent { newly_acked: 64, ..AckEvent::default() }, &mut control);
+            !near.holds(&path)
+        });
+        assert_eq!(ends, Some(20), "cut to 64 to 90 packets every 50 ms");
     }
 
     #[test]

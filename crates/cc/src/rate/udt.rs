@@ -14,6 +14,7 @@
 //! full             F ← D at (3), ← what gets through at (4): around F growth is careful, see growth.rs       (5)
 //! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate; at most
 //!                    2·max(1/P, D)·(least RTT) + 28 MiB, for what is under way lies in memory on both sides
+//! late hosts       make up for it at 1.1/P
 //! near paths       see near.rs
 //! ```
 //!
@@ -68,6 +69,9 @@ const DEEPEST: f64 = DECREASE * DECREASE;
 const FIRST_FLIGHT: f64 = 64.0;
 /// SYN intervals that one acknowledgement may make up for, where acknowledgements are rarer than that.
 const MAX_INTERVALS: f64 = 10.0;
+/// How much faster than the period lateness is made up for: a path that is nine tenths full has no queue of it. All at once left
+/// 380 to 600 of 1000 Mbit/s on a path of 1 ms with a queue of 84 packets, a tenth faster leaves 880 (emulated).
+const CATCH_UP_PACE: f64 = 1.1;
 /// First rate after start-up, as a share of the measured capacity: the queue of start-up drains.
 const DRAIN: f64 = 0.98;
 
@@ -234,6 +238,7 @@ impl Controller for Udt {
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.daimd.on_progress(ack.seq);
+        control.catch_up_pace = Some(CATCH_UP_PACE);
         self.place(path, control);
         match &mut self.phase {
             Phase::Near => {

@@ -337,6 +337,7 @@ impl Sender {
     pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
         self.pacer.set_period(send_period, round_trip);
+        self.pacer.set_catch_up_pace(control.catch_up_pace);
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }

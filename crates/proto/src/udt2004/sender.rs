@@ -198,6 +198,7 @@ impl Sender {
         //= paper:udt-2004 §3.3 algorithm 1, step 2 b: a new packet leaves while those before it do not *exceed* the window
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| (cwnd as u32).saturating_add(1));
         self.pacer.set_period(period, rtt);
+        self.pacer.set_catch_up_pace(control.catch_up_pace);
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }
