@@ -64,8 +64,8 @@ pub(super) struct Near {
     in_vain: u32,
     /// When a queue of others began to stand; `None` while there is none.
     crowd_since: Option<Instant>,
-    /// When the window came to its least; `None` while it is larger.
-    least_since: Option<Instant>,
+    /// When the window came to its least, or losses made it small; `None` while it is larger.
+    small_since: Option<Instant>,
     /// When one of both was last seen to have stood for long, (4).
     crowded: Option<Instant>,
 }
@@ -78,7 +78,7 @@ impl Default for Near {
             last_cut: Instant::ZERO,
             in_vain: 0,
             crowd_since: None,
-            least_since: None,
+            small_since: None,
             crowded: None,
         }
     }
@@ -116,12 +116,11 @@ impl Near {
         let most = (MAX_BYTES / f64::from(path.mss.max(1))).max(MIN_WINDOW);
         let target = filled.clamp(MIN_WINDOW, most).min(self.limit);
         set_cwnd(path, control, (cwnd(control) + f64::from(ack.newly_acked)).min(target));
-        let held = cwnd(control) <= MIN_WINDOW || self.limit <= LOSSY_WINDOW;
-        let least = held && !path.application_limited;
-        if has_stood(&mut self.least_since, least, path.now) {
+        let small = cwnd(control) <= MIN_WINDOW || self.limit <= LOSSY_WINDOW;
+        if has_stood(&mut self.small_since, small && !path.application_limited, path.now) {
             self.crowded = Some(path.now);
             // The next time begins anew.
-            self.least_since = None;
+            self.small_since = None;
         }
     }
 
