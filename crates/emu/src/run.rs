@@ -135,14 +135,13 @@ impl<'a> Run<'a> {
     /// Sleeps until something arrives or is due, deals with it, and naps if the next round should have more to do.
     fn round(&mut self) -> io::Result<()> {
         let before = self.clock.now();
-        // Whatever came since the last look has waited.
-        self.gaps.record(before - self.looked);
+        // Whatever came since the last look has waited, and so it does from the end of the wait until it is taken in.
+        let waited = before - self.looked;
         let timeout = self.engine.next_event().map_or(IDLE, |next| next - before).min(IDLE);
         self.wait(before, timeout)?;
         let now = self.clock.now();
         // Who was waited for came just now, or since the wait should have ended; others came since the last look.
         let since = if now - before > WAITED { now.min(before + timeout) } else { self.looked };
-        self.looked = now;
         #[cfg(test)]
         self.shared.obstruct(&self.clock);
         self.findings.rounds += 1;
@@ -150,8 +149,12 @@ impl<'a> Run<'a> {
         for index in 0..self.ready.len() {
             let from = HostId(self.ready[index].token.0 as u32);
             more |= self.take_in(from)?;
-            self.inbox.date(from, since, now);
+            // More may have come while this was taken in.
+            self.looked = self.clock.now();
+            self.inbox.date(from, since, self.looked);
         }
+        self.looked = self.looked.max(now);
+        self.gaps.record(waited + (self.looked - now));
         self.forward();
         let released = self.release();
         if now - self.told >= LOOK {
