@@ -292,7 +292,7 @@ impl Controller for Udt {
             }
             if let (Verdict::NewEvent, Some(share)) = (verdict, share(path)) {
                 self.belief.on_queue(share.packets_per_second());
-                self.full = share.packets_per_second();
+                self.full = full(path, share, self.carried);
                 if self.loss_cause.is_crowded(path) {
                     self.belief.on_crowd();
                 }
@@ -354,6 +354,13 @@ fn share(path: &Path) -> Option<PacketRate> {
         (Some(arrives), Some(delivered)) if delivered < arrives && delivered > PacketRate::default() => Some(delivered),
         (arrives, delivered) => arrives.or(delivered),
     }
+}
+
+/// What the path held when it overflowed, packets/s, (5). Acknowledgements show too little while losses are repaired: with F so
+/// low growth was no longer careful, and some 600 packets were lost once a second (A14 over 110 ms, emulated).
+fn full(path: &Path, share: PacketRate, carried: f64) -> f64 {
+    let arrives = measured_rate(path).map_or(0.0, PacketRate::packets_per_second);
+    arrives.min(carried).max(share.packets_per_second())
 }
 
 /// The longest period that anything but an unanswered path leads to.
