@@ -9,6 +9,7 @@ mod flow_control;
 mod growth;
 mod loss_cause;
 mod near;
+mod search;
 mod standing_queue;
 mod start;
 mod syn;

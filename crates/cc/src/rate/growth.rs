@@ -6,7 +6,8 @@
 //! smallness  s = √(B·P), at least 1; B = C of the probe pairs, if less than 500 000/s, within 1 to b times the
 //!            C of udt.rs                                                                            (1)
 //! no queue   R grows by c·s/500 per SYN while R < D·(1 + 5/4·c·s/500·(RTT/SYN + 10)), at least 1.01·D and
-//!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 3/10 and 1 − 1/s², at most 1            (2)
+//!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 3/10 and 1 − 1/s², at most 1;
+//!            faster while the capacity is searched for, see search.rs                              (2)
 //! standing   R grows by 1/3·s/500, but no more than the native law adds with the spare bandwidth B − R, up to
 //!            the lead, R < D·(1 + 3/100·(√s − 1/s²))                                                (3)
 //! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
@@ -126,6 +127,8 @@ pub(super) struct Growth {
     link: f64,
     smallness: f64,
     care: f64,
+    /// What a flow alone grows by per SYN interval, as a share of its rate.
+    alone: f64,
 }
 
 impl Growth {
@@ -136,7 +139,12 @@ impl Growth {
         let unknown = if belief.beside_others { f64::INFINITY } else { 0.0 };
         let pairs = if pairs < FASTEST { pairs } else { unknown };
         let link = pairs.clamp(seen, seen * belief.multiple);
-        Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0), care: 1.0 }
+        Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0), care: 1.0, alone: GROWTH }
+    }
+
+    /// With at least this share of the rate per SYN interval, for a flow that searches for the capacity.
+    pub(super) fn at_least(self, share: f64) -> Self {
+        Self { alone: self.alone.max(share / self.smallness), ..self }
     }
 
     /// With care around `full` packets/s, which is what arrived when the path was last full; infinite if it never was.
@@ -148,7 +156,7 @@ impl Growth {
     /// Packets per SYN to add per SYN while no queue stands and `arrives` packets/s do, (2).
     pub(super) fn unseen(self, path: &Path, arrives: Option<f64>) -> f64 {
         let lag = path.rtt.as_secs_f64() / SYN_INTERVAL.as_secs_f64() + SMOOTHED;
-        let lead = 1.0 + (UNEXPLAINED * GROWTH * self.smallness * self.care * lag).max(MIN_LEAD);
+        let lead = 1.0 + (UNEXPLAINED * self.alone * self.smallness * self.care * lag).max(MIN_LEAD);
         self.within(arrives, lead.min(MAX_LEAD), self.per_syn() * self.care)
     }
 
@@ -169,7 +177,7 @@ impl Growth {
     }
 
     fn per_syn(self) -> f64 {
-        self.rate * SYN_INTERVAL.as_secs_f64() * GROWTH * self.smallness
+        self.rate * SYN_INTERVAL.as_secs_f64() * self.alone * self.smallness
     }
 
     fn within(self, arrives: Option<f64>, lead: f64, added: f64) -> f64 {

@@ -80,7 +80,8 @@ impl Start {
         self.capacity().filter(|capacity| Some(*capacity) != before)
     }
 
-    fn capacity(&self) -> Option<PacketRate> {
+    /// The capacity, if a train has shown it.
+    pub(super) fn capacity(&self) -> Option<PacketRate> {
         self.train.map(|(rate, _)| rate)
     }
 

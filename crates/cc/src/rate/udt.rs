@@ -2,7 +2,7 @@
 //! window that follows the rate, and a different view of loss.
 //!
 //! ```text
-//! start-up         see start.rs
+//! start-up         see start.rs, and search.rs if it did not see the capacity
 //! per SYN          while no queue stands, the path is not full: the rate grows, see growth.rs; below 0.9·G it
 //!                    doubles per round trip, up to 2·D                                                      (1)
 //!                  while one is new: the rate falls to 0.99·max(D, G) if that is less, before it overflows  (2)
@@ -39,6 +39,7 @@ use super::flow_control::{cwnd, measured_rate, set_cwnd};
 use super::growth::{Belief, Growth};
 use super::loss_cause::LossCause;
 use super::near::Near;
+use super::search::Search;
 use super::standing_queue::{Queue, QueueWatch};
 use super::start::Start;
 use super::syn::{SYN_INTERVAL, SynClock};
@@ -85,6 +86,7 @@ pub(crate) struct Udt {
     near: Near,
     /// After start-up, its estimator and until when it goes on: the longest trains are still under way.
     refining: Option<(Start, Instant)>,
+    search: Search,
     daimd: Daimd,
     loss_cause: LossCause,
     queue: QueueWatch,
@@ -125,6 +127,7 @@ impl Udt {
             phase: Phase::Start(Start::default()),
             near: Near::default(),
             refining: None,
+            search: Search::default(),
             daimd: Daimd::new(seed),
             loss_cause: LossCause::default(),
             queue: QueueWatch::default(),
@@ -161,6 +164,7 @@ impl Udt {
     /// Start-up is over; the path carries `capacity`.
     fn settle(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
         if let Phase::Start(start) = std::mem::replace(&mut self.phase, Phase::Steady) {
+            self.search = if start.capacity().is_none() { Search::begin(path) } else { Search::default() };
             self.refining = Some((start, path.now + path.rtt));
         }
         self.adopt(capacity, path, control);
@@ -196,7 +200,7 @@ impl Udt {
         let full = if self.overtaken { f64::INFINITY } else { self.full };
         let queue = self.queue.on_syn(path);
         self.belief.set_beside_others(self.queue.is_kept_by_others(path));
-        let growth = Growth::of(rate, self.capacity, self.belief, path).around(full);
+        let growth = Growth::of(rate, self.capacity, self.belief, path).around(full).at_least(self.search.growth(path));
         let growth = match queue {
             Queue::None
                 if rate < self.carried * RETURN_SHARE
@@ -217,6 +221,7 @@ impl Udt {
                 0.0
             }
             Queue::Proven => {
+                self.search.on_queue();
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
                     self.belief.on_queue(arrives);
                     self.full = arrives;
@@ -287,6 +292,9 @@ impl Controller for Udt {
             }
         } else {
             let verdict = self.daimd.on_nak(first.first, loss.largest_sent, control.send_period);
+            if verdict == Verdict::NewEvent {
+                self.search.on_congestion(path);
+            }
             if verdict != Verdict::Spared {
                 control.send_period = cut(control.send_period, path);
             }
