@@ -5,8 +5,9 @@
 //! time, and goes onto the links at the pace at which it was sent: if all had come at the moment of the look, a link would be
 //! idle for that time and then lose what does not fit its queue, neither of which would have happened on the path that is emulated.
 //!
-//! Nothing is taken to have come earlier than it did, so nothing crosses a path in less time than the path takes: of round trips
-//! hosts remember the least. It may be late by as much as a host that wakes up late is.
+//! As far as that can be known nothing is taken to have come earlier than it did, and nothing crosses a path in less time than the
+//! path takes: of round trips hosts remember the least. It may instead have come earlier than it is taken to have; by how much is
+//! part of the emulator's lateness.
 
 use std::collections::VecDeque;
 
@@ -21,10 +22,18 @@ const TRAIN: Duration = Duration::from_micros(300);
 /// What is further apart was not sent all the time: 300 Mbit/s in packets of 1500 bytes.
 const LONGEST_SHARE: Duration = Duration::from_micros(40);
 
+/// When a packet is taken to have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Dated {
+    pub(crate) at: Instant,
+    /// How much earlier it probably came, if it was found after a pause.
+    pub(crate) waited: Duration,
+}
+
 /// What one look has found, by hosts.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    hosts: Vec<VecDeque<(Instant, Packet)>>,
+    hosts: Vec<VecDeque<(Dated, Packet)>>,
 }
 
 impl Inbox {
@@ -35,25 +44,29 @@ impl Inbox {
 
     /// Adds a packet that `from` sent after all that it has sent before.
     pub(crate) fn add(&mut self, from: HostId, packet: Packet) {
-        self.hosts[from.0 as usize].push_back((Instant::ZERO, packet));
+        self.hosts[from.0 as usize].push_back((Dated::default(), packet));
     }
 
     /// All packets of `from` came after `since` and not after `until`.
     pub(crate) fn date(&mut self, from: HostId, since: Instant, until: Instant) {
         let found = &mut self.hosts[from.0 as usize];
         let Ok(packets @ 1..) = u32::try_from(found.len()) else { return };
-        let share = (until.saturating_since(since + TRAIN) / packets).min(LONGEST_SHARE);
-        for (after, (at, _)) in (0..packets).rev().zip(found) {
-            *at = until.saturating_sub(share * after);
+        let pause = until.saturating_since(since + TRAIN) / packets;
+        let share = pause.min(LONGEST_SHARE);
+        for (after, (dated, _)) in (0..packets).rev().zip(found) {
+            // Had they come evenly, one of them would have come in the middle of each share of the pause.
+            let waited = (pause * after + pause / 2).saturating_sub(share * after);
+            *dated = Dated { at: until.saturating_sub(share * after), waited };
         }
     }
 
     /// The earliest packet, and who sent it.
-    pub(crate) fn pop(&mut self) -> Option<(Instant, HostId, Packet)> {
-        let first = |(host, found): (usize, &VecDeque<_>)| found.front().map(|(at, _): &(Instant, Packet)| (*at, host));
+    pub(crate) fn pop(&mut self) -> Option<(Dated, HostId, Packet)> {
+        let first =
+            |(host, found): (usize, &VecDeque<_>)| found.front().map(|(dated, _): &(Dated, Packet)| (dated.at, host));
         let (_, host) = self.hosts.iter().enumerate().filter_map(first).min()?;
-        let (at, packet) = self.hosts[host].pop_front()?;
-        Some((at, HostId(host as u32), packet))
+        let (dated, packet) = self.hosts[host].pop_front()?;
+        Some((dated, HostId(host as u32), packet))
     }
 }
 
@@ -74,8 +87,20 @@ mod tests {
             }
             inbox.date(host, Instant::from_nanos(since), Instant::from_nanos(until));
         }
-        let of = |(at, from, packet): (Instant, HostId, Packet)| (at.as_nanos(), from.0, packet.bytes()[0]);
+        let of = |(dated, from, packet): (Dated, HostId, Packet)| (dated.at.as_nanos(), from.0, packet.bytes()[0]);
         std::iter::from_fn(|| inbox.pop().map(of)).collect()
+    }
+
+    #[test]
+    fn a_packet_that_is_found_alone_after_a_long_pause_has_waited_for_half_of_it() {
+        let waited = |until: u64| {
+            let pool = Rc::new(Pool::default());
+            let mut inbox = Inbox::of(1);
+            inbox.add(HostId(0), Packet::new(pool.copy(&[0]).unwrap(), None, 0));
+            inbox.date(HostId(0), Instant::ZERO, Instant::from_nanos(until));
+            inbox.pop().unwrap().0.waited
+        };
+        assert_eq!((waited(300_000), waited(4_300_000)), (Duration::ZERO, Duration::from_millis(2)));
     }
 
     #[test]

@@ -20,8 +20,8 @@ const RAISED_SHARE: u32 = 8;
 const MIN_RAISE: Duration = Duration::from_micros(500);
 /// … and at most by this much. A share alone makes a queue of 12 ms, the thousand packets of a port of 1 Gbit/s, invisible to
 /// flows of 110 ms: they took its overflows for losses of the link, and had five times as much as their rivals of 16 ms. The
-/// round trip that is compared has been smoothed twice, so that hosts which are late by some milliseconds do not show in it: with
-/// 3 ms three programs on two processors had half of a path of 100 ms with a loss of 1e-3, with 6 ms nine tenths.
+/// round trip that is compared has been smoothed twice, so that hosts which are late by some milliseconds do not show in it.
+/// With 3 ms sender, relay and receiver on two processors had 485 and 920 Mbit/s over 100 ms with a loss of 1e-3, with 6 ms 901 and 919.
 const MAX_RAISE: Duration = Duration::from_millis(6);
 /// Share of lost packets above which losses count as congestion whatever the round trip says: a queue of a few packets never
 /// shows. BBR v2 tolerates the same 2 %.

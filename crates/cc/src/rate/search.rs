@@ -21,7 +21,7 @@ use farhaul_units::Instant;
 use super::syn::SYN_INTERVAL;
 use crate::Path;
 
-/// Growth per round trip, (1): what it overruns the path by is no more than a short queue holds.
+/// Growth per round trip, (1): it overruns the path by about as much before that is noticed.
 const PER_ROUND: f64 = 0.05;
 /// Most growth per SYN interval, (1): what arrives is smoothed over ten of them, and grows by as much in between as the rate may
 /// lead it.

@@ -11,7 +11,8 @@
 //!                  while one stands it grows up to this lead, see growth.rs
 //! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than two
 //!                    cuts below what gets through, nor than 4 packets per round trip; otherwise nothing      (4)
-//! full             F ← D at (3), ← what gets through at (4): around F growth is careful, see growth.rs       (5)
+//! full             F ← D at (3), ← what gets through, at least min(D, G), at (4): around F growth is careful,
+//!                    see growth.rs                                                                         (5)
 //! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate; at most
 //!                    2·max(1/P, D)·(least RTT) + 28 MiB, for what is under way lies in memory on both sides
 //! late hosts       make up for it at 1.1/P
@@ -384,4 +385,18 @@ fn follow_rate(path: &Path, control: &mut Control) {
     let filled = rate.packets_in(path.rtt + SYN_INTERVAL);
     let held = 2.0 * rate.packets_in(path.min_rtt.unwrap_or(path.rtt)) + WINDOW_ROOM / f64::from(path.mss.max(1));
     set_cwnd(path, control, (filled * WINDOW_GAIN).min(held) + WINDOW_HEADROOM);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_congestion_while_losses_are_repaired_does_not_forget_what_the_path_held() {
+        let rate = |packets| Some(PacketRate::new(packets));
+        let path = Path { arrival_rate: rate(80_000.0), delivery_rate: rate(30_000.0), ..Path::default() };
+        let share = share(&path).unwrap();
+        assert!((full(&path, share, 79_000.0) - 79_000.0).abs() < 1e-6, "arrived, and carried before");
+        assert!((full(&path, share, 20_000.0) - 30_000.0).abs() < 1e-6, "no less than gets through");
+    }
 }
