@@ -7,6 +7,7 @@ mod daimd;
 mod fixed;
 mod flow_control;
 mod growth;
+mod link_class;
 mod loss_cause;
 mod near;
 mod search;

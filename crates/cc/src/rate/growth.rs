@@ -5,11 +5,14 @@
 //! ```text
 //! smallness  s = √(B·P), at least 1; B = C of the probe pairs, if less than 500 000/s, within 1 to b times the
 //!            C of udt.rs                                                                            (1)
-//! no queue   R grows by c·s/500 per SYN while R < D·(1 + 5/4·c·s/500·(RTT/SYN + 10)), at least 1.01·D and
+//! growth     k = √(K·P), at least 1; K the class of B, see link_class.rs, or b times that of the C of udt.rs where
+//!            B is b·C
+//! no queue   R grows by c·k/500 per SYN while R < D·(1 + 5/4·c·k/500·(RTT/SYN + 10)), at least 1.01·D and
 //!            at most 1.2·D; care c = |R/F − 1|/0.1, at least 3/10 and 1 − 1/s², at most 1;
 //!            faster while the capacity is searched for, see search.rs                              (2)
-//! standing   R grows by 1/3·s/500, but no more than the native law adds with the spare bandwidth B − R, up to
-//!            the lead, R < D·(1 + 3/100·(√s − 1/s²))                                                (3)
+//! standing   R grows by 1/3·k/500, but no more than the native law adds with the spare bandwidth B − R, up to
+//!            the lead, D·(1 + l) with l = 3/100·(√s − 1/s²); a flow that is about alone drains it,
+//!            S·(1 + l − q/s⁸) with q = (RTT − least RTT)/(0.5 s), at most 1/20                         (3)
 //! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
 //!            time, b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                          (4)
 //! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
@@ -20,6 +23,10 @@
 //! While a queue stands, what arrives of each flow is the same share of what it sends, whatever its round trip. So flows that
 //! each keep to the lead of (3) come to rest where their leads are equal, and so are their rates; the sum of the leads is
 //! what the queue still grows by. A flow that is alone has s = 1 and does not lead.
+//!
+//! The drain of (3) empties a queue of one's own within a second and leaves that of others. Without it a flow alone kept the 12 ms
+//! that it had once made, took that for a queue of others by (6), and filled it up to its overflow. S is the most that arrived since
+//! the queue began to stand: what arrives after it has drained is the flow's own rate.
 //!
 //! The care of (2) makes the rate cross F, what arrived when the path was last full, by a percent or two and not by its
 //! growth of a round trip: when the queue overflows, so much is lost until the first cut takes effect, of the rivals' packets too.
@@ -38,7 +45,8 @@
 //! | --- | --- |
 //! | `P` the period | s |
 //! | `R` = 1/P the rate, `D` what arrives, `F` what arrived when the path was last full | packets/s |
-//! | `B` what the link is taken to carry | packets/s |
+//! | `S` the most that arrived while the queue stood | packets/s |
+//! | `B` what the link is taken to carry, `K` its class | packets/s |
 //! | `b` how many times what was seen the probe pairs are believed | |
 //!
 //! Departure D23.
@@ -46,6 +54,7 @@
 use farhaul_units::PacketRate;
 
 use super::daimd::increase;
+use super::link_class::class;
 use super::syn::SYN_INTERVAL;
 use crate::Path;
 
@@ -70,6 +79,10 @@ const MIN_LEAD: f64 = 0.01;
 /// Lead in a standing queue per √s − 1/s², (3): 2 % for one of two flows, 5 % for one of ten. TCP's CUBIC then has half of a link
 /// of 100 Mbit/s and 16 ms: a flow that leads by less loses less when the queue overflows, and leaves TCP less.
 const STANDING_LEAD: f64 = 0.03;
+/// How long a flow alone takes to drain a queue, s, (3): a quarter of the time after which a queue that stands is others'.
+const DRAIN_TIME: f64 = 0.5;
+/// Most that it falls below what arrives for that, (3): a queue of 25 ms and more.
+const MAX_DRAIN: f64 = 0.05;
 /// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (4).
 const MAX_BELIEF: f64 = 16.0;
 /// Pairs that seem faster came in one batch, packets/s: receivers count whole microseconds, (1).
@@ -126,6 +139,8 @@ pub(super) struct Growth {
     rate: f64,
     link: f64,
     smallness: f64,
+    /// Growth for each share of the rate that a flow alone on a link of its class grows by, `k`.
+    pace: f64,
     care: f64,
     /// What a flow alone grows by per SYN interval, as a share of its rate.
     alone: f64,
@@ -138,13 +153,17 @@ impl Growth {
         let pairs = path.capacity.unwrap_or_default().packets_per_second();
         let unknown = if belief.beside_others { f64::INFINITY } else { 0.0 };
         let pairs = if pairs < FASTEST { pairs } else { unknown };
-        let link = pairs.clamp(seen, seen * belief.multiple);
-        Self { rate, link, smallness: libm::sqrt(link / rate).max(1.0), care: 1.0, alone: GROWTH }
+        let most = seen * belief.multiple;
+        let link = pairs.clamp(seen, most);
+        // Belief is no measurement, and has no class.
+        let class = if pairs > most { class(seen, path.mss) * belief.multiple } else { class(link, path.mss) };
+        let root = |link: f64| libm::sqrt(link / rate).max(1.0);
+        Self { rate, link, smallness: root(link), pace: root(class), care: 1.0, alone: GROWTH }
     }
 
     /// With at least this share of the rate per SYN interval, for a flow that searches for the capacity.
     pub(super) fn at_least(self, share: f64) -> Self {
-        Self { alone: self.alone.max(share / self.smallness), ..self }
+        Self { alone: self.alone.max(share / self.pace), ..self }
     }
 
     /// With care around `full` packets/s, which is what arrived when the path was last full; infinite if it never was.
@@ -156,19 +175,23 @@ impl Growth {
     /// Packets per SYN to add per SYN while no queue stands and `arrives` packets/s do, (2).
     pub(super) fn unseen(self, path: &Path, arrives: Option<f64>) -> f64 {
         let lag = path.rtt.as_secs_f64() / SYN_INTERVAL.as_secs_f64() + SMOOTHED;
-        let lead = 1.0 + (UNEXPLAINED * self.alone * self.smallness * self.care * lag).max(MIN_LEAD);
+        let lead = 1.0 + (UNEXPLAINED * self.alone * self.pace * self.care * lag).max(MIN_LEAD);
         self.within(arrives, lead.min(MAX_LEAD), self.per_syn() * self.care)
     }
 
     /// The same while a queue stands, (3).
-    pub(super) fn standing(self, path: &Path, arrives: Option<f64>) -> f64 {
+    pub(super) fn standing(self, path: &Path, arrives: Option<f64>, stood: f64) -> f64 {
         let added = (self.per_syn() * STANDING_GROWTH).min(increase(self.link - self.rate, path.mss.max(1)));
-        self.within(arrives, self.standing_lead(), added)
+        let most = arrives.map(|arrives| self.standing_most(path, arrives, stood));
+        self.within(most, 1.0, added)
     }
 
-    /// The multiple of what arrives that the rate may have while a queue stands, (3).
-    pub(super) fn standing_lead(self) -> f64 {
-        1.0 + STANDING_LEAD * (libm::sqrt(self.smallness) - self.share())
+    /// The most that the rate may be, packets/s, while a queue stands and `arrives` packets/s do, of late `stood` at best, (3).
+    pub(super) fn standing_most(self, path: &Path, arrives: f64, stood: f64) -> f64 {
+        let share = self.share();
+        let lead = 1.0 + STANDING_LEAD * (libm::sqrt(self.smallness) - share);
+        let drain = (queueing(path) / DRAIN_TIME).min(MAX_DRAIN) * share * share * share * share;
+        (arrives * lead).min(arrives.max(stood) * (lead - drain))
     }
 
     /// This flow's share of the link, 1/s².
@@ -177,12 +200,18 @@ impl Growth {
     }
 
     fn per_syn(self) -> f64 {
-        self.rate * SYN_INTERVAL.as_secs_f64() * self.alone * self.smallness
+        self.rate * SYN_INTERVAL.as_secs_f64() * self.alone * self.pace
     }
 
     fn within(self, arrives: Option<f64>, lead: f64, added: f64) -> f64 {
         if arrives.is_some_and(|arrives| self.rate > arrives * lead) { 0.0 } else { added }
     }
+}
+
+/// How long packets wait in queues now, s.
+fn queueing(path: &Path) -> f64 {
+    let now = path.latest_rtt.unwrap_or(path.rtt).min(path.rtt);
+    path.min_rtt.map_or(0.0, |least| now.saturating_sub(least).as_secs_f64())
 }
 
 #[cfg(test)]
@@ -199,12 +228,27 @@ mod tests {
         Growth::of(rate, Some(PacketRate::new(seen)), Belief::default(), &path(pairs))
     }
 
+    /// 100 Mbit/s in packets of 1500 bytes, per second.
+    const LINK: f64 = 1e8 / 12_000.0;
+
     #[test]
     fn a_flow_alone_grows_by_a_fifth_per_second_and_a_small_one_faster_but_by_less() {
-        let alone = growth(8_000.0, 8_000.0, 8_000.0).unseen(&path(8_000.0), Some(8_000.0));
-        let small = growth(2_000.0, 2_000.0, 8_000.0).unseen(&path(8_000.0), Some(2_000.0));
-        assert!((alone - 80.0 * 0.002).abs() < 1e-9);
-        assert!((small - 20.0 * 0.004).abs() < 1e-9);
+        let alone = growth(LINK, LINK, LINK).unseen(&path(LINK), Some(LINK));
+        let small = growth(LINK / 4.0, LINK / 4.0, LINK).unseen(&path(LINK), Some(LINK / 4.0));
+        assert!((alone - LINK / 100.0 * 0.002).abs() < 1e-9);
+        assert!((small - LINK / 400.0 * 0.004).abs() < 1e-9);
+    }
+
+    #[test]
+    fn flows_of_one_rate_grow_alike_on_links_of_one_class() {
+        let on = |link: f64| growth(LINK / 4.0, LINK / 4.0, link).unseen(&path(link), Some(LINK / 4.0));
+        assert!((on(LINK * 0.6) - on(LINK)).abs() < 1e-9);
+        let beside_others = |seen: f64| {
+            let belief = Belief { multiple: 4.0, beside_others: true, ..Belief::default() };
+            Growth::of(LINK / 4.0, Some(PacketRate::new(seen)), belief, &path(1e6)).per_syn()
+        };
+        assert!((beside_others(LINK * 0.6) - beside_others(LINK)).abs() < 1e-9);
+        assert!((beside_others(LINK) / on(LINK) - 2.0).abs() < 1e-9);
     }
 
     #[test]
@@ -212,7 +256,7 @@ mod tests {
         let growth = growth(8_000.0, 8_000.0, 8_000.0);
         assert!(growth.unseen(&path(8_000.0), Some(8_000.0 / 1.04)) > 0.0);
         assert_eq!(growth.unseen(&path(8_000.0), Some(8_000.0 / 1.06)), 0.0);
-        assert_eq!(growth.standing(&path(8_000.0), Some(8_000.0 / 1.03)), 0.0);
+        assert_eq!(growth.standing(&path(8_000.0), Some(8_000.0 / 1.03), 0.0), 0.0);
         assert!(growth.unseen(&path(8_000.0), None) > 0.0, "nothing was measured");
     }
 
@@ -232,9 +276,20 @@ mod tests {
 
     #[test]
     fn in_a_standing_queue_the_small_lead_and_who_is_alone_does_not() {
-        let lead = |rate: f64| growth(rate, 8_000.0, 8_000.0).standing_lead();
+        let most = |rate: f64| growth(rate, 8_000.0, 8_000.0).standing_most(&path(8_000.0), rate, 0.0);
+        let lead = |rate: f64| most(rate) / rate;
         assert!((lead(8_000.0) - 1.0).abs() < 1e-9);
         assert!((lead(4_000.0) - 1.0207).abs() < 1e-4 && (lead(800.0) - 1.0503).abs() < 1e-4);
+    }
+
+    #[test]
+    fn who_is_alone_drains_a_queue_and_who_has_rivals_does_not() {
+        let queue = |millis: u64| Path { min_rtt: Some(Duration::from_millis(100 - millis)), ..path(8_000.0) };
+        let most =
+            |rate: f64, millis, stood| growth(rate, 8_000.0, 8_000.0).standing_most(&queue(millis), rate, stood) / rate;
+        assert!((most(8_000.0, 5, 0.0) - 0.99).abs() < 1e-9 && (most(8_000.0, 50, 0.0) - 0.95).abs() < 1e-9);
+        assert!((most(8_000.0, 5, 8_200.0) - 1.0).abs() < 1e-9, "it drains already");
+        assert!(most(4_000.0, 5, 0.0) > 1.02);
     }
 
     #[test]
@@ -275,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_flow_that_fills_the_link_hardly_feeds_a_standing_queue() {
-        let alone = growth(8_000.0, 8_000.0, 8_000.0).standing(&path(8_000.0), Some(8_000.0));
+        let alone = growth(8_000.0, 8_000.0, 8_000.0).standing(&path(8_000.0), Some(8_000.0), 0.0);
         assert!(alone <= 0.01);
-        assert!(growth(2_000.0, 2_000.0, 8_000.0).standing(&path(8_000.0), Some(2_000.0)) > 0.02);
+        assert!(growth(2_000.0, 2_000.0, 8_000.0).standing(&path(8_000.0), Some(2_000.0), 0.0) > 0.02);
     }
 }

@@ -1,5 +1,6 @@
-//! The search for the capacity after a start-up that did not see it: a queue that holds less than one burst of the window
-//! overflows before a train has shown what the path carries, and all that is known is what has arrived so far.
+//! The search for the capacity after start-up. A queue that holds less than one burst of the window overflows before a train has
+//! shown what the path carries, and all that is known is what has arrived so far; trains of some hundred packets show it within a
+//! fifth, more often too little than too much, since hosts deliver late.
 //!
 //! ```text
 //! growth   R grows by g = 1/20·SYN/RTT of itself per SYN, at most 1/50 and at least what growth.rs says     (1)
@@ -7,8 +8,9 @@
 //!          than 2·RTT + 10·SYN after it                                                          (2)
 //! ```
 //!
-//! On a path of 1 Gbit/s and 1 ms with a queue of 84 packets start-up ends with a third of the capacity. From there the growth of
-//! a flow alone, a fifth per second, took eight seconds; this takes one.
+//! Around what the trains have shown growth is careful (growth.rs). On a path of 1 Gbit/s and 1 ms with a queue of 84 packets
+//! start-up ends with a third of the capacity. From there the growth of a flow alone, a fifth per second, took eight seconds; this
+//! takes one.
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -37,7 +39,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Start-up has just ended and knows no capacity.
+    /// Start-up has just ended.
     pub(super) fn begin(path: &Path) -> Self {
         Self { began: Some(path.now) }
     }

@@ -2,17 +2,19 @@
 //! window that follows the rate, and a different view of loss.
 //!
 //! ```text
-//! start-up         see start.rs, and search.rs if it did not see the capacity
+//! start-up         see start.rs, and search.rs for what it did not see
 //! per SYN          while no queue stands, the path is not full: the rate grows, see growth.rs; below 0.9·G it
-//!                    doubles per round trip, up to 2·D                                                      (1)
-//!                  while one is new: the rate falls to 0.99·max(D, G) if that is less, before it overflows  (2)
+//!                    doubles per round trip up to that, as long as it is less than 2·D                       (1)
+//!                  while one is new: the rate falls to 0.99·max(D, min(G, 1.02·F)) if that is less, before it
+//!                    overflows                                                                              (2)
 //!                  when one has stood for a round trip, D is the bottleneck's; then, and each round trip after,
-//!                    the rate falls to D and a lead if that is less                                         (3)
-//!                  while one stands it grows up to this lead, see growth.rs
+//!                    the rate falls to D and a lead, or less to drain it, see growth.rs                      (3)
+//!                  while one stands it grows up to the same
 //! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than two
 //!                    cuts below what gets through, nor than 4 packets per round trip; otherwise nothing      (4)
-//! full             F ← D at (3), ← what gets through, at least min(D, G), at (4): around F growth is careful,
+//! full             F ← C after start-up, ← D at (3), ← what gets through at (4): around F growth is careful,
 //!                    see growth.rs                                                                         (5)
+//! link known       G and F return to what they were before losses that are the link's (loss_cause.rs)       (6)
 //! window           W = 4·max(1/P, D)·(RTT + SYN) + 16, a bound for outages and not for the rate; at most
 //!                    2·max(1/P, D)·(least RTT) + 28 MiB, for what is under way lies in memory on both sides
 //! late hosts       make up for it at 1.1/P
@@ -23,7 +25,7 @@
 //! | --- | --- |
 //! | `P` the period | s |
 //! | `C` the capacity of the trains, or the largest D since, or what the window of a near path got through at best; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
-//! | `D` the arrival speed that the receiver reports | packets/s |
+//! | `D` the arrival speed that the receiver reports; with what acknowledgements show at least, and G at most, it is what gets through | packets/s |
 //! | `W` the window | packets |
 //!
 //! While the application is the limit, D says nothing about the path: nothing is lowered to it.
@@ -38,7 +40,7 @@ use farhaul_units::{Instant, PacketRate, SendPeriod};
 use super::daimd::{DECREASE, Daimd, Verdict, bounded, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
 use super::growth::{Belief, Growth};
-use super::loss_cause::LossCause;
+use super::loss_cause::{LossCause, QueueOf};
 use super::near::Near;
 use super::search::Search;
 use super::standing_queue::{Queue, QueueWatch};
@@ -53,6 +55,9 @@ const RETURN_LEAD: f64 = 2.0;
 /// What is left of a rate that has made a queue, (2): the queue drains slowly. A queue of a ninth of the path overflowed in the
 /// round trip that it takes to be certain of it.
 const NEW_QUEUE: f64 = 0.99;
+/// How far beyond F what the path has carried is believed, (2): G is the largest of many samples, and some are of a host that
+/// made up for being late.
+const FULL_MARGIN: f64 = 1.02;
 /// The window over what the rate fills. Acknowledgements are cumulative: a lost packet holds them back for the round trip
 /// of its repair, and if the repair is lost for two more; all that time the rate goes on (departure D22).
 const WINDOW_GAIN: f64 = 4.0;
@@ -74,6 +79,9 @@ const MAX_INTERVALS: f64 = 10.0;
 /// How much faster than the period lateness is made up for: a path that is nine tenths full has no queue of it. All at once left
 /// 595 of 1000 Mbit/s on a path of 1 ms with a queue of 84 packets, a tenth faster leaves 725 to 790 (emulated; departure D27).
 const CATCH_UP_PACE: f64 = 1.1;
+/// Round trips and SYN intervals after start-up in which its queue drains and what is lost beside it is reported, (4).
+const START_QUEUE_ROUNDS: u32 = 3;
+const START_QUEUE_SYNS: u32 = 10;
 /// First rate after start-up, as a share of the measured capacity: the queue of start-up drains.
 const DRAIN: f64 = 0.98;
 
@@ -98,6 +106,13 @@ pub(crate) struct Udt {
     carried: f64,
     /// What arrived when the path was last full, (5).
     full: f64,
+    /// The most that arrived since the queue that stands was first proven; zero while none is.
+    stood: f64,
+    /// What the path had carried, and what arrived when it was full, before losses of which it is not known whether they are the
+    /// link's, (6).
+    doubted: Option<(f64, f64)>,
+    /// Until when the queue of start-up drains.
+    start_queue_ends: Instant,
     /// Whether packets were seen to overtake each other.
     overtaken: bool,
     /// When the last congestion was reported.
@@ -136,6 +151,9 @@ impl Udt {
             belief: Belief::default(),
             carried: 0.0,
             full: f64::INFINITY,
+            stood: 0.0,
+            doubted: None,
+            start_queue_ends: Instant::ZERO,
             overtaken: false,
             congested: Instant::ZERO,
             forgiven: 0.0,
@@ -165,7 +183,13 @@ impl Udt {
     /// Start-up is over; the path carries `capacity`.
     fn settle(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
         if let Phase::Start(start) = std::mem::replace(&mut self.phase, Phase::Steady) {
-            self.search = if start.capacity().is_none() { Search::begin(path) } else { Search::default() };
+            self.search = Search::begin(path);
+            if start.capacity().is_some() {
+                self.full = capacity.packets_per_second();
+                let drains =
+                    path.rtt.saturating_mul(START_QUEUE_ROUNDS).saturating_add(SYN_INTERVAL * START_QUEUE_SYNS);
+                self.start_queue_ends = path.now + drains;
+            }
             self.refining = Some((start, path.now + path.rtt));
         }
         self.adopt(capacity, path, control);
@@ -195,6 +219,12 @@ impl Udt {
         if self.capacity.is_some() {
             self.capacity = faster(self.capacity, measured_rate(path));
         }
+        if let Some(was_the_link) = self.loss_cause.was_the_link(path)
+            && let Some((carried, full)) = self.doubted.take()
+            && was_the_link
+        {
+            (self.carried, self.full) = (self.carried.max(carried), full);
+        }
         let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
         let intervals = intervals.clamp(1.0, MAX_INTERVALS);
         self.last_syn = path.now;
@@ -202,13 +232,17 @@ impl Udt {
         let queue = self.queue.on_syn(path);
         self.belief.set_beside_others(self.queue.is_kept_by_others(path));
         let growth = Growth::of(rate, self.capacity, self.belief, path).around(full).at_least(self.search.growth(path));
+        if matches!(queue, Queue::None | Queue::New) {
+            self.stood = 0.0;
+        }
         let growth = match queue {
             Queue::None
                 if rate < self.carried * RETURN_SHARE
                     && arrives.is_none_or(|arrives| rate <= arrives * RETURN_LEAD) =>
             {
                 let round_trip = path.rtt.max(SYN_INTERVAL).as_secs_f64();
-                rate * SYN_INTERVAL.as_secs_f64() * (SYN_INTERVAL.as_secs_f64() / round_trip) * intervals
+                let doubling = rate * (SYN_INTERVAL.as_secs_f64() / round_trip) * intervals;
+                doubling.min(self.carried * RETURN_SHARE - rate) * SYN_INTERVAL.as_secs_f64()
             }
             Queue::None => {
                 // What the link loses would have arrived.
@@ -217,7 +251,8 @@ impl Udt {
             }
             Queue::New => {
                 if let Some(arrives) = arrives.filter(|_| !self.overtaken && !path.application_limited) {
-                    lower_to(arrives.max(self.carried) * NEW_QUEUE, path, control);
+                    let held = self.carried.min(self.full * FULL_MARGIN);
+                    lower_to(arrives.max(held) * NEW_QUEUE, path, control);
                 }
                 0.0
             }
@@ -226,11 +261,12 @@ impl Udt {
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
                     self.belief.on_queue(arrives);
                     self.full = arrives;
-                    lower_to(arrives * growth.standing_lead(), path, control);
+                    self.stood = self.stood.max(arrives);
+                    lower_to(growth.standing_most(path, arrives, self.stood), path, control);
                 }
                 0.0
             }
-            Queue::Standing => growth.standing(path, arrives),
+            Queue::Standing => growth.standing(path, arrives, self.stood),
         };
         control.send_period = self.daimd.grow(control.send_period, path, growth);
         follow_rate(path, control);
@@ -261,6 +297,7 @@ impl Controller for Udt {
             }
             Phase::Steady => {
                 if let Some(capacity) = self.refine(path, ack) {
+                    self.full = capacity.packets_per_second();
                     self.adopt(capacity, path, control);
                 } else if !ack.light && self.clock.tick(path.now) {
                     self.on_syn(path, control);
@@ -278,7 +315,8 @@ impl Controller for Udt {
             self.near.on_loss(path, control);
             return;
         }
-        if !self.loss_cause.is_congestion(path, loss.newly_lost) {
+        let queue_of = if path.now < self.start_queue_ends { QueueOf::Start } else { QueueOf::Anybody };
+        if !self.loss_cause.is_congestion(path, loss.newly_lost, queue_of) {
             return;
         }
         // A report may lower the window, never raise it (attack B6).
@@ -292,16 +330,20 @@ impl Controller for Udt {
                 None => self.settle(window_rate(path, before), path, control),
             }
         } else {
+            if !self.loss_cause.knows_link() {
+                self.doubted = self.doubted.or(Some((self.carried, self.full)));
+            }
+            let through = gets_through(path, self.carried);
             let verdict = self.daimd.on_nak(first.first, loss.largest_sent, control.send_period);
             if verdict == Verdict::NewEvent {
                 self.search.on_congestion(path);
             }
             if verdict != Verdict::Spared {
-                control.send_period = cut(control.send_period, path);
+                control.send_period = cut(control.send_period, path, through);
             }
-            if let (Verdict::NewEvent, Some(share)) = (verdict, share(path)) {
+            if let (Verdict::NewEvent, Some(through), Some(share)) = (verdict, through, share(path)) {
                 self.belief.on_queue(share.packets_per_second());
-                self.full = full(path, share, self.carried);
+                self.full = through;
                 if self.loss_cause.is_crowded(path) {
                     self.belief.on_crowd();
                 }
@@ -335,10 +377,10 @@ fn window_rate(path: &Path, cwnd: f64) -> PacketRate {
     PacketRate::new(cwnd / (path.rtt + SYN_INTERVAL).as_secs_f64())
 }
 
-/// The period after a cut, (4).
-fn cut(period: SendPeriod, path: &Path) -> SendPeriod {
+/// The period after a cut, while `through` packets/s get through, (4).
+fn cut(period: SendPeriod, path: &Path, through: Option<f64>) -> SendPeriod {
     let cut = bounded(period.as_micros() * DECREASE);
-    let draining = share(path).map_or(cut, |share| bounded(1e6 / share.packets_per_second() * DEEPEST));
+    let draining = through.map_or(cut, |through| bounded(1e6 / through * DEEPEST));
     shorter(cut, longer(period, shorter(draining, slowest(path))))
 }
 
@@ -356,7 +398,7 @@ fn faster(one: Option<PacketRate>, other: Option<PacketRate>) -> Option<PacketRa
     }
 }
 
-/// What gets through of this flow: the smaller of what the receiver sees arrive and what acknowledgements show. libudt
+/// What surely gets through of this flow: the smaller of what the receiver sees arrive and what acknowledgements show. libudt
 /// takes the median gap between packets, which in bursts is the link's and not the flow's.
 fn share(path: &Path) -> Option<PacketRate> {
     match (measured_rate(path), path.delivery_rate) {
@@ -365,11 +407,12 @@ fn share(path: &Path) -> Option<PacketRate> {
     }
 }
 
-/// What the path held when it overflowed, packets/s, (5). Acknowledgements show too little while losses are repaired: with F so
-/// low growth was no longer careful, and some 600 packets were lost once a second (A14 over 110 ms, emulated).
-fn full(path: &Path, share: PacketRate, carried: f64) -> f64 {
+/// What gets through of this flow, packets/s, (4) and (5): what arrives, as far as the path has carried as much. Acknowledgements
+/// show too little while losses are repaired: with F so low growth was no longer careful, and some 600 packets were lost once a
+/// second (A14 over 110 ms, emulated), and cuts went to a third of the path.
+fn gets_through(path: &Path, carried: f64) -> Option<f64> {
     let arrives = measured_rate(path).map_or(0.0, PacketRate::packets_per_second);
-    arrives.min(carried).max(share.packets_per_second())
+    share(path).map(|share| arrives.min(carried).max(share.packets_per_second()))
 }
 
 /// The longest period that anything but an unanswered path leads to.
@@ -395,8 +438,9 @@ mod tests {
     fn a_congestion_while_losses_are_repaired_does_not_forget_what_the_path_held() {
         let rate = |packets| Some(PacketRate::new(packets));
         let path = Path { arrival_rate: rate(80_000.0), delivery_rate: rate(30_000.0), ..Path::default() };
-        let share = share(&path).unwrap();
-        assert!((full(&path, share, 79_000.0) - 79_000.0).abs() < 1e-6, "arrived, and carried before");
-        assert!((full(&path, share, 20_000.0) - 30_000.0).abs() < 1e-6, "no less than gets through");
+        let through = |carried| gets_through(&path, carried).unwrap();
+        assert!((through(79_000.0) - 79_000.0).abs() < 1e-6, "arrived, and carried before");
+        assert!((through(20_000.0) - 30_000.0).abs() < 1e-6, "no less than is acknowledged");
+        assert_eq!(gets_through(&Path::default(), 1.0), None);
     }
 }

@@ -46,17 +46,10 @@ impl Delivery {
     /// An acknowledgement made progress. `clean` says that no packet in
     /// flight was lost: otherwise progress comes in jumps as holes are filled and measures nothing.
     pub(crate) fn on_ack(&mut self, mark: Mark, clean: bool, round_trip: Duration) -> Option<DeliverySample> {
-        if !clean {
-            // The next clean one starts a new history, except that the long-term rate goes on.
-            let oldest = self.marks.front().copied();
-            self.update_rate(mark, oldest, round_trip);
-            self.push(mark, round_trip);
-            return None;
-        }
-        let sample = if mark.light { self.longest_train(mark) } else { None };
-        let oldest =
+        let sample = if clean && mark.light { self.longest_train(mark) } else { None };
+        let round_ago =
             self.marks.iter().rev().find(|base| mark.at - base.at >= round_trip.max(2 * SYN_INTERVAL)).copied();
-        self.update_rate(mark, oldest.or(self.marks.front().copied()), round_trip);
+        self.update_rate(mark, round_ago.or(self.marks.front().copied()), round_trip);
         self.push(mark, round_trip);
         sample
     }
@@ -159,6 +152,19 @@ mod tests {
         let mut delivery = Delivery::default();
         delivery.on_ack(mark(0, 64, 0), true, RTT);
         assert!(delivery.on_ack(mark(1_000, 5_000, 900), false, RTT).is_none());
+    }
+
+    #[test]
+    fn the_rate_is_that_of_a_round_trip_while_holes_are_filled_too() {
+        let mut delivery = Delivery::default();
+        // Start-up for two round trips, then a steady rate with nine of ten acknowledgements over holes.
+        delivery.on_ack(mark(0, 0, 0), true, RTT);
+        delivery.on_ack(mark(200_000, 100, 200_000), true, RTT);
+        for i in 1..=30u32 {
+            delivery.on_ack(mark(200_000 + u64::from(i) * 10_000, 100 + i * 500, 0), i % 10 == 1, RTT);
+        }
+        let rate = delivery.rate().unwrap().packets_per_second();
+        assert!((rate - 50_000.0).abs() < 10.0, "{rate}");
     }
 
     #[test]

@@ -85,9 +85,17 @@ impl Rtt {
         self.recent.max = self.recent.max.max(sample);
     }
 
-    /// Largest sample of the last one to two round trips; zero without one.
-    pub(crate) fn recent_max(&self) -> Duration {
-        self.recent.max.max(self.recent.previous)
+    /// Largest sample of the last one to two round trips; zero without one. While repairs hold acknowledgements back there may
+    /// be none for long, and what was large before them is not of late.
+    pub(crate) fn recent_max(&self, now: Instant) -> Duration {
+        let Recent { max, previous, end } = self.recent;
+        if now < end {
+            max.max(previous)
+        } else if now < end + self.smoothed + SYN_INTERVAL {
+            max
+        } else {
+            Duration::ZERO
+        }
     }
 
     fn smooth(&mut self, sample: Duration) -> bool {
@@ -174,6 +182,18 @@ mod tests {
         rtt.note_reported(Duration::ZERO);
         assert_eq!(rtt.reported(), None);
         assert_eq!(rtt.smoothed(), INITIAL);
+    }
+
+    #[test]
+    fn what_was_large_counts_for_two_round_trips_even_if_nothing_comes_after_it() {
+        let (mut rtt, at) = (Rtt::new(), |millis| Instant::ZERO + Duration::from_millis(millis));
+        rtt.sample(Duration::from_millis(90), at(0));
+        rtt.note_at_least(Duration::from_millis(120), at(0));
+        assert_eq!(rtt.recent_max(at(199)), Duration::from_millis(120));
+        assert_eq!(rtt.recent_max(at(200)), Duration::ZERO);
+        rtt.note_at_least(Duration::from_millis(95), at(150));
+        assert_eq!(rtt.recent_max(at(249)), Duration::from_millis(120));
+        assert_eq!(rtt.recent_max(at(250)), Duration::from_millis(95));
     }
 
     #[test]

@@ -29,7 +29,7 @@ const FEWEST_WINDOWS: usize = 2;
 /// The mean of the windows counts where it is within this of the least: so far apart is chance, (1).
 const EVEN: f64 = 1.5;
 /// Deviations of a Poisson count that chance explains, (2): one round trip in seven hundred has more.
-const DEVIATIONS: f64 = 3.0;
+pub(super) const DEVIATIONS: f64 = 3.0;
 /// Where fewer are to be expected per round trip, a loss beside a queue is the queue's: a flow that is small against its
 /// rivals cannot tell, and has to yield.
 const FEWEST_EXPECTED: f64 = 0.5;

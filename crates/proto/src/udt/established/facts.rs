@@ -17,7 +17,7 @@ impl Established {
         path.min_rtt = self.rtt.min();
         path.latest_rtt = self.rtt.latest();
         path.reported_rtt = self.rtt.reported();
-        path.recent_max_rtt = self.rtt.recent_max();
+        path.recent_max_rtt = self.rtt.recent_max(now);
         path.arrival_rate = self.congestion.arrival_rate();
         path.capacity = self.congestion.capacity();
         path.delivery_rate = self.sender.delivery_rate();
