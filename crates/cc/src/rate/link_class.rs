@@ -2,8 +2,9 @@
 //!
 //! Where cuts are shares of the rate, flows' rates come to be as their growth. A flow that ends in an OC-12 of 599 Mbit/s had two
 //! thirds of what those beside it had that end in 975, as long as each grew by the root of what its own path carries (A15,
-//! simulated: 332, 230 and 343 Mbit/s; with classes 308, 273 and 325). UDT's own increase goes by decades, `10^⌈log10 B⌉` (`daimd.rs`),
-//! which jumps where most links are: at 1 Gbit/s, 100 Mbit/s and 10 Mbit/s. Here these are in the middle of their class:
+//! simulated: 332, 230 and 343 Mbit/s; with classes 308, 273 and 325). UDT's own increase goes by decades, `10^⌈log10 B⌉`
+//! (`daimd.rs`), which jumps where most links are: at 1 Gbit/s, 100 Mbit/s and 10 Mbit/s. Here these are in the middle of their
+//! class:
 //!
 //! ```text
 //! class   K = 10^y bit/s,  x = log10(B in bit/s):  y = ⌊x⌋ up to 3/10 of the decade, ⌊x⌋ + 1 from 6/10 on, a straight

@@ -25,10 +25,11 @@
 //! | --- | --- |
 //! | `P` the period | s |
 //! | `C` the capacity of the trains, or the largest D since, or what the window of a near path got through at best; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
-//! | `D` the arrival speed that the receiver reports; with what acknowledgements show at least, and G at most, it is what gets through | packets/s |
+//! | `D` the arrival speed that the receiver reports | packets/s |
 //! | `W` the window | packets |
 //!
 //! While the application is the limit, D says nothing about the path: nothing is lowered to it.
+//! What gets through is D as far as the path has carried as much, G, but no less than acknowledgements show.
 //!
 //! What was done about losses that turn out to be none is undone (D25). Where packets overtake each other, so do
 //! acknowledgements, and the round trip shows queues that are none: (2) and (5) are for other paths.
