@@ -444,4 +444,24 @@ mod tests {
         assert!((through(20_000.0) - 30_000.0).abs() < 1e-6, "no less than is acknowledged");
         assert_eq!(gets_through(&Path::default(), 1.0), None);
     }
+
+    #[test]
+    fn the_return_after_a_pause_of_acknowledgements_goes_no_further_than_what_was_lost() {
+        let round_trip = farhaul_units::Duration::from_millis(100);
+        let path = Path {
+            now: Instant::ZERO + round_trip * 10,
+            rtt: round_trip,
+            min_rtt: Some(round_trip),
+            arrival_rate: Some(PacketRate::new(60_000.0)),
+            mss: 1_500,
+            max_window: 100_000,
+            ..Path::default()
+        };
+        let (mut law, mut control) = (Udt::new(1), Control::initial());
+        (law.phase, law.carried, law.capacity) = (Phase::Steady, 80_000.0, Some(PacketRate::new(80_000.0)));
+        control.send_period = PacketRate::new(60_000.0).send_period();
+        law.on_syn(&path, &mut control);
+        let rate = 1e6 / control.send_period.as_micros();
+        assert!((rate / (80_000.0 * RETURN_SHARE) - 1.0).abs() < 1e-3, "{rate}");
+    }
 }
