@@ -139,7 +139,7 @@ pub(super) struct Growth {
     rate: f64,
     link: f64,
     smallness: f64,
-    /// Growth for each share of the rate that a flow alone on a link of its class grows by, `k`.
+    /// How many times as fast as a flow alone on a link of its class it grows, `k`.
     pace: f64,
     care: f64,
     /// What a flow alone grows by per SYN interval, as a share of its rate.
