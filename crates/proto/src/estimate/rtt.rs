@@ -79,8 +79,8 @@ impl Rtt {
     /// A round trip took at least this long, whatever else is known of it.
     pub(crate) fn note_at_least(&mut self, sample: Duration, now: Instant) {
         if now >= self.recent.end {
-            self.recent.previous = std::mem::take(&mut self.recent.max);
-            self.recent.end = now + self.smoothed + SYN_INTERVAL;
+            let previous = self.recent_max(now);
+            self.recent = Recent { max: Duration::ZERO, previous, end: now + self.smoothed + SYN_INTERVAL };
         }
         self.recent.max = self.recent.max.max(sample);
     }
@@ -194,6 +194,15 @@ mod tests {
         rtt.note_at_least(Duration::from_millis(95), at(150));
         assert_eq!(rtt.recent_max(at(249)), Duration::from_millis(120));
         assert_eq!(rtt.recent_max(at(250)), Duration::from_millis(95));
+    }
+
+    #[test]
+    fn what_was_large_before_a_long_silence_does_not_come_back_with_the_first_sample_after_it() {
+        let (mut rtt, at) = (Rtt::new(), |millis| Instant::ZERO + Duration::from_millis(millis));
+        rtt.sample(Duration::from_millis(90), at(0));
+        rtt.note_at_least(Duration::from_millis(120), at(0));
+        rtt.note_at_least(Duration::from_millis(95), at(500));
+        assert_eq!(rtt.recent_max(at(510)), Duration::from_millis(95));
     }
 
     #[test]
