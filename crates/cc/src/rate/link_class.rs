@@ -11,11 +11,19 @@
 //!         line in between; so 400 Mbit/s to 2 Gbit/s are of the class of 1 Gbit/s                    (1)
 //! ```
 //!
+//! A link of which nothing is known but that one of the flows on it has seen a rate C gets the class of 2·C, and of 1 Gbit/s at
+//! least                                                                                             (2)
+//!
 //! Departure D23.
 
 /// Shares of a decade up to which a link is of the class below, and from which it is of the one above, (1).
 const BELOW: f64 = 0.3;
 const ABOVE: f64 = 0.6;
+/// Least that a link is taken for of which nothing is known, bit/s, (2): packets come in groups, so that pairs of them say nothing,
+/// from cards of 1 Gbit/s and more.
+const UNKNOWN: f64 = 1e9;
+/// A flow that shares a link has seen half of it, (2).
+const SHARED: f64 = 2.0;
 /// Bits per byte.
 const BITS: f64 = 8.0;
 
@@ -26,6 +34,13 @@ pub(super) fn class(link: f64, mss: u32) -> f64 {
     let decade = libm::floor(exponent);
     let above = ((exponent - decade - BELOW) / (ABOVE - BELOW)).clamp(0.0, 1.0);
     libm::pow(10.0, decade + above) / bits
+}
+
+/// The class of a link of which a flow with rivals has `seen` so much, packets/s, and of which nothing else is known; in packets/s,
+/// (2).
+pub(super) fn class_of_unknown(seen: f64, mss: u32) -> f64 {
+    let bits = f64::from(mss.max(1)) * BITS;
+    class((seen * SHARED).max(UNKNOWN / bits), mss)
 }
 
 #[cfg(test)]
@@ -49,6 +64,13 @@ mod tests {
     fn classes_pass_into_each_other_and_never_fall() {
         let classes: Vec<f64> = (0..600).map(|step| of(libm::pow(10.0, f64::from(step) / 100.0))).collect();
         assert!(classes.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-9) && pair[1] < pair[0] * 1.1));
+    }
+
+    #[test]
+    fn a_link_of_which_little_was_seen_is_taken_for_one_of_a_gigabit() {
+        let of = |megabits: f64| class_of_unknown(megabits * 1e6 / 12_000.0, 1_500) * 12_000.0 / 1e9;
+        assert!([0.0, 20.0, 400.0, 975.0].iter().all(|megabits| (of(*megabits) - 1.0).abs() < 1e-9));
+        assert!((of(4_000.0) - 10.0).abs() < 1e-9);
     }
 
     #[test]
