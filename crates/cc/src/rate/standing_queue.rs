@@ -116,7 +116,10 @@ mod tests {
         assert!(!kept(&mut watch, 0, 60) && !kept(&mut watch, 1_990, 51), "it drained");
         assert!(!kept(&mut watch, 2_020, 60) && !kept(&mut watch, 4_020, 60) && kept(&mut watch, 4_021, 60));
         let mut watch = QueueWatch::default();
-        assert!(!kept(&mut watch, 0, 150) && !kept(&mut watch, 3_000, 150) && kept(&mut watch, 3_001, 150), "20 round trips");
+        assert!(
+            !kept(&mut watch, 0, 150) && !kept(&mut watch, 3_000, 150) && kept(&mut watch, 3_001, 150),
+            "20 round trips"
+        );
     }
 
     #[test]
