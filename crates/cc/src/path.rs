@@ -43,3 +43,11 @@ pub struct Path {
     /// estimates but never lower them.
     pub application_limited: bool,
 }
+
+impl Path {
+    /// The round trip now, queues included: the latest sample, which the receiver has smoothed already; smoothed again, a queue seems to
+    /// stand for long after it has drained. A single sample that stands out does not count.
+    pub(crate) fn round_trip_now(&self) -> Duration {
+        self.latest_rtt.unwrap_or(self.rtt).min(self.rtt)
+    }
+}

@@ -41,7 +41,7 @@
 //! Without (6), a flow to which packets come in groups, so that pairs say nothing, takes whatever it has for all there is: of two
 //! flows beside two of TCP one kept 62 of 975 Mbit/s. What it gains then is measured by (4) as well. What it takes the link for has
 //! to be the same for flows of unlike rates: with a multiple of what each had seen, one had three times as much as the other (A16,
-//! emulated: 133 and 396 Mbit/s; 170 to 240 with classes).
+//! emulated: 133 and 396 Mbit/s; 163 to 221 with classes).
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -212,8 +212,7 @@ impl Growth {
 
 /// How long packets wait in queues now, s.
 fn queueing(path: &Path) -> f64 {
-    let now = path.latest_rtt.unwrap_or(path.rtt).min(path.rtt);
-    path.min_rtt.map_or(0.0, |least| now.saturating_sub(least).as_secs_f64())
+    path.min_rtt.map_or(0.0, |least| path.round_trip_now().saturating_sub(least).as_secs_f64())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use farhaul_units::{Duration, Instant};
 
 use self::background::{Background, DEVIATIONS};
 use self::doubt::Doubt;
+pub(super) use self::doubt::Fits;
 use crate::Path;
 
 /// The round trip counts as raised when it exceeds its minimum by this share …
@@ -64,8 +65,9 @@ pub(super) enum QueueOf {
 }
 
 impl LossCause {
-    /// `newly_lost` packets were reported; whether that is congestion.
-    pub(super) fn is_congestion(&mut self, path: &Path, newly_lost: u32, queue_of: QueueOf) -> bool {
+    /// `newly_lost` packets were reported; whether that is congestion. What is known `now` of the path may be forgotten then, and is
+    /// kept until it is certain.
+    pub(super) fn is_congestion(&mut self, path: &Path, newly_lost: u32, queue_of: QueueOf, now: Option<Fits>) -> bool {
         if path.now - self.since > path.rtt.saturating_mul(ROUNDS).max(Duration::from_millis(20)) {
             self.previous = self.exceeds(path);
             self.since = path.now;
@@ -85,18 +87,12 @@ impl LossCause {
             }
         };
         let congestion = queue || self.is_heavy(path);
-        self.doubt.on_loss(path, newly_lost, congestion, &self.background);
+        self.doubt.on_loss(path, newly_lost, congestion, &self.background, now);
         congestion
     }
 
-    /// Whether it is known what the link loses.
-    pub(super) fn knows_link(&self) -> bool {
-        self.background.is_known()
-    }
-
-    /// Whether what was taken for congestion before the link was known has turned out to be its losses; said once, `None` while
-    /// there is nothing to say.
-    pub(super) fn was_the_link(&mut self, path: &Path) -> Option<bool> {
+    /// What was known before losses that were taken for congestion, if these turn out to be the link's; said once.
+    pub(super) fn taken_back(&mut self, path: &Path) -> Option<Fits> {
         self.doubt.resolve(path, &self.background)
     }
 
@@ -132,9 +128,7 @@ fn overflow(path: &Path) -> f64 {
 /// Whether a queue stands on the path.
 pub(super) fn is_raised(path: &Path) -> bool {
     let Some(min) = path.min_rtt else { return false };
-    // The latest sample has been smoothed by the receiver already; smoothed again, a queue seems to stand for long after
-    // it has drained.
-    let ours = path.latest_rtt.unwrap_or(path.rtt).min(path.rtt);
+    let ours = path.round_trip_now();
     // Where packets overtake each other, acknowledgements of data always wait for late ones; the peer's measurement does not.
     ours.min(path.reported_rtt.unwrap_or(ours)) > min.saturating_add(raise(min))
 }
@@ -156,6 +150,8 @@ mod tests {
 
     use super::*;
 
+    const FITS: Fits = Fits { carried: 80_000.0, full: 82_000.0 };
+
     fn path(rtt_ms: u64, sent: u64) -> Path {
         Path {
             now: Instant::ZERO + Duration::from_millis(sent / 83),
@@ -171,8 +167,8 @@ mod tests {
     #[test]
     fn a_loss_without_a_queue_is_the_links_and_with_one_the_queues() {
         let mut cause = LossCause::default();
-        assert!(!cause.is_congestion(&path(101, 100_000), 1, QueueOf::Anybody));
-        assert!(cause.is_congestion(&path(130, 100_000), 1, QueueOf::Anybody));
+        assert!(!cause.is_congestion(&path(101, 100_000), 1, QueueOf::Anybody, Some(FITS)));
+        assert!(cause.is_congestion(&path(130, 100_000), 1, QueueOf::Anybody, Some(FITS)));
     }
 
     #[test]
@@ -188,7 +184,7 @@ mod tests {
         // Forty losses within a hundredth of a second, every two seconds.
         let bursts = |burst: u64| (0..40).map(move |packet| burst * 166_000 + packet * 20);
         let congested = |cause: &mut LossCause, burst| {
-            bursts(burst).filter(|sent| cause.is_congestion(&path(101, *sent), 1, QueueOf::Anybody)).count()
+            bursts(burst).filter(|sent| cause.is_congestion(&path(101, *sent), 1, QueueOf::Anybody, Some(FITS))).count()
         };
         for burst in 1..3 {
             congested(&mut cause, burst);
@@ -200,7 +196,7 @@ mod tests {
     fn one_loss_in_a_hundred_is_tolerated_and_one_in_twenty_is_not() {
         let congested = |share: u64| {
             let mut cause = LossCause::default();
-            (1..1_000).filter(|i| cause.is_congestion(&path(100, i * share), 1, QueueOf::Anybody)).count()
+            (1..1_000).filter(|i| cause.is_congestion(&path(100, i * share), 1, QueueOf::Anybody, Some(FITS))).count()
         };
         assert_eq!(congested(100), 0);
         assert!(congested(20) > 500);
@@ -219,8 +215,8 @@ mod tests {
                 ..Path::default()
             };
             let mut cause = LossCause::default();
-            cause.is_congestion(&path(0), 0, QueueOf::Anybody);
-            (1..=lost).any(|i| cause.is_congestion(&path(100 + i * 140 / lost), 1, QueueOf::Anybody))
+            cause.is_congestion(&path(0), 0, QueueOf::Anybody, Some(FITS));
+            (1..=lost).any(|i| cause.is_congestion(&path(100 + i * 140 / lost), 1, QueueOf::Anybody, Some(FITS)))
         };
         assert!(!congested(8), "one in a hundred has as many once in three hundred counts");
         assert!(congested(20));
@@ -228,26 +224,32 @@ mod tests {
 
     #[test]
     fn a_few_losses_beside_the_queue_of_start_up_are_the_links() {
-        let congested = |count| LossCause::default().is_congestion(&path(130, 100_000), count, QueueOf::Start);
+        let congested =
+            |count| LossCause::default().is_congestion(&path(130, 100_000), count, QueueOf::Start, Some(FITS));
         assert!(!congested(16));
         assert!(congested(1_000));
     }
 
     #[test]
-    fn losses_taken_for_congestion_turn_out_to_be_the_links_if_it_goes_on_losing_as_many() {
+    fn what_was_known_before_losses_taken_for_congestion_comes_back_if_the_link_goes_on_losing_as_many() {
         // Of 20 000 packets while a queue stood some were lost, then one in a thousand without one.
-        let verdict = |first: u64| {
+        let taken_back = |first: u64| {
             let mut cause = LossCause::default();
-            let congested = (0..first)
-                .filter(|i| cause.is_congestion(&path(130, 100_000 + i * 20_000 / first), 1, QueueOf::Anybody));
-            assert!(congested.count() > 0 && cause.was_the_link(&path(130, 120_000)).is_none());
-            (1..).find_map(|i| {
+            let cut = Fits { carried: 40_000.0, full: 40_000.0 };
+            let mut now = FITS;
+            for i in 0..first {
+                if cause.is_congestion(&path(130, 100_000 + i * 20_000 / first), 1, QueueOf::Anybody, Some(now)) {
+                    now = cut;
+                }
+            }
+            assert!(now == cut && cause.taken_back(&path(130, 120_000)).is_none());
+            (1..100).find_map(|i| {
                 let path = path(101, 120_000 + i * 1_000);
-                cause.is_congestion(&path, 1, QueueOf::Anybody);
-                cause.was_the_link(&path)
+                cause.is_congestion(&path, 1, QueueOf::Anybody, Some(cut));
+                cause.taken_back(&path)
             })
         };
-        assert_eq!(verdict(20), Some(true));
-        assert_eq!(verdict(400), Some(false));
+        assert_eq!(taken_back(20), Some(FITS));
+        assert_eq!(taken_back(400), None);
     }
 }

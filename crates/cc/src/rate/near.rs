@@ -100,8 +100,7 @@ impl Near {
     }
 
     fn watch(&mut self, path: &Path) {
-        let round_trip = path.latest_rtt.unwrap_or(path.rtt).min(path.rtt);
-        let crowd = path.min_rtt.is_some_and(|least| round_trip > least.saturating_add(CROWD));
+        let crowd = path.min_rtt.is_some_and(|least| path.round_trip_now() > least.saturating_add(CROWD));
         if has_stood(&mut self.crowd_since, crowd, path.now) {
             self.crowded = Some(path.now);
         }

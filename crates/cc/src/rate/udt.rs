@@ -41,7 +41,7 @@ use farhaul_units::{Instant, PacketRate, SendPeriod};
 use super::daimd::{DECREASE, Daimd, Verdict, bounded, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
 use super::growth::{Belief, Growth};
-use super::loss_cause::{LossCause, QueueOf};
+use super::loss_cause::{Fits, LossCause, QueueOf};
 use super::near::Near;
 use super::search::Search;
 use super::standing_queue::{Queue, QueueWatch};
@@ -109,9 +109,6 @@ pub(crate) struct Udt {
     full: f64,
     /// The most that arrived since the queue that stands was first proven; zero while none is.
     stood: f64,
-    /// What the path had carried, and what arrived when it was full, before losses of which it is not known whether they are the
-    /// link's, (6).
-    doubted: Option<(f64, f64)>,
     /// Until when the queue of start-up drains.
     start_queue_ends: Instant,
     /// Whether packets were seen to overtake each other.
@@ -153,7 +150,6 @@ impl Udt {
             carried: 0.0,
             full: f64::INFINITY,
             stood: 0.0,
-            doubted: None,
             start_queue_ends: Instant::ZERO,
             overtaken: false,
             congested: Instant::ZERO,
@@ -220,10 +216,7 @@ impl Udt {
         if self.capacity.is_some() {
             self.capacity = faster(self.capacity, measured_rate(path));
         }
-        if let Some(was_the_link) = self.loss_cause.was_the_link(path)
-            && let Some((carried, full)) = self.doubted.take()
-            && was_the_link
-        {
+        if let Some(Fits { carried, full }) = self.loss_cause.taken_back(path) {
             (self.carried, self.full) = (self.carried.max(carried), full);
         }
         let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
@@ -317,7 +310,11 @@ impl Controller for Udt {
             return;
         }
         let queue_of = if path.now < self.start_queue_ends { QueueOf::Start } else { QueueOf::Anybody };
-        if !self.loss_cause.is_congestion(path, loss.newly_lost, queue_of) {
+        let fits = match self.phase {
+            Phase::Steady => Some(Fits { carried: self.carried, full: self.full }),
+            Phase::Start(_) | Phase::Near => None,
+        };
+        if !self.loss_cause.is_congestion(path, loss.newly_lost, queue_of, fits) {
             return;
         }
         // A report may lower the window, never raise it (attack B6).
@@ -331,9 +328,6 @@ impl Controller for Udt {
                 None => self.settle(window_rate(path, before), path, control),
             }
         } else {
-            if !self.loss_cause.knows_link() {
-                self.doubted = self.doubted.or(Some((self.carried, self.full)));
-            }
             let through = gets_through(path, self.carried);
             let verdict = self.daimd.on_nak(first.first, loss.largest_sent, control.send_period);
             if verdict == Verdict::NewEvent {
