@@ -16,8 +16,8 @@
 //! belief     b = 16 at first; when a queue is proven or overflows: if D has grown by 1/100 since the last
 //!            time, b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                          (4)
 //! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
-//! others     while they keep the queue (standing_queue.rs), b is at least 4 in (4), and where pairs say nothing B is
-//!            the class of 2·C and of 1 Gbit/s at least, within C and b·C                            (6)
+//! others     while they keep the queue, or feed it where pairs say nothing (standing_queue.rs), b is at least 4 in (4),
+//!            and where pairs say nothing B is the class of 2·C and of 1 Gbit/s at least, within C and b·C   (6)
 //! ```
 //!
 //! While a queue stands, what arrives of each flow is the same share of what it sends, whatever its round trip. So flows that
@@ -135,6 +135,11 @@ impl Belief {
     }
 }
 
+/// Whether probe pairs came in one batch and say nothing, (1).
+pub(super) fn pairs_say_nothing(path: &Path) -> bool {
+    path.capacity.is_some_and(|pairs| pairs.packets_per_second() >= FASTEST)
+}
+
 /// What a SYN interval adds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
@@ -154,7 +159,7 @@ impl Growth {
         let seen = capacity.unwrap_or_default().packets_per_second();
         let pairs = path.capacity.unwrap_or_default().packets_per_second();
         let unknown = if belief.beside_others { class_of_unknown(seen, path.mss) } else { 0.0 };
-        let pairs = if pairs < FASTEST { pairs } else { unknown };
+        let pairs = if pairs_say_nothing(path) { unknown } else { pairs };
         let most = seen * belief.multiple;
         let link = pairs.clamp(seen, most);
         // Belief is no measurement, and has no class.

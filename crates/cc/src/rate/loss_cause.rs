@@ -140,7 +140,7 @@ fn was_raised(path: &Path) -> bool {
 }
 
 /// By how much a round trip must exceed its minimum.
-fn raise(min: Duration) -> Duration {
+pub(super) fn raise(min: Duration) -> Duration {
     (min / RAISED_SHARE).clamp(MIN_RAISE, MAX_RAISE)
 }
 

@@ -40,7 +40,7 @@ use farhaul_units::{Instant, PacketRate, SendPeriod};
 
 use super::daimd::{DECREASE, Daimd, Verdict, bounded, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
-use super::growth::{Belief, Growth};
+use super::growth::{Belief, Growth, pairs_say_nothing};
 use super::loss_cause::{Fits, LossCause, QueueOf};
 use super::near::Near;
 use super::search::Search;
@@ -224,7 +224,8 @@ impl Udt {
         self.last_syn = path.now;
         let full = if self.overtaken { f64::INFINITY } else { self.full };
         let queue = self.queue.on_syn(path);
-        self.belief.set_beside_others(self.queue.is_kept_by_others(path));
+        let fed = pairs_say_nothing(path) && self.queue.is_fed_by_others(path);
+        self.belief.set_beside_others(fed || self.queue.is_kept_by_others(path));
         let growth = Growth::of(rate, self.capacity, self.belief, path).around(full).at_least(self.search.growth(path));
         if matches!(queue, Queue::None | Queue::New) {
             self.stood = 0.0;
