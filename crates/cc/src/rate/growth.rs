@@ -41,7 +41,7 @@
 //! Without (6), a flow to which packets come in groups, so that pairs say nothing, takes whatever it has for all there is: of two
 //! flows beside two of TCP one kept 62 of 975 Mbit/s. What it gains then is measured by (4) as well. What it takes the link for has
 //! to be the same for flows of unlike rates: with a multiple of what each had seen, one had three times as much as the other (A16,
-//! emulated: 133 and 396 Mbit/s; 163 to 221 with classes).
+//! emulated: 133 and 396 Mbit/s; 163 to 253 with classes).
 //!
 //! | here | unit |
 //! | --- | --- |
