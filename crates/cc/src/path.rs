@@ -45,8 +45,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// The round trip now, queues included: the latest sample, which the receiver has smoothed already; smoothed again, a queue seems to
-    /// stand for long after it has drained. A single sample that stands out does not count.
+    /// The round trip now, queues included: the latest sample, since when smoothed a queue seems to stand for long after it has
+    /// drained; but no more than the smoothed one, so that a single sample that stands out does not count.
     pub(crate) fn round_trip_now(&self) -> Duration {
         self.latest_rtt.unwrap_or(self.rtt).min(self.rtt)
     }

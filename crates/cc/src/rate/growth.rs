@@ -56,7 +56,7 @@
 use farhaul_units::PacketRate;
 
 use super::daimd::increase;
-use super::link_class::{class, class_of_unknown};
+use super::link_class::{class, class_of_unknown, pairs_say_nothing};
 use super::syn::SYN_INTERVAL;
 use crate::Path;
 
@@ -87,8 +87,6 @@ const DRAIN_TIME: f64 = 0.5;
 const MAX_DRAIN: f64 = 0.05;
 /// Probe pairs are believed up to this multiple of what trains showed or arrived at best, (4).
 const MAX_BELIEF: f64 = 16.0;
-/// Pairs that seem faster came in one batch, packets/s: receivers count whole microseconds, (1).
-const FASTEST: f64 = 500_000.0;
 /// What arrives has grown if by this factor, (4): half of what a flow alone leads by.
 const GROWN: f64 = 1.01;
 /// What that does to belief, (4).
@@ -133,11 +131,6 @@ impl Belief {
     pub(super) fn on_crowd(&mut self) {
         self.multiple = (self.multiple * CROWDED).max(1.0);
     }
-}
-
-/// Whether probe pairs came in one batch and say nothing, (1).
-pub(super) fn pairs_say_nothing(path: &Path) -> bool {
-    path.capacity.is_some_and(|pairs| pairs.packets_per_second() >= FASTEST)
 }
 
 /// What a SYN interval adds.

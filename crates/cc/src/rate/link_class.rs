@@ -14,7 +14,11 @@
 //! A link of which nothing is known but that one of the flows on it has seen a rate C gets the class of 2·C, and of 1 Gbit/s at
 //! least                                                                                             (2)
 //!
+//! Nothing is known where probe pairs seem to come at 500 000/s and more: in one batch                  (3)
+//!
 //! Departure D23.
+
+use crate::Path;
 
 /// Shares of a decade up to which a link is of the class below, and from which it is of the one above, (1).
 const BELOW: f64 = 0.3;
@@ -24,6 +28,8 @@ const ABOVE: f64 = 0.6;
 const UNKNOWN: f64 = 1e9;
 /// A flow that shares a link has seen half of it, (2).
 const SHARED: f64 = 2.0;
+/// Pairs that seem faster came in one batch, packets/s: receivers count whole microseconds, (3).
+const FASTEST: f64 = 500_000.0;
 /// Bits per byte.
 const BITS: f64 = 8.0;
 
@@ -34,6 +40,11 @@ pub(super) fn class(link: f64, mss: u32) -> f64 {
     let decade = libm::floor(exponent);
     let above = ((exponent - decade - BELOW) / (ABOVE - BELOW)).clamp(0.0, 1.0);
     libm::pow(10.0, decade + above) / bits
+}
+
+/// Whether probe pairs came in one batch and say nothing, (3).
+pub(super) fn pairs_say_nothing(path: &Path) -> bool {
+    path.capacity.is_some_and(|pairs| pairs.packets_per_second() >= FASTEST)
 }
 
 /// The class of a link of which a flow with rivals has `seen` so much, packets/s, and of which nothing else is known; in packets/s,

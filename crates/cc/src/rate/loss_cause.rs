@@ -24,12 +24,12 @@ const MIN_RAISE: Duration = Duration::from_micros(500);
 /// … and at most by this much. A share alone makes a queue of 12 ms, the thousand packets of a port of 1 Gbit/s, invisible to
 /// flows of 110 ms: they took its overflows for losses of the link, and had five times as much as their rivals of 16 ms. Even
 /// with 6 ms TCP beside two of them had a seventh of what it has alone, with 3 ms a third (A17, simulated). The round trip that is
-/// compared has been smoothed twice, so that hosts which are late by some milliseconds do not show in it.
+/// compared is no more than the smoothed one, so that a host which is late once by some milliseconds does not show in it.
 const MAX_RAISE: Duration = Duration::from_millis(3);
 /// Share of lost packets above which losses count as congestion whatever the round trip says, if chance does not explain it: a
 /// queue of a few packets never shows. BBR v2 tolerates the same 2 %. Two round trips of a short path are some hundred packets,
 /// of which a link that loses one in a hundred takes three in a hundred every other second: without chance that left 138 of 1000
-/// Mbit/s at 1 ms (D6, simulated), with it 931.
+/// Mbit/s at 1 ms (D6, simulated), with it 937.
 const TOLERATED: f64 = 0.02;
 /// Share of the packets of a round trip that are lost at once only where a queue overflows, …
 const OVERFLOW: f64 = 0.002;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! per ACK    W ← min(W + acked, 2·D·(min RTT + 2 ms), 8 MB, L);  L ← L + acked/W      (1)
-//! per loss   W, L ← 8/9·W, once per round trip                                        (2)
-//! ends       after 8 losses at the smallest window, each within 0.1 s of the one before (3)
+//! per loss   W, L ← 8/9·W, once per round trip, and per 2 ms                          (2)
+//! ends       for good after 8 losses at the smallest window, each within 0.1 s of the one before (3)
 //!            for as long as, and 20 s longer than, the round trip stands 6 ms above its least, the window
 //!            at its own, or L at no more than twice that                                           (4)
 //! ```
@@ -91,6 +91,8 @@ impl Near {
         let bound = if self.holds { FAR } else { NEAR };
         let short = path.min_rtt.is_some_and(|rtt| rtt < bound);
         self.holds = short && self.in_vain < ENOUGH && !self.is_crowded();
+        // The next time begins anew.
+        self.small_since = self.small_since.filter(|_| self.holds);
         self.holds
     }
 
@@ -118,8 +120,6 @@ impl Near {
         let small = cwnd(control) <= MIN_WINDOW || self.limit <= LOSSY_WINDOW;
         if has_stood(&mut self.small_since, small && !path.application_limited, path.now) {
             self.crowded = Some(path.now);
-            // The next time begins anew.
-            self.small_since = None;
         }
     }
 

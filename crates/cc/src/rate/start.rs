@@ -9,8 +9,11 @@
 //! train:     packets that were sent 1.5 times faster than they were delivered: C = their delivery rate
 //! pacing:    none before C is known, then 1/(2·C)             (2)
 //! ends:      when 4·W ≥ C·RTT, so that the period 1/C is no more than the fourfold growth would have brought;
-//!            or a packet is lost; or the round trip has grown by half                       (3)
+//!            or a packet is lost; or, while no train was seen, when the round trip has grown by half or the window is the
+//!            largest there is                                                              (3)
 //! ```
+//!
+//! While the application is the limit, what arrives says nothing: only a train, or a loss after it, ends start-up then.
 //!
 //! | here | unit |
 //! | --- | --- |
@@ -68,9 +71,9 @@ impl Start {
         }
     }
 
-    /// The capacity to go on with after a loss; `None` if nothing has been measured.
+    /// The capacity to go on with after a loss; `None` if nothing has been measured but what the application sent.
     pub(super) fn on_loss(&self, path: &Path) -> Option<PacketRate> {
-        self.capacity().or(best_rate(path))
+        self.capacity().or(best_rate(path).filter(|_| !path.application_limited))
     }
 
     /// What the trains that were under way when start-up ended go on to show: the capacity, if it changed.

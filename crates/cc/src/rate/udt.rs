@@ -10,7 +10,7 @@
 //!                  when one has stood for a round trip, D is the bottleneck's; then, and each round trip after,
 //!                    the rate falls to D and a lead, or less to drain it, see growth.rs                      (3)
 //!                  while one stands it grows up to the same
-//! per NAK          congestion (see loss_cause.rs): as the native law (4) to (6), but no further than two
+//! per NAK          congestion (see loss_cause.rs): as the native law (daimd.rs), but no further than two
 //!                    cuts below what gets through, nor than 4 packets per round trip; otherwise nothing      (4)
 //! full             F ← C after start-up, ← D at (3), ← what gets through at (4): around F growth is careful,
 //!                    see growth.rs                                                                         (5)
@@ -36,11 +36,11 @@
 //!
 //! Departures: D20 to D25, D27.
 
-use farhaul_units::{Instant, PacketRate, SendPeriod};
+use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use super::daimd::{DECREASE, Daimd, Verdict, bounded, longer, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd};
-use super::growth::{Belief, Growth, pairs_say_nothing};
+use super::growth::{Belief, Growth};
 use super::loss_cause::{Fits, LossCause, QueueOf};
 use super::near::Near;
 use super::search::Search;
@@ -83,6 +83,10 @@ const CATCH_UP_PACE: f64 = 1.1;
 /// Round trips and SYN intervals after start-up in which its queue drains and what is lost beside it is reported, (4).
 const START_QUEUE_ROUNDS: u32 = 3;
 const START_QUEUE_SYNS: u32 = 10;
+/// How long a path is taken for one where packets overtake each other, since they last did: as long as a least round trip is
+/// remembered. Receivers that have seen it wait before they report, and forget it after 16 to 32 round trips: so for twice as long.
+const OVERTAKEN_STAYS: Duration = Duration::from_secs(20);
+const OVERTAKEN_ROUNDS: u32 = 64;
 /// First rate after start-up, as a share of the measured capacity: the queue of start-up drains.
 const DRAIN: f64 = 0.98;
 
@@ -111,8 +115,8 @@ pub(crate) struct Udt {
     stood: f64,
     /// Until when the queue of start-up drains.
     start_queue_ends: Instant,
-    /// Whether packets were seen to overtake each other.
-    overtaken: bool,
+    /// Until when packets are taken to overtake each other.
+    overtaken_until: Instant,
     /// When the last congestion was reported.
     congested: Instant,
     /// Packets lost before anything was measured.
@@ -151,7 +155,7 @@ impl Udt {
             full: f64::INFINITY,
             stood: 0.0,
             start_queue_ends: Instant::ZERO,
-            overtaken: false,
+            overtaken_until: Instant::ZERO,
             congested: Instant::ZERO,
             forgiven: 0.0,
             before_losses: None,
@@ -168,6 +172,7 @@ impl Udt {
                 Some(share) => {
                     let before = self.capacity;
                     self.phase = Phase::Steady;
+                    self.search = Search::default();
                     self.adopt(share, path, control);
                     self.capacity = faster(self.capacity, before);
                 }
@@ -222,10 +227,10 @@ impl Udt {
         let intervals = (path.now - self.last_syn).as_secs_f64() / SYN_INTERVAL.as_secs_f64();
         let intervals = intervals.clamp(1.0, MAX_INTERVALS);
         self.last_syn = path.now;
-        let full = if self.overtaken { f64::INFINITY } else { self.full };
+        let overtaken = path.now < self.overtaken_until;
+        let full = if overtaken { f64::INFINITY } else { self.full };
         let queue = self.queue.on_syn(path);
-        let fed = pairs_say_nothing(path) && self.queue.is_fed_by_others(path);
-        self.belief.set_beside_others(fed || self.queue.is_kept_by_others(path));
+        self.belief.set_beside_others(self.queue.is_kept_by_others(path));
         let growth = Growth::of(rate, self.capacity, self.belief, path).around(full).at_least(self.search.growth(path));
         if matches!(queue, Queue::None | Queue::New) {
             self.stood = 0.0;
@@ -245,7 +250,7 @@ impl Udt {
                 growth.unseen(path, offered) * intervals
             }
             Queue::New => {
-                if let Some(arrives) = arrives.filter(|_| !self.overtaken && !path.application_limited) {
+                if let Some(arrives) = arrives.filter(|_| !overtaken && !path.application_limited) {
                     let held = self.carried.min(self.full * FULL_MARGIN);
                     lower_to(arrives.max(held) * NEW_QUEUE, path, control);
                 }
@@ -337,7 +342,9 @@ impl Controller for Udt {
             if verdict != Verdict::Spared {
                 control.send_period = cut(control.send_period, path, through);
             }
-            if let (Verdict::NewEvent, Some(through), Some(share)) = (verdict, through, share(path)) {
+            if let (Verdict::NewEvent, Some(through), Some(share)) = (verdict, through, share(path))
+                && !path.application_limited
+            {
                 self.belief.on_queue(share.packets_per_second());
                 self.full = through;
                 if self.loss_cause.is_crowded(path) {
@@ -351,10 +358,10 @@ impl Controller for Udt {
         set_cwnd(path, control, cwnd(control).min(before));
     }
 
-    fn on_recovered(&mut self, _path: &Path, spurious: bool, control: &mut Control) {
+    fn on_recovered(&mut self, path: &Path, spurious: bool, control: &mut Control) {
         if let Some((law, was)) = self.before_losses.take().map(|before| *before).filter(|_| spurious) {
             (*self, *control) = (law, was);
-            self.overtaken = true;
+            self.overtaken_until = path.now + OVERTAKEN_STAYS.max(path.rtt.saturating_mul(OVERTAKEN_ROUNDS));
         }
     }
 
@@ -427,36 +434,4 @@ fn follow_rate(path: &Path, control: &mut Control) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_congestion_while_losses_are_repaired_does_not_forget_what_the_path_held() {
-        let rate = |packets| Some(PacketRate::new(packets));
-        let path = Path { arrival_rate: rate(80_000.0), delivery_rate: rate(30_000.0), ..Path::default() };
-        let through = |carried| gets_through(&path, carried).unwrap();
-        assert!((through(79_000.0) - 79_000.0).abs() < 1e-6, "arrived, and carried before");
-        assert!((through(20_000.0) - 30_000.0).abs() < 1e-6, "no less than is acknowledged");
-        assert_eq!(gets_through(&Path::default(), 1.0), None);
-    }
-
-    #[test]
-    fn the_return_after_a_pause_of_acknowledgements_goes_no_further_than_what_was_lost() {
-        let round_trip = farhaul_units::Duration::from_millis(100);
-        let path = Path {
-            now: Instant::ZERO + round_trip * 10,
-            rtt: round_trip,
-            min_rtt: Some(round_trip),
-            arrival_rate: Some(PacketRate::new(60_000.0)),
-            mss: 1_500,
-            max_window: 100_000,
-            ..Path::default()
-        };
-        let (mut law, mut control) = (Udt::new(1), Control::initial());
-        (law.phase, law.carried, law.capacity) = (Phase::Steady, 80_000.0, Some(PacketRate::new(80_000.0)));
-        control.send_period = PacketRate::new(60_000.0).send_period();
-        law.on_syn(&path, &mut control);
-        let rate = 1e6 / control.send_period.as_micros();
-        assert!((rate / (80_000.0 * RETURN_SHARE) - 1.0).abs() < 1e-3, "{rate}");
-    }
-}
+mod tests;
