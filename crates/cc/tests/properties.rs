@@ -1,6 +1,6 @@
 //! What holds for every controller whatever the peer does.
 
-use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec, TimeoutEvent};
+use farhaul_cc::{AckEvent, Control, Controller, DeliverySample, LossEvent, Path, Spec, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -28,7 +28,7 @@ fn least_cwnd(spec: &str) -> f64 {
 /// Something that happens on a connection.
 #[derive(Clone, Debug)]
 enum Happening {
-    Ack { seq: u32, light: bool },
+    Ack { seq: u32, newly_acked: u32, light: bool, delivery: Option<DeliverySample> },
     Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
     Recovered { spurious: bool },
     Timeout,
@@ -38,7 +38,9 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        3 => (any::<u32>(), any::<bool>()).prop_map(|(seq, light)| Happening::Ack { seq, light }),
+        3 => (any::<u32>(), 0..10_000u32, any::<bool>(), prop::option::of(delivery())).prop_map(
+            |(seq, newly_acked, light, delivery)| Happening::Ack { seq, newly_acked, light, delivery }
+        ),
         3 => (any::<u32>(), 0..100u32, 0..100u32, any::<u32>()).prop_map(|(first, len, newly_lost, largest_sent)| {
             Happening::Loss { first, len, newly_lost, largest_sent }
         }),
@@ -61,20 +63,52 @@ fn rate() -> impl Strategy<Value = Option<PacketRate>> {
     ]
 }
 
-fn path() -> impl Strategy<Value = Path> {
+fn delivery() -> impl Strategy<Value = DeliverySample> {
+    (any::<u32>(), rate(), rate()).prop_map(|(packets, sent, delivered)| DeliverySample {
+        packets,
+        sent: sent.unwrap_or_default(),
+        delivered: delivered.unwrap_or_default(),
+    })
+}
+
+/// What the connection counts and its peer reports, but no round trip.
+fn counts() -> impl Strategy<Value = Path> {
     let sizes = (prop_oneof![Just(0), Just(1_500), any::<u32>()], prop_oneof![Just(0), Just(25_600), any::<u32>()]);
-    let rtt =
-        prop_oneof![Just(Duration::ZERO), (0..60_000_000u64).prop_map(Duration::from_micros), Just(Duration::MAX / 2)];
-    (sizes, rtt, rate(), rate(), rate(), any::<bool>()).prop_map(
-        |((mss, max_window), rtt, arrival_rate, delivery_rate, capacity, application_limited)| {
+    let rates = (rate(), rate(), rate());
+    let packets = (any::<u32>(), prop_oneof![0..1_000_000u64, any::<u64>()]);
+    (sizes, rates, packets, any::<bool>()).prop_map(
+        |(
+            (mss, max_window),
+            (arrival_rate, delivery_rate, capacity),
+            (in_flight, packets_sent),
+            application_limited,
+        )| {
             let mut path = Path::default();
-            path.mss = mss;
-            path.max_window = max_window;
-            path.rtt = rtt;
-            path.arrival_rate = arrival_rate;
-            path.delivery_rate = delivery_rate;
-            path.capacity = capacity;
+            (path.mss, path.max_window) = (mss, max_window);
+            (path.arrival_rate, path.delivery_rate, path.capacity) = (arrival_rate, delivery_rate, capacity);
+            (path.in_flight, path.packets_sent) = (in_flight, packets_sent);
             path.application_limited = application_limited;
+            path
+        },
+    )
+}
+
+/// A round trip: none, one of a path with or without a queue, or one that no clock measures.
+fn round_trip() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        1 => Just(Duration::ZERO),
+        4 => (0..200u64).prop_map(Duration::from_millis),
+        2 => (0..60_000_000u64).prop_map(Duration::from_micros),
+        1 => Just(Duration::MAX / 2),
+    ]
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    let known = || prop::option::weighted(0.9, round_trip());
+    (counts(), round_trip(), known(), known(), known(), round_trip()).prop_map(
+        |(mut path, rtt, least, latest, reported, recent_max)| {
+            (path.rtt, path.min_rtt, path.latest_rtt, path.reported_rtt) = (rtt, least, latest, reported);
+            path.recent_max_rtt = recent_max;
             path
         },
     )
@@ -82,11 +116,11 @@ fn path() -> impl Strategy<Value = Path> {
 
 fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, control: &mut Control) {
     match *happening {
-        Happening::Ack { seq, light } => {
+        Happening::Ack { seq, newly_acked, light, delivery } => {
             let mut ack = AckEvent::default();
             ack.seq = SeqNo::new(seq);
-            ack.newly_acked = 1;
-            ack.light = light;
+            ack.newly_acked = newly_acked;
+            (ack.light, ack.delivery) = (light, delivery);
             controller.on_ack(path, &ack, control);
         }
         Happening::Loss { first, len, newly_lost, largest_sent } => {
