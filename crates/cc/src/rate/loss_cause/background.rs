@@ -1,10 +1,11 @@
 //! What a link loses by itself, as far as losses show that came while no queue stood, and how much of what is lost it explains.
 //!
 //! ```text
-//! window     what is sent in 8 round trips while no queue stands, or in 2 with 16 losses
+//! window     what is sent in 8 round trips while no queue stands, or in 2 with 16 losses; the loss that ends 8 round trips
+//!            without one belongs to none, since nothing was lost in them
 //! link       p ← lost / sent of the last four windows, but at most 1.5 times the least of them  (1)
-//! round      e = p·D·RTT packets are to be expected per round trip; chance explains three
-//!            deviations more, √e each                                                    (2)
+//! round      e = p·max(D·RTT, in flight) packets are to be expected per round trip, where D is what acknowledgements show;
+//!            chance explains three deviations more, √e each                              (2)
 //! ```
 //!
 //! Without (2) a faulty link has its losses taken for congestion whenever the flow has filled a little of the queue: at
@@ -113,7 +114,8 @@ impl Background {
     }
 }
 
-/// Packets of a round trip: during start-up more are under way than were delivered in the one before.
+/// Packets of a round trip: during start-up more are under way than were delivered in the one before. While a repair holds
+/// acknowledgements back it is more than one, so that more is excused then.
 fn packets_per_round(path: &Path) -> f64 {
     path.delivery_rate.map_or(0.0, |rate| rate.packets_in(path.rtt)).max(f64::from(path.in_flight))
 }
