@@ -213,6 +213,6 @@ fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> Emulat
         busy: report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
         waited: None,
         receiver_drops: 0,
-        tcp: tcp::laws(setup, choices),
+        tcp: tcp::congestion_controls(setup, choices),
     }
 }

@@ -8,8 +8,8 @@ use farhaul_units::Duration;
 
 use crate::scenario::setup::Setup;
 
-/// A link's delay below this is left out: the emulator takes about as long by itself to hand a packet on, since it looks at its
-/// hosts every 50 µs. What round trip there is, runs say.
+/// A link's delay below this is left out: the emulator takes about as long by itself to hand a packet on, since while packets flow
+/// it looks at its hosts every 75 to 100 µs. What round trip there is, runs say.
 pub(super) const SHORTEST_DELAY: Duration = Duration::from_micros(100);
 
 /// The network of a setup, and where its flows are in it.

@@ -23,7 +23,7 @@ use connection::{End, Receiver, Sender, thread};
 
 /// IP and TCP headers of a data packet of Linux, with time stamps, in bytes.
 pub(super) const HEADER: u32 = 52;
-/// The kernel's laws that stand for those of scenarios. Both have selective acknowledgements: it has no sender without.
+/// The kernel's congestion controls that stand for those of scenarios. Both have selective acknowledgements: it has no sender without.
 const RENO: &str = "reno";
 const CUBIC: &str = "cubic";
 /// Buffers of every socket whose window is not limited, in bytes: 10 Gbit/s at 100 ms. They take memory only as data need it.
@@ -34,7 +34,7 @@ const BUFFER_OF_WINDOW: u64 = 4;
 const BACKLOG: i32 = 16;
 
 /// The kernel's congestion control of a flow; `None` for what is no TCP.
-fn law<'a>(flow: &FlowSpec, choices: &'a Choices) -> Option<&'a str> {
+fn congestion_control<'a>(flow: &FlowSpec, choices: &'a Choices) -> Option<&'a str> {
     match &flow.protocol {
         flow::Protocol::Tcp(tcp) => Some(choices.tcp.as_deref().unwrap_or(if tcp.cubic { CUBIC } else { RENO })),
         _ => None,
@@ -42,9 +42,9 @@ fn law<'a>(flow: &FlowSpec, choices: &'a Choices) -> Option<&'a str> {
 }
 
 /// The kernel's congestion controls of all flows, by name; `None` if there is no TCP.
-pub(super) fn laws(setup: &Setup, choices: &Choices) -> Option<String> {
-    let laws: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| law(flow, choices)).collect();
-    (!laws.is_empty()).then(|| laws.into_iter().collect::<Vec<_>>().join(", "))
+pub(super) fn congestion_controls(setup: &Setup, choices: &Choices) -> Option<String> {
+    let names: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| congestion_control(flow, choices)).collect();
+    (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 /// Makes the sockets of all hosts roomy, so that only the path and the scenario's windows limit them, and lets no connection
@@ -55,11 +55,11 @@ pub(super) fn prepare_hosts(
     setup: &Setup,
     choices: &Choices,
 ) -> Result<(), Trouble> {
-    let laws: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| law(flow, choices)).collect();
-    if laws.is_empty() {
+    let names: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| congestion_control(flow, choices)).collect();
+    if names.is_empty() {
         return Ok(());
     }
-    laws.into_iter().try_for_each(check)?;
+    names.into_iter().try_for_each(check)?;
     let widest = (0..setup.flows.len()).filter_map(|index| window(setup, index)).max().unwrap_or(0);
     let buffer = BUFFER.max(BUFFER_OF_WINDOW * u64::from(widest));
     // Equal to the largest from the beginning: the kernel's own enlarging would undo limits of windows.
@@ -78,12 +78,12 @@ pub(super) fn prepare_hosts(
 }
 
 /// Whether the kernel has a congestion control.
-fn check(law: &str) -> Result<(), Trouble> {
+fn check(name: &str) -> Result<(), Trouble> {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    if known.is_empty() || known.split_whitespace().any(|other| other == law) {
+    if known.is_empty() || known.split_whitespace().any(|other| other == name) {
         return Ok(());
     }
-    Err(Trouble::Broken(format!("this kernel has no congestion control '{law}': it has {}", known.trim())))
+    Err(Trouble::Broken(format!("this kernel has no congestion control '{name}': it has {}", known.trim())))
 }
 
 /// The largest window of a flow in bytes of data; `None` if it has none of its own.
@@ -121,7 +121,7 @@ pub(super) fn begin(
     let ending = Arc::new(Mutex::new(Ending::default()));
     let sender = Sender {
         name: flow.name.clone(),
-        law: law(flow, scene.choices).unwrap_or(RENO).to_owned(),
+        congestion_control: congestion_control(flow, scene.choices).unwrap_or(RENO).to_owned(),
         peer: SockAddr::from(peer),
         begin,
         stop: flow.stop,

@@ -108,19 +108,19 @@ fn only_the_curves_that_cannot_be_run_are_refused() {
 }
 
 #[test]
-fn flows_of_the_kernel_have_the_scenarios_law_or_the_one_that_is_chosen() {
-    let laws = |controllers: &[&str], chosen: Option<&str>| {
-        let flow = |law: &&str| format!("[[flow]]\nprotocol = 'tcp'\ncontroller = '{law}'\n");
+fn flows_of_the_kernel_have_the_scenarios_congestion_control_or_the_one_that_is_chosen() {
+    let names = |controllers: &[&str], chosen: Option<&str>| {
+        let flow = |name: &&str| format!("[[flow]]\nprotocol = 'tcp'\ncontroller = '{name}'\n");
         let text: String = controllers.iter().map(flow).collect();
-        tcp::laws(
+        tcp::congestion_controls(
             &job(&format!("{LINK}[[flow]]\n{text}")).setup,
             &Choices { tcp: chosen.map(str::to_owned), ..Choices::default() },
         )
     };
-    assert_eq!(laws(&["tahoe", "sack", "newreno"], None).as_deref(), Some("reno"));
-    assert_eq!(laws(&["cubic", "reno"], None).as_deref(), Some("cubic, reno"));
-    assert_eq!(laws(&["cubic", "reno"], Some("bbr")).as_deref(), Some("bbr"));
-    assert_eq!(laws(&[], Some("bbr")), None);
+    assert_eq!(names(&["tahoe", "sack", "newreno"], None).as_deref(), Some("reno"));
+    assert_eq!(names(&["cubic", "reno"], None).as_deref(), Some("cubic, reno"));
+    assert_eq!(names(&["cubic", "reno"], Some("bbr")).as_deref(), Some("bbr"));
+    assert_eq!(names(&[], Some("bbr")), None);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn an_unknown_congestion_control_breaks_the_run_off_with_its_name() {
     match run("x", &job(&text), &Venue::Emulator(choices), None, &|| false) {
         Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
         Err(error) => assert!(error.to_string().contains("warp"), "{error}"),
-        Ok(_) => panic!("there is no such law"),
+        Ok(_) => panic!("there is no such congestion control"),
     }
 }
 

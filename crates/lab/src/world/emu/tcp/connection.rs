@@ -136,7 +136,7 @@ impl Connection {
 pub(super) struct Sender {
     pub(super) name: String,
     /// The kernel's congestion control.
-    pub(super) law: String,
+    pub(super) congestion_control: String,
     pub(super) peer: SockAddr,
     pub(super) begin: Duration,
     pub(super) stop: Option<Duration>,
@@ -182,7 +182,7 @@ impl Sender {
     /// One connection; returns whether everything was sent and acknowledged.
     fn transfer(&self) -> io::Result<bool> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_tcp_congestion(self.law.as_bytes())?;
+        socket.set_tcp_congestion(self.congestion_control.as_bytes())?;
         // What is not sent when its time is over is thrown away.
         socket.set_linger(Some(Duration::ZERO))?;
         let socket = self.end.begin(socket);
