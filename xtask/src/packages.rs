@@ -25,7 +25,11 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "tshark", signs: &["tshark"], without: "a second opinion on our packets" },
     Package { name: "strace", signs: &["strace"], without: "disks that are made slow" },
-    Package { name: "util-linux", signs: &["setpriv"], without: "programs with fewer rights than the tests have" },
+    Package {
+        name: "util-linux",
+        signs: &["setpriv"],
+        without: "programs with fewer rights than the tests have, and tests of networks without root",
+    },
     Package { name: "iputils-ping", signs: &["ping"], without: "a second opinion on emulated delays" },
     Package { name: "iperf3", signs: &["iperf3"], without: "a second opinion on emulated rates and losses" },
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
@@ -75,7 +79,7 @@ fn is_present(sign: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(sign).is_file()))
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 

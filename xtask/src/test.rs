@@ -1,37 +1,50 @@
 //! The test command of the README: everything that must hold before a merge, and nothing that only a server can do.
 
+use std::process::{Command, Stdio};
+
 use anyhow::{Result, ensure};
 
 use crate::sections::{Outcome, Sections, succeed};
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 use crate::{citations, interop, packages, tidy};
 
 /// Crates that must not know what a system is.
 const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "session"];
 /// A target without sockets, files, threads and clocks.
 const WASM: &str = "wasm32-unknown-unknown";
+/// Crates whose tests make networks and do not acquire the right to by themselves: the test harness has threads by then.
+const NETWORKS: &[&str] = &["emu", "lab"];
+/// Runs a command with the rights of root over namespaces of its own.
+const AS_ROOT: [&str; 4] = ["unshare", "--user", "--map-root-user", "--"];
 /// Features that need more than a compiler; their tests have a section of their own.
 const OWN_SECTION: &[&str] = &["default", "interop"];
 
 /// Runs every section, then says what failed and what was skipped.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     ensure!(arguments.is_empty(), "`test` takes no arguments; for one crate: cargo test -p farhaul-NAME");
-    let features = features(workspace);
+    let all = features(workspace.packages.iter());
     let mut sections = Sections::default();
     sections.section("packages of the system", packages::provide);
     sections.section("format", || succeed(workspace.cargo().args(["fmt", "--all", "--check"])));
     sections.section("lints", || {
         let mut command = workspace.cargo();
-        command.args(["clippy", "--workspace", "--all-targets"]).args(&features).args(["--", "-D", "warnings"]);
+        command.args(["clippy", "--workspace", "--all-targets"]).args(&all).args(["--", "-D", "warnings"]);
         succeed(&mut command)
     });
     sections.section("tests", || {
-        succeed(workspace.cargo().args(["test", "--workspace", "--no-fail-fast"]).args(&features))
+        let mut command = workspace.cargo();
+        let others = workspace.packages.iter().filter(|package| !is_of_networks(package));
+        command.args(["test", "--workspace", "--no-fail-fast"]).args(features(others));
+        for package in networks(workspace) {
+            command.args(["--exclude", &package.name]);
+        }
+        succeed(&mut command)
     });
+    sections.section("tests of networks", || with_networks(workspace));
     sections.section("interoperability", || interop::check(workspace));
     sections.section("documentation", || {
         let mut command = workspace.cargo();
-        command.args(["doc", "--workspace", "--no-deps"]).args(&features).env("RUSTDOCFLAGS", "-D warnings");
+        command.args(["doc", "--workspace", "--no-deps"]).args(&all).env("RUSTDOCFLAGS", "-D warnings");
         succeed(&mut command)
     });
     sections.section("crates without a system", || without_system(workspace));
@@ -41,14 +54,39 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 /// Every optional feature, since tests hide behind them too.
-fn features(workspace: &Workspace) -> Vec<String> {
-    workspace
-        .packages
-        .iter()
+fn features<'a>(packages: impl Iterator<Item = &'a Package>) -> Vec<String> {
+    packages
         .flat_map(|package| package.features.iter().map(move |feature| (&package.name, feature)))
         .filter(|(_, feature)| !OWN_SECTION.contains(&feature.as_str()))
         .map(|(package, feature)| format!("--features={package}/{feature}"))
         .collect()
+}
+
+fn networks(workspace: &Workspace) -> impl Iterator<Item = &Package> {
+    workspace.packages.iter().filter(|package| is_of_networks(package))
+}
+
+fn is_of_networks(package: &Package) -> bool {
+    NETWORKS.contains(&package.short.as_str())
+}
+
+/// In a user namespace where that is possible: nothing to those whom root has started. Elsewhere the tests themselves say what
+/// they skip, or fail where nothing may be skipped.
+fn with_networks(workspace: &Workspace) -> Result<Outcome> {
+    let [program, words @ ..] = AS_ROOT;
+    let permitted = Command::new(program).args(words).arg("true").stderr(Stdio::null()).status();
+    let mut command = if !packages::is_root() && permitted.is_ok_and(|status| status.success()) {
+        let mut command = workspace.command(program);
+        command.args(words).arg(workspace.cargo().get_program());
+        command
+    } else {
+        workspace.cargo()
+    };
+    command.args(["test", "--no-fail-fast"]);
+    for package in networks(workspace) {
+        command.args(["-p", &package.name]);
+    }
+    succeed(command.args(features(networks(workspace))))
 }
 
 fn without_system(workspace: &Workspace) -> Result<Outcome> {

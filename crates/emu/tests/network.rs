@@ -1,5 +1,8 @@
-//! A network of hosts on this machine: what programs of the system see of it. Needs root and TUN devices; without them the tests
-//! say so and pass.
+//! A network of hosts on this machine: what programs of the system see of it. Needs the rights of root, if only in a user
+//! namespace, and TUN devices; without them the tests say so and pass.
+
+#[path = "network/requirement.rs"]
+mod requirement;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -10,15 +13,13 @@ use std::thread;
 use farhaul_emu::{EmulateError, Emulation, HostId, NetworkSpec};
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_units::{Duration, Rate};
+use requirement::skip;
 
 /// The network, if this machine permits one.
 fn started(network: &NetworkSpec) -> Option<Emulation> {
     match Emulation::start(network) {
         Ok(emulation) => Some(emulation),
-        Err(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_))) => {
-            eprintln!("skipped: {error}");
-            None
-        }
+        Err(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_))) => skip(error),
         Err(error) => panic!("{error}"),
     }
 }

@@ -1,5 +1,8 @@
-//! What the emulated world is made of, and short runs in it. Runs need root and TUN devices; without them the tests say so and
-//! pass.
+//! What the emulated world is made of, and short runs in it. Runs need the rights of root, if only in a user namespace, and TUN
+//! devices; without them the tests say so and pass.
+
+#[path = "../../../../emu/tests/network/requirement.rs"]
+mod requirement;
 
 use farhaul_emu::EmulateError;
 
@@ -9,6 +12,7 @@ use crate::record::Record;
 use crate::run::run;
 use crate::scenario::{Overrides, Plan};
 use crate::world::{Venue, World};
+use requirement::skip;
 
 fn plan(text: &str) -> Plan {
     Plan::read("x", "x.toml", text, &Overrides::default()).unwrap()
@@ -18,16 +22,22 @@ fn job(text: &str) -> Job {
     plan(text).jobs("").unwrap().remove(0)
 }
 
+/// How the run ended, if this machine permits one.
+fn tried(text: &str, choices: Choices, over: &dyn Fn() -> bool) -> Option<Result<Record, LabError>> {
+    match run("x", &job(text), &Venue::Emulator(choices), None, over) {
+        Err(LabError::Emulate(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_)))) => skip(error),
+        result => Some(result),
+    }
+}
+
 /// The run's record, if this machine permits one.
 fn record(text: &str, choices: Choices) -> Option<Record> {
-    match run("x", &job(text), &Venue::Emulator(choices), None, &|| false) {
-        Ok(record) => Some(record),
-        Err(LabError::Emulate(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_)))) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    Some(tried(text, choices, &|| false)?.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Why the run broke off, if this machine permits one.
+fn failure(text: &str, choices: Choices) -> Option<String> {
+    Some(tried(text, choices, &|| false)?.expect_err("it cannot be run").to_string())
 }
 
 const LINK: &str = "title = 'x'\nduration = '1200ms'\nwarmup = '200ms'\n[link]\nrate = '40mbit'\nrtt = '10ms'\n";
@@ -165,20 +175,15 @@ fn a_window_of_the_scenario_bounds_the_kernels_connection() {
 fn an_unknown_congestion_control_breaks_the_run_off_with_its_name() {
     let text = format!("{LINK}[[flow]]\nname = 't'\nprotocol = 'tcp'\n");
     let choices = Choices { tcp: Some("warp".to_owned()), ..Choices::default() };
-    match run("x", &job(&text), &Venue::Emulator(choices), None, &|| false) {
-        Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
-        Err(error) => assert!(error.to_string().contains("warp"), "{error}"),
-        Ok(_) => panic!("there is no such congestion control"),
-    }
+    let Some(error) = failure(&text, choices) else { return };
+    assert!(error.contains("'warp'"), "{error}");
 }
 
 #[test]
 fn a_run_that_is_told_to_stop_stops() {
     let text = format!("{LINK}[[flow]]\n[[flow]]\nprotocol = 'tcp'\n").replace("1200ms", "600s");
-    match run("x", &job(&text), &Venue::Emulator(Choices::default()), None, &|| true) {
-        Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
-        result => assert!(matches!(result, Err(LabError::Stopped)), "{result:?}"),
-    }
+    let Some(result) = tried(&text, Choices::default(), &|| true) else { return };
+    assert!(matches!(result, Err(LabError::Stopped)), "{result:?}");
 }
 
 #[test]
@@ -199,9 +204,6 @@ fn flows_of_libudt_are_refused_without_its_program_and_in_the_simulator() {
 fn a_program_that_is_not_there_breaks_the_run_off_with_its_name() {
     let text = format!("{LINK}[[flow]]\nprotocol = 'libudt'\n");
     let choices = Choices { libudt: Some("/nowhere/libudt-peer".into()), ..Choices::default() };
-    match run("x", &job(&text), &Venue::Emulator(choices), None, &|| false) {
-        Err(LabError::Emulate(error)) => eprintln!("skipped: {error}"),
-        Err(error) => assert!(error.to_string().contains("/nowhere/libudt-peer"), "{error}"),
-        Ok(_) => panic!("there is no such program"),
-    }
+    let Some(error) = failure(&text, choices) else { return };
+    assert!(error.contains("/nowhere/libudt-peer"), "{error}");
 }
