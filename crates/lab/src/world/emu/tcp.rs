@@ -3,7 +3,7 @@
 mod connection;
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use farhaul_emu::Emulation;
 use farhaul_proto::Stats;
 use farhaul_units::Duration;
+use rustix::process::geteuid;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::network::Network;
@@ -26,6 +27,8 @@ pub(super) const HEADER: u32 = 52;
 /// The kernel's congestion controls that stand for those of scenarios. Both have selective acknowledgements: it has no sender without.
 const RENO: &str = "reno";
 const CUBIC: &str = "cubic";
+/// Congestion controls that the kernel has without loading anything.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Buffers of every socket whose window is not limited, in bytes: 10 Gbit/s at 100 ms. They take memory only as data need it.
 const BUFFER: u64 = 128 << 20;
 /// Of a receive buffer, the kernel counts at most half as window before it has seen how large packets are.
@@ -59,7 +62,14 @@ pub(super) fn prepare_hosts(
     if names.is_empty() {
         return Ok(());
     }
-    names.into_iter().try_for_each(check)?;
+    // Where the sockets will be: what they may have depends on whose network that is.
+    let Some(&host) = network.hosts.first() else { return Ok(()) };
+    for name in names {
+        if let Err(error) = emulation.enter(host, || check(name)) {
+            let known = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
+            return Err(Trouble::Broken(unavailable(name, &error, &known, geteuid().is_root())));
+        }
+    }
     let widest = (0..setup.flows.len()).filter_map(|index| window(setup, index)).max().unwrap_or(0);
     let buffer = BUFFER.max(BUFFER_OF_WINDOW * u64::from(widest));
     // Equal to the largest from the beginning: the kernel's own enlarging would undo limits of windows.
@@ -77,13 +87,21 @@ pub(super) fn prepare_hosts(
     Ok(())
 }
 
-/// Whether the kernel has a congestion control.
-fn check(name: &str) -> Result<(), Trouble> {
-    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    if known.is_empty() || known.split_whitespace().any(|other| other == name) {
-        return Ok(());
+/// Whether sockets of the calling thread's host can have a congestion control. Where the program runs as root, asking for one that
+/// is a module makes the kernel load it.
+fn check(name: &str) -> io::Result<()> {
+    Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?.set_tcp_congestion(name.as_bytes())
+}
+
+/// Why flows cannot have a congestion control, and what to do; `known` is what the kernel has without loading anything.
+fn unavailable(name: &str, error: &io::Error, known: &str, is_root: bool) -> String {
+    if error.kind() != ErrorKind::NotFound {
+        return format!("congestion control '{name}': {error}");
     }
-    Err(Trouble::Broken(format!("this kernel has no congestion control '{name}': it has {}", known.trim())))
+    // Root's request has loaded it if there is one.
+    let way_out =
+        if is_root { String::new() } else { format!("; as root, `modprobe tcp_{name}` loads one that is a module") };
+    format!("this kernel has no congestion control '{name}': it has {}{way_out}", known.trim())
 }
 
 /// The largest window of a flow in bytes of data; `None` if it has none of its own.
@@ -164,5 +182,29 @@ impl Running for TcpFlow {
             let _ = thread.join();
         }
         std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_congestion_control_that_is_missing_says_what_there_is_and_who_can_load_it() {
+        let missing = io::Error::from(rustix::io::Errno::NOENT);
+        let said = |is_root| unavailable("vegas", &missing, "reno cubic\n", is_root);
+        assert_eq!(said(true), "this kernel has no congestion control 'vegas': it has reno cubic");
+        assert!(said(false).ends_with("it has reno cubic; as root, `modprobe tcp_vegas` loads one that is a module"));
+        let forbidden = unavailable("vegas", &rustix::io::Errno::PERM.into(), "reno vegas", false);
+        assert!(
+            forbidden.starts_with("congestion control 'vegas': ") && !forbidden.contains("modprobe"),
+            "{forbidden}"
+        );
+    }
+
+    #[test]
+    fn what_sockets_can_have_is_tried() {
+        check(RENO).unwrap();
+        assert_eq!(check("warp").unwrap_err().kind(), ErrorKind::NotFound);
     }
 }
