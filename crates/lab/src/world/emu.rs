@@ -5,6 +5,7 @@
 //! simulator.
 
 mod cross;
+mod descriptors;
 mod libudt;
 mod network;
 mod pressure;
@@ -87,6 +88,7 @@ pub(crate) fn observe(
     if let Some((_, reason)) = refusal(setup, choices) {
         return Err(LabError::Refused { reason });
     }
+    descriptors::allow();
     let mut rng = Rng::new(job.seed);
     let network = Network::of(setup, rng.next_u64());
     let emulation = Emulation::start(&network.spec)?;

@@ -1,6 +1,6 @@
 //! What real sockets cannot do.
 
-use super::Choices;
+use super::{Choices, descriptors};
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
 
@@ -17,7 +17,7 @@ pub(crate) fn refusal(setup: &Setup, choices: &Choices) -> Option<(usize, String
         ));
     }
     let mut refused = setup.flows.iter().filter_map(|flow| Some((flow.line, of_flow(flow, choices)?)));
-    refused.next()
+    refused.next().or_else(|| Some((setup.flows.last()?.line, descriptors::refusal(setup)?)))
 }
 
 fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {

@@ -149,8 +149,13 @@ pub(super) fn begin(
         end: Arc::clone(&ends[0]),
         ending: Arc::clone(&ending),
     };
-    let receiver =
-        Receiver { listener: Arc::clone(&listener), window, stage: Arc::clone(scene.stage), end: Arc::clone(&ends[1]) };
+    let receiver = Receiver {
+        name: flow.name.clone(),
+        listener: Arc::clone(&listener),
+        window,
+        stage: Arc::clone(scene.stage),
+        end: Arc::clone(&ends[1]),
+    };
     // A thread that is started on a host stays there, and so do the sockets that it makes.
     let sender = scene.emulation.enter(from, || thread("tcp-sender", move || sender.run())).map_err(failed())?;
     let receiver = thread("tcp-receiver", move || receiver.run()).map_err(failed())?;

@@ -226,6 +226,7 @@ fn is_pause(error: &io::Error) -> bool {
 
 /// The side that receives.
 pub(super) struct Receiver {
+    pub(super) name: String,
     pub(super) listener: Arc<Socket>,
     /// The largest window that it offers, in bytes.
     pub(super) window: Option<u32>,
@@ -238,8 +239,13 @@ impl Receiver {
     pub(super) fn run(&self) {
         let mut block = vec![0; BLOCK];
         while !self.stage.is_over() {
-            let Ok((socket, _)) = self.listener.accept() else { return };
-            let socket = self.end.begin(socket);
+            let socket = match self.listener.accept() {
+                Ok((socket, _)) => self.end.begin(socket),
+                // The caller has gone again.
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => continue,
+                // At the end of the run, the listener is shut.
+                Err(error) => return self.stage.fail(&self.name, format!("taking a caller: {error}")),
+            };
             loop {
                 match (&*socket).read(&mut block) {
                     Ok(0) => break,
@@ -263,5 +269,33 @@ impl Receiver {
             // Where that fails the connection is over, as the next read will say.
             let _ = limit_tcp_window(socket, bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a run whose receiver cannot take callers.
+    fn trouble_of(stage: Arc<Stage>) -> Option<String> {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        let receiver = Receiver {
+            name: "t".into(),
+            listener: Arc::new(listener),
+            window: None,
+            stage: Arc::clone(&stage),
+            end: Arc::default(),
+        };
+        receiver.run();
+        stage.trouble()
+    }
+
+    #[test]
+    fn a_receiver_that_cannot_take_callers_ends_the_run_unless_that_is_over() {
+        let trouble = trouble_of(Arc::new(Stage::begin())).unwrap();
+        assert!(trouble.starts_with("flow 't': taking a caller: "), "{trouble}");
+        let over = Arc::new(Stage::begin());
+        over.finish();
+        assert_eq!(trouble_of(over), None);
     }
 }
