@@ -75,7 +75,7 @@ pub struct EmulationRecord {
     /// where the system does not say. Then its hosts were slower than they can be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<f64>,
-    /// Datagrams that receiving programs were too slow to take.
+    /// Datagrams that receiving programs were too slow to take, and those that their sockets found damaged.
     pub receiver_drops: u64,
     /// The kernel's congestion controls of TCP flows, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@
 
 mod cross;
 mod descriptors;
+mod drops;
 mod libudt;
 mod network;
 mod pressure;
@@ -59,11 +60,6 @@ trait Running {
 
     /// Ends it, waits for its threads, and says how it ended.
     fn end(&mut self) -> Ending;
-
-    /// Datagrams that its receiver's machine was too slow to take.
-    fn receiver_drops(&self) -> u64 {
-        0
-    }
 }
 
 /// What all flows of a run have in common.
@@ -100,19 +96,21 @@ pub(crate) fn observe(
     let begun = scene.begin(&mut rng, &mut flows);
     let rows = begun.and_then(|()| rows(setup, &emulation, &network, &stage, &flows, over));
     let waited = pressure.share(stage.now());
+    // Sockets take what they know with them.
+    let seen = rows.and_then(|rows| Ok((rows, drops::count(&emulation, &network, setup)?)));
     stage.finish();
     let endings = flows.iter_mut().map(|flow| flow.end()).collect();
-    let receiver_drops = flows.iter().map(|flow| flow.receiver_drops()).sum();
     drop(flows);
     let report = emulation.stop()?;
     if let Some(reason) = stage.trouble() {
         return Err(LabError::Broken { name: job.name(figure), reason });
     }
+    let (rows, receiver_drops) = seen.map_err(|trouble| match trouble {
+        Trouble::Stopped => LabError::Stopped,
+        Trouble::Broken(reason) => LabError::Broken { name: job.name(figure), reason },
+    })?;
     Ok(Observed {
-        rows: rows.map_err(|trouble| match trouble {
-            Trouble::Stopped => LabError::Stopped,
-            Trouble::Broken(reason) => LabError::Broken { name: job.name(figure), reason },
-        })?,
+        rows,
         endings,
         trace: String::new(),
         packet_hops: report.links().iter().map(|link| link.delivered.packets).sum(),

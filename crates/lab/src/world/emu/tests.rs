@@ -4,7 +4,10 @@
 #[path = "../../../../emu/tests/network/requirement.rs"]
 mod requirement;
 
+use std::net::UdpSocket;
+
 use farhaul_emu::EmulateError;
+use requirement::skip;
 
 use super::network::{Network, SHORTEST_DELAY};
 use super::*;
@@ -12,7 +15,6 @@ use crate::record::Record;
 use crate::run::run;
 use crate::scenario::{Overrides, Plan};
 use crate::world::{Venue, World};
-use requirement::skip;
 
 fn plan(text: &str) -> Plan {
     Plan::read("x", "x.toml", text, &Overrides::default()).unwrap()
@@ -150,6 +152,29 @@ fn a_scenario_runs_between_real_sockets_and_is_measured_as_in_the_simulator() {
     assert!(metrics["rtt.tcp"] >= 0.01 && metrics["rtt.old"] >= 0.01, "{metrics:?}");
     assert!(metrics["utilisation"] > 0.1 && metrics["utilisation"] < 1.2, "{metrics:?}");
     assert!(record.packet_hops > 100);
+}
+
+#[test]
+fn what_a_receiver_of_cross_traffic_does_not_take_is_counted() {
+    let setup = job(&format!("{LINK}[[flow]]\nprotocol = 'cbr'\nrate = '1mbit'\n")).setup;
+    let network = Network::of(&setup, 1);
+    let emulation = match Emulation::start(&network.spec) {
+        Err(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_))) => {
+            return skip(error).unwrap_or_default();
+        }
+        emulation => emulation.unwrap(),
+    };
+    let [from, to] = network.places[0];
+    let bind = || UdpSocket::bind("0.0.0.0:7000");
+    let (sender, receiver) = (emulation.enter(from, bind).unwrap(), emulation.enter(to, bind).unwrap());
+    let drops = || drops::count(&emulation, &network, &setup).unwrap();
+    assert_eq!(drops(), 0);
+    // Its buffer is full some time.
+    while drops() == 0 {
+        sender.send_to(&[7; 1_000], (emulation.ipv4(to), 7_000)).unwrap();
+    }
+    drop(receiver);
+    assert_eq!(drops(), 0, "a socket takes what it knows with it");
 }
 
 #[test]

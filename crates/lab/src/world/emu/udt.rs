@@ -156,8 +156,4 @@ impl Running for UdtFlow {
         }
         std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))
     }
-
-    fn receiver_drops(&self) -> u64 {
-        self.endpoints.iter().filter_map(Endpoint::recv_drops).map(u64::from).sum()
-    }
 }
