@@ -1,5 +1,6 @@
 //! What real sockets cannot do.
 
+use super::tcp::LARGEST_PACKET;
 use super::{Choices, descriptors};
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
@@ -16,8 +17,21 @@ pub(crate) fn refusal(setup: &Setup, choices: &Choices) -> Option<(usize, String
             format!("{} flows are too many for real sockets: {MAX_FLOWS} are allowed", setup.flows.len()),
         ));
     }
-    let mut refused = setup.flows.iter().filter_map(|flow| Some((flow.line, of_flow(flow, choices)?)));
+    let largest = setup.flows.iter().map(|flow| flow.packet).max().unwrap_or_default();
+    let of = |flow| of_flow(flow, choices).or_else(|| of_packets(flow, largest));
+    let mut refused = setup.flows.iter().filter_map(|flow| Some((flow.line, of(flow)?)));
     refused.next().or_else(|| Some((setup.flows.last()?.line, descriptors::refusal(setup)?)))
+}
+
+/// The kernel's TCP knows the largest packet of its host, and is told of smaller ones only up to a size.
+fn of_packets(flow: &FlowSpec, largest: u32) -> Option<String> {
+    let is_free = matches!(flow.protocol, Protocol::Tcp(_)) && (LARGEST_PACKET + 1..largest).contains(&flow.packet);
+    is_free.then(|| {
+        format!(
+            "flow '{}' has packets of {} bytes beside larger ones: the kernel's TCP takes `packet` up to {LARGEST_PACKET} there",
+            flow.name, flow.packet
+        )
+    })
 }
 
 fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {

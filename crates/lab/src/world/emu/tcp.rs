@@ -24,6 +24,11 @@ use connection::{End, Receiver, Sender, thread};
 
 /// IP and TCP headers of a data packet of Linux, with time stamps, in bytes.
 pub(super) const HEADER: u32 = 52;
+/// The same without options: the kernel's maximum segment size (`TCP_MAXSEG`) is a packet without these, and time stamps take
+/// their 12 bytes from it.
+const BARE_HEADER: u32 = 40;
+/// The largest packet that a socket can be held to, by the largest such size (`MAX_TCP_WINDOW`).
+pub(super) const LARGEST_PACKET: u32 = 32_767 + BARE_HEADER;
 /// The kernel's congestion controls that stand for those of scenarios. Both have selective acknowledgements: it has no sender without.
 const RENO: &str = "reno";
 const CUBIC: &str = "cubic";
@@ -133,7 +138,7 @@ pub(super) fn begin(
     let [from, to] = scene.network.places[index];
     let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
     let window = window(scene.setup, index);
-    let listener = scene.emulation.enter(to, || listen(peer, window)).map_err(failed())?;
+    let listener = scene.emulation.enter(to, || listen(peer, window, flow.packet)).map_err(failed())?;
     let listener = Arc::new(listener);
     let ends: [Arc<End>; 2] = Default::default();
     let ending = Arc::new(Mutex::new(Ending::default()));
@@ -141,6 +146,7 @@ pub(super) fn begin(
         name: flow.name.clone(),
         congestion_control: congestion_control(flow, scene.choices).unwrap_or(RENO).to_owned(),
         peer: SockAddr::from(peer),
+        packet: flow.packet,
         begin,
         stop: flow.stop,
         bytes: flow.bytes,
@@ -163,14 +169,24 @@ pub(super) fn begin(
 }
 
 /// A socket that takes callers at `address`.
-fn listen(address: SocketAddr, window: Option<u32>) -> io::Result<Socket> {
+fn listen(address: SocketAddr, window: Option<u32>, packet: u32) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    limit_packets(&socket, packet)?;
     if let Some(bytes) = window {
         farhaul_emu::limit_tcp_window(&socket, bytes)?;
     }
     socket.bind(&SockAddr::from(address))?;
     socket.listen(BACKLOG)?;
     Ok(socket)
+}
+
+/// Holds a socket, before it listens or connects, to packets of so many bytes, as its hosts may have larger ones of other flows.
+fn limit_packets(socket: &Socket, packet: u32) -> io::Result<()> {
+    if packet > LARGEST_PACKET {
+        // The largest of the run, or it would have been refused: hosts have no larger ones.
+        return Ok(());
+    }
+    socket.set_tcp_mss(packet - BARE_HEADER)
 }
 
 impl Running for TcpFlow {

@@ -187,6 +187,33 @@ fn transfers_of_a_list_are_connections_one_after_the_other() {
 }
 
 #[test]
+fn packets_of_tcp_flows_are_as_large_as_the_scenario_says() {
+    let sizes = [576, 1_500, 4_000];
+    let flow = |packet| format!("[[flow]]\nname = 'of{packet}'\nprotocol = 'tcp'\nwindow = 20\npacket = {packet}\n");
+    let flows: String = sizes.into_iter().map(flow).collect();
+    let Some(record) = record(&format!("{LINK}queue = 2000\n{flows}"), Choices::default()) else { return };
+    for packet in sizes {
+        let of = |metric: &str| record.metrics[&format!("{metric}.of{packet}")];
+        // Data of a second, without losses; some packets wait at the end that did not at its beginning.
+        let (payload, full) = (of("goodput") / 8.0 / of("packets"), f64::from(packet - tcp::HEADER));
+        assert!(payload > 0.85 * full && payload < 1.05 * full, "{payload} in packets of {packet}");
+    }
+}
+
+#[test]
+fn packets_that_tcp_cannot_be_held_to_are_refused_beside_larger_ones() {
+    let refusals = |packets: &[u32]| {
+        let flow = |packet: &u32| format!("[[flow]]\nprotocol = 'tcp'\npacket = {packet}\n");
+        let plan = plan(&format!("{LINK}{}", packets.iter().map(flow).collect::<String>()));
+        plan.possible(plan.jobs("").unwrap(), &Venue::Emulator(Choices::default())).1
+    };
+    assert_eq!(refusals(&[40_000, 1_500]), []);
+    assert_eq!(refusals(&[32_807, 40_000]), []);
+    let refusals = refusals(&[32_808, 40_000]);
+    assert!(refusals[0].message.contains("32807"), "{refusals:?}");
+}
+
+#[test]
 fn a_window_of_the_scenario_bounds_the_kernels_connection() {
     let flow = "[[flow]]\nname = 'w'\nprotocol = 'tcp'\nwindow = 40\n";
     let Some(record) = record(&format!("{}{flow}", LINK.replace("10ms", "40ms")), Choices::default()) else { return };

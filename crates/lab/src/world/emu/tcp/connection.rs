@@ -138,6 +138,8 @@ pub(super) struct Sender {
     /// The kernel's congestion control.
     pub(super) congestion_control: String,
     pub(super) peer: SockAddr,
+    /// Bytes of its full packets on the wire.
+    pub(super) packet: u32,
     pub(super) begin: Duration,
     pub(super) stop: Option<Duration>,
     pub(super) bytes: Option<u64>,
@@ -183,6 +185,7 @@ impl Sender {
     fn transfer(&self) -> io::Result<bool> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_tcp_congestion(self.congestion_control.as_bytes())?;
+        super::limit_packets(&socket, self.packet)?;
         // What is not sent when its time is over is thrown away.
         socket.set_linger(Some(Duration::ZERO))?;
         let socket = self.end.begin(socket);
