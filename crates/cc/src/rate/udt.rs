@@ -75,8 +75,7 @@ const MIN_PER_ROUND: f64 = 4.0;
 const DEEPEST: f64 = DECREASE * DECREASE;
 /// Packets that may be lost before any measurement without ending start-up: they say nothing about the path's rate.
 const FIRST_FLIGHT: f64 = 64.0;
-/// SYN intervals that one acknowledgement may make up for, where acknowledgements are rarer than that, or the first one after start-up
-/// comes (departure D26).
+/// SYN intervals that one acknowledgement may make up for, where acknowledgements are rarer than that (departure D26).
 const MAX_INTERVALS: f64 = 10.0;
 /// How much faster than the period lateness is made up for: a path that is nine tenths full has no queue of it. All at once left
 /// 595 of 1000 Mbit/s on a path of 1 ms with a queue of 84 packets, a tenth faster leaves 725 to 790 (emulated; departure D27).
@@ -199,6 +198,7 @@ impl Udt {
     }
 
     fn adopt(&mut self, capacity: PacketRate, path: &Path, control: &mut Control) {
+        self.last_syn = path.now;
         self.capacity = Some(capacity);
         self.carried = capacity.packets_per_second();
         control.send_period = shorter(bounded(1e6 / (capacity.packets_per_second() * DRAIN)), slowest(path));

@@ -10,7 +10,7 @@ use super::stage::Trouble;
 use crate::scenario::flow::Protocol;
 use crate::scenario::setup::Setup;
 
-/// The kernel's tables of UDP sockets. Its totals for a host (`/proc/net/snmp`) lack most drops since Linux 6.18.
+/// The kernel's tables of UDP sockets, which say of each what it had no room for.
 const TABLES: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
 /// Those of all hosts whose flows are not TCP's, at sockets that are still open.
