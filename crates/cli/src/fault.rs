@@ -128,10 +128,14 @@ pub(crate) fn of_bind(address: SocketAddr, source: &io::Error) -> Fault {
 
 /// Networks cannot be made here.
 pub(crate) fn of_emulation(error: &EmulateError) -> Fault {
-    const INSTEAD: &str = "`farhaul relay` needs neither and has the same path options, for UDP";
+    of_emulation_or(error, "`farhaul relay` needs neither and has the same path options, for UDP")
+}
+
+/// The same where something else is the way out.
+pub(crate) fn of_emulation_or(error: &EmulateError, instead: &str) -> Fault {
     match error {
-        EmulateError::NoPermission(_) => Fault::new(Code::NotPermitted, error.to_string()).and(INSTEAD),
-        EmulateError::NoTun(_) => Fault::new(Code::Unsupported, error.to_string()).and(INSTEAD),
+        EmulateError::NoPermission(_) => Fault::new(Code::NotPermitted, error.to_string()).and(instead),
+        EmulateError::NoTun(_) => Fault::new(Code::Unsupported, error.to_string()).and(instead),
         _ => Fault::new(Code::Failed, error.to_string()),
     }
 }

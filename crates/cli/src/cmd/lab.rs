@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use farhaul_emu::EmulateError;
 use farhaul_lab::LabError;
 use farhaul_lab::world::{Choices, Venue};
 
@@ -144,8 +145,14 @@ fn fault_of(error: &LabError, context: &Context) -> Fault {
             fault.and("what was finished is kept: the same command goes on from there")
         }
         LabError::File { path, source } => file_fault(path, source),
+        LabError::Emulate(error) => no_networks(error),
         _ => Fault::new(Code::Failed, error.to_string()),
     }
+}
+
+/// There is no emulated world here.
+fn no_networks(error: &EmulateError) -> Fault {
+    fault::of_emulation_or(error, "--world sim needs neither")
 }
 
 fn file_fault(path: &std::path::Path, source: &std::io::Error) -> Fault {

@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::process::{Scratch, Started, farhaul};
+use crate::emulate::FORBIDDEN;
+use crate::process::{Scratch, Started, farhaul, farhaul_under};
+use crate::requirement::runs;
 
 /// What somebody writes who has read one page of the documentation.
 const NEWCOMER: &str = "\
@@ -313,4 +315,20 @@ fn what_the_emulated_world_lacks_is_refused_in_one_line() {
         assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
         assert!(words.iter().all(|word| stderr.contains(word)), "{stderr}");
     }
+}
+
+#[test]
+fn where_nothing_is_permitted_the_simulator_is_offered_before_anything_is_begun() {
+    if runs(&[FORBIDDEN, &["true"]].concat(), "a system that permits nothing").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (scenario, out) = (write(&scratch, "mine.toml", NEWCOMER), scratch.at("out"));
+    for verb in ["run", "sweep"] {
+        let lab = ["lab", verb, &scenario, "--world", "emu", "--out", &out];
+        farhaul_under(FORBIDDEN, &lab).fails(5, &["root", "namespaces", "--world sim"]);
+        let end = farhaul_under(FORBIDDEN, &[&lab[..], &["--json"]].concat()).end();
+        assert_eq!((&end["exit_code"], &end["error"]["code"]), (&5.into(), &"NOT_PERMITTED".into()));
+    }
+    assert!(!Path::new(&out).exists());
 }

@@ -13,7 +13,7 @@ use farhaul_lab::sweep::{Options, Work, sweep as run_all};
 use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, FigureResult, Job, LabError, Overrides, Record};
 
-use super::{RunOptions, fault_of};
+use super::{RunOptions, fault_of, no_networks};
 use crate::cmd::Context;
 use crate::exit::Fault;
 use crate::output::{Output, progress};
@@ -86,19 +86,30 @@ impl Session<'_> {
     fn figures(&self, names: &[String], pcap: Option<&Path>) -> Result<(), Fault> {
         let output = Output::from_flag(self.options.json);
         let mut outcome = Outcome::begin(self.options.json, self.verb, &self.options.out, &output);
-        let done = self.try_figures(names, pcap, &output, &mut outcome);
+        let fault = |error: LabError| fault_of(&error, self.context);
+        let done = self.read(names, &output).map_err(fault).and_then(|figures| {
+            self.permitted()?;
+            self.try_figures(figures, pcap, &output, &mut outcome).map_err(fault)
+        });
         output.detach();
-        outcome.end(done.map_err(|error| fault_of(&error, self.context)), self.options.strict)
+        outcome.end(done, self.options.strict)
+    }
+
+    /// Whether there is such a world here: to be known before there is a folder for its results.
+    fn permitted(&self) -> Result<(), Fault> {
+        if self.venue.world().is_simulated() {
+            return Ok(());
+        }
+        self.context.networks.as_ref().map_err(no_networks).copied()
     }
 
     fn try_figures(
         &self,
-        names: &[String],
+        figures: Vec<(Figure, Settings, Vec<Job>)>,
         pcap: Option<&Path>,
         output: &Output,
         outcome: &mut Outcome,
     ) -> Result<(), LabError> {
-        let figures = self.read(names, output)?;
         let mut works = Vec::new();
         let mut results = Vec::new();
         for (figure, settings, jobs) in figures {
