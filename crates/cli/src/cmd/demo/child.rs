@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// A child that is stopped when this is dropped.
 pub(super) struct Child {
     process: std::process::Child,
+    /// Whom signals go to, until its number may be somebody else's.
+    target: Arc<Mutex<Option<Pid>>>,
     records: Receiver<Value>,
     complaints: Option<thread::JoinHandle<String>>,
 }
@@ -59,11 +62,10 @@ impl Child {
             let _ = BufReader::new(stderr).read_to_string(&mut text);
             text
         });
-        let pid = Pid::from_child(&process);
-        context.interrupt.on_stop(move || {
-            let _ = kill_process(pid, Signal::TERM);
-        });
-        Ok(Self { process, records, complaints: Some(complaints) })
+        let target = Arc::new(Mutex::new(Some(Pid::from_child(&process))));
+        let its = Arc::clone(&target);
+        context.interrupt.on_stop(move || terminate(*its.lock().unwrap_or_else(PoisonError::into_inner)));
+        Ok(Self { process, target, records, complaints: Some(complaints) })
     }
 
     /// The next record.
@@ -91,7 +93,14 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+        terminate(self.target.lock().unwrap_or_else(PoisonError::into_inner).take());
         let _ = self.process.wait();
+    }
+}
+
+fn terminate(process: Option<Pid>) {
+    if let Some(process) = process {
+        // It may have ended, but nobody has asked how.
+        let _ = kill_process(process, Signal::TERM);
     }
 }
