@@ -1,5 +1,5 @@
-//! What no safe library knows of this process: its processor time, how long its threads queued for a processor, and whose the
-//! terminal is.
+//! What no safe library knows of this process: its processor time, how long its threads queued for a processor, whose the
+//! terminal is, and who ends with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use serde::Serialize;
 
 /// Processor time in user mode and in the kernel, in seconds.
@@ -130,6 +131,20 @@ pub(crate) fn give_terminal(command: &mut Command) {
 pub(crate) fn set_terminal(group: rustix::process::Pid) {
     // A terminal that is gone is nobody's.
     let _ = set_foreground(group.as_raw_nonzero().get());
+}
+
+/// A program that is about to be started is killed when the calling thread has ended, however that ends.
+#[expect(unsafe_code, reason = "the program itself must ask for that, before it is another one")]
+pub(crate) fn end_with_thread(command: &mut Command) {
+    let parent = Some(getpid());
+    // SAFETY: only calls of the system that are allowed after a fork.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // Nobody tells it of an end before that.
+            if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+        })
+    };
 }
 
 #[expect(unsafe_code, reason = "masks of signals have no safe wrapper among our dependencies")]

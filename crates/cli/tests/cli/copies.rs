@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::emulate::FORBIDDEN;
-use crate::process::{Scratch, Server, Started, farhaul, farhaul_under};
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_under, farhaul_where};
 use crate::requirement::runs;
 
 /// The fields of the `end` record that scripts rely on.
@@ -161,8 +161,11 @@ fn an_interrupted_copy_says_where_the_incomplete_file_lies_and_the_server_is_tol
 fn the_demo_copies_over_an_emulated_link_and_leaves_nothing_behind() {
     let scratch = Scratch::new();
     let file = scratch.file("file", 2_000_000);
-    let run = farhaul(&["demo", "--json", "--rate", "200mbit", "--rtt", "10ms", &file]);
+    let temporary = scratch.dir("temporary");
+    let demo = ["demo", "--json", "--rate", "200mbit", "--rtt", "10ms", &file];
+    let run = farhaul_where(&[("TMPDIR", &temporary)], &demo);
     run.succeeds();
+    assert!(scratch.names("temporary").is_empty(), "{:?}", scratch.names("temporary"));
     let end = run.end();
     assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(2_000_000), Some(true)));
     assert!(end["copy"]["rtt_us"]["min"].as_u64().unwrap() >= 10_000, "{end}");
@@ -191,4 +194,41 @@ fn the_demo_does_without_networks_of_its_own_and_says_so() {
     assert_eq!((&start["settings"]["path"], &end["tcp"]), (&"relay".into(), &Value::Null));
     assert_eq!(end["relay"]["clients"], 1);
     assert!(end["relay"]["cpu_seconds"]["user"].is_number(), "{end}");
+}
+
+#[test]
+fn a_killed_demo_takes_its_programs_along_and_the_next_one_removes_its_directory() {
+    let scratch = Scratch::new();
+    let (small, temporary) = (scratch.file("small", 200_000), scratch.dir("temporary"));
+    let variable = format!("TMPDIR={temporary}");
+    let mut wrappers = vec![vec!["env", &variable]];
+    if runs(&[FORBIDDEN, &["true"]].concat(), "a system that permits nothing").is_some() {
+        wrappers.push([&["env", &variable], FORBIDDEN].concat());
+    }
+    for wrapper in wrappers {
+        // It would take two minutes.
+        let slow = ["demo", "--json", "--size", "30MB", "--rate", "2mbit", "--rtt", "10ms"];
+        let demo = Started::begin_under(&wrapper, &slow, Stdio::null()).after("interval");
+        assert_eq!(scratch.names("temporary").len(), 1);
+        // One that runs has its directory for itself.
+        farhaul_under(&wrapper, &["demo", "--rate", "200mbit", "--rtt", "10ms", &small]).succeeds();
+        let left = scratch.names("temporary");
+        assert_eq!(left.len(), 1);
+        demo.signal(Signal::KILL);
+        assert_ne!(demo.end().code, 0);
+        assert_eq!(scratch.names("temporary"), left);
+        // Ends are seen a moment later.
+        let attempts = (0..1_000).take_while(|_| programs_that_name(&left[0]) > 0).count();
+        assert!(attempts < 1_000, "somebody is still there");
+        farhaul_under(&wrapper, &["demo", "--rate", "200mbit", "--rtt", "10ms", &small]).succeeds();
+        assert!(scratch.names("temporary").is_empty(), "{:?}", scratch.names("temporary"));
+    }
+}
+
+/// Processes of this machine with `word` in their command line.
+fn programs_that_name(word: &str) -> usize {
+    let names = |entry: fs::DirEntry| {
+        fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
+    };
+    fs::read_dir("/proc").unwrap().flatten().map(names).filter(|names| *names).count()
 }

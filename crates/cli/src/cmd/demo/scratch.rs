@@ -1,12 +1,15 @@
 //! The demo's directory: made, filled, and removed at the end.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
 use farhaul_units::{ByteSize, Rng};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::process::geteuid;
 
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
@@ -16,8 +19,15 @@ const BLOCK: usize = 1 << 20;
 /// Room that is left for others, in bytes.
 const RESERVE: u64 = 64 << 20;
 
+/// What the names of such directories begin with; a random number follows.
+const NAME: &str = "farhaul-demo-";
+
 /// A directory that nobody else may enter.
-pub(super) struct Scratch(PathBuf);
+pub(super) struct Scratch {
+    path: PathBuf,
+    /// The directory itself, locked for as long as this demo lives.
+    _lock: File,
+}
 
 impl Scratch {
     /// Makes it; with room for a file of `size` and its copy, if that is known.
@@ -29,6 +39,7 @@ impl Scratch {
                 format!("cannot use {}: {error}; set TMPDIR to another directory", parent.display()),
             )
         };
+        remove_stale(&parent);
         let free = rustix::fs::statvfs(&parent).map_err(|error| cannot(error.into()))?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
         let needed = size.map_or(0, |ByteSize(size)| size.saturating_mul(2)) + RESERVE;
@@ -38,25 +49,42 @@ impl Scratch {
                 format!("{} has {free} free and the demo needs {needed}: use --size, or set TMPDIR", parent.display());
             return Err(Fault::new(Code::DiskFull, message));
         }
-        let path = parent.join(format!("farhaul-demo-{}", std::process::id()));
-        DirBuilder::new().mode(0o700).create(&path).map_err(cannot)?;
-        let scratch = Self(path);
+        let scratch = Self::locked(&parent).map_err(cannot)?;
         DirBuilder::new().create(scratch.inbox()).map_err(cannot)?;
         Ok(scratch)
     }
 
+    /// A directory of a name of its own, with the lock that tells others that it is in use.
+    fn locked(parent: &Path) -> io::Result<Self> {
+        loop {
+            let path = parent.join(format!("{NAME}{:016x}", RandomState::new().hash_one(())));
+            DirBuilder::new().mode(0o700).create(&path)?;
+            let lock = match directory(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            let scratch = Self { path, _lock: lock };
+            // A file system without locks keeps it from others as well: they cannot lock it either.
+            let _ = flock(&scratch._lock, FlockOperation::LockExclusive);
+            // Another demo may have taken it for a stale one before it was locked.
+            if scratch.path.is_dir() {
+                return Ok(scratch);
+            }
+        }
+    }
+
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// The receiving side's directory.
     pub(super) fn inbox(&self) -> PathBuf {
-        self.0.join("received")
+        self.path.join("received")
     }
 
     /// Makes a file of random bytes; its digest.
     pub(super) fn make_file(&self, ByteSize(size): ByteSize, interrupt: &Interrupt) -> Result<(PathBuf, Hash), Fault> {
-        let path = self.0.join("demo.bin");
+        let path = self.path.join("demo.bin");
         let cannot = |error: io::Error| Fault::new(Code::LocalIo, format!("cannot write {}: {error}", path.display()));
         let mut file = BufWriter::with_capacity(BLOCK, File::create_new(&path).map_err(cannot)?);
         let (mut rng, mut hasher) = (Rng::new(size), Hasher::new());
@@ -93,6 +121,50 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes what demos have left that were killed: this user's directories that nobody holds the lock of. Where that fails, it is
+/// no concern of this demo.
+fn remove_stale(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()) {
+            continue;
+        }
+        let Ok(lock) = directory(&entry.path()) else { continue };
+        let is_own = lock.metadata().is_ok_and(|it| it.uid() == geteuid().as_raw());
+        if is_own && flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A directory to be locked; nothing else, and no link to one.
+fn directory(path: &Path) -> io::Result<File> {
+    Ok(open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_uses_is_removed_and_nothing_else() {
+        let parent = std::env::temp_dir().join(format!("farhaul-scratch-{:016x}", RandomState::new().hash_one(())));
+        fs::create_dir(&parent).unwrap();
+        let used = Scratch::locked(&parent).unwrap();
+        let stale = parent.join("farhaul-demo-1");
+        fs::create_dir_all(stale.join("received")).unwrap();
+        fs::write(stale.join("received/demo.bin"), "x").unwrap();
+        let others = [parent.join("another"), parent.join("farhaul-demo-file")];
+        fs::create_dir(&others[0]).unwrap();
+        fs::write(&others[1], "x").unwrap();
+        let link = parent.join("farhaul-demo-link");
+        std::os::unix::fs::symlink(&others[0], &link).unwrap();
+        remove_stale(&parent);
+        assert!(!stale.exists());
+        assert!(used.path().is_dir() && others.iter().all(|other| other.exists()) && link.is_symlink());
+        fs::remove_dir_all(&parent).unwrap();
     }
 }

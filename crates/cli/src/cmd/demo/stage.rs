@@ -1,6 +1,8 @@
 //! Where the demo plays: two emulated hosts where this machine permits them, and otherwise a relay between two programs.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{self, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -15,7 +17,7 @@ use crate::cmd::{Context, emulate, relay};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::Output;
-use crate::sys::CpuSeconds;
+use crate::sys::{self, CpuSeconds};
 
 /// What makes the path.
 const HOSTS: &str = "emulator";
@@ -33,7 +35,7 @@ pub(super) enum Stage {
 /// The relay on its thread.
 pub(super) struct Link {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<std::io::Result<(RelayReport, CpuSeconds)>>,
+    thread: JoinHandle<io::Result<(RelayReport, CpuSeconds)>>,
 }
 
 /// What the path did and whether it was the limit, whoever made it.
@@ -80,7 +82,7 @@ impl Stage {
         let arguments = [arguments, &["--listen", &listen]].concat();
         Child::start(context, &arguments, |command| match self {
             Self::Hosts { emulation, far, .. } => emulation.spawn(*far, command),
-            Self::Relay { .. } => command.spawn(),
+            Self::Relay { .. } => spawn_beside(command),
         })
     }
 
@@ -106,7 +108,7 @@ impl Stage {
     pub(super) fn sender(&self, context: &Context, arguments: &[&str]) -> Result<Child, Fault> {
         Child::start(context, arguments, |command| match self {
             Self::Hosts { emulation, near, .. } => emulation.spawn(*near, command),
-            Self::Relay { .. } => command.spawn(),
+            Self::Relay { .. } => spawn_beside(command),
         })
     }
 
@@ -126,6 +128,12 @@ impl Stage {
             }
         }
     }
+}
+
+/// Starts a program on this machine. On a host it would end with the host.
+fn spawn_beside(command: &mut Command) -> io::Result<process::Child> {
+    sys::end_with_thread(command);
+    command.spawn()
 }
 
 impl Carrier {
