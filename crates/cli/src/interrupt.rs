@@ -17,8 +17,8 @@ pub(crate) struct Interrupt {
     shared: Arc<Shared>,
 }
 
-/// What somebody else does with the number of a signal.
-type Heir = Box<dyn Fn(i32) + Send>;
+/// What somebody else does with the number of a signal; whether it came before there was an heir.
+type Heir = Box<dyn Fn(i32, bool) + Send>;
 
 #[derive(Default)]
 struct Shared {
@@ -64,14 +64,14 @@ impl Interrupt {
     }
 
     /// From now on this program survives signals, and `what` does something about SIGINT and SIGTERM: somebody else is meant by
-    /// them. If one has come already, `what` gets it.
-    pub(crate) fn passes_on(&self, what: impl Fn(i32) + Send + 'static) {
+    /// them. If one has come already, `what` gets it, and learns that.
+    pub(crate) fn passes_on(&self, what: impl Fn(i32, bool) + Send + 'static) {
         // A terminal sends this one too; without anything to do it is only no longer deadly.
         let _ = signal_hook::flag::register(SIGQUIT, Arc::default());
         let mut heir = locked(&self.shared.heir);
         match self.shared.signal.load(Ordering::Acquire) {
             0 => {}
-            signal => what(signal),
+            signal => what(signal, true),
         }
         *heir = Some(Box::new(what));
     }
@@ -105,7 +105,7 @@ impl Interrupt {
             if signal == SIGTERM {
                 self.shared.signal.store(signal, Ordering::Release);
             }
-            heir(signal);
+            heir(signal, false);
             return;
         }
         if self.shared.signal.swap(signal, Ordering::AcqRel) != 0 {

@@ -76,15 +76,19 @@ impl Near {
         if line.is_interactive {
             sys::give_terminal(&mut command);
         }
+        // Whoever has asked for an end by now means all of this: a terminal's signal does not reach a command that comes later.
+        if let Some(fault) = context.interrupt.fault() {
+            return Err(fault);
+        }
         let child =
             hosts.emulation.spawn(near.host, &mut command).map_err(|error| cannot_run(&line.program, &error))?;
         let target = Arc::new(Mutex::new(Some(Pid::from_child(&child))));
         let (lives, ended) = channel::<()>();
         let (its, ended) = (Arc::clone(&target), Mutex::new(ended));
-        context.interrupt.passes_on(move |signal| {
+        context.interrupt.passes_on(move |signal, came_before| {
             if signal != SIGTERM {
-                // A terminal sends to all programs in its foreground by itself.
-                if !sys::has_terminal() {
+                // A terminal sends to all programs in its foreground by itself, but the command may not have been there yet.
+                if came_before || !sys::has_terminal() {
                     send(&its, Signal::INT);
                 }
                 return;
