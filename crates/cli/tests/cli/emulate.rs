@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -151,6 +152,96 @@ fn without_tun_devices_the_relay_is_offered() {
         return;
     }
     farhaul_under(&hidden, &["emulate", "true"]).fails(1, &["/dev/net/tun", "`farhaul relay`"]);
+}
+
+#[test]
+fn a_daemon_on_the_far_host_is_waited_for() {
+    if permitted().is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let id = scratch.at("id");
+    // The shell itself looks there, for the number that this machine knows it by.
+    let daemon = format!("(read id rest < /proc/self/stat; echo $id > '{id}'; sleep 0.15; {}) & exit 0", listener());
+    // 9000 in hexadecimal.
+    let look = format!("read id < '{id}' && cat /proc/$id/net/udp /proc/$id/net/udp6 | grep -q :2328");
+    farhaul(&["emulate", "--quiet", "--serve", &daemon, "--", "sh", "-c", &look]).succeeds();
+}
+
+#[test]
+fn what_was_served_and_has_ended_keeps_its_number_until_all_ends() {
+    if permitted().is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (id, go) = (scratch.at("id"), scratch.at("go"));
+    let succeeds = format!("read id rest < /proc/self/stat; echo $id > '{id}'; sleep 1000 & exit 0");
+    let look = format!("read id < '{id}'; grep -q ') Z' /proc/$id/stat");
+    let run = farhaul(&["emulate", "--quiet", "--serve", &succeeds, "--", "sh", "-c", &look]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    let wait = format!("while ! [ -e '{go}' ]; do sleep 0.01; done");
+    let served = format!(
+        "read id rest < /proc/self/stat; echo $id > '{id}'; ({}) > /dev/null 2>&1 & {wait}; echo why; exit 9",
+        listener()
+    );
+    let look = format!("read id < '{id}'; touch '{go}'; until grep -q ') Z' /proc/$id/stat; do sleep 0.01; done");
+    let run = farhaul(&["emulate", "--quiet", "--serve", &served, "--", "sh", "-c", &look]);
+    run.succeeds();
+    assert!(run.stderr.contains("on the far host ended with exit code 9: why"), "{}", run.stderr);
+}
+
+#[test]
+fn an_interrupt_before_the_command_has_begun_is_not_swallowed() {
+    if permitted().is_none() || runs(&["script", "-qec", "true", "/dev/null"], "it makes a terminal").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let file = scratch.at("file");
+    // Finding out whether the path is too fast takes a tenth of a second; whoever is too late with the signal tries again.
+    let stops = |_| {
+        let _ = fs::remove_file(&file);
+        let run = thread::scope(|scope| {
+            let run = scope.spawn(|| farhaul_on_terminal(&[], &["emulate", "--rate", "1gbit", "--", "touch", &file]));
+            while !run.is_finished() {
+                if let Some(program) = listens_for_signals(&file) {
+                    // It may have ended just now.
+                    let _ = kill_process(program, Signal::INT);
+                    break;
+                }
+            }
+            run.join().unwrap()
+        });
+        run.code == 130 && fs::metadata(&file).is_err()
+    };
+    assert!((0..5).any(stops));
+}
+
+/// The emulator with `word` in its command line, once it takes signals.
+fn listens_for_signals(word: &str) -> Option<Pid> {
+    let is_it = |entry: &fs::DirEntry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.starts_with(&format!("{PROGRAM}\0")) && line.contains(word)
+    };
+    let process = fs::read_dir("/proc").unwrap().flatten().find(is_it)?;
+    let threads = fs::read_dir(process.path().join("task")).ok()?.flatten();
+    let mut names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    names.find(|name| name.trim() == "signals")?;
+    Pid::from_raw(process.file_name().to_str()?.parse().ok()?)
+}
+
+#[test]
+fn a_path_that_is_too_fast_for_the_machine_is_said_at_once() {
+    if permitted().is_none() {
+        return;
+    }
+    let run = farhaul(&["emulate", "--json", "--rate", "400gbit", "--", "true"]);
+    run.succeeds();
+    let records = records(&run.stderr);
+    let [warning, start, _end] = &records[..] else { panic!("{}", run.stderr) };
+    let message = warning["message"].as_str().unwrap();
+    assert!(message.contains("this machine carries about") && message.contains("not 400 Gbit/s"), "{message}");
+    assert!(start["capacity_bps"].as_u64() > Some(0), "{start}");
 }
 
 /// An emulation whose command says its network and then something of its own, away from any terminal.

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_udp::Clock;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 
 use super::Hosts;
 use super::near::ending;
@@ -19,6 +19,9 @@ use crate::exit::{Code, Fault};
 
 /// How long a server may take until it listens: many are there after some ten milliseconds, none needs seconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it may take after its command has ended with success: a daemon opens its port in the background, and most commands that
+/// end are none.
+const DAEMON: Duration = Duration::from_millis(300);
 /// How often is looked whether it does.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a server may take for its last words, such as what a capture still holds in memory.
@@ -35,7 +38,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Starts `line`, and waits until a port is open that was not; whether that happened.
+    /// Starts `line`, and waits until a port is open that was not; whether that happened, or nothing is left to wait for.
     pub(super) fn start(hosts: &Hosts<'_>, context: &Context, line: &str) -> Result<(Self, bool), Fault> {
         let far = hosts.far();
         let before = hosts.emulation.enter(far.host, ports)?;
@@ -49,22 +52,29 @@ impl Served {
         drop(command);
         let mut served = Self { line: line.to_owned(), child, said: Arc::default(), clock: context.clock };
         served.listen(said)?;
-        let until = context.clock.now() + PATIENCE;
+        let mut until = context.clock.now() + PATIENCE;
+        let mut has_ended = false;
         loop {
             if let Some(fault) = context.interrupt.fault() {
                 return Err(fault);
             }
-            match served.child.try_wait()? {
+            match served.ended()? {
+                Some(status) if status.exit_status() != Some(0) => {
+                    let status = served.child.wait()?;
+                    return Err(Fault::new(Code::Failed, served.complaint(status)));
+                }
                 // It went into the background, or had nothing more to do.
-                Some(status) if status.success() => return Ok((served, true)),
-                Some(status) => return Err(Fault::new(Code::Failed, served.complaint(status))),
-                None => {}
+                Some(_) if !has_ended => {
+                    has_ended = true;
+                    until = until.min(context.clock.now() + DAEMON);
+                }
+                _ => {}
             }
             if hosts.emulation.enter(far.host, ports)?.difference(&before).next().is_some() {
                 return Ok((served, true));
             }
             if context.clock.now() >= until {
-                return Ok((served, false));
+                return Ok((served, has_ended));
             }
             context.clock.sleep_until(context.clock.now() + LOOK);
         }
@@ -72,21 +82,28 @@ impl Served {
 
     /// Stops it. What there is to say if it had failed before.
     pub(super) fn end(mut self) -> Option<String> {
-        let ended = self.child.try_wait().ok()?;
+        let had_ended = self.ended().ok()?.is_some();
         // Also what it has started: its shell may have ended.
         let group = Pid::from_child(&self.child);
         let _ = kill_process_group(group, Signal::TERM);
-        if let Some(status) = ended {
+        if had_ended {
+            let status = self.child.wait().ok()?;
             return (!status.success()).then(|| self.complaint(status));
         }
         let until = self.clock.now() + FAREWELL;
-        while self.child.try_wait().is_ok_and(|status| status.is_none()) && self.clock.now() < until {
+        while self.ended().is_ok_and(|status| status.is_none()) && self.clock.now() < until {
             self.clock.sleep_until(self.clock.now() + LOOK);
         }
         // Whoever is still there ends with its host, and is waited for by nobody else.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait();
         None
+    }
+
+    /// How it ended, if it has. It is not reaped here: its number, which signals go to, could be somebody else's then.
+    fn ended(&self) -> io::Result<Option<WaitIdStatus>> {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(Pid::from_child(&self.child)), look)?)
     }
 
     /// Keeps the end of what it prints.
