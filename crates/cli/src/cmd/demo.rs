@@ -101,6 +101,9 @@ impl Demo<'_> {
         ));
         let mut stage = self.stage();
         self.begin(&file, size, &stage);
+        if let Some(warning) = stage.warning(&self.paths())? {
+            self.output.warn(&warning);
+        }
         let root = scratch.inbox().to_string_lossy().into_owned();
         let mut server = stage.receiver(self.context, &["serve", "--plain", "--json", "--root", &root])?;
         let local = server.wait_for("start")?["local"].as_str().unwrap_or_default().to_owned();
@@ -132,7 +135,7 @@ impl Demo<'_> {
 
     /// Two hosts if that can be, or the relay and why.
     fn stage(&self) -> Stage {
-        let path = [self.path(SEEDS.0), self.path(SEEDS.1)];
+        let path = self.paths();
         Stage::hosts(self.context, &path).unwrap_or_else(|fault| {
             let why = fault.message.split(';').next().unwrap_or_default().to_owned();
             self.output.say(&format!("the path is a relay, for UDP only, so TCP is not run: {why}"));
@@ -149,8 +152,7 @@ impl Demo<'_> {
         took: Duration,
         digest: blake3::Hash,
     ) -> Result<Tcp, Fault> {
-        let path = [self.path(SEEDS.0), self.path(SEEDS.1)];
-        let Stage::Hosts { emulation, near, far } = Stage::hosts(self.context, &path)? else {
+        let Stage::Hosts { emulation, near, far } = Stage::hosts(self.context, &self.paths())? else {
             return Err(Fault::new(Code::Failed, "no hosts for the kernel's TCP"));
         };
         self.output.say("the kernel's TCP sends the same file over the same path");
@@ -210,6 +212,11 @@ impl Demo<'_> {
                 scratch.make_file(self.args.size, &self.context.interrupt)
             }
         }
+    }
+
+    /// To the receiver, and back.
+    fn paths(&self) -> [PathSpec; 2] {
+        [self.path(SEEDS.0), self.path(SEEDS.1)]
     }
 
     fn path(&self, seed: u64) -> PathSpec {

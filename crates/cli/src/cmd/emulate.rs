@@ -28,6 +28,7 @@ use crate::output::{JsonTo, Output, has_written};
 use far::Served;
 use live::Live;
 use near::{Ended, Near};
+pub(super) use reach::{carried, too_fast};
 pub(super) use report::{figures, verdict};
 
 /// Smallest packets that hosts can be limited to: what every IPv4 host takes (RFC 791, section 3.1).
@@ -99,16 +100,17 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     let captures = [(near, &args.pcap), (far, &args.pcap_far)];
     let captures: Vec<_> = captures.iter().filter_map(|(host, file)| Some((*host, file.as_deref()?))).collect();
     captures.iter().try_for_each(|(_, file)| writable(file))?;
-    let carries = reach::carried([&up, &down], args.mtu)?;
-    if let Some(warning) = carries.and_then(|carries| reach::too_fast([&up, &down], carries, args.mtu)) {
-        output.warn(&warning);
-    }
+    let carries = carried([&up, &down], args.mtu)?;
     let emulation = Emulation::start_capturing(&network, &captures).map_err(|error| fault::of_emulation(&error))?;
     let hosts = Hosts { emulation: &emulation, near, far };
     let command = near::Line::of(&args.command);
     if args.json {
         has_written("start");
         output.write(&begin(args, &hosts, &command, carries).to_string());
+    }
+    let larger = (args.mtu < reach::JUMBO).then_some("--mtu");
+    if let Some(warning) = carries.and_then(|carries| too_fast([&up, &down], carries, args.mtu, larger)) {
+        output.warn(&warning);
     }
     let ended = play(args, context, &hosts, &output, &command);
     let report = emulation.stop().map_err(|error| fault::of_emulation(&error));

@@ -181,6 +181,21 @@ fn the_demo_copies_over_an_emulated_link_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_demo_that_is_too_fast_for_the_machine_says_so_before_it_copies() {
+    let scratch = Scratch::new();
+    let file = scratch.file("file", 200_000);
+    let run = farhaul(&["demo", "--json", "--rate", "400gbit", "--rtt", "1ms", &file]);
+    run.succeeds();
+    let records = run.records();
+    if records[0]["settings"]["path"] == "relay" {
+        return;
+    }
+    assert_eq!(records[1]["event"], "warning", "{}", records[1]);
+    let message = records[1]["message"].as_str().unwrap();
+    assert!(message.contains("this machine carries about") && message.contains("not 400 Gbit/s"), "{message}");
+}
+
+#[test]
 fn the_demo_does_without_networks_of_its_own_and_says_so() {
     if runs(&[FORBIDDEN, &["true"]].concat(), "a system that permits nothing").is_none() {
         return;

@@ -238,7 +238,7 @@ fn a_path_that_is_too_fast_for_the_machine_is_said_at_once() {
     let run = farhaul(&["emulate", "--json", "--rate", "400gbit", "--", "true"]);
     run.succeeds();
     let records = records(&run.stderr);
-    let [warning, start, _end] = &records[..] else { panic!("{}", run.stderr) };
+    let [start, warning, _end] = &records[..] else { panic!("{}", run.stderr) };
     let message = warning["message"].as_str().unwrap();
     assert!(message.contains("this machine carries about") && message.contains("not 400 Gbit/s"), "{message}");
     assert!(start["capacity_bps"].as_u64() > Some(0), "{start}");

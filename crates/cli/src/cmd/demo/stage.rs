@@ -59,6 +59,13 @@ impl Stage {
         Ok(Self::Hosts { emulation, near, far })
     }
 
+    /// What to say if the path is more than this machine can carry between two hosts.
+    pub(super) fn warning(&self, [up, down]: &[PathSpec; 2]) -> Result<Option<String>, Fault> {
+        let Self::Hosts { .. } = self else { return Ok(None) };
+        let carries = emulate::carried([up, down], MTU)?;
+        Ok(carries.and_then(|carries| emulate::too_fast([up, down], carries, MTU, None)))
+    }
+
     /// As records call it.
     pub(super) const fn name(&self) -> &'static str {
         match self {

@@ -9,18 +9,18 @@ use crate::fault;
 /// Any machine that runs this carries so much.
 const SLOW: Rate = Rate::from_megabits_per_second(200);
 /// The usual size of large packets on Ethernet.
-const JUMBO: u32 = 9_000;
+pub(super) const JUMBO: u32 = 9_000;
 
 /// What this machine carries in packets of `mtu` bytes; `None` if the path is so slow that it does not matter.
-pub(super) fn carried(paths: [&PathSpec; 2], mtu: u32) -> Result<Option<Rate>, Fault> {
+pub(crate) fn carried(paths: [&PathSpec; 2], mtu: u32) -> Result<Option<Rate>, Fault> {
     let asks = fastest(paths).is_some_and(|rate| rate > SLOW);
     asks.then(|| farhaul_emu::capacity(mtu)).transpose().map_err(|error| fault::of_emulation(&error))
 }
 
-/// What to say about a path that is more than this machine carries.
-pub(super) fn too_fast(paths: [&PathSpec; 2], carries: Rate, mtu: u32) -> Option<String> {
+/// What to say about a path that is more than this machine carries; `larger` is the option for larger packets, where that could help.
+pub(crate) fn too_fast(paths: [&PathSpec; 2], carries: Rate, mtu: u32, larger: Option<&str>) -> Option<String> {
     let asked = fastest(paths).filter(|asked| *asked > carries)?;
-    let larger = if mtu < JUMBO { format!(" or larger packets (--mtu {JUMBO})") } else { String::new() };
+    let larger = larger.map_or_else(String::new, |option| format!(" or larger packets ({option} {JUMBO})"));
     Some(format!(
         "this machine carries about {carries} in packets of {mtu} bytes, not {asked}: take a lower --rate{larger}, and look at the verdict at the end"
     ))
@@ -38,11 +38,13 @@ mod tests {
     fn a_path_that_is_too_fast_for_the_machine_is_named_with_what_it_carries() {
         let path = |megabits| PathSpec { rate: Some(Rate::from_megabits_per_second(megabits)), ..PathSpec::default() };
         let carries = Rate::from_megabits_per_second(1_900);
-        assert_eq!(too_fast([&path(1_000), &path(1_900)], carries, 1_500), None);
-        let warning = too_fast([&path(10), &path(5_000)], carries, 1_500).unwrap();
+        let too_fast = |up, down, larger| too_fast([&path(up), &path(down)], carries, 1_500, larger);
+        assert_eq!(too_fast(1_000, 1_900, None), None);
+        let warning = too_fast(10, 5_000, Some("--mtu")).unwrap();
         assert!(warning.contains("1.90 Gbit/s in packets of 1500 bytes, not 5.00 Gbit/s"), "{warning}");
         assert!(warning.contains("--mtu 9000"), "{warning}");
-        assert!(!too_fast([&path(10), &path(5_000)], carries, 9_000).unwrap().contains("--mtu"));
-        assert_eq!(too_fast([&PathSpec::default(), &PathSpec::default()], carries, 1_500), None);
+        assert!(!too_fast(10, 5_000, None).unwrap().contains("larger"));
+        let unlimited = PathSpec::default();
+        assert_eq!(super::too_fast([&unlimited, &unlimited], carries, 1_500, None), None);
     }
 }
