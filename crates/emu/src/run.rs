@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
         Ok(Self {
             shared,
             clock,
-            trains: ports.iter().map(|_| Train::default()).collect(),
+            trains: ports.iter().map(|port| Train::new(port.tun.bundles())).collect(),
             inbox: Inbox::of(ports.len()),
             ports,
             wall: clock.wall(),
@@ -271,10 +271,7 @@ impl<'a> Run<'a> {
 
     fn deliver(&mut self, host: usize) {
         let (train, tun) = (&mut self.trains[host], &self.ports[host].tun);
-        let packets = train.len() as u64;
-        if train.write(|parts| tun.write(parts)).is_err() {
-            self.findings.unsent += packets;
-        }
+        self.findings.unsent += train.write(|parts| tun.write(parts));
     }
 
     /// Tells others how things stand.

@@ -7,9 +7,9 @@ use std::io::{self, IoSlice};
 
 use super::Packet;
 use super::headers::{FIN, Layout, PROTOCOL_TCP, PSH, TCP_FLAGS};
-use super::virtio::{Bundle, Header};
+use super::virtio::{Bundle, Bundles, Header};
 
-/// Packets in a train. A nap of 50 µs lasts four packets at 1 Gbit/s, forty at 10.
+/// Packets in a train: more than the longest packet holds of 1500 bytes, and about the 83 that the longest nap lasts at 10 Gbit/s.
 const MAX_PACKETS: usize = 64;
 /// The longest packet of IPv4, which a train pretends to be.
 const MAX_BYTES: usize = 65_535;
@@ -17,9 +17,11 @@ const MAX_BYTES: usize = 65_535;
 const MAX_HEADERS: usize = 120;
 
 /// Packets for one host that are written together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Train {
     packets: Vec<Packet>,
+    /// What the host takes several of at once.
+    bundles: Bundles,
     /// What all of them must be like; none if the first one travels alone.
     pattern: Option<Pattern>,
     bytes: usize,
@@ -40,18 +42,19 @@ struct Pattern {
 }
 
 impl Train {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+    /// An empty one for a host that takes such bundles.
+    pub(crate) fn new(bundles: Bundles) -> Self {
+        Self { packets: Vec::new(), bundles, pattern: None, bytes: 0 }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.packets.len()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
     }
 
     /// Adds `packet` if it may travel with those that are there; gives it back if not.
     pub(crate) fn add(&mut self, packet: Packet) -> Result<(), Packet> {
         if self.packets.is_empty() {
-            self.pattern = Pattern::of(&packet);
+            self.pattern = Pattern::of(&packet).filter(|pattern| self.bundles.has(pattern.bundle()));
             self.bytes = packet.bytes().len();
             self.packets.push(packet);
             return Ok(());
@@ -67,45 +70,35 @@ impl Train {
         }
     }
 
-    /// Hands all of it to `write`, headers first, and empties the train.
-    pub(crate) fn write(&mut self, write: impl FnOnce(&[IoSlice<'_>]) -> io::Result<()>) -> io::Result<()> {
-        let result = match (&self.packets[..], self.pattern) {
-            ([], _) => Ok(()),
-            ([only], _) | ([only, ..], None) => {
-                let header = Header { checksum: only.checksum(), ..Header::default() };
-                let header = header.write(only.bytes()[0] >> 4 == 6);
-                write(&[IoSlice::new(&header), IoSlice::new(only.bytes())])
-            }
-            (packets @ [first, .., last], Some(Pattern { layout, size, .. })) => {
-                let mut headers = [0; MAX_HEADERS];
-                let headers = &mut headers[..layout.payload];
-                headers.copy_from_slice(&first.bytes()[..layout.payload]);
-                layout.set_length(headers, self.bytes);
-                let bundle = if layout.protocol == PROTOCOL_TCP {
-                    headers[layout.transport + TCP_FLAGS] |= last.bytes()[layout.transport + TCP_FLAGS] & (FIN | PSH);
-                    Bundle::Tcp
-                } else {
-                    Bundle::Udp
-                };
-                let header = Header {
-                    checksum: Some(layout.checksum()),
-                    bundle: Some((bundle, size as u16)),
-                    header_length: layout.payload as u16,
-                };
-                let header = header.write(layout.ipv6);
-                let mut parts = [IoSlice::new(&[]); MAX_PACKETS + 2];
-                parts[0] = IoSlice::new(&header);
-                parts[1] = IoSlice::new(headers);
-                for (part, packet) in parts[2..].iter_mut().zip(packets) {
-                    *part = IoSlice::new(&packet.bytes()[layout.payload..]);
+    /// Hands all of it to `write`, headers first, and empties the train; returns how many packets were not taken. A system that
+    /// does not know such bundles gets single packets from then on.
+    pub(crate) fn write(&mut self, mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<()>) -> u64 {
+        let packets = &self.packets[..];
+        let refused = match self.pattern.take() {
+            Some(pattern) if packets.len() > 1 => match pattern.write(packets, self.bytes, &mut write) {
+                Ok(()) => 0,
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    self.bundles.remove(pattern.bundle());
+                    write_singly(packets, write)
                 }
-                write(&parts[..packets.len() + 2])
-            }
+                Err(_) => packets.len() as u64,
+            },
+            _ => write_singly(packets, write),
         };
         self.packets.clear();
-        self.pattern = None;
-        result
+        refused
     }
+}
+
+/// Hands packets to `write` one by one; returns how many were not taken.
+fn write_singly(packets: &[Packet], mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<()>) -> u64 {
+    let mut refused = 0;
+    for packet in packets {
+        let header = Header { checksum: packet.checksum(), ..Header::default() };
+        let header = header.write(packet.bytes()[0] >> 4 == 6);
+        refused += u64::from(write(&[IoSlice::new(&header), IoSlice::new(packet.bytes())]).is_err());
+    }
+    refused
 }
 
 impl Pattern {
@@ -119,6 +112,42 @@ impl Pattern {
         let mut pattern = Self { layout, headers: blanked(layout, bytes), size, next: 0, closed: size == 0 };
         pattern.advance(bytes, size);
         Some(pattern)
+    }
+
+    /// What packets of this kind are together.
+    fn bundle(&self) -> Bundle {
+        if self.layout.protocol == PROTOCOL_TCP { Bundle::Tcp } else { Bundle::Udp }
+    }
+
+    /// Hands `packets`, which together are a packet of `bytes`, to `write`.
+    fn write(
+        &self,
+        packets: &[Packet],
+        bytes: usize,
+        write: &mut impl FnMut(&[IoSlice<'_>]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (Some(first), Some(last)) = (packets.first(), packets.last()) else { return Ok(()) };
+        let layout = self.layout;
+        let mut headers = [0; MAX_HEADERS];
+        let headers = &mut headers[..layout.payload];
+        headers.copy_from_slice(&first.bytes()[..layout.payload]);
+        layout.set_length(headers, bytes);
+        if self.bundle() == Bundle::Tcp {
+            headers[layout.transport + TCP_FLAGS] |= last.bytes()[layout.transport + TCP_FLAGS] & (FIN | PSH);
+        }
+        let header = Header {
+            checksum: Some(layout.checksum()),
+            bundle: Some((self.bundle(), self.size as u16)),
+            header_length: layout.payload as u16,
+        };
+        let header = header.write(layout.ipv6);
+        let mut parts = [IoSlice::new(&[]); MAX_PACKETS + 2];
+        parts[0] = IoSlice::new(&header);
+        parts[1] = IoSlice::new(headers);
+        for (part, packet) in parts[2..].iter_mut().zip(packets) {
+            *part = IoSlice::new(&packet.bytes()[layout.payload..]);
+        }
+        write(&parts[..packets.len() + 2])
     }
 
     /// Bytes by which `packet` makes a train of `bytes` longer; `None` if it does not belong to it.

@@ -23,6 +23,31 @@ pub(crate) enum Bundle {
     Udp,
 }
 
+/// The kinds of bundles that a device takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bundles {
+    pub(crate) tcp: bool,
+    pub(crate) udp: bool,
+}
+
+impl Bundles {
+    pub(crate) const ALL: Self = Self { tcp: true, udp: true };
+
+    pub(crate) fn has(self, bundle: Bundle) -> bool {
+        match bundle {
+            Bundle::Tcp => self.tcp,
+            Bundle::Udp => self.udp,
+        }
+    }
+
+    pub(crate) fn remove(&mut self, bundle: Bundle) {
+        match bundle {
+            Bundle::Tcp => self.tcp = false,
+            Bundle::Udp => self.udp = false,
+        }
+    }
+}
+
 /// What the header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {

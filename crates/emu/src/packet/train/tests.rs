@@ -51,25 +51,32 @@ fn parts(bytes: &[u8], bundle: Bundle, size: u16) -> Vec<Packet> {
 
 /// What the trains of `packets` look like when written.
 fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
-    let (mut train, mut out) = (Train::default(), Vec::new());
+    let (mut train, mut out) = (Train::new(Bundles::ALL), Vec::new());
+    let refused = send(&mut train, packets, |header, packet| {
+        out.push((header, packet.to_vec()));
+        Ok(())
+    });
+    assert_eq!(refused, 0);
+    out
+}
+
+/// Writes `packets` in trains to a `device`; returns how many were not taken.
+fn send(train: &mut Train, packets: Vec<Packet>, mut device: impl FnMut(Header, &[u8]) -> io::Result<()>) -> u64 {
     let mut flush = |train: &mut Train| {
-        train
-            .write(|parts| {
-                let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-                let (header, packet) = all.split_first_chunk::<{ virtio::LENGTH }>().unwrap();
-                out.push((Header::read(header).unwrap(), packet.to_vec()));
-                Ok(())
-            })
-            .unwrap();
+        train.write(|parts| {
+            let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+            let (header, packet) = all.split_first_chunk::<{ virtio::LENGTH }>().unwrap();
+            device(Header::read(header).unwrap(), packet)
+        })
     };
+    let mut refused = 0;
     for packet in packets {
         if let Err(packet) = train.add(packet) {
-            flush(&mut train);
+            refused += flush(train);
             train.add(packet).unwrap();
         }
     }
-    flush(&mut train);
-    out
+    refused + flush(train)
 }
 
 /// Whether the checksum of TCP or UDP comes out right once it is filled in.
@@ -131,6 +138,48 @@ fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
     let ack = || Packet::new(pool.copy(&bare).unwrap(), Some(checksum), 1);
     let acks = written(vec![ack(), ack()]);
     assert_eq!(acks, vec![(Header { checksum: Some(checksum), ..Header::default() }, bare.clone()); 2]);
+}
+
+#[test]
+fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that_kind_again() {
+    let udp = || parts(&finished(large(false, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
+    let tcp = || parts(&finished(large(false, PROTOCOL_TCP, 3_000)), Bundle::Tcp, 1_000);
+    let mut train = Train::new(Bundles::ALL);
+    let mut tries = |packets: Vec<Packet>| {
+        let mut tried = Vec::new();
+        let refused = send(&mut train, packets, |header, packet| {
+            tried.push(packet.len());
+            // What kernels before 6.2 say to bundles of UDP.
+            let is_known = header.bundle.is_none_or(|(bundle, _)| bundle == Bundle::Tcp);
+            if is_known { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
+        });
+        (refused, tried)
+    };
+    assert_eq!(tries(udp()), (0, vec![3_028, 1_028, 1_028, 1_028]));
+    assert_eq!(tries(udp()), (0, vec![1_028, 1_028, 1_028]));
+    assert_eq!(tries(tcp()), (0, vec![3_052]));
+}
+
+#[test]
+fn a_device_without_bundles_of_udp_gets_none() {
+    let packets = parts(&finished(large(true, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
+    let (mut train, mut bundles) = (Train::new(Bundles { tcp: true, udp: false }), 0);
+    let count = |header: Header, _: &[u8]| {
+        bundles += u32::from(header.bundle.is_some());
+        Ok(())
+    };
+    assert_eq!((send(&mut train, packets, count), bundles), (0, 0));
+}
+
+#[test]
+fn packets_that_are_not_taken_for_another_reason_are_counted_and_not_tried_again() {
+    let packets = parts(&finished(large(false, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
+    let (mut train, mut tries) = (Train::new(Bundles::ALL), 0);
+    let refused = send(&mut train, packets, |_, _| {
+        tries += 1;
+        Err(io::ErrorKind::BrokenPipe.into())
+    });
+    assert_eq!((refused, tries), (3, 1));
 }
 
 #[test]
