@@ -12,6 +12,7 @@
 //! | its loop: whom it asks, what it passes on | `run.rs` |
 //! | how often it looks | `pace.rs` |
 //! | how packets are read | `intake.rs` |
+//! | since when a host may have had what it hands over | `looks.rs`; the wait for a processor: `run_queue.rs` |
 //! | when packets came that one look found | `inbox.rs` |
 //! | packets on their links between two looks at the clock | `engine.rs` |
 //! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
@@ -36,6 +37,7 @@ mod flaw;
 mod inbox;
 mod intake;
 mod lateness;
+mod looks;
 mod namespace;
 mod network;
 mod pace;
@@ -44,6 +46,7 @@ mod pool;
 mod relay;
 mod rootless;
 mod run;
+mod run_queue;
 mod sys;
 mod tcp;
 mod tun;

@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-/// How many ready sources one wait reports; others are reported by the next.
+/// How many ready sources one wait reports unless asked for more; others are reported by the next.
 const EVENTS: usize = 64;
 
 /// The name under which the eventfd of a [`Waker`] is registered.
@@ -69,10 +69,23 @@ impl Waiter {
     /// # Errors
     /// The system has no more file descriptors.
     pub fn new() -> io::Result<Self> {
+        Self::reporting(EVENTS)
+    }
+
+    /// The same for so many sources, all of which one wait reports if they are ready: whoever is missing there is not.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn for_sources(sources: usize) -> io::Result<Self> {
+        // The waker is one more.
+        Self::reporting(EVENTS.max(sources.saturating_add(1)))
+    }
+
+    fn reporting(events: usize) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &wake, EventData::new_u64(WAKE.0), EventFlags::IN)?;
-        Ok(Self { epoll, wake, events: Vec::with_capacity(EVENTS), ready: Vec::with_capacity(EVENTS) })
+        Ok(Self { epoll, wake, events: Vec::with_capacity(events), ready: Vec::with_capacity(events) })
     }
 
     /// Watches `source` from now on, until it is closed, and calls it `token`.
@@ -223,6 +236,21 @@ mod tests {
         assert!(clock.now().as_nanos() < 10_000_000_000, "the wait was ended, not sat out");
         let _ = waiter.wait(Some(Duration::ZERO)).unwrap();
         assert!(waiter.wait(Some(Duration::from_nanos(1))).unwrap().is_empty());
+    }
+
+    #[test]
+    fn one_wait_reports_all_sources_that_it_was_made_for() {
+        let sockets: Vec<_> = (0..EVENTS + 6).map(|_| socket()).collect();
+        sockets.iter().for_each(|socket| socket.send_one(socket.local_addr(), b"x").unwrap());
+        let reported = |mut waiter: Waiter| {
+            for (token, socket) in (0..).map(Token).zip(&sockets) {
+                waiter.watch(socket, token, Interest::Readable).unwrap();
+            }
+            waiter.waker().wake();
+            waiter.wait(LIMIT).unwrap().len()
+        };
+        assert_eq!(reported(Waiter::for_sources(sockets.len()).unwrap()), sockets.len());
+        assert!(reported(Waiter::new().unwrap()) <= EVENTS);
     }
 
     #[test]

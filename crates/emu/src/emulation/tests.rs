@@ -4,13 +4,17 @@
 #[path = "../../tests/network/requirement.rs"]
 mod requirement;
 
+use std::fs;
 use std::net::UdpSocket;
+use std::path::PathBuf;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use farhaul_netem::PathSpec;
-use farhaul_udp::Clock;
+use farhaul_netem::{LossSpec, PathSpec};
+use farhaul_udp::{Clock, RealTime};
+use farhaul_units::Instant;
 use requirement::skip;
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use super::*;
 use crate::flaw::{MAX_BUSY, MAX_STALL};
@@ -113,6 +117,80 @@ fn an_emulator_that_was_away_for_long_says_so() {
     pair.recv();
     let flaws = pair.flaws();
     assert!(flaws.iter().any(|flaw| matches!(flaw, Flaw::Away(time) if *time > MAX_STALL)), "{flaws:?}");
+}
+
+/// A thread of this program, or the calling one, runs on that processor from now on.
+fn bind(thread: Option<Pid>, processor: usize) {
+    let mut processors = CpuSet::new();
+    processors.set(processor);
+    sched_setaffinity(thread, &processors).unwrap();
+}
+
+/// Keeps a processor from others for so long.
+fn occupy(processor: usize, length: Duration) {
+    bind(None, processor);
+    let _real_time = RealTime::enter();
+    let clock = Clock::start();
+    while clock.now() < Instant::ZERO + length {}
+}
+
+/// How long a thread of this program stood in line for a processor.
+fn in_line(thread: Pid) -> Duration {
+    let file = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
+    let waited = fs::read_to_string(file).ok().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    Duration::from_nanos(waited.unwrap_or(0))
+}
+
+#[test]
+fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
+    // Two real-time threads of one processor take turns of 100 ms, and the emulator's longest wait lasts 50.
+    const OCCUPIED: Duration = Duration::from_millis(40);
+    let Some(pair) = Pair::start(MAX_BYTES, 0) else { return };
+    pair.send(1);
+    pair.recv();
+    let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let is_its = |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "emulator\n");
+    let its = threads.map(|entry| entry.path()).find(is_its).unwrap();
+    let its = Pid::from_raw(its.file_name().unwrap().to_str().unwrap().parse().unwrap()).unwrap();
+    let all = sched_getaffinity(None).unwrap();
+    let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|processor| all.is_set(*processor)).collect();
+    let [own, .., other] = allowed[..] else {
+        eprintln!("skipped: one processor");
+        return;
+    };
+    bind(Some(its), own);
+    bind(None, other);
+    let before = in_line(its);
+    thread::scope(|scope| {
+        scope.spawn(|| occupy(own, OCCUPIED));
+        pair.wait(5);
+        pair.send(1);
+    });
+    pair.recv();
+    let detained = in_line(its) - before;
+    let report = pair.emulation.stop().unwrap();
+    if detained < OCCUPIED / 2 {
+        eprintln!("skipped: the emulator got its processor after {detained:?}");
+        return;
+    }
+    assert!(report.lateness.max > detained / 3, "{:?} of {detained:?}", report.lateness);
+    assert!(report.longest_gap > detained / 2, "{:?} of {detained:?}", report.longest_gap);
+}
+
+#[test]
+fn what_does_not_fit_one_look_has_waited_for_the_next_ones_too() {
+    const PACKETS: usize = 5_000;
+    let nowhere = PathSpec { loss: Some(LossSpec::Bernoulli(1.0)), ..PathSpec::default() };
+    let Some(pair) = Pair::on(&nowhere, MAX_BYTES) else { return };
+    pair.place(WALL);
+    pair.wait(60);
+    pair.send(PACKETS);
+    pair.wait(20);
+    pair.place(NOTHING);
+    pair.wait_until(|link| link.pushed.packets == PACKETS as u64);
+    let report = pair.emulation.stop().unwrap();
+    // All but the first few hundred are left over by the first look.
+    assert!(report.lateness.p50 > Duration::from_millis(5), "{:?}", report.lateness);
 }
 
 #[test]
