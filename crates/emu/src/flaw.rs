@@ -13,7 +13,7 @@ pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 /// A run in which any packet left later than this is invalid: half of the shortest time-outs of the protocols.
 pub const MAX_STALL: Duration = Duration::from_millis(50);
 
-/// An emulator that is at work for more than this share of the time, in percent of one processor, has no reserve. Linux takes the
+/// An emulator that is at work for more than this share of any second, in percent of one processor, has no reserve. Linux takes the
 /// processor away from real-time threads that use more than 95 % of it, for 50 ms in a second.
 pub const MAX_BUSY: u32 = 90;
 
@@ -27,7 +27,7 @@ pub enum Flaw {
     Stalled(Duration),
     /// The emulator did not look for packets for longer than [`MAX_STALL`].
     Away(Duration),
-    /// The emulator used more than [`MAX_BUSY`] percent of a processor's time.
+    /// In some second the emulator used more than [`MAX_BUSY`] percent of a processor's time.
     Busy(u32),
     /// Packets were dropped because they were not taken from where senders leave them.
     ReceiveOverflow(u64),
@@ -45,7 +45,9 @@ impl fmt::Display for Flaw {
             Self::Late(p99) => write!(f, "1 % of the packets left more than {p99:?} late (limit {MAX_LATENESS:?})"),
             Self::Stalled(max) => write!(f, "a packet left {max:?} late (limit {MAX_STALL:?})"),
             Self::Away(time) => write!(f, "no packet was looked for during {time:?} (limit {MAX_STALL:?})"),
-            Self::Busy(percent) => write!(f, "{percent} % of a processor were needed (limit {MAX_BUSY} %)"),
+            Self::Busy(percent) => {
+                write!(f, "{percent} % of a processor were needed in some second (limit {MAX_BUSY} %)")
+            }
             Self::ReceiveOverflow(count) => write!(f, "{count} packets overflowed the buffers that they come from"),
             Self::OutOfMemory(count) => write!(f, "{count} packets found no memory"),
             Self::Unsent(count) => write!(f, "{count} packets were not taken for sending"),

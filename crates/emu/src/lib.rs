@@ -23,11 +23,13 @@
 //! | packets in files | `capture.rs` |
 //! | why processors do not fall asleep meanwhile | `awake.rs` |
 //! | how late packets leave | `lateness.rs` |
+//! | how much of a processor it needs | `busy.rs` |
 //! | when a run is invalid | `flaw.rs` |
 //! | what this machine can carry | `capacity.rs` |
 //! | memory of packets under way | `pool.rs` |
 
 mod awake;
+mod busy;
 mod capacity;
 pub mod capture;
 mod emulation;

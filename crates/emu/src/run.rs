@@ -10,6 +10,7 @@ use farhaul_udp::{Clock, Interest, Ready, RealTime, Token, Waiter, Wall, thread_
 use farhaul_units::{Duration, Instant};
 
 use crate::awake::Awake;
+use crate::busy::Busy;
 use crate::capture::Capture;
 use crate::emulation::{Shared, Snapshot};
 use crate::engine::Engine;
@@ -62,6 +63,8 @@ pub(crate) struct Findings {
     pub(crate) uncaptured: u64,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
+    /// The largest share of a processor that it needed in any whole second.
+    pub(crate) busiest: f64,
     pub(crate) rounds: u64,
 }
 
@@ -101,6 +104,7 @@ struct Run<'a> {
     lateness: Lateness,
     gaps: Lateness,
     awake: Awake,
+    busy: Busy,
     pace: Pace,
     run_queue: RunQueue,
     /// Until when it is known what each host sent.
@@ -136,6 +140,7 @@ impl<'a> Run<'a> {
             lateness: Lateness::new(),
             gaps: Lateness::new(),
             awake: Awake::default(),
+            busy: Busy::default(),
             pace: Pace::default(),
             run_queue: RunQueue::of_this_thread(),
             present: Instant::ZERO,
@@ -185,6 +190,7 @@ impl<'a> Run<'a> {
         if now - self.told >= LOOK {
             self.told = now;
             self.tell();
+            self.busy.on_time(now, thread_cpu_time);
         }
         if released == 0 && self.ready.is_empty() {
             self.awake.on_rest(now);
@@ -324,6 +330,7 @@ impl<'a> Run<'a> {
             p99_gap: gaps.p99,
             unroutable: self.findings.unroutable + self.engine.stranded,
             elapsed: self.clock.now() - Instant::ZERO,
+            busiest: self.busy.worst(),
             cpu: thread_cpu_time().saturating_sub(self.cpu_before),
             ..self.findings
         })
