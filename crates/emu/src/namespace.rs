@@ -54,7 +54,7 @@ impl ProcessNamespace {
         let (until, alive) = pipe_with(PipeFlags::CLOEXEC)?;
         in_a_thread(|| {
             sys::leave_processes()?;
-            let init = sys::spawn_init(until.as_fd())?;
+            let init = sys::spawn_init(until.as_fd(), alive.as_fd())?;
             let namespace = handle("pid_for_children")?;
             Ok(Self { namespace, init, alive: Some(alive) })
         })

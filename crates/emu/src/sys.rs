@@ -79,16 +79,16 @@ pub(crate) fn try_in_a_child(work: impl FnOnce() -> io::Result<()>) -> io::Resul
     }
 }
 
-/// A process that does nothing until the last write end of the pipe of `until` is closed, and then ends. As the init of its
-/// process namespace it buries all orphans, and all others in there end with it.
-pub(crate) fn spawn_init(until: BorrowedFd<'_>) -> io::Result<Pid> {
-    let pipe = until.as_raw_fd();
+/// A process that does nothing until the last write end of the pipe of `until` is closed, and then ends; `alive` is this program's,
+/// and it keeps no copy. As the init of its process namespace it buries all orphans, and all others in there end with it.
+pub(crate) fn spawn_init(until: BorrowedFd<'_>, alive: BorrowedFd<'_>) -> io::Result<Pid> {
+    let (pipe, alive) = (until.as_raw_fd(), alive.as_raw_fd());
     // SAFETY: the child of a fork in a program with threads may call only what is safe in a signal handler until it ends;
     // `init` does no more than that and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: as above.
-        0 => unsafe { init(pipe) },
+        0 => unsafe { init(pipe, alive) },
         child => Pid::from_raw(child).ok_or_else(|| io::Error::other("fork gave no process id")),
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn spawn_init(until: BorrowedFd<'_>) -> io::Result<Pid> {
 ///
 /// # Safety
 /// To be called in a child that nobody else runs in; only async-signal-safe functions are called.
-unsafe fn init(pipe: RawFd) -> ! {
+unsafe fn init(pipe: RawFd, alive: RawFd) -> ! {
     /// Descriptor 0, where the pipe is put so that all others can be closed.
     const PIPE: RawFd = 0;
     // SAFETY: plain numbers and one local buffer go in; every function is on the list of signal-safety(7), except `syscall`,
@@ -108,6 +108,8 @@ unsafe fn init(pipe: RawFd) -> ! {
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
             libc::signal(signal, libc::SIG_IGN);
         }
+        // Kernels before 5.9 do not know the call that closes all others; with this one open it would never end.
+        libc::close(alive);
         libc::dup2(pipe, PIPE);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
         let mut byte = 0_u8;
