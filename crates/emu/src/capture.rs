@@ -1,12 +1,13 @@
 //! What passes a host, as a file that Wireshark reads (the classic format of libpcap, with nanoseconds).
 //!
 //! The loop never waits for the disk: packets go into buffers, and a thread of their own writes those. If the disk cannot keep
-//! up, packets are missing in the file, and counted.
+//! up, packets are missing in the file, and counted. A disk that takes no more ends the file, and nothing else.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -48,9 +49,20 @@ pub fn record_header(at: Duration, kept: u32, length: u32) -> [u8; 16] {
     header
 }
 
+/// A file that ends before its packets do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BrokenCapture {
+    /// Which.
+    pub file: PathBuf,
+    /// Why nothing more could be written.
+    pub error: Arc<io::Error>,
+}
+
 /// A file being written.
 #[derive(Debug)]
 pub(crate) struct Capture {
+    file: PathBuf,
     buffer: Vec<u8>,
     to_disk: SyncSender<Vec<u8>>,
     written: Receiver<Vec<u8>>,
@@ -65,7 +77,6 @@ impl Capture {
     /// Creates the file, or empties it.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let mut file = File::create(path)?;
-        file.write_all(&file_header())?;
         let (to_disk, from_loop) = sync_channel::<Vec<u8>>(WAITING);
         let (give_back, written) = sync_channel(WAITING);
         let writer = thread::Builder::new().name("capture".into()).spawn(move || {
@@ -77,7 +88,9 @@ impl Capture {
             }
             Ok(())
         })?;
-        Ok(Self { buffer: Vec::with_capacity(BUFFER), to_disk, written, writer, missed: 0, packets: 0 })
+        let mut buffer = Vec::with_capacity(BUFFER);
+        buffer.extend_from_slice(&file_header());
+        Ok(Self { file: path.to_owned(), buffer, to_disk, written, writer, missed: 0, packets: 0 })
     }
 
     /// Adds a packet that passed `at` after 1970, with its checksum as it would be on a cable.
@@ -109,12 +122,13 @@ impl Capture {
         }
     }
 
-    /// Writes what is left; returns how many packets are missing.
-    pub(crate) fn finish(mut self) -> io::Result<u64> {
+    /// Writes what is left; returns how many packets are missing because the disk was too slow, or what went wrong.
+    pub(crate) fn finish(mut self) -> Result<u64, BrokenCapture> {
         self.hand_over();
         drop(self.to_disk);
         match self.writer.join() {
-            Ok(result) => result.map(|()| self.missed),
+            Ok(Ok(())) => Ok(self.missed),
+            Ok(Err(error)) => Err(BrokenCapture { file: self.file, error: Arc::new(error) }),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
@@ -131,5 +145,13 @@ mod tests {
         assert_eq!(header[16..], [0xff, 0xff, 0, 0, 101, 0, 0, 0]);
         let record = record_header(Duration::new(3, 7), 40, 1_500);
         assert_eq!(record, [3, 0, 0, 0, 7, 0, 0, 0, 40, 0, 0, 0, 0xdc, 0x05, 0, 0]);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_at_the_end_with_the_file() {
+        let full = Path::new("/dev/full");
+        let Ok(capture) = Capture::create(full) else { return };
+        let broken = capture.finish().unwrap_err();
+        assert_eq!((&*broken.file, broken.error.kind()), (full, io::ErrorKind::StorageFull));
     }
 }

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use farhaul_netem::Counters;
 use farhaul_units::Duration;
 
-use crate::capture::Capture;
+use crate::capture::{BrokenCapture, Capture};
 use crate::engine::of_link;
 use crate::error::EmulateError;
 use crate::flaw::{Flaw, flaws};
@@ -92,7 +92,7 @@ pub struct Snapshot {
 }
 
 /// What an emulation gave, and whether it can be believed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmulationReport {
     /// How much later than the links say packets reached their hosts.
@@ -105,6 +105,8 @@ pub struct EmulationReport {
     pub unroutable: u64,
     /// Packets that are missing in captures, because the disk was too slow.
     pub uncaptured: u64,
+    /// Captures that end early, because the disk took no more.
+    pub broken_captures: Vec<BrokenCapture>,
     /// How long it ran.
     pub elapsed: Duration,
     /// Processor time of its thread.
@@ -249,6 +251,7 @@ impl Emulation {
             longest_gap: found.longest_gap,
             unroutable: found.unroutable,
             uncaptured: found.uncaptured,
+            broken_captures: found.broken_captures,
             elapsed: found.elapsed,
             cpu: found.cpu,
             rounds: found.rounds,

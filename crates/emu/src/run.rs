@@ -11,7 +11,7 @@ use farhaul_units::{Duration, Instant};
 
 use crate::awake::Awake;
 use crate::busy::Busy;
-use crate::capture::Capture;
+use crate::capture::{BrokenCapture, Capture};
 use crate::emulation::{Shared, Snapshot};
 use crate::engine::Engine;
 use crate::inbox::{Dated, Inbox};
@@ -46,7 +46,7 @@ const WAITED: Duration = Duration::from_micros(10);
 const DETAINED: Duration = Duration::from_micros(300);
 
 /// What the loop found about itself.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) lateness: LatenessReport,
     /// How long it did not look at any host, at most.
@@ -61,6 +61,7 @@ pub(crate) struct Findings {
     pub(crate) unroutable: u64,
     /// Packets that are missing in captures.
     pub(crate) uncaptured: u64,
+    pub(crate) broken_captures: Vec<BrokenCapture>,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
     /// The largest share of a processor that it needed in any whole second.
@@ -76,7 +77,7 @@ pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) ->
     while !shared.stop.load(Ordering::Relaxed) {
         run.round()?;
     }
-    run.findings()
+    Ok(run.findings())
 }
 
 /// Where a host's packets come from and go to.
@@ -316,15 +317,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn findings(mut self) -> io::Result<Findings> {
+    fn findings(mut self) -> Findings {
         for capture in self.ports.iter_mut().filter_map(|port| port.capture.take()) {
-            self.findings.uncaptured += capture.finish()?;
+            match capture.finish() {
+                Ok(missed) => self.findings.uncaptured += missed,
+                Err(broken) => self.findings.broken_captures.push(broken),
+            }
         }
         let mut snapshot = self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         self.engine.advance(self.present);
         self.engine.counters(&mut snapshot.links);
         let gaps = self.gaps.report();
-        Ok(Findings {
+        Findings {
             lateness: self.lateness.report(),
             longest_gap: gaps.max,
             p99_gap: gaps.p99,
@@ -333,7 +337,7 @@ impl<'a> Run<'a> {
             busiest: self.busy.worst(),
             cpu: thread_cpu_time().saturating_sub(self.cpu_before),
             ..self.findings
-        })
+        }
     }
 }
 

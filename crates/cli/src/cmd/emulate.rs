@@ -9,6 +9,7 @@ mod report;
 use std::ffi::OsString;
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -100,6 +101,11 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     let captures = [(near, &args.pcap), (far, &args.pcap_far)];
     let captures: Vec<_> = captures.iter().filter_map(|(host, file)| Some((*host, file.as_deref()?))).collect();
     captures.iter().try_for_each(|(_, file)| writable(file))?;
+    if let [(_, near), (_, far)] = captures[..]
+        && is_same(near, far)
+    {
+        return Err(Fault::usage("--pcap and --pcap-far are the same file; each host needs one of its own"));
+    }
     let carries = carried([&up, &down], args.mtu)?;
     let emulation = Emulation::start_capturing(&network, &captures).map_err(|error| fault::of_emulation(&error))?;
     let hosts = Hosts { emulation: &emulation, near, far };
@@ -116,6 +122,7 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     let report = emulation.stop().map_err(|error| fault::of_emulation(&error));
     let (ended, report) = (ended?, report?);
     let interrupted = context.interrupt.fault();
+    report.broken_captures.iter().for_each(|broken| output.warn(&report::broken(broken)));
     if args.json {
         has_written("end");
         output.write(&report::record(&report, &ended, interrupted.as_ref()).to_string());
@@ -132,6 +139,12 @@ fn writable(file: &Path) -> Result<(), Fault> {
     File::create(file).map(drop).map_err(|error| {
         Fault::new(Code::LocalIo, format!("cannot write packets to {}: {}", file.display(), fault::words(&error)))
     })
+}
+
+/// Whether two names are of one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |file: &Path| file.metadata().ok().map(|it| (it.dev(), it.ino()));
+    identity(one).is_some_and(|it| identity(other) == Some(it))
 }
 
 /// Everything between the first packet and the last.

@@ -130,7 +130,24 @@ fn captures_hold_the_packets_of_both_hosts() {
     for capture in [near, far] {
         assert!(fs::metadata(&capture).unwrap().len() > 300_000, "{capture}");
     }
+    let same = scratch.at("./near.pcap");
+    farhaul(&["emulate", "--pcap", &scratch.at("near.pcap"), "--pcap-far", &same, "true"])
+        .fails(2, &["--pcap-far", "same file"]);
     farhaul(&["emulate", "--pcap", "/nonexistent/x", "true"]).fails(7, &["/nonexistent/x", "No such file"]);
+}
+
+#[test]
+fn a_disk_that_fills_costs_the_capture_and_neither_the_report_nor_the_exit_code() {
+    if permitted().is_none() {
+        return;
+    }
+    let run = farhaul(&["emulate", "--pcap", "/dev/full", "--", "sh", "-c", "ping -c 1 $FARHAUL_PEER; exit 4"]);
+    assert_eq!(run.code, 4, "{}", run.stderr);
+    for words in ["warning: ", "/dev/full", "No space left", "to the far host"] {
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+    }
+    let run = farhaul(&["emulate", "--json", "--pcap", "/dev/full", "--", "sh", "-c", "exit 4"]);
+    assert_eq!((run.code, &records(&run.stderr).pop().unwrap()["exit_code"]), (4, &4.into()), "{}", run.stderr);
 }
 
 #[test]

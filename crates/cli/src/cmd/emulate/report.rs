@@ -1,11 +1,13 @@
 //! What an emulation was like, for people and for scripts.
 
+use farhaul_emu::capture::BrokenCapture;
 use farhaul_emu::{EmulationReport, Flaw};
 use farhaul_netem::Counters;
 use serde_json::{Value, json};
 
 use super::near::Ended;
 use crate::exit::Fault;
+use crate::fault;
 use crate::output::human::{count, percent, plural, time};
 use crate::output::json::{ErrorRecord, micros, share};
 
@@ -58,6 +60,12 @@ fn lateness(report: &EmulationReport) -> String {
         time(late.p99),
         time(late.max)
     )
+}
+
+/// What is wrong with a capture.
+pub(super) fn broken(capture: &BrokenCapture) -> String {
+    let (file, error) = (capture.file.display(), fault::words(&capture.error));
+    format!("packets are missing at the end of {file}: {error}")
 }
 
 /// Whether the path or the emulator was the limit.
