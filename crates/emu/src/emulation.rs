@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use farhaul_netem::Counters;
 use farhaul_units::Duration;
+use rustix::io::Errno;
 
 use crate::capture::{BrokenCapture, Capture};
 use crate::engine::of_link;
@@ -221,16 +222,26 @@ impl Emulation {
         self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether it carries nothing any more, although nobody has stopped it; [`stop`](Self::stop) says why.
+    pub fn has_failed(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
     /// Ends it.
     ///
     /// # Errors
-    /// The emulator's loop had failed before.
+    /// The emulator's loop had failed before, as it does when a host loses its interface.
     pub fn stop(mut self) -> Result<EmulationReport, EmulateError> {
-        let overflows: io::Result<u64> = self.networks.iter().map(|network| network.enter(tun::overflows)).sum();
+        let overflows: Vec<_> = self.networks.iter().map(|network| network.enter(tun::overflows)).collect();
         let findings = self.end().unwrap_or_else(|| Ok(Findings::default()));
-        let found = findings.map_err(EmulateError::system("the emulator's loop"))?;
+        let found = findings.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+            // A device that is no more is still open.
+            Some(Errno::BADFD) => EmulateError::InterfaceGone(error),
+            _ => EmulateError::System { what: "the emulator's loop", source: error },
+        })?;
         // Who cannot say what was lost there cannot say that nothing was.
-        let overflows = overflows.map_err(EmulateError::system("counting what hosts could not hand over"))?;
+        let uncounted = overflows.iter().filter(|count| count.is_err()).count() as u64;
+        let overflows = overflows.into_iter().flatten().sum();
         let links = self.look().links;
         // A run without a whole second is judged as one.
         let mean = found.cpu.as_secs_f64() / found.elapsed.as_secs_f64().max(1e-9);
@@ -241,6 +252,7 @@ impl Emulation {
                 Flaw::Away(found.longest_gap),
                 Flaw::Busy((busy * 100.0) as u32),
                 Flaw::ReceiveOverflow(overflows),
+                Flaw::Uncounted(uncounted),
                 Flaw::OutOfMemory(found.exhausted),
                 Flaw::Unsent(found.unsent),
             ],

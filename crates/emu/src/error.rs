@@ -14,6 +14,9 @@ pub enum EmulateError {
     /// There are no TUN devices.
     #[error("this system has no TUN devices (/dev/net/tun): {0}")]
     NoTun(#[source] io::Error),
+    /// Somebody deleted the interface of a host.
+    #[error("a host has lost its interface {interface}, without which nothing is carried: {0}", interface = crate::tun::INTERFACE)]
+    InterfaceGone(#[source] io::Error),
     /// More hosts than fit.
     #[error("{0} hosts are too many: at most {max} can be emulated", max = crate::MAX_HOSTS)]
     TooManyHosts(usize),

@@ -5,6 +5,7 @@ use std::fmt;
 use farhaul_units::Duration;
 
 use crate::lateness::LatenessReport;
+use crate::tun::INTERFACE;
 
 /// A run in which more than one packet in a hundred left later than this is invalid: the smallest round trip that
 /// figures are made with is 1 ms.
@@ -31,6 +32,8 @@ pub enum Flaw {
     Busy(u32),
     /// Packets were dropped because they were not taken from where senders leave them.
     ReceiveOverflow(u64),
+    /// Of so many hosts it is not known whether they could hand over all packets: somebody renamed their interface.
+    Uncounted(u64),
     /// Packets were dropped because too many were under way.
     OutOfMemory(u64),
     /// Packets were not taken by this machine for sending.
@@ -42,13 +45,20 @@ pub enum Flaw {
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late(p99) => write!(f, "1 % of the packets left more than {p99:?} late (limit {MAX_LATENESS:?})"),
-            Self::Stalled(max) => write!(f, "a packet left {max:?} late (limit {MAX_STALL:?})"),
-            Self::Away(time) => write!(f, "no packet was looked for during {time:?} (limit {MAX_STALL:?})"),
+            Self::Late(p99) => {
+                write!(f, "1 % of the packets left more than {} late (limit {})", time(*p99), time(MAX_LATENESS))
+            }
+            Self::Stalled(max) => write!(f, "a packet left {} late (limit {})", time(*max), time(MAX_STALL)),
+            Self::Away(gap) => {
+                write!(f, "no packet was looked for during {} (limit {})", time(*gap), time(MAX_STALL))
+            }
             Self::Busy(percent) => {
                 write!(f, "{percent} % of a processor were needed in some second (limit {MAX_BUSY} %)")
             }
             Self::ReceiveOverflow(count) => write!(f, "{count} packets overflowed the buffers that they come from"),
+            Self::Uncounted(hosts) => {
+                write!(f, "{hosts} hosts have no {INTERFACE} that could tell whether it dropped packets")
+            }
             Self::OutOfMemory(count) => write!(f, "{count} packets found no memory"),
             Self::Unsent(count) => write!(f, "{count} packets were not taken for sending"),
             Self::TooManyClients(count) => write!(f, "{count} datagrams came from more clients than fit"),
@@ -71,11 +81,23 @@ impl Flaw {
             Self::Away(time) => *time > MAX_STALL,
             Self::Busy(percent) => *percent > MAX_BUSY,
             Self::ReceiveOverflow(count)
+            | Self::Uncounted(count)
             | Self::OutOfMemory(count)
             | Self::Unsent(count)
             | Self::TooManyClients(count) => *count > 0,
         }
     }
+}
+
+/// A time beyond a limit, in milliseconds with three digits.
+fn time(time: Duration) -> String {
+    let millis = time.as_secs_f64() * 1e3;
+    let decimals = match millis {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{millis:.decimals$} ms")
 }
 
 #[cfg(test)]
@@ -89,6 +111,15 @@ mod tests {
     fn a_prompt_relay_has_no_flaws() {
         let lateness = LatenessReport { p99: MAX_LATENESS, max: MAX_STALL, ..LatenessReport::default() };
         assert_eq!(flaws(&lateness, NO_LOSSES), []);
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let late = |micros| Flaw::Stalled(Duration::from_micros(micros)).to_string();
+        assert_eq!(late(67_109), "a packet left 67.1 ms late (limit 50.0 ms)");
+        assert_eq!(late(1_234_567), "a packet left 1235 ms late (limit 50.0 ms)");
+        let late = Flaw::Late(Duration::from_nanos(2_097_151)).to_string();
+        assert_eq!(late, "1 % of the packets left more than 2.10 ms late (limit 1.00 ms)");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How much later than the path says the relay let packets go.
+//! How much later than the path says an emulator let packets go.
 
 use farhaul_units::Duration;
 

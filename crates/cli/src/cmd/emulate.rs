@@ -172,7 +172,8 @@ fn play(
     }
     let near = Near::start(hosts, context, command)?;
     let ended = thread::scope(|scope| {
-        let _live = (speaks && !command.is_interactive).then(|| Live::begin(scope, hosts, &args.path.specs(), output));
+        let shown = speaks && !command.is_interactive;
+        let _live = Live::begin(scope, hosts, &args.path.specs(), output, shown, near.target());
         near.wait()
     })?;
     served.into_iter().filter_map(Served::end).for_each(|complaint| output.warn(&complaint));

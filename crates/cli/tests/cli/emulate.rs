@@ -151,6 +151,16 @@ fn a_disk_that_fills_costs_the_capture_and_neither_the_report_nor_the_exit_code(
 }
 
 #[test]
+fn an_emulation_whose_host_loses_its_interface_ends_with_one_line() {
+    if permitted().is_none() || runs(&["ip", "-V"], "ip").is_none() {
+        return;
+    }
+    let run = farhaul(&["emulate", "--quiet", "--", "sh", "-c", "ip link delete tun0; exec sleep 1000"]);
+    run.fails(1, &["tun0"]);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}
+
+#[test]
 fn where_nothing_is_permitted_the_relay_is_offered() {
     if runs(&[FORBIDDEN, &["true"]].concat(), "a system that permits nothing").is_none() {
         return;

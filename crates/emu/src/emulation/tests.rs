@@ -270,6 +270,40 @@ fn packets_that_a_host_does_not_take_are_counted() {
     assert!(flaws.contains(&Flaw::Unsent(3)), "{flaws:?}");
 }
 
+/// Runs `ip` with these words on the far host; `None` without such a command.
+fn ip(pair: &Pair, words: &str) -> Option<()> {
+    let mut command = Command::new("ip");
+    let Ok(mut child) = pair.emulation.spawn(pair.far, command.args(words.split(' '))) else {
+        eprintln!("skipped: no ip");
+        return None;
+    };
+    assert!(child.wait().unwrap().success(), "{words}");
+    Some(())
+}
+
+#[test]
+fn a_host_without_its_interface_ends_the_emulation_and_that_is_seen() {
+    let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
+    assert!(!pair.emulation.has_failed());
+    let Some(()) = ip(&pair, "link delete tun0") else { return };
+    while !pair.emulation.has_failed() {
+        pair.wait(1);
+    }
+    let error = pair.emulation.stop().unwrap_err();
+    assert!(matches!(error, EmulateError::InterfaceGone(_)), "{error}");
+}
+
+#[test]
+fn a_renamed_interface_is_a_flaw_and_the_report_stays() {
+    let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
+    pair.send(1);
+    pair.recv();
+    let Some(()) = ip(&pair, "link set tun0 down name other") else { return };
+    let report = pair.emulation.stop().unwrap();
+    assert!(report.flaws.contains(&Flaw::Uncounted(1)), "{:?}", report.flaws);
+    assert_eq!(report.links()[0].delivered.packets, 1);
+}
+
 #[test]
 fn what_the_path_has_damaged_beyond_recognition_is_no_fault_of_the_emulator() {
     let bad = PathSpec { corrupt: 1.0, ..PathSpec::default() };

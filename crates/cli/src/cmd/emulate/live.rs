@@ -1,4 +1,4 @@
-//! A line each second, while a command runs: what the path carries just now.
+//! Each second, while a command runs: a line about what the path carries just now, and the end if it carries nothing any more.
 
 use std::io::{IsTerminal, stdout};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -10,36 +10,45 @@ use farhaul_netem::{Counters, PathSpec};
 use farhaul_units::Rate;
 
 use super::Hosts;
+use super::near::Target;
 use crate::output::human::{count, is_terminal, time};
 use crate::output::{Output, progress};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The line goes on until this is dropped.
+/// It goes on until this is dropped.
 pub(super) struct Live {
-    _stop: Option<Sender<()>>,
+    _stop: Sender<()>,
 }
 
 impl Live {
-    /// Begins, if stderr is a terminal. The line is drawn again in its place where the command prints elsewhere; otherwise
-    /// each is a line of its own among the command's.
+    /// Begins, with the line if that is `shown` and stderr is a terminal. The line is drawn again in its place where the command
+    /// prints elsewhere; otherwise each is a line of its own among the command's. `command` is ended where the emulation has failed.
     pub(super) fn begin<'scope>(
         scope: &'scope Scope<'scope, '_>,
         hosts: &'scope Hosts<'_>,
         (up, down): &(PathSpec, PathSpec),
         output: &Output,
+        shown: bool,
+        command: Target,
     ) -> Self {
-        if !is_terminal() {
-            return Self { _stop: None };
-        }
+        let shown = shown && is_terminal();
         let (stop, stopped) = channel();
         let rates = [up.nominal_rate(), down.nominal_rate()];
         let (emulation, output): (&Emulation, Output) = (hosts.emulation, output.clone());
         scope.spawn(move || {
-            let bar = (!stdout().is_terminal()).then(progress::line);
+            let bar = (shown && !stdout().is_terminal()).then(progress::line);
             bar.iter().for_each(|bar| output.attach(bar.clone()));
             let mut before = emulation.look();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                if emulation.has_failed() {
+                    // Why is said when it is stopped.
+                    command.end();
+                    break;
+                }
+                if !shown {
+                    continue;
+                }
                 let now = emulation.look();
                 let line = line(&before, &now, rates);
                 match &bar {
@@ -48,9 +57,11 @@ impl Live {
                 }
                 before = now;
             }
-            output.detach();
+            if bar.is_some() {
+                output.detach();
+            }
         });
-        Self { _stop: Some(stop) }
+        Self { _stop: stop }
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -59,10 +59,18 @@ fn is_shell(program: &OsStr) -> bool {
 pub(super) struct Near {
     child: Child,
     is_interactive: bool,
-    /// Whom signals go to, until nobody is there any more.
-    target: Arc<Mutex<Option<Pid>>>,
+    target: Target,
     /// Dropped at the end of the command.
     lives: Sender<()>,
+}
+
+/// Whom signals go to.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// Nobody, once the command has ended.
+    process: Arc<Mutex<Option<Pid>>>,
+    /// Nothing comes there; the other end is dropped at the end of the command.
+    ended: Arc<Mutex<Receiver<()>>>,
 }
 
 /// How a command ended.
@@ -82,25 +90,26 @@ impl Near {
         }
         let child =
             hosts.emulation.spawn(near.host, &mut command).map_err(|error| cannot_run(&line.program, &error))?;
-        let target = Arc::new(Mutex::new(Some(Pid::from_child(&child))));
         let (lives, ended) = channel::<()>();
-        let (its, ended) = (Arc::clone(&target), Mutex::new(ended));
+        let process = Arc::new(Mutex::new(Some(Pid::from_child(&child))));
+        let target = Target { process, ended: Arc::new(Mutex::new(ended)) };
+        let its = target.clone();
         context.interrupt.passes_on(move |signal, came_before| {
             if signal != SIGTERM {
                 // A terminal sends to all programs in its foreground by itself, but the command may not have been there yet.
                 if came_before || !sys::has_terminal() {
-                    send(&its, Signal::INT);
+                    its.send(Signal::INT);
                 }
                 return;
             }
-            send(&its, Signal::TERM);
-            send(&its, Signal::CONT);
-            let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-            if ended.recv_timeout(FAREWELL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                send(&its, Signal::KILL);
-            }
+            its.end();
         });
         Ok(Self { child, is_interactive: line.is_interactive, target, lives })
+    }
+
+    /// Whom signals go to, for others.
+    pub(super) fn target(&self) -> Target {
+        self.target.clone()
     }
 
     /// Waits for its end.
@@ -115,7 +124,7 @@ impl Near {
                 other => break other.map(drop).map_err(io::Error::from)?,
             }
         }
-        *self.target.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.target.process.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let status = self.child.wait()?;
         drop(self.lives);
         if self.is_interactive {
@@ -135,10 +144,22 @@ fn stop_with(shell: Pid) -> rustix::io::Result<()> {
     kill_process_group(shell, Signal::CONT)
 }
 
-fn send(target: &Mutex<Option<Pid>>, signal: Signal) {
-    if let Some(process) = *target.lock().unwrap_or_else(PoisonError::into_inner) {
-        // It may have ended just now.
-        let _ = kill_process(process, signal);
+impl Target {
+    /// Ends the command: with SIGTERM, and if that does not help, by force.
+    pub(super) fn end(&self) {
+        self.send(Signal::TERM);
+        self.send(Signal::CONT);
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
+            self.send(Signal::KILL);
+        }
+    }
+
+    fn send(&self, signal: Signal) {
+        if let Some(process) = *self.process.lock().unwrap_or_else(PoisonError::into_inner) {
+            // It may have ended just now.
+            let _ = kill_process(process, signal);
+        }
     }
 }
 
