@@ -135,6 +135,9 @@ pub(crate) fn of_emulation(error: &EmulateError) -> Fault {
 pub(crate) fn of_emulation_or(error: &EmulateError, instead: &str) -> Fault {
     match error {
         EmulateError::NoPermission(_) => Fault::new(Code::NotPermitted, error.to_string()).and(instead),
+        EmulateError::NoTun(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+            Fault::new(Code::NotPermitted, error.to_string()).and(instead)
+        }
         EmulateError::NoTun(_) => Fault::new(Code::Unsupported, error.to_string()).and(instead),
         _ => Fault::new(Code::Failed, error.to_string()),
     }

@@ -294,8 +294,8 @@ impl Drop for Emulation {
 /// What the system meant.
 fn explained(error: io::Error) -> EmulateError {
     match error.kind() {
+        _ if tun::refused_with(&error) => EmulateError::NoTun(error),
         io::ErrorKind::PermissionDenied => EmulateError::NoPermission(error),
-        io::ErrorKind::NotFound => EmulateError::NoTun(error),
         _ => EmulateError::System { what: "making a host", source: error },
     }
 }

@@ -11,8 +11,8 @@ pub enum EmulateError {
     /// Neither the rights of root nor user namespaces.
     #[error("networks of one's own need root, or a system that lets users make namespaces: {0}")]
     NoPermission(#[source] io::Error),
-    /// There are no TUN devices.
-    #[error("this system has no TUN devices (/dev/net/tun): {0}")]
+    /// There are no TUN devices, or they may not be opened.
+    #[error("networks of one's own need TUN devices, and /dev/net/tun cannot be opened: {0}")]
     NoTun(#[source] io::Error),
     /// Somebody deleted the interface of a host.
     #[error("a host has lost its interface {interface}, without which nothing is carried: {0}", interface = crate::tun::INTERFACE)]

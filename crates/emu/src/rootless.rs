@@ -15,7 +15,7 @@ use crate::error::EmulateError;
 use crate::namespace::{NetworkNamespace, ProcessNamespace};
 use crate::network::DEFAULT_MTU;
 use crate::sys;
-use crate::tun::Tun;
+use crate::tun::{self, Tun};
 
 /// What making networks takes.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
@@ -67,8 +67,7 @@ fn furnish_a_host() -> io::Result<()> {
 /// What the system meant.
 fn explained(error: io::Error) -> EmulateError {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        // The device exists without its driver, or neither does.
-        Some(Errno::NODEV | Errno::NXIO | Errno::NOENT) => EmulateError::NoTun(error),
+        _ if tun::refused_with(&error) => EmulateError::NoTun(error),
         // Namespaces are not allowed, limited to none (the limits answer with these two), or not built in.
         Some(Errno::PERM | Errno::ACCESS | Errno::NOSPC | Errno::USERS | Errno::NOSYS | Errno::INVAL) => {
             EmulateError::NoPermission(error)

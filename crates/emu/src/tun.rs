@@ -29,7 +29,7 @@ pub(crate) struct Tun {
 impl Tun {
     /// Makes one in the calling thread's network and switches it on.
     pub(crate) fn new(ipv4: Ipv4Addr, ipv6: Ipv6Addr, mtu: u32) -> io::Result<Self> {
-        let device = open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+        let device = device()?;
         sys::become_tun(device.as_fd(), INTERFACE)?;
         // Older systems cut UDP themselves, and take no bundles of it either.
         let udp = sys::set_offloads(device.as_fd(), offload::CHECKSUMS | offload::TCP | offload::UDP).is_ok();
@@ -66,6 +66,16 @@ impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
+}
+
+/// What becomes a device.
+fn device() -> io::Result<OwnedFd> {
+    Ok(open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Whether devices are what failed with `error`, and not the namespace around them: they cannot be opened here either.
+pub(crate) fn refused_with(error: &io::Error) -> bool {
+    device().is_err_and(|refusal| refusal.raw_os_error() == error.raw_os_error())
 }
 
 /// How many packets of the calling thread's network found no place in the queue of its interface, since that exists.

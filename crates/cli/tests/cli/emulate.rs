@@ -271,6 +271,19 @@ fn a_path_that_is_too_fast_for_the_machine_is_said_at_once() {
     assert!(start["capacity_bps"].as_u64() > Some(0), "{start}");
 }
 
+#[test]
+fn tun_devices_that_may_not_be_opened_are_named() {
+    let forbid = "mount -t tmpfs none /dev/net && touch /dev/net/tun && chmod 0 /dev/net/tun && exec \"$@\"";
+    let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let forbidden = [&["unshare", "--mount", "sh", "-c", forbid, "sh"][..], &as_nobody].concat();
+    let own = [&forbidden[..], &["unshare", "--user", "--net", PROGRAM, "version"]].concat();
+    if runs(&own, "namespaces for nobody").is_none() {
+        return;
+    }
+    let run = farhaul_under(&forbidden, &["emulate", "true"]);
+    run.fails(5, &["/dev/net/tun", "ermission denied", "`farhaul relay`"]);
+}
+
 /// An emulation whose command says its network and then something of its own, away from any terminal.
 struct Running {
     started: Started,
