@@ -137,8 +137,8 @@ pub(super) fn begin(
     let failed = || Trouble::of(&flow.name);
     let [from, to] = scene.network.places[index];
     let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
-    let window = window(scene.setup, index);
-    let listener = scene.emulation.enter(to, || listen(peer, window, flow.packet)).map_err(failed())?;
+    let (window, packet) = (window(scene.setup, index), smaller_packet(scene, flow));
+    let listener = scene.emulation.enter(to, || listen(peer, window, packet)).map_err(failed())?;
     let listener = Arc::new(listener);
     let ends: [Arc<End>; 2] = Default::default();
     let ending = Arc::new(Mutex::new(Ending::default()));
@@ -146,7 +146,7 @@ pub(super) fn begin(
         name: flow.name.clone(),
         congestion_control: congestion_control(flow, scene.choices).unwrap_or(RENO).to_owned(),
         peer: SockAddr::from(peer),
-        packet: flow.packet,
+        packet,
         begin,
         stop: flow.stop,
         bytes: flow.bytes,
@@ -169,7 +169,7 @@ pub(super) fn begin(
 }
 
 /// A socket that takes callers at `address`.
-fn listen(address: SocketAddr, window: Option<u32>, packet: u32) -> io::Result<Socket> {
+fn listen(address: SocketAddr, window: Option<u32>, packet: Option<u32>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     limit_packets(&socket, packet)?;
     if let Some(bytes) = window {
@@ -180,13 +180,16 @@ fn listen(address: SocketAddr, window: Option<u32>, packet: u32) -> io::Result<S
     Ok(socket)
 }
 
-/// Holds a socket, before it listens or connects, to packets of so many bytes, as its hosts may have larger ones of other flows.
-fn limit_packets(socket: &Socket, packet: u32) -> io::Result<()> {
-    if packet > LARGEST_PACKET {
-        // The largest of the run, or it would have been refused: hosts have no larger ones.
-        return Ok(());
-    }
-    socket.set_tcp_mss(packet - BARE_HEADER)
+/// The packets that a flow is to be held to: none where its hosts have no larger ones by themselves. With `TCP_MAXSEG` set to what it
+/// would be anyhow, the kernel's TCP had 59 % of a link that it has 53 % of without (A16, five and two runs).
+fn smaller_packet(scene: &Scene<'_>, flow: &FlowSpec) -> Option<u32> {
+    let largest = scene.setup.flows.iter().map(|other| other.packet).max();
+    Some(flow.packet).filter(|packet| largest.is_some_and(|largest| *packet < largest))
+}
+
+/// Holds a socket to such packets, before it listens or connects.
+fn limit_packets(socket: &Socket, packet: Option<u32>) -> io::Result<()> {
+    packet.map_or(Ok(()), |packet| socket.set_tcp_mss(packet - BARE_HEADER))
 }
 
 impl Running for TcpFlow {

@@ -138,8 +138,8 @@ pub(super) struct Sender {
     /// The kernel's congestion control.
     pub(super) congestion_control: String,
     pub(super) peer: SockAddr,
-    /// Bytes of its full packets on the wire.
-    pub(super) packet: u32,
+    /// Bytes of its full packets on the wire, where its host has larger ones by itself.
+    pub(super) packet: Option<u32>,
     pub(super) begin: Duration,
     pub(super) stop: Option<Duration>,
     pub(super) bytes: Option<u64>,
