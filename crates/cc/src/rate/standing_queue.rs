@@ -4,8 +4,8 @@
 //! any path, also where packets come in groups and pairs of them tell nothing about the link. Whoever has found them counts
 //! on them for a while, then looks again as if alone: a flow that leads beside others keeps its own queue standing, too.
 //!
-//! A queue that grows meanwhile is fed by others as well, and that shows at once. It is weaker evidence, since round trips grow for
-//! other reasons, too: for flows that know nothing better. While others are counted on neither is looked at: the flow then makes
+//! A queue that goes on growing meanwhile is fed by others as well, and that shows sooner. It is weaker evidence, since round trips
+//! grow for other reasons, too: for flows that know nothing better. While others are counted on neither is looked at: the flow then makes
 //! its own queue grow and stand, and would find itself.
 
 use farhaul_units::{Duration, Instant};
@@ -32,6 +32,9 @@ const OTHERS_STAY: Duration = Duration::from_secs(20);
 /// and flows that fill a queue of 50 ms until it overflows do not let it stand for two seconds: one of ten that joined two others there
 /// stayed at 24 to 60 of 1000 Mbit/s (D4, emulated).
 const GROWN: u32 = 2;
+/// And by as much again, so much later: a host that stood still makes up for it in one burst, whose queue grows once (A14 to Canarie,
+/// emulated: 573 of 580 Mbit/s, since the flow then led for twenty seconds).
+const GOES_ON: Duration = Duration::from_millis(500);
 /// The flow comes down when a queue is first proven, and what it had sent before has arrived when that happens the second time.
 const CAME_DOWN: u32 = 2;
 
@@ -51,6 +54,8 @@ pub(super) struct QueueWatch {
     /// counted on.
     shortest: Option<Duration>,
     longest: Duration,
+    /// When it was first seen to have grown, and the longest round trip in the time in which that may have been a burst.
+    growth: Option<(Instant, Duration)>,
 }
 
 /// What stands on the path.
@@ -88,7 +93,7 @@ impl QueueWatch {
             self.proofs += 1;
         }
         if self.is_kept_by_others(path) {
-            (self.shortest, self.longest) = (None, Duration::ZERO);
+            (self.shortest, self.longest, self.growth) = (None, Duration::ZERO, None);
         } else if self.has_stood(began, path) || self.has_grown(path) {
             self.others_until = path.now + OTHERS_STAY;
         }
@@ -108,10 +113,20 @@ impl QueueWatch {
         if self.proofs < CAME_DOWN || !pairs_say_nothing(path) {
             return false;
         }
-        let now = path.round_trip_now();
+        let (now, Some(least)) = (path.round_trip_now(), path.min_rtt) else { return false };
+        let far = raise(least) * GROWN;
         let shortest = self.shortest.map_or(now, |shortest| shortest.min(now));
         self.shortest = Some(shortest);
-        path.min_rtt.is_some_and(|least| now > shortest.saturating_add(raise(least) * GROWN))
+        if now <= shortest.saturating_add(far) {
+            self.growth = None;
+            return false;
+        }
+        let (began, longest) = self.growth.get_or_insert((path.now, now));
+        if path.now - *began < GOES_ON {
+            *longest = now.max(*longest);
+            return false;
+        }
+        now > longest.saturating_add(far)
     }
 
     /// Whether others keep the queue, or did of late.
@@ -201,8 +216,12 @@ mod tests {
 
     #[test]
     fn a_queue_that_grows_after_it_was_proven_is_fed_by_others() {
-        let grows = |proven| move |millis| if millis < 300 { proven } else { 65 + millis / 100 };
-        assert_eq!(Look::new().finds_others(0, 9_000, grows(68)), Some(1_000), "by more than 6 ms since it was proven");
+        // 50 ms per second; 6 ms show after 140, and half a second later that it goes on.
+        let grows = |millis: u64| 60 + millis.saturating_sub(400) / 20;
+        assert_eq!(Look::new().finds_others(0, 2_000, grows), Some(1_160));
+        // The queue of one burst.
+        let bursts = |millis: u64| grows(millis.min(800)) - millis.saturating_sub(1_000).min(400) / 50;
+        assert_eq!(Look::new().finds_others(0, 2_000, bursts), None);
         assert_eq!(
             Look::new().finds_others(0, 2_000, |millis| 60 + 20 * u64::from(millis < 100)),
             None,
@@ -210,15 +229,15 @@ mod tests {
         );
         let mut look = Look::new();
         look.path.capacity = Some(PacketRate::new(83_000.0));
-        assert_eq!(look.finds_others(0, 2_000, grows(68)), None, "pairs say better what the link carries");
+        assert_eq!(look.finds_others(0, 2_000, grows), None, "pairs say better what the link carries");
     }
 
     #[test]
     fn a_flow_that_makes_its_own_queue_grow_beside_others_does_not_find_itself() {
         let mut look = Look::new();
-        assert_eq!(look.finds_others(0, 9_000, |millis| 60 + millis / 100), Some(1_000));
-        assert_eq!((look.at(20_990, 250), look.counts_on_others()), (Queue::New, true));
-        assert_eq!(look.finds_others(21_000, 24_000, |millis| 250 - (millis - 21_000) / 20), None, "it drains");
+        assert_eq!(look.finds_others(0, 2_000, |millis| 60 + millis / 20), Some(1_100));
+        assert_eq!((look.at(21_090, 250), look.counts_on_others()), (Queue::New, true));
+        assert_eq!(look.finds_others(21_100, 24_000, |millis| 250 - (millis - 21_100) / 20), None, "it drains");
     }
 
     #[test]
