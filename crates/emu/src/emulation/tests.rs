@@ -148,6 +148,7 @@ fn in_line(thread: Pid) -> Duration {
 fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
     // Two real-time threads of one processor take turns of 100 ms, and the emulator's longest wait lasts 50.
     const OCCUPIED: Duration = Duration::from_millis(40);
+    const ATTEMPTS: usize = 20;
     let Some(pair) = Pair::start(MAX_BYTES, 0) else { return };
     pair.send(1);
     pair.recv();
@@ -163,19 +164,23 @@ fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
     };
     bind(Some(its), own);
     bind(None, other);
-    let before = in_line(its);
-    thread::scope(|scope| {
-        scope.spawn(|| occupy(own, OCCUPIED));
-        pair.wait(5);
-        pair.send(1);
+    // The kernel gives it its turn in time now and then.
+    let mut detained = (0..ATTEMPTS).map(|_| {
+        let before = in_line(its);
+        thread::scope(|scope| {
+            scope.spawn(|| occupy(own, OCCUPIED));
+            pair.wait(5);
+            pair.send(1);
+        });
+        pair.recv();
+        in_line(its) - before
     });
-    pair.recv();
-    let detained = in_line(its) - before;
+    let detained = detained.find(|detained| *detained >= OCCUPIED / 2);
     let report = pair.emulation.stop().unwrap();
-    if detained < OCCUPIED / 2 {
-        // The kernel may have moved it in time, and has nothing to show then.
+    let Some(detained) = detained else {
+        skip::<()>("no thread keeps another from a processor here");
         return;
-    }
+    };
     assert!(report.lateness.max > detained / 3, "{:?} of {detained:?}", report.lateness);
     assert!(report.longest_gap > detained / 2, "{:?} of {detained:?}", report.longest_gap);
 }
