@@ -10,6 +10,7 @@ pub(crate) mod lab;
 pub(crate) mod manual;
 mod partial;
 pub(crate) mod pipe;
+mod reach;
 pub(crate) mod relay;
 pub(crate) mod serve;
 mod server;

@@ -3,7 +3,6 @@
 mod far;
 mod live;
 mod near;
-mod reach;
 mod report;
 
 use std::ffi::OsString;
@@ -20,7 +19,7 @@ use farhaul_netem::PathSpec;
 use farhaul_units::Rate;
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, reach};
 use crate::cli::PathOptions;
 use crate::exit::{Code, Fault};
 use crate::fault;
@@ -29,11 +28,12 @@ use crate::output::{JsonTo, Output, has_written};
 use far::Served;
 use live::Live;
 use near::{Ended, Near};
-pub(super) use reach::{carried, too_fast};
 pub(super) use report::{figures, verdict};
 
 /// Smallest packets that hosts can be limited to: what every IPv4 host takes (RFC 791, section 3.1).
 const LEAST_MTU: i64 = 576;
+/// The usual size of large packets on Ethernet.
+const JUMBO: u32 = 9_000;
 /// The largest that a TUN device of Linux carries.
 const LARGEST_MTU: i64 = 65_535;
 
@@ -106,7 +106,8 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     {
         return Err(Fault::usage("--pcap and --pcap-far are the same file; each host needs one of its own"));
     }
-    let carries = carried([&up, &down], args.mtu)?;
+    let asked = reach::faster([&up, &down]);
+    let carries = reach::carried(asked, args.mtu).map_err(|error| fault::of_emulation(&error))?;
     let emulation = Emulation::start_capturing(&network, &captures).map_err(|error| fault::of_emulation(&error))?;
     let hosts = Hosts { emulation: &emulation, near, far };
     let command = near::Line::of(&args.command);
@@ -114,8 +115,9 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
         has_written("start");
         output.write(&begin(args, &hosts, &command, carries).to_string());
     }
-    let larger = (args.mtu < reach::JUMBO).then_some("--mtu");
-    if let Some(warning) = carries.and_then(|carries| too_fast([&up, &down], carries, args.mtu, larger)) {
+    let larger = if args.mtu < JUMBO { format!(" or larger packets (--mtu {JUMBO})") } else { String::new() };
+    let advice = format!("take a lower --rate{larger}, and look at the verdict at the end");
+    if let Some(warning) = carries.and_then(|carries| reach::too_fast(asked, carries, args.mtu, &advice)) {
         output.warn(&warning);
     }
     let ended = play(args, context, &hosts, &output, &command);

@@ -298,6 +298,19 @@ fn a_scenario_runs_in_both_worlds_and_a_report_shows_them_side_by_side() {
 }
 
 #[test]
+fn a_scenario_that_is_too_fast_for_the_machine_says_so_before_it_runs() {
+    let scratch = Scratch::new();
+    let scenario = write(&scratch, "fast.toml", &NEWCOMER.replace("20mbit", "400gbit").replace("3s", "500ms"));
+    let run = farhaul(&["lab", "run", &scenario, "--world", "emu", "--out", &scratch.at("out")]);
+    if !may_emulate(&run.stderr) {
+        return;
+    }
+    run.succeeds();
+    let warning = run.stderr.lines().find(|line| line.contains("this machine carries about")).unwrap();
+    assert!(warning.contains("fast: ") && warning.contains("not 400 Gbit/s"), "{warning}");
+}
+
+#[test]
 fn what_the_emulated_world_lacks_is_refused_in_one_line() {
     let scratch = Scratch::new();
     let disk = "disk = { rate = \"8mbit\", block = \"100kB\" }\n";

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use farhaul_units::Rate;
+
 use super::axis::{Axis, Changes, Curve, changes};
 use super::edit::{name_elements, set};
 use super::reader::{Node, Section, Value, read};
@@ -67,6 +69,12 @@ impl Job {
     /// The files that it reads, as the scenario calls them.
     pub(crate) fn files(&self) -> &BTreeSet<String> {
         &self.setup.files
+    }
+
+    /// What it asks of a machine that carries its packets in real time: the rate of the fastest link, and the size of the largest packets in
+    /// bytes. `None` if no link has a rate.
+    pub fn demand(&self) -> Option<(Rate, u32)> {
+        Some((self.setup.fastest_link()?, self.setup.largest_packet()?))
     }
 
     /// Packets that its bottleneck can carry while it lasts: what longer runs are begun first by.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use farhaul_units::Duration;
+use farhaul_units::{Duration, Rate};
 
 use super::files;
 use super::flow::FlowSpec;
@@ -53,6 +53,16 @@ impl Setup {
         self.warmup = Duration::ZERO;
         self.sample = self.sample.min(SAMPLE);
         self
+    }
+
+    /// The size of the largest packets, in bytes; `None` without flows.
+    pub(crate) fn largest_packet(&self) -> Option<u32> {
+        self.flows.iter().map(|flow| flow.packet).max()
+    }
+
+    /// The rate of the fastest link; `None` if no link has one.
+    pub(super) fn fastest_link(&self) -> Option<Rate> {
+        self.topology.links.iter().filter_map(|link| link.path.nominal_rate()).max()
     }
 
     /// Everything that the experiment depends on as text, the same however the file is written.

@@ -13,7 +13,7 @@ use farhaul_netem::{Counters, PathSpec};
 use serde_json::Value;
 
 use super::child::Child;
-use crate::cmd::{Context, emulate, relay};
+use crate::cmd::{Context, emulate, reach, relay};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::Output;
@@ -62,8 +62,10 @@ impl Stage {
     /// What to say if the path is more than this machine can carry between two hosts.
     pub(super) fn warning(&self, [up, down]: &[PathSpec; 2]) -> Result<Option<String>, Fault> {
         let Self::Hosts { .. } = self else { return Ok(None) };
-        let carries = emulate::carried([up, down], MTU)?;
-        Ok(carries.and_then(|carries| emulate::too_fast([up, down], carries, MTU, None)))
+        let asked = reach::faster([up, down]);
+        let carries = reach::carried(asked, MTU).map_err(|error| fault::of_emulation(&error))?;
+        let advice = "take a lower --rate, and look at the verdict at the end";
+        Ok(carries.and_then(|carries| reach::too_fast(asked, carries, MTU, advice)))
     }
 
     /// As records call it.

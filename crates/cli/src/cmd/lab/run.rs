@@ -2,6 +2,7 @@
 
 mod outcome;
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
@@ -14,7 +15,7 @@ use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, FigureResult, Job, LabError, Overrides, Record};
 
 use super::{RunOptions, fault_of, no_networks};
-use crate::cmd::Context;
+use crate::cmd::{Context, reach};
 use crate::exit::Fault;
 use crate::output::{Output, progress};
 use outcome::Outcome;
@@ -74,6 +75,12 @@ pub(super) fn sweep(args: &SweepArgs, context: &Context) -> Result<(), Fault> {
     session.figures(std::slice::from_ref(&args.name), None)
 }
 
+/// A figure, how it is run, and its runs.
+type Planned = (Figure, Settings, Vec<Job>);
+
+/// What to do about a path that is too fast.
+const ADVICE: &str = "take lower rates or larger packets, and look at what is marked invalid";
+
 struct Session<'a> {
     options: &'a RunOptions,
     venue: Venue,
@@ -89,6 +96,7 @@ impl Session<'_> {
         let fault = |error: LabError| fault_of(&error, self.context);
         let done = self.read(names, &output).map_err(fault).and_then(|figures| {
             self.permitted()?;
+            self.warn_of_speed(&figures, &output)?;
             self.try_figures(figures, pcap, &output, &mut outcome).map_err(fault)
         });
         output.detach();
@@ -103,9 +111,30 @@ impl Session<'_> {
         self.context.networks.as_ref().map_err(no_networks).copied()
     }
 
+    /// Paths that are more than this machine carries are tried all the same: flows need not use all of them.
+    fn warn_of_speed(&self, figures: &[Planned], output: &Output) -> Result<(), Fault> {
+        if self.venue.world().is_simulated() {
+            return Ok(());
+        }
+        let mut known = BTreeMap::new();
+        for (figure, _, jobs) in figures {
+            let Some((rate, packet)) = jobs.iter().filter_map(Job::demand).max() else { continue };
+            let carries = match known.get(&packet) {
+                Some(carries) => Some(*carries),
+                None => reach::carried(Some(rate), packet).map_err(|error| no_networks(&error))?,
+            };
+            let Some(carries) = carries else { continue };
+            known.insert(packet, carries);
+            if let Some(warning) = reach::too_fast(Some(rate), carries, packet, ADVICE) {
+                output.warn(&format!("{}: {warning}", figure.info.id));
+            }
+        }
+        Ok(())
+    }
+
     fn try_figures(
         &self,
-        figures: Vec<(Figure, Settings, Vec<Job>)>,
+        figures: Vec<Planned>,
         pcap: Option<&Path>,
         output: &Output,
         outcome: &mut Outcome,
@@ -155,7 +184,7 @@ impl Session<'_> {
     }
 
     /// All figures and what is to be run of them. Whatever is wrong with any of them is said before anything runs.
-    fn read(&self, names: &[String], output: &Output) -> Result<Vec<(Figure, Settings, Vec<Job>)>, LabError> {
+    fn read(&self, names: &[String], output: &Output) -> Result<Vec<Planned>, LabError> {
         let build = folder::build()? + &self.venue.mark();
         let overrides = Overrides {
             quick: self.options.quick,
@@ -163,7 +192,7 @@ impl Session<'_> {
             axes: self.axes.to_vec(),
             ..Overrides::default()
         };
-        let mut figures: Vec<(Figure, Settings, Vec<Job>)> = Vec::new();
+        let mut figures: Vec<Planned> = Vec::new();
         for name in names {
             let figure = Figure::find(name, &overrides)?;
             if figures.iter().any(|(other, ..)| other.info.id == figure.info.id) {

@@ -29,7 +29,7 @@ impl Network {
     /// Nodes where flows begin or end are hosts, all others routers; `seed` decides which packets links lose.
     pub(super) fn of(setup: &Setup, seed: u64) -> Self {
         let topology = &setup.topology;
-        let mtu = setup.flows.iter().map(|flow| flow.packet).max().unwrap_or(farhaul_emu::DEFAULT_MTU);
+        let mtu = setup.largest_packet().unwrap_or(farhaul_emu::DEFAULT_MTU);
         let mut spec = NetworkSpec::new(seed);
         let ends: BTreeSet<usize> = topology.places.iter().flat_map(|&(from, to)| [from, to]).collect();
         let mut hosts = vec![None; topology.nodes];

@@ -17,7 +17,7 @@ pub(crate) fn refusal(setup: &Setup, choices: &Choices) -> Option<(usize, String
             format!("{} flows are too many for real sockets: {MAX_FLOWS} are allowed", setup.flows.len()),
         ));
     }
-    let largest = setup.flows.iter().map(|flow| flow.packet).max().unwrap_or_default();
+    let largest = setup.largest_packet().unwrap_or_default();
     let of = |flow| of_flow(flow, choices).or_else(|| of_packets(flow, largest));
     let mut refused = setup.flows.iter().filter_map(|flow| Some((flow.line, of(flow)?)));
     refused.next().or_else(|| Some((setup.flows.last()?.line, descriptors::refusal(setup)?)))

@@ -183,7 +183,7 @@ fn listen(address: SocketAddr, window: Option<u32>, packet: Option<u32>) -> io::
 /// The packets that a flow is to be held to: none where its hosts have no larger ones by themselves. With `TCP_MAXSEG` set to what it
 /// would be anyhow, the kernel's TCP had 59 % of a link that it has 53 % of without (A16, five and two runs).
 fn smaller_packet(scene: &Scene<'_>, flow: &FlowSpec) -> Option<u32> {
-    let largest = scene.setup.flows.iter().map(|other| other.packet).max();
+    let largest = scene.setup.largest_packet();
     Some(flow.packet).filter(|packet| largest.is_some_and(|largest| *packet < largest))
 }
 
