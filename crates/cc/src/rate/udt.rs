@@ -5,8 +5,8 @@
 //! start-up         see start.rs, and search.rs for what it did not see
 //! per SYN          while no queue stands, the path is not full: the rate grows, see growth.rs; below 0.9·G it
 //!                    doubles per round trip up to that, as long as it is less than 2·D                       (1)
-//!                  while one is new: the rate falls to 0.99·max(D, min(G, 1.02·F)) if that is less, before it
-//!                    overflows                                                                              (2)
+//!                  while one is new: the rate falls to 0.99·max(D/(1 − p), min(G, 1.02·F)) if that is less,
+//!                    before it overflows                                                                    (2)
 //!                  when one has stood for a round trip, D is the bottleneck's; then, and each round trip after,
 //!                    the rate falls to D and a lead, or less to drain it, see growth.rs                      (3)
 //!                  while one stands it grows up to the same
@@ -27,6 +27,7 @@
 //! | `C` the capacity of the trains, or the largest D since, or what the window of a near path got through at best; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
 //! | `D` the arrival speed that the receiver reports | packets/s |
 //! | `W` the window | packets |
+//! | `p` what the link itself loses, as far as that is known (loss_cause/background.rs) | |
 //!
 //! While the application is the limit, D says nothing about the path: nothing is lowered to it.
 //! What gets through is D as far as the path has carried as much, G, but no less than acknowledgements show.
@@ -230,6 +231,8 @@ impl Udt {
         self.last_syn = path.now;
         let overtaken = path.now < self.overtaken_until;
         let full = if overtaken { f64::INFINITY } else { self.full };
+        // What the link loses would have arrived.
+        let offered = arrives.map(|arrives| arrives / (1.0 - self.loss_cause.link_loss()));
         let queue = self.queue.on_syn(path);
         self.belief.set_beside_others(self.queue.is_kept_by_others(path));
         let growth = Growth::of(rate, self.capacity, self.belief, path).around(full).at_least(self.search.growth(path));
@@ -245,15 +248,11 @@ impl Udt {
                 let doubling = rate * (SYN_INTERVAL.as_secs_f64() / round_trip) * intervals;
                 doubling.min(self.carried * RETURN_SHARE - rate) * SYN_INTERVAL.as_secs_f64()
             }
-            Queue::None => {
-                // What the link loses would have arrived.
-                let offered = arrives.map(|arrives| arrives / (1.0 - self.loss_cause.link_loss()));
-                growth.unseen(path, offered) * intervals
-            }
+            Queue::None => growth.unseen(path, offered) * intervals,
             Queue::New => {
-                if let Some(arrives) = arrives.filter(|_| !overtaken && !path.application_limited) {
+                if let Some(offered) = offered.filter(|_| !overtaken && !path.application_limited) {
                     let held = self.carried.min(self.full * FULL_MARGIN);
-                    lower_to(arrives.max(held) * NEW_QUEUE, path, control);
+                    lower_to(offered.max(held) * NEW_QUEUE, path, control);
                 }
                 0.0
             }
