@@ -57,7 +57,7 @@ fn who_comes_first_does_not_keep_the_link() {
 }
 
 /// A queue too short to be seen overflows without a sign. As long as chance let its overflows pass for losses of the link, which never
-/// cease, two flows lost 0.9 % of their packets, and one had more than twice what the other had.
+/// cease, of two flows one kept 916 Mbit/s and left 9 to the other.
 #[test]
 fn overflows_of_a_queue_too_short_to_be_seen_are_no_losses_of_the_link() {
     let shares = shares(1_000, 2, Duration::from_millis(1), 30);
