@@ -1,4 +1,6 @@
+use std::net::UdpSocket;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Signal;
 
@@ -31,12 +33,18 @@ fn two_empty_inputs_end_with_the_idle_time_out() {
     assert!(run.code == 0 || run.code == 8, "{}", run.stderr);
 }
 
+/// A free port below those that the kernel gives away (from 32768), so that none of the tests that run beside this one
+/// gets it in the meantime.
+fn port_of_our_own() -> u16 {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let next = || 20_000 + (std::process::id() * 8 + TAKEN.fetch_add(1, Ordering::Relaxed)) % 10_000;
+    std::iter::repeat_with(|| next() as u16).find(|port| UdpSocket::bind(("0.0.0.0", *port)).is_ok()).unwrap()
+}
+
 #[test]
 fn a_rendezvous_needs_no_listener() {
-    // Two free ports: nobody takes them between these lines but by bad luck.
-    let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for host in ["127.0.0.1", ""] {
-        let (left, right) = (free(), free());
+        let (left, right) = (port_of_our_own(), port_of_our_own());
         let [here, there] = [left, right].map(|port| (format!("{host}:{port}"), format!("127.0.0.1:{port}")));
         let meet = ["pipe", "--plain", "--rendezvous"];
         let receiver =

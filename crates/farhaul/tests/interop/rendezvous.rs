@@ -1,6 +1,7 @@
 //! Both sides call, nobody listens.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use farhaul::Stream;
 
@@ -9,9 +10,13 @@ use crate::here::Here;
 use crate::libudt::{Libudt, Report, Running};
 use crate::stream::exchange;
 
-/// A port that was free a moment ago: libudt has to be told one.
+/// A free address: libudt has to be told one. Its port is below those that the kernel gives away (from 32768), so that
+/// none of the tests that run beside gets it in the meantime.
 pub(crate) fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let next = || 10_000 + (std::process::id() * 16 + TAKEN.fetch_add(1, Ordering::Relaxed)) % 10_000;
+    let mut addresses = std::iter::repeat_with(|| SocketAddr::from(([127, 0, 0, 1], next() as u16)));
+    addresses.find(|address| UdpSocket::bind(address).is_ok()).unwrap()
 }
 
 /// A stream to a libudt that does `action`.
