@@ -17,7 +17,7 @@
 //!            time, b ← 5/4·b, at most 16, otherwise b ← 0.95·b, at least 1                          (4)
 //! crowd      b ← b/2, at least 1, when losses stay heavy (loss_cause.rs) at the beginning of a congestion   (5)
 //! others     while they keep the queue, or feed it where pairs say nothing (standing_queue.rs), b is at least 4 in (4),
-//!            and where pairs say nothing B is the class of 2·C and of 1 Gbit/s at least, within C and b·C   (6)
+//!            and where pairs say nothing B is the class of 5/4·C and of 1 Gbit/s at least, within C and b·C   (6)
 //! ```
 //!
 //! While a queue stands, what arrives of each flow is the same share of what it sends, whatever its round trip. So flows that
