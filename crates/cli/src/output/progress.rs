@@ -12,6 +12,9 @@ const DRAWS_PER_SECOND: u8 = 10;
 /// How often the time on an idle bar moves on.
 const TICK: Duration = Duration::from_millis(200);
 
+/// What takes longer than 100 h is not moving.
+const LONGEST: f64 = 360_000.0;
+
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
 const RUNS: &str = "{spinner} {wide_bar} {pos} of {len} runs  {left}";
 const LINE: &str = "{spinner} {wide_msg}";
@@ -57,14 +60,36 @@ fn style(template: &str) -> ProgressStyle {
             let _ = write!(w, "{}", speed(state.per_sec()));
         })
         .with_key("left", |state: &ProgressState, w: &mut dyn std::fmt::Write| {
-            let _ = match state.eta().as_secs() {
-                0 => write!(w, "nearly done"),
-                seconds => write!(w, "{}:{:02} left", seconds / 60, seconds % 60),
-            };
+            let _ = w.write_str(&left(state.len().unwrap_or(0).saturating_sub(state.pos()), state.per_sec()));
         })
+}
+
+/// How long `remaining` steps take at so many `per_second`. Before the first one, and while nothing moves, nobody knows.
+fn left(remaining: u64, per_second: f64) -> String {
+    let seconds = remaining as f64 / per_second;
+    match seconds {
+        _ if remaining == 0 || seconds < 1.0 => "nearly done".to_owned(),
+        _ if seconds < LONGEST => format!("{}:{:02} left", seconds as u64 / 60, seconds as u64 % 60),
+        _ => "? left".to_owned(),
+    }
 }
 
 /// Bits per second of a smoothed number of bytes per second.
 fn speed(bytes_per_second: f64) -> Rate {
     Rate::from_bits_per_second((bytes_per_second * 8.0).clamp(0.0, 1e15) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_not_begun_or_stands_still_is_not_nearly_done() {
+        assert_eq!(left(400_000_000, 0.0), "? left");
+        assert_eq!(left(400_000_000, 1.0), "? left");
+        assert_eq!(left(400_000_000, 5_000_000.0), "1:20 left");
+        assert_eq!(left(3, 0.25), "0:12 left");
+        assert_eq!(left(100_000, 5_000_000.0), "nearly done");
+        assert_eq!(left(0, 0.0), "nearly done");
+    }
 }
