@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use farhaul_emu::{Relay, RelayReport};
+use farhaul_emu::{Flaw, Relay, RelayReport};
 use farhaul_netem::{LossSpec, PathSpec, Pattern, QueueSize};
 use farhaul_udp::{Clock, Interest, Options, RecvBatch, Token, UdpSocket, Waiter};
 use farhaul_units::{Duration, Rate};
@@ -147,6 +147,24 @@ fn two_clients_each_get_their_own_answers() {
         }
     });
     assert_eq!((report.clients, report.up.sent, report.down.sent), (2, 6, 12));
+}
+
+#[test]
+fn a_client_too_many_is_turned_away_and_makes_the_run_invalid() {
+    let clients: Vec<Host> = (0..65).map(|_| Host::new("127.0.0.1:0")).collect();
+    let (last, placed) = clients.split_last().expect("65 of them");
+    let mut server = Host::new("127.0.0.1:0");
+    let report = with_relay(server.addr(), PathSpec::default(), PathSpec::default(), |relay| {
+        for client in placed {
+            client.send(relay, &[b"placed"]);
+            assert_eq!(server.recv(1)[0].1, b"placed");
+        }
+        last.send(relay, &[b"too many", b"too many"]);
+        placed[0].send(relay, &[b"placed"]);
+        assert_eq!(server.recv(1)[0].1, b"placed");
+    });
+    assert_eq!(report.clients, 64);
+    assert!(report.flaws.contains(&Flaw::TooManyClients(2)), "{:?}", report.flaws);
 }
 
 #[test]
