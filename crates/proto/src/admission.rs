@@ -1,6 +1,6 @@
 //! Who may become a connection: the limits of what callers hold that have proved their address and nothing more.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use farhaul_units::{Duration, Instant};
 

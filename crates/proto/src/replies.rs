@@ -1,7 +1,7 @@
 //! Answers to strangers, of whom nothing else is remembered.
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use farhaul_wire::udt4::Handshake;
 

@@ -1,6 +1,6 @@
 //! Where connections lie: places that are used again, under names that are not.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use crate::admission::Held;
 use crate::event::ConnectionId;

@@ -1,6 +1,6 @@
 //! The trait in the middle: what every host (driver thread, simulator, test) drives.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant};
 

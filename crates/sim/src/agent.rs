@@ -5,7 +5,7 @@ pub mod disk;
 pub mod source;
 pub mod tcp;
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant};

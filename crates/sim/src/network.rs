@@ -1,7 +1,7 @@
 //! Links and the static routes over them.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use farhaul_netem::{Counters, Element, Tally, WireLen};

@@ -3,8 +3,8 @@
 mod body;
 mod pool;
 
+use core::net::SocketAddr;
 use std::fmt;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use farhaul_netem::{Packet, WireLen, flip_random_bit};

@@ -1,6 +1,6 @@
 //! Simulations whose hosts all run the same transport: what its tests look at.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_netem::Counters;
 use farhaul_proto::Streams;

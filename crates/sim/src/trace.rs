@@ -1,6 +1,6 @@
 //! What happened on the wire, as a hash of everything in order and as a place to look and to interfere.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_netem::WireLen;
 use farhaul_units::Instant;

@@ -7,7 +7,7 @@ mod flow;
 pub use content::Content;
 pub use flow::{Flow, Integrity, Received};
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams, earliest};
 use farhaul_units::{Duration, Instant, Rate};

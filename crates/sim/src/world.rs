@@ -1,6 +1,6 @@
 //! The loop: the earliest deadline, whose it is, and what follows from it.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_netem::Counters;
 use farhaul_units::{Duration, Instant};

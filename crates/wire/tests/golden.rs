@@ -1,9 +1,9 @@
 //! Bytes that libudt 4.11 put on the wire, decoded to the values they carry and encoded back to the same bytes.
 //! How each was captured is told in `golden/README.md`.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 

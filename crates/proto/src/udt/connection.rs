@@ -2,7 +2,7 @@
 
 mod commands;
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_control};

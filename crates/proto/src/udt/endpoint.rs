@@ -2,8 +2,8 @@
 
 mod table;
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use farhaul_units::{Instant, Rng, SeqNo};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};

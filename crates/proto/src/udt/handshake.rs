@@ -15,7 +15,7 @@ mod listener;
 mod prefix;
 mod rendezvous;
 
-use std::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 
 use farhaul_units::{Duration, SeqNo};
 use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};

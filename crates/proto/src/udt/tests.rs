@@ -1,7 +1,7 @@
 //! Two endpoints on the simplest of networks: a fixed delay, and a say in what becomes of each datagram.
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

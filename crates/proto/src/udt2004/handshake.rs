@@ -3,7 +3,7 @@
 //! The words are the same: version, sequence number, packet size, window, request, the caller's id, cookie. So caller and
 //! listener are those of UDT4, with their defences (attacks A1 to A7), and only their letters are translated here.
 
-use std::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr};
 
 use farhaul_units::SeqNo;
 use farhaul_wire::{udt4, udt2004};

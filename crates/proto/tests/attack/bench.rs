@@ -1,6 +1,6 @@
 //! An endpoint under attack on the bench: hand-made datagrams go in, everything that comes out is kept.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Stats, Streams, Transport};

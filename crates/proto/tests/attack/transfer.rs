@@ -1,7 +1,7 @@
 //! Forged datagrams while a transfer goes on: somebody who knows addresses, ports and socket ids, but not the path.
 
+use core::net::SocketAddr;
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use farhaul_netem::PathSpec;

@@ -1,7 +1,7 @@
 //! Datagrams that no honest peer sends: whatever they hold, nothing panics, hangs or grows, and the connections of others go on.
 //! Attacks are named by the letters of SECURITY.md.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt2004::{Endpoint, default_config};

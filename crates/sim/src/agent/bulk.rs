@@ -2,7 +2,7 @@
 //!
 //! What is sent is checked byte by byte by [`Traffic`](crate::Traffic), which tests use.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_proto::{ConnectionId, Event, Read, Streams, earliest};
 use farhaul_units::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Cross traffic: packets at a rate of their own that nobody answers.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant, Rate, Rng};

@@ -1,8 +1,8 @@
 //! Where packets come from and return to, so that a packet costs no allocation once enough memory was made.
 
+use core::net::SocketAddr;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use super::body::Body;

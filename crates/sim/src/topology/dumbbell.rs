@@ -6,7 +6,7 @@
 //!   caller 2 ──┘                               └── listener 2
 //! ```
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::Streams;

@@ -25,7 +25,7 @@
 //! assert_eq!(world.flow_tally(towards, flow).new.bytes, 45_000_000);
 //! ```
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_netem::{Element, PathSpec, Routes};
 use farhaul_units::Rng;

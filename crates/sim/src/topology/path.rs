@@ -7,7 +7,7 @@
 //!              down: the same the other way
 //! ```
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::Streams;

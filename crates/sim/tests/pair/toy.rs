@@ -1,7 +1,7 @@
 //! A transport just good enough to move bytes through a bad path: go-back-N with a fixed window, one connection.
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use farhaul_proto::{
     Batch, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit, Transport,

@@ -1,7 +1,7 @@
 //! Which connections there are, and under which names they are found.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use farhaul_wire::udt4::SocketId;
 

@@ -140,7 +140,7 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use core::net::SocketAddr;
 
     use farhaul_units::SeqNo;
     use farhaul_wire::udt4::SocketId;

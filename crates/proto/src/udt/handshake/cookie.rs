@@ -3,7 +3,7 @@
 //! libudt's cookie is a hash without a secret, so anybody can compute it for any address (attack A1). This one is keyed.
 //! The wire is the same: callers only echo it.
 
-use std::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::SocketId;

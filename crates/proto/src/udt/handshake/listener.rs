@@ -1,6 +1,6 @@
 //! The side that waits to be called: no memory of a caller before it has shown a good cookie.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};

@@ -1,6 +1,6 @@
 //! Budgets of networks: what one of them may do before the others are to be protected from it.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use farhaul_units::{Duration, Instant};
 use siphasher::sip::SipHasher24;
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn who_shares_a_bucket_with_whom_follows_from_the_key() {
-        let network = |n: u32| IpAddr::from(std::net::Ipv4Addr::from(n << 8));
+        let network = |n: u32| IpAddr::from(core::net::Ipv4Addr::from(n << 8));
         let mates_of = |key: u8| -> Vec<u32> {
             let mut budget = PrefixBudget::new([key; 16], 1, Duration::from_secs(1));
             budget.take(network(0), at(0));

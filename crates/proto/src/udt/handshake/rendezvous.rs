@@ -99,7 +99,7 @@ impl Rendezvous {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use core::net::SocketAddr;
 
     use farhaul_units::SeqNo;
 

@@ -1,7 +1,7 @@
 //! Which connections there are, and which one an address has.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use crate::admission::Held;
 use crate::event::ConnectionId;

@@ -1,6 +1,6 @@
 //! TCP's two ends as agents of a simulation.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use farhaul_cc::Controller;
 use farhaul_netem::WireLen;

@@ -1,7 +1,7 @@
 //! A list of transfers, one after the other.
 
+use core::net::SocketAddr;
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use farhaul_cc::Spec;
