@@ -11,8 +11,7 @@ use crate::output::human::is_terminal;
 const DRAWS_PER_SECOND: u8 = 10;
 /// How often the time on an idle bar moves on.
 const TICK: Duration = Duration::from_millis(200);
-
-/// What takes longer than 100 h is not moving.
+/// What takes longer than 100 h stands still, seconds.
 const LONGEST: f64 = 360_000.0;
 
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
@@ -67,10 +66,12 @@ fn style(template: &str) -> ProgressStyle {
 /// How long `remaining` steps take at so many `per_second`. Before the first one, and while nothing moves, nobody knows.
 fn left(remaining: u64, per_second: f64) -> String {
     let seconds = remaining as f64 / per_second;
-    match seconds {
-        _ if remaining == 0 || seconds < 1.0 => "nearly done".to_owned(),
-        _ if seconds < LONGEST => format!("{}:{:02} left", seconds as u64 / 60, seconds as u64 % 60),
-        _ => "? left".to_owned(),
+    if remaining == 0 || seconds < 1.0 {
+        "nearly done".to_owned()
+    } else if seconds < LONGEST {
+        format!("{}:{:02} left", seconds as u64 / 60, seconds as u64 % 60)
+    } else {
+        "? left".to_owned()
     }
 }
 
