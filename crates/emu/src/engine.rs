@@ -1,10 +1,10 @@
 //! Packets on the links of a network, between the instants at which hosts hand them over and take them: real time comes in as a
 //! number.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use farhaul_netem::{Counters, Element, Pipe, Routes};
+use farhaul_netem::{Counters, Element, PathSpec, Pipe, Routes, Variation};
 use farhaul_units::{Duration, Instant};
 
 use crate::network::{HostId, LinkId, NetworkSpec};
@@ -20,6 +20,10 @@ pub(crate) struct Engine {
     spec: NetworkSpec,
     /// Packets that have arrived, with the instant at which they did.
     arrived: VecDeque<(Instant, Packet)>,
+    /// Packets that have arrived sooner than can be, by when they can have and in the order in which they came.
+    held: BTreeMap<(Instant, u64), (Instant, Packet)>,
+    /// How many were held so far.
+    held_so_far: u64,
     /// The present of all links: it never goes back.
     now: Instant,
     /// Packets that no link leads on.
@@ -47,6 +51,8 @@ impl Engine {
             hosts,
             spec: spec.clone(),
             arrived: VecDeque::new(),
+            held: BTreeMap::new(),
+            held_so_far: 0,
             now: Instant::ZERO,
             stranded: 0,
         }
@@ -57,10 +63,14 @@ impl Engine {
         self.spec.host_at(address)
     }
 
-    /// Takes in a packet that `from` sends at `now`; returns by how much the links are ahead of that already.
-    pub(crate) fn push(&mut self, now: Instant, from: HostId, packet: Packet) -> Duration {
+    /// Takes in a packet that `from` probably sent at `now`, and at `seen` for certain had; returns by how much the links are ahead of
+    /// `now` already. It takes its place on the links as of `now`, and is at its host no sooner than if it had been sent at `seen`.
+    pub(crate) fn push(&mut self, now: Instant, seen: Instant, from: HostId, mut packet: Packet) -> Duration {
         let late = self.now - now;
         self.now = self.now.max(now);
+        if seen > now {
+            packet.set_earliest(seen + self.distance(from, HostId(packet.to())));
+        }
         let node = self.nodes[from.0 as usize];
         self.forward(self.now, node, packet);
         late
@@ -71,6 +81,7 @@ impl Engine {
         while let Some((index, due)) = self.earliest()
             && due <= now
         {
+            self.let_go(due);
             self.now = self.now.max(due);
             while let Some(packet) = self.links[index].path.pop(self.now) {
                 let node = self.links[index].to;
@@ -78,12 +89,22 @@ impl Engine {
             }
             self.links[index].next = self.links[index].path.next_event();
         }
+        self.let_go(now);
         self.now = self.now.max(now);
+    }
+
+    /// Packets that were held until `now` at most have arrived.
+    fn let_go(&mut self, now: Instant) {
+        while let Some(held) = self.held.first_entry().filter(|held| held.key().0 <= now) {
+            self.arrived.push_back(held.remove());
+        }
     }
 
     /// When something happens next; at once, if packets that have arrived wait to be given to their hosts.
     pub(crate) fn next_event(&self) -> Option<Instant> {
-        self.arrived.front().map(|(due, _)| *due).or_else(|| self.earliest().map(|(_, due)| due))
+        let held = self.held.first_key_value().map(|((due, _), _)| *due);
+        let moves = self.earliest().map(|(_, due)| due).into_iter().chain(held).min();
+        self.arrived.front().map(|(due, _)| *due).or(moves)
     }
 
     /// The next packet that has arrived at its host, and when it did.
@@ -105,11 +126,30 @@ impl Engine {
         self.links.iter().enumerate().filter_map(next).min_by_key(|(_, next)| *next)
     }
 
+    /// The least that a packet needs from one host to another, without what sending takes.
+    fn distance(&self, from: HostId, to: HostId) -> Duration {
+        let (mut node, destination) = (self.nodes[from.0 as usize], self.nodes[to.0 as usize]);
+        let mut distance = Duration::ZERO;
+        // Detours can lead in circles.
+        for _ in 0..self.links.len() {
+            let Some(link) = self.routes.next(node, destination).filter(|_| node != destination) else { break };
+            distance += least_delay(&self.spec.links[link].path);
+            node = self.links[link].to;
+        }
+        distance
+    }
+
     /// `packet` is at `node`.
     fn forward(&mut self, now: Instant, node: usize, packet: Packet) {
         let destination = HostId(packet.to());
         if self.hosts[node] == Some(destination) {
-            self.arrived.push_back((now, packet));
+            match packet.earliest() {
+                earliest if earliest > now => {
+                    self.held.insert((earliest, self.held_so_far), (now, packet));
+                    self.held_so_far += 1;
+                }
+                _ => self.arrived.push_back((now, packet)),
+            }
             return;
         }
         let Some(link) = self.routes.next(node, self.nodes[destination.0 as usize]) else {
@@ -122,6 +162,11 @@ impl Engine {
     }
 }
 
+/// The least that a packet needs for a link, without what sending takes; nothing, as far as is known, where that changes.
+fn least_delay(path: &PathSpec) -> Duration {
+    if matches!(path.variation, Variation::Schedule(_)) { Duration::ZERO } else { path.delay }
+}
+
 /// Which links of a report are which.
 pub(crate) fn of_link(counters: &[Counters], link: LinkId) -> Counters {
     counters.get(link.0).copied().unwrap_or_default()
@@ -131,7 +176,6 @@ pub(crate) fn of_link(counters: &[Counters], link: LinkId) -> Counters {
 mod tests {
     use std::rc::Rc;
 
-    use farhaul_netem::PathSpec;
     use farhaul_units::Rate;
 
     use super::*;
@@ -161,7 +205,7 @@ mod tests {
     fn hops_are_exact_however_late_the_host_of_the_engine_comes() {
         let (mut engine, [left, right], pool) = chain();
         for _ in 0..2 {
-            assert_eq!(engine.push(Instant::ZERO, left, packet(&pool, right, 1_000)), Duration::ZERO);
+            assert_eq!(engine.push(Instant::ZERO, Instant::ZERO, left, packet(&pool, right, 1_000)), Duration::ZERO);
         }
         engine.advance(Instant::from_nanos(50_000_000));
         assert_eq!(engine.next_event(), Some(Instant::from_nanos(4_000_000)), "who has arrived waits to be delivered");
@@ -174,7 +218,26 @@ mod tests {
     fn what_was_handed_over_before_the_present_is_late() {
         let (mut engine, [left, right], pool) = chain();
         engine.advance(Instant::from_nanos(700));
-        assert_eq!(engine.push(Instant::from_nanos(200), left, packet(&pool, right, 9)), Duration::from_nanos(500));
+        assert_eq!(
+            engine.push(Instant::from_nanos(200), Instant::from_nanos(200), left, packet(&pool, right, 9)),
+            Duration::from_nanos(500)
+        );
+    }
+
+    #[test]
+    fn what_may_have_been_sent_later_crosses_in_no_less_time_and_keeps_its_place_on_the_links() {
+        let (mut engine, [left, right], pool) = chain();
+        let seen = Instant::from_nanos(2_000_000);
+        for at in [500_000, 1_600_000, 2_000_000] {
+            engine.advance(Instant::from_nanos(at));
+            let _ = engine.push(Instant::from_nanos(at), seen, left, packet(&pool, right, 1_000));
+        }
+        engine.advance(Instant::from_nanos(4_999_999));
+        assert!(engine.pop().is_none(), "it would have arrived after 4.5 ms, and may have been sent at 2");
+        assert_eq!(engine.next_event(), Some(Instant::from_nanos(5_000_000)));
+        engine.advance(Instant::from_nanos(7_000_000));
+        let arrivals: Vec<u64> = std::iter::from_fn(|| engine.pop()).map(|(at, _)| at.as_nanos()).collect();
+        assert_eq!(arrivals, [4_500_000, 5_600_000, 6_600_000], "what was waited for is lateness");
     }
 
     #[test]
@@ -183,8 +246,8 @@ mod tests {
         let hosts = [network.host(), network.host()];
         let mut engine = Engine::new(&network);
         let pool = Rc::new(Pool::default());
-        let _ = engine.push(Instant::ZERO, hosts[0], packet(&pool, hosts[1], 9));
-        let _ = engine.push(Instant::ZERO, hosts[0], packet(&pool, hosts[0], 9));
+        let _ = engine.push(Instant::ZERO, Instant::ZERO, hosts[0], packet(&pool, hosts[1], 9));
+        let _ = engine.push(Instant::ZERO, Instant::ZERO, hosts[0], packet(&pool, hosts[0], 9));
         assert_eq!((engine.stranded, engine.pop().map(|(_, packet)| packet.to())), (1, Some(0)));
     }
 }

@@ -6,9 +6,10 @@
 //! goes onto the links at the pace at which it was sent: if all had come at the moment of the look, a link would be idle for that
 //! time and then lose what does not fit its queue, neither of which would have happened on the path that is emulated.
 //!
-//! As far as that can be known nothing is taken to have come earlier than it did, and nothing crosses a path in less time than the
-//! path takes: of round trips hosts remember the least. It may instead have come earlier than it is taken to have; by how much is
-//! part of the emulator's lateness.
+//! Whether only the emulator had no processor cannot be told from whether all had none and the hosts were back first. So what is
+//! taken to have come in a pause has its place on the links as of then, but is at its host no sooner than if it had come just now
+//! (`engine.rs`): nothing crosses a path in less time than the path takes, since of round trips hosts remember the least. It may
+//! instead have come earlier than it is taken to have; by how much is part of the emulator's lateness.
 
 use std::collections::VecDeque;
 
@@ -17,18 +18,19 @@ use farhaul_units::{Duration, Instant};
 use crate::network::HostId;
 use crate::packet::Packet;
 
-/// Hosts hand over in trains, this far apart at most while they send all the time. The first train of a pause may have come so long
-/// after its begin; with less, round trips of 1 ms came out as 0.7.
+/// Hosts hand over in trains, this far apart at most while they send all the time: the first train of a pause may have come so long
+/// after its begin.
 const TRAIN: Duration = Duration::from_micros(300);
-/// What is further apart was not sent all the time: 300 Mbit/s in packets of 1500 bytes. As long as it was still taken to have come so
-/// far apart, a round trip of 1 ms came out as 0.81 now and then, and a flow that remembers the least saw a queue for the twenty
-/// seconds that it does (D6: 407 of 1000 Mbit/s).
+/// What is further apart was not sent all the time: 300 Mbit/s in packets of 1500 bytes. Taken to have come so far apart, a few
+/// packets that were sent together would never meet in a queue.
 const LONGEST_SHARE: Duration = Duration::from_micros(40);
 
 /// When a packet is taken to have come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Dated {
     pub(crate) at: Instant,
+    /// By when it had come for certain.
+    pub(crate) seen: Instant,
     /// How much earlier it probably came, if it was found after a pause.
     pub(crate) waited: Duration,
 }
@@ -59,7 +61,7 @@ impl Inbox {
         for (after, (dated, _)) in (0..packets).rev().zip(found) {
             // Had they come evenly, one of them would have come in the middle of each share of the pause.
             let waited = (pause * after + pause / 2).saturating_sub(share * after);
-            *dated = Dated { at: until.saturating_sub(share * after), waited };
+            *dated = Dated { at: until.saturating_sub(share * after), seen: until, waited };
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) mod train;
 pub(crate) mod virtio;
 
 use farhaul_netem::{WireLen, flip_random_bit};
-use farhaul_units::Rng;
+use farhaul_units::{Instant, Rng};
 
 use crate::pool::Buffer;
 use headers::Checksum;
@@ -26,11 +26,21 @@ pub(crate) struct Packet {
     /// The checksum that is still to be filled in.
     checksum: Option<Checksum>,
     to: HostIndex,
+    earliest: Instant,
 }
 
 impl Packet {
     pub(crate) fn new(bytes: Buffer, checksum: Option<Checksum>, to: HostIndex) -> Self {
-        Self { bytes, checksum, to }
+        Self { bytes, checksum, to, earliest: Instant::ZERO }
+    }
+
+    /// When it can be at its host, whatever the links say.
+    pub(crate) fn earliest(&self) -> Instant {
+        self.earliest
+    }
+
+    pub(crate) fn set_earliest(&mut self, earliest: Instant) {
+        self.earliest = earliest;
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

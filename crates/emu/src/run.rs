@@ -259,12 +259,12 @@ impl<'a> Run<'a> {
 
     /// Puts packets onto their first links, and lets everything happen that is due by the last look.
     fn forward(&mut self) {
-        while let Some((Dated { at, waited }, from, packet)) = self.inbox.pop() {
+        while let Some((Dated { at, seen, waited }, from, packet)) = self.inbox.pop() {
             self.engine.advance(at);
             if let Some(capture) = &mut self.ports[from.0 as usize].capture {
                 capture.add(self.wall.time_of(at), &packet);
             }
-            let late = self.engine.push(at, from, packet).max(waited);
+            let late = self.engine.push(at, seen, from, packet).max(waited);
             if !late.is_zero() {
                 self.lateness.record(late);
             }
