@@ -24,7 +24,7 @@
 //! | here | unit |
 //! | --- | --- |
 //! | `P` the period | s |
-//! | `C` the capacity of the trains, or the largest D since, or what the window of a near path got through at best; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
+//! | `C` the capacity of the trains, or the largest D since that was also sent, or what the window of a near path got through at best; `G` the largest D since the last congestion; `F` what arrived when the path was last full | packets/s |
 //! | `D` the arrival speed that the receiver reports | packets/s |
 //! | `W` the window | packets |
 //! | `p` what the link itself loses, as far as that is known (loss_cause/background.rs) | |
@@ -216,12 +216,14 @@ impl Udt {
     fn on_syn(&mut self, path: &Path, control: &mut Control) {
         let arrives = measured_rate(path).map(PacketRate::packets_per_second);
         let rate = 1e6 / control.send_period.as_micros();
+        // No more lasts than is sent: a receiver that stood still sees the rest in one burst.
+        let lasts = arrives.unwrap_or(0.0).min(rate);
         // What arrives in the round trips after a congestion had been sent before it.
         if path.now - self.congested > path.rtt.saturating_mul(2).saturating_add(SYN_INTERVAL * 10) {
-            self.carried = self.carried.max(arrives.unwrap_or(0.0).min(rate));
+            self.carried = self.carried.max(lasts);
         }
         if self.capacity.is_some() {
-            self.capacity = faster(self.capacity, measured_rate(path));
+            self.capacity = faster(self.capacity, Some(PacketRate::new(lasts)));
         }
         if let Some(Fits { carried, full }) = self.loss_cause.taken_back(path) {
             (self.carried, self.full) = (self.carried.max(carried), full);
@@ -261,7 +263,7 @@ impl Udt {
                 if let Some(arrives) = arrives.filter(|_| !path.application_limited) {
                     self.belief.on_queue(arrives);
                     self.full = arrives;
-                    self.stood = self.stood.max(arrives);
+                    self.stood = self.stood.max(lasts);
                     lower_to(growth.standing_most(path, arrives, self.stood), path, control);
                 }
                 0.0

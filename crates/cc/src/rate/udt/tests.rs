@@ -32,6 +32,32 @@ fn the_return_after_a_pause_of_acknowledgements_goes_no_further_than_what_was_lo
     assert!((rate / (80_000.0 * RETURN_SHARE) - 1.0).abs() < 1e-3, "{rate}");
 }
 
+#[test]
+fn what_a_receiver_that_stood_still_sees_in_one_burst_is_not_what_the_path_carries() {
+    let (mut law, mut control) = (Udt::new(1), Control::initial());
+    let queue = Duration::from_millis(6);
+    let mut path = Path {
+        now: Instant::ZERO + Duration::from_secs(10),
+        rtt: Duration::from_millis(100),
+        min_rtt: Some(Duration::from_millis(100)),
+        mss: 1_500,
+        max_window: 100_000,
+        ..Path::default()
+    };
+    (law.phase, law.capacity) = (Phase::Steady, Some(PacketRate::new(80_000.0)));
+    control.send_period = PacketRate::new(80_500.0).send_period();
+    let mut sees = |law: &mut Udt, arrives, rtt| {
+        path.now += SYN_INTERVAL;
+        (path.rtt, path.arrival_rate) = (rtt, Some(PacketRate::new(arrives)));
+        law.on_syn(&path, &mut control);
+    };
+    for syn in 0..40 {
+        sees(&mut law, if syn % 20 < 10 { 120_000.0 } else { 80_000.0 }, Duration::from_millis(100) + queue * 4);
+    }
+    let most = law.capacity.unwrap().packets_per_second().max(law.carried).max(law.stood);
+    assert!((80_000.0..82_000.0).contains(&most), "{most}");
+}
+
 /// A path of 100 ms on which 10 packets/s arrive, and the round trip stands 20 ms above its least.
 fn interactive() -> Path {
     Path {
