@@ -15,6 +15,9 @@ pub struct Control {
     pub freeze_until: Option<Instant>,
     /// How many times faster than its period a host that woke late makes up for it, above 1; `None`: all at once, as UDT does.
     pub catch_up_pace: Option<f64>,
+    /// How many times faster than this side sent of late its packets may seem to arrive, from 1 to 2; what is reported beyond that is
+    /// cut. `None`: twice (attack B9).
+    pub arrival_bound: Option<f64>,
     /// How often full acknowledgements are sent at most: never above one SYN interval (10 ms), longer values are cut.
     pub ack_period: Option<Duration>,
     /// An acknowledgement after this many data packets, in place of UDT's light one after 64.
@@ -34,6 +37,7 @@ impl Control {
             send_period: SendPeriod::UNPACED,
             freeze_until: None,
             catch_up_pace: None,
+            arrival_bound: None,
             ack_period: None,
             ack_interval: None,
             rto: None,

@@ -23,7 +23,7 @@ pub struct Path {
     pub reported_rtt: Option<Duration>,
     /// Largest round-trip time sample of the last one to two round trips; zero without one.
     pub recent_max_rtt: Duration,
-    /// Arrival speed as the receiver reports it, smoothed and clamped to twice what was sent (attack B9).
+    /// Arrival speed as the receiver reports it, smoothed and cut to twice what was sent or `Control::arrival_bound` (attack B9).
     pub arrival_rate: Option<PacketRate>,
     /// Link capacity as the receiver reports it from probe pairs, smoothed.
     pub capacity: Option<PacketRate>,

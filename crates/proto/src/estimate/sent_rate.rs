@@ -6,6 +6,8 @@ use crate::udt::consts::SYN_INTERVAL;
 
 /// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;
+/// How far back that rate is looked for, at least: a host that wakes late sends little in one interval and more in the next.
+const MEMORY: Duration = SYN_INTERVAL.saturating_mul(10);
 
 /// The fastest that this side sent of late: bounds what the peer can claim to have received (attack B9). A pause does not
 /// lower it: what arrives now left half a round trip ago.
@@ -34,13 +36,52 @@ impl SentRate {
         self.most = self.most.max(*count);
     }
 
-    /// What can have arrived at most.
-    pub(crate) fn at_most(&mut self, now: Instant, round_trip: Duration) -> PacketRate {
-        if now - self.period_start >= (2 * round_trip).max(SYN_INTERVAL) {
+    /// What can have arrived at most: `bound` times what was sent, or twice.
+    pub(crate) fn at_most(&mut self, now: Instant, round_trip: Duration, bound: Option<f64>) -> PacketRate {
+        if now - self.period_start >= (2 * round_trip).max(MEMORY) {
             self.most_before = std::mem::replace(&mut self.most, self.interval.1);
             self.period_start = now;
         }
         let most = self.most.max(self.most_before);
-        PacketRate::new(most as f64 / SYN_INTERVAL.as_secs_f64() * MAX_ARRIVAL_RATIO)
+        let ratio = bound.map_or(MAX_ARRIVAL_RATIO, |bound| bound.clamp(1.0, MAX_ARRIVAL_RATIO));
+        PacketRate::new(most as f64 / SYN_INTERVAL.as_secs_f64() * ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(1);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A host that sent 100 packets in each of ten intervals, and then half of that.
+    fn sent() -> SentRate {
+        let mut sent = SentRate::new(at(0));
+        (0..10).for_each(|syn| sent.note(at(syn * 10), 100));
+        sent.note(at(100), 50);
+        sent
+    }
+
+    #[test]
+    fn what_arrives_is_at_most_twice_what_was_sent_or_less_if_the_controller_says_so() {
+        let at_most = |bound| sent().at_most(at(110), ROUND_TRIP, bound).packets_per_second();
+        assert!((at_most(None) - 20_000.0).abs() < 1e-6);
+        assert!((at_most(Some(1.25)) - 12_500.0).abs() < 1e-6);
+        assert!((at_most(Some(0.1)) - 10_000.0).abs() < 1e-6 && (at_most(Some(9.0)) - 20_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_interval_in_which_the_host_was_late_does_not_lower_it_and_a_tenth_of_a_second_does() {
+        let mut sent = sent();
+        let mut at_most = |millis| {
+            sent.note(at(millis), 50);
+            sent.at_most(at(millis), ROUND_TRIP, Some(1.0)).packets_per_second()
+        };
+        assert!((at_most(120) - 10_000.0).abs() < 1e-6 && (at_most(200) - 10_000.0).abs() < 1e-6);
+        assert!((at_most(220) - 5_000.0).abs() < 1e-6);
     }
 }

@@ -71,7 +71,7 @@ impl Congestion {
 
     /// A full acknowledgement brought the peer's measurements.
     pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, round_trip: Duration) {
-        let bound = self.sent.at_most(now, round_trip);
+        let bound = self.sent.at_most(now, round_trip, self.control.arrival_bound);
         let measured = self.acked >= ARRIVAL_WINDOW;
         if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
             let rate = if rate > bound { bound } else { rate };

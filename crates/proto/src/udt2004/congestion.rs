@@ -45,7 +45,7 @@ impl Congestion {
 
     /// An acknowledgement brought the peer's measurements; zero stands for none, and the last ones hold on.
     pub(super) fn on_report(&mut self, now: Instant, arrival_speed: u32, capacity: u32, rtt: Duration) {
-        let bound = self.sent.at_most(now, rtt);
+        let bound = self.sent.at_most(now, rtt, self.control.arrival_bound);
         if let Some(speed) = PacketRate::from_wire(arrival_speed) {
             self.arrival_speed = Some(if speed > bound { bound } else { speed });
         }
