@@ -35,7 +35,7 @@
 //! What was done about losses that turn out to be none is undone (D25). Where packets overtake each other, so do
 //! acknowledgements, and the round trip shows queues that are none: (2) and (5) are for other paths.
 //!
-//! Departures: D20 to D25, D27.
+//! Departures: D20 to D25, D27, D28.
 
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
@@ -83,7 +83,7 @@ const MAX_INTERVALS: f64 = 10.0;
 const CATCH_UP_PACE: f64 = 1.1;
 /// How many times faster than it was sent what is sent steadily may arrive. A receiver that stood still for 20 ms finds in one burst
 /// what came meanwhile, and reports several times the rate: with twice, for a quarter of a second that hid from a flow alone that it
-/// filled the queue (A14 to Canarie, emulated: 577 to 579 of 580 Mbit/s).
+/// filled the queue (A14 to Canarie, emulated: 577 to 579 of 580 Mbit/s; departure D28).
 const STEADY_ARRIVAL: f64 = 1.25;
 /// Round trips and SYN intervals after start-up in which its queue drains and what is lost beside it is reported, (4).
 const START_QUEUE_ROUNDS: u32 = 3;
