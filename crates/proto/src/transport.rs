@@ -86,7 +86,7 @@ pub trait Streams: Transport {
     /// Forgets a connection: closes it if it still lives, and frees its memory once the peer has been told.
     fn release(&mut self, now: Instant, id: ConnectionId);
 
-    /// The address of the peer; `None` for a connection that was released.
+    /// The address of the peer.
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr>;
 
     /// A snapshot of counters and estimates; `None` for a connection that was released.

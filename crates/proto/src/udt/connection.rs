@@ -392,7 +392,7 @@ impl Connection {
         self.standing.is_done()
     }
 
-    /// Whether it is a rendezvous that is not complete.
+    /// Whether it waits for a peer that calls as well.
     pub(crate) const fn is_meeting(&self) -> bool {
         matches!(self.phase, Phase::Meeting(_))
     }
