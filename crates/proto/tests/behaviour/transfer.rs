@@ -1,4 +1,4 @@
-//! Transfers over a path on which nothing goes wrong.
+//! Transfers over a path without impairments.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::Streams;
@@ -45,7 +45,7 @@ fn the_window_doubles_each_round_trip_until_a_megabyte_is_through() {
     };
     let mut run = pair(3, Default::default).path(path).caller(Plan::send(1_000_000)).start();
     assert!(run.run_until_done(LIMIT));
-    // Two round trips of handshake; 687 packets are six flights of 16, 32, … of which the last travels half a one.
+    // The handshake takes two RTTs. The 687 packets are six flights of 16, 32, …; the last one takes half an RTT.
     let complete = run.flows(LISTENER)[0].received().complete_at.expect("it is complete");
     assert!(complete - Instant::ZERO < Duration::from_millis(200 + 500 + 50 + 50), "{complete}");
 }
@@ -53,7 +53,7 @@ fn the_window_doubles_each_round_trip_until_a_megabyte_is_through() {
 #[test]
 fn a_slow_reader_slows_the_sender_down_and_loses_nothing() {
     let reader = Plan::receive().reading_at(Rate::from_megabits_per_second(10));
-    // The queue holds all that the small buffers allow: what gets lost is lost by the receiver.
+    // The queue holds all data that the small buffers permit, so only the receiver could lose packets.
     let path = PathSpec { queue: QueueSize::Packets(1_000), ..clean_path() };
     let mut run = pair(2, small_buffers).path(path).caller(Plan::send(8 << 20)).listener(reader).start();
     assert!(run.run_until_done(LIMIT));
