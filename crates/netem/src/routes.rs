@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 /// For every node, the link towards every other node. A route has the fewest links; among equals the first added wins.
+///
 /// ```
 /// use farhaul_netem::Routes;
 ///

@@ -1,4 +1,4 @@
-//! What controllers make of 1 Gbit/s, 100 ms and a queue of one bandwidth-delay product, at three loss rates.
+//! Throughput and completion times of controllers at 1 Gbit/s, 100 ms RTT and a queue of one BDP, at three loss rates.
 //!
 //! `cargo run --release -p farhaul-sim --example controllers [name …]`
 
@@ -21,7 +21,7 @@ fn main() {
     if names.is_empty() {
         names = ["udt", "udt:native"].map(String::from).to_vec();
     }
-    println!("| controller | loss | goodput 0..10 s | goodput 10..40 s | sent again | 1 MB | 1 GB |");
+    println!("| controller | loss | goodput 0..10 s | goodput 10..40 s | retransmitted | 1 MB | 1 GB |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     for name in &names {
         for loss in [0.0, 1e-4, 1e-3] {
@@ -47,7 +47,7 @@ fn row(name: &str, loss: f64) -> String {
     format!("| {name} | {loss:.0e} | {first_part} | {rest} | {again:.2} % | {small} | {large} |")
 }
 
-/// From the call to the last byte read.
+/// Time from the call until the last byte is read.
 fn completion_time(name: &str, loss: f64, bytes: u64) -> String {
     let mut run = start(name, loss, Plan::send(bytes));
     run.run_until_done(PATIENCE);

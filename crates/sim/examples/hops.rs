@@ -1,9 +1,9 @@
-//! How many packet-hops a real second simulates: one UDT flow of full state machines over one link, 1 Gbit/s and 100 ms.
+//! Packet-hops simulated per real second: one UDT flow with full state machines over one link, 1 Gbit/s, 100 ms RTT.
 //!
 //! `cargo run --release -p farhaul-sim --example hops [virtual seconds]`
 //!
-//! What it sends is zeros, as all bulk senders do, so that datagrams fold on the link; the example `speed` sends and checks bytes that
-//! do not.
+//! Like every bulk sender it sends zeros, so the link stores datagrams compressed. The example `speed` sends and checks
+//! incompressible bytes.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;

@@ -1,4 +1,4 @@
-//! How many virtual seconds a real second simulates: one UDT flow at 1 Gbit/s and 100 ms.
+//! Virtual seconds simulated per real second: one UDT flow at 1 Gbit/s and 100 ms RTT.
 //!
 //! `cargo run --release -p farhaul-sim --example speed [virtual seconds]`
 

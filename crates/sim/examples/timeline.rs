@@ -1,7 +1,8 @@
-//! What a sender does from its first packet on: one line per interval.
+//! State of a sender from its first packet on, one line per interval.
 //!
-//! `cargo run --release -p farhaul-sim --example timeline [rate] [round trip] [loss] [interval] [end] [controller]`,
-//! for example `1gbit 100ms 0.01% 100ms 5s udt`. The queue is one bandwidth-delay product.
+//! `cargo run --release -p farhaul-sim --example timeline [rate] [round trip] [loss] [interval] [end] [controller]`
+//!
+//! For example `1gbit 100ms 0.01% 100ms 5s udt`. The queue is one BDP.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;

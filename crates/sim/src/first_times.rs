@@ -1,18 +1,18 @@
-//! Which datagrams carry new data, seen from outside: by their sequence numbers.
+//! Tells new data from retransmissions by the sequence numbers on the wire.
 
 use crate::packet::Share;
 
-/// The first bit of UDT's packets: 1 in control packets.
+/// The first bit of a UDT packet: 1 in control packets.
 const CONTROL: u32 = 1 << 31;
 
-/// Tells new data from repeated data by the first 32 bits of each datagram that one side of one connection sends.
+/// Tells new data from retransmissions by the first 32 bits of each datagram of one direction of one connection.
 ///
-/// All generations of UDT begin with a bit that is 0 in data packets, then the packet's number.
+/// In all generations of UDT, data packets begin with a 0 bit and then their sequence number.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstTimes {
-    /// Numbers count from zero to this one and begin again.
+    /// The largest sequence number. Zero follows it.
     last: u32,
-    /// The highest number sent so far.
+    /// The highest sequence number sent so far.
     highest: Option<u32>,
 }
 
@@ -23,7 +23,7 @@ impl FirstTimes {
     /// The protocol of the 2004 paper: 30 bits.
     pub const UDT_2004: Self = Self { last: (1 << 30) - 1, highest: None };
 
-    /// Which share of the traffic this datagram belongs to, which is about to be sent.
+    /// The share of the traffic to which `datagram`, which is about to be sent, belongs.
     pub fn share(&mut self, datagram: &[u8]) -> Share {
         let Some(word) = datagram.first_chunk().map(|word| u32::from_be_bytes(*word)) else { return Share::Control };
         if word & CONTROL != 0 {

@@ -1,4 +1,4 @@
-//! The generations of UDT as whole endpoints on one path: that they work, and what tells them apart.
+//! The generations of UDT as whole endpoints on one path: they work, and they differ as published.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -48,7 +48,8 @@ fn settled(controller: &str, loss: f64) -> Vec<f64> {
 fn every_generation_fills_a_clean_path() {
     for controller in ["udt-2007", "udt-2011", "udt-2011:only=rate", "udt-2011:only=window"] {
         let megabits = mean(&settled(controller, 0.0));
-        // A payload of 1456 in 1500 bytes makes 97 at best; the last tenth of the link fills at 1.2 Mbit/s a second.
+        // A payload of 1456 in 1500 bytes gives at most 97 Mbit/s. The last tenth of the link fills at 1.2 Mbit/s per
+        // second.
         assert!((85.0..97.1).contains(&megabits), "{controller}: {megabits:.1} Mbit/s");
     }
 }

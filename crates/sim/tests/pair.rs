@@ -1,4 +1,4 @@
-//! Two hosts with a toy transport: what arrives, when, and that it is the same every time.
+//! Two hosts with a toy transport: delivery, timing and determinism.
 
 #[path = "pair/toy.rs"]
 mod toy;
@@ -21,7 +21,7 @@ fn pair() -> Pair<Toy> {
     Pair::new(Toy::default(), Toy::default())
 }
 
-/// 100 Mbit/s, 20 ms there and back.
+/// 100 Mbit/s, 20 ms RTT.
 fn clean() -> PathSpec {
     PathSpec {
         rate: Some(Rate::from_megabits_per_second(100)),
@@ -45,7 +45,7 @@ fn a_transfer_takes_the_time_that_the_path_dictates() {
     let mut run = pair().path(clean()).caller(Plan::send(50_000)).start();
     assert!(run.run_until_done(LIMIT));
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
-    // Opening and the data take 10 ms each way of travel, then 50 packets of 1037 bytes leave at 100 Mbit/s.
+    // Handshake and data travel 10 ms each way, then 50 packets of 1037 bytes leave at 100 Mbit/s.
     let complete = run.flows(LISTENER)[0].received().complete_at.expect("it is complete");
     let opening = 2 * Duration::from_nanos(10_002_960);
     assert_eq!(complete, Instant::ZERO + opening + Duration::from_nanos(10_000_000 + 50 * 82_960));
@@ -151,7 +151,7 @@ fn a_tap_sees_drops_and_forges_datagrams() {
         record.borrow_mut().push((datagram.from, datagram.bytes[0]));
         let first_data = datagram.bytes[0] == 2 && record.borrow().iter().filter(|seen| seen.1 == 2).count() == 1;
         if first_data {
-            // An end of the connection, as if the caller had sent it.
+            // A close of the connection, forged as the caller's.
             datagram.forged.push((datagram.from, datagram.to, [4; 9].to_vec()));
             return Verdict::Drop;
         }

@@ -1,4 +1,4 @@
-//! TCP's window laws on UDT4: the controllers that the TCP agents use, on the other transport.
+//! TCP's window laws on UDT4: the controllers of the TCP agents on the other transport.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
@@ -45,8 +45,8 @@ fn what_they_send_arrives() {
     }
 }
 
-/// Additive increase and halving settle at 1.31/(RTT·√p) packets a second (Ott, Kemperman and Mathis); UDT's acknowledgements come
-/// up to 10 ms late, which lengthens the round trip.
+/// Additive increase and halving settle at 1.31/(RTT·√p) packets a second (Ott, Kemperman and Mathis). UDT acknowledges
+/// up to 10 ms late, which adds to the RTT.
 #[test]
 fn reno_follows_the_square_root_law_and_tahoe_stays_below() {
     let law = 1.31 / (0.1 * 0.001f64.sqrt()) * 1_456.0 * 8.0 / 1e6;
@@ -55,8 +55,8 @@ fn reno_follows_the_square_root_law_and_tahoe_stays_below() {
     assert!((0.5..0.97).contains(&(tahoe / reno)), "tahoe {tahoe:.2}, reno {reno:.2}");
 }
 
-/// On a short path with losses its growth is Reno's, and its cuts are smaller: the same throughput by RFC 9438 §4.3. UDT4's clock, one
-/// acknowledgement in ten milliseconds, is the same for both.
+/// On a short path with losses CUBIC grows like Reno and reduces less, for the same throughput (RFC 9438 §4.3). Both
+/// share UDT4's clock of one acknowledgement per ten milliseconds.
 #[test]
 fn cubic_is_as_fast_as_reno_where_reno_does_well_and_faster_on_long_fast_paths() {
     let (reno, cubic) = (goodput("reno", FAST, 0.01), goodput("cubic", FAST, 0.01));

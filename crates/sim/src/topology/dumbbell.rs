@@ -1,4 +1,4 @@
-//! Pairs of hosts that share one bottleneck: where flows compete.
+//! Pairs of hosts that share one bottleneck, for competing flows.
 //!
 //! ```text
 //!   caller 0 ──┐                               ┌── listener 0
@@ -42,7 +42,7 @@ pub struct Flank<T> {
     pub listener: T,
     /// The path of each host to its side of the bottleneck, and back.
     pub access: PathSpec,
-    /// What the caller does.
+    /// The workload of the caller.
     pub plan: Plan,
     /// When the caller begins.
     pub begins: Instant,
@@ -56,7 +56,7 @@ pub struct Dumbbell<T> {
 }
 
 impl<T: Streams> Dumbbell<T> {
-    /// No hosts yet; the bottleneck is the same in both directions.
+    /// A dumbbell without hosts. The bottleneck is the same in both directions.
     pub fn new(bottleneck: PathSpec) -> Self {
         Self { bottleneck, flanks: Vec::new(), seed: 0 }
     }
@@ -68,14 +68,14 @@ impl<T: Streams> Dumbbell<T> {
         self
     }
 
-    /// Decides what is sent and every packet's fate (the paths' own seeds are replaced).
+    /// Seeds the data and all random draws of the paths (the paths' own seeds are replaced).
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Builds it, at instant zero.
+    /// Builds the simulation at instant zero.
     pub fn start(self) -> Simulation<T> {
         let mut rng = Rng::new(self.seed);
         let hosts = 2 * self.flanks.len();
@@ -106,7 +106,7 @@ impl<T: Streams> Dumbbell<T> {
     }
 }
 
-/// Hosts of pair `n` are 10.0.n.1 and 10.0.n.2 (and on in 10.1 after 256 pairs).
+/// Hosts of pair `n` are 10.0.n.1 and 10.0.n.2, and from pair 256 on in 10.1.
 fn address(host: NodeId) -> SocketAddr {
     let pair = host / 2;
     SocketAddr::from(([10, (pair >> 8) as u8, pair as u8, (host % 2) as u8 + 1], PORT))

@@ -1,4 +1,4 @@
-//! Two hosts and a path between them: what most tests and most measurements need.
+//! Two hosts and a path between them, for most tests and measurements.
 //!
 //! ```text
 //!              up: queue, rate, delay, loss, …
@@ -35,7 +35,7 @@ pub fn address(host: NodeId) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host as u8 + 1], PORT))
 }
 
-/// Describes a simulation of two hosts, from left to right.
+/// Describes a simulation of two hosts.
 ///
 /// ```
 /// use farhaul_netem::PathSpec;
@@ -65,8 +65,8 @@ pub struct Pair<T> {
 }
 
 impl<T: Streams> Pair<T> {
-    /// Two transports, the second of which accepts connections. The caller opens one connection at instant zero, on
-    /// which nobody sends, over a perfect path.
+    /// Two transports; the second accepts connections. The caller opens one idle connection at instant zero over a
+    /// perfect path.
     pub fn new(caller: T, listener: T) -> Self {
         Self {
             transports: [caller, listener],
@@ -78,41 +78,41 @@ impl<T: Streams> Pair<T> {
         }
     }
 
-    /// The same path in both directions.
+    /// Sets the path of both directions.
     #[must_use]
     pub fn path(self, spec: PathSpec) -> Self {
         self.up(spec.clone()).down(spec)
     }
 
-    /// The path from caller to listener.
+    /// Sets the path from caller to listener.
     #[must_use]
     pub fn up(mut self, spec: PathSpec) -> Self {
         self.up = spec;
         self
     }
 
-    /// The path from listener to caller.
+    /// Sets the path from listener to caller.
     #[must_use]
     pub fn down(mut self, spec: PathSpec) -> Self {
         self.down = spec;
         self
     }
 
-    /// What the caller does on each connection.
+    /// Sets the caller's workload on each connection.
     #[must_use]
     pub fn caller(mut self, plan: Plan) -> Self {
         self.plans[CALLER] = plan;
         self
     }
 
-    /// What the listener does on each connection.
+    /// Sets the listener's workload on each connection.
     #[must_use]
     pub fn listener(mut self, plan: Plan) -> Self {
         self.plans[LISTENER] = plan;
         self
     }
 
-    /// Opens one connection at each of these instants, in place of the one at zero; none for a test that gives its own
+    /// Opens one connection at each of these instants, instead of the one at zero. None for a test that gives its own
     /// commands.
     #[must_use]
     pub fn calls(mut self, at: impl IntoIterator<Item = Instant>) -> Self {
@@ -120,14 +120,14 @@ impl<T: Streams> Pair<T> {
         self
     }
 
-    /// Decides what is sent and every packet's fate (the paths' own seeds are replaced).
+    /// Seeds the data and all random draws of the paths (the paths' own seeds are replaced).
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Builds it, at instant zero.
+    /// Builds the simulation at instant zero.
     pub fn start(self) -> Simulation<T> {
         let mut rng = Rng::new(self.seed);
         let [to_listener, to_caller, calling, answering] = [(); 4].map(|()| rng.next_u64());
@@ -137,7 +137,7 @@ impl<T: Streams> Pair<T> {
         self.build([to_listener, to_caller], [calling, answering])
     }
 
-    /// Builds it with applications of one's own, in place of the plans and calls.
+    /// Builds the simulation with custom applications, instead of workloads and calls.
     pub fn start_with<A: Application<T>>(self, applications: [A; 2]) -> Simulation<T, A> {
         let mut rng = Rng::new(self.seed);
         let seeds = [(); 2].map(|()| rng.next_u64());

@@ -1,4 +1,4 @@
-//! A transport just good enough to move bytes through a bad path: go-back-N with a fixed window, one connection.
+//! A minimal transport for lossy paths: go-back-N with a fixed window, one connection.
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
-//! Between a TCP sender and its controller: what the controller is told, and how it is obeyed.
+//! Between a TCP sender and its controller: events in, window out.
 //!
-//! A controller of `farhaul-cc` hears of acknowledged and of lost packets; it knows neither duplicate acknowledgements nor
-//! fast recovery. The sender decides that a recovery begins, which is *one* loss to the controller and so one cut, and tells
-//! of no acknowledgement while it lasts.
+//! A controller of `farhaul-cc` receives acknowledged and lost packets. It knows neither duplicate acknowledgements nor
+//! fast recovery. The sender decides when a recovery begins. That is *one* loss to the controller and so one window
+//! reduction. The sender reports no acknowledgements during a recovery.
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, SentEvent, TimeoutEvent};
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
@@ -10,26 +10,26 @@ use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use super::rto::RetransmissionTimer;
 use super::sender::Flight;
 
-/// The smallest round-trip time is taken over this time and the one before.
+/// The minimum RTT covers the current period of this length and the one before.
 const MIN_RTT_PERIOD: Duration = Duration::from_secs(10);
 
-/// The controller, its settings, and what it reads.
+/// The controller, its output, and its view of the path.
 pub(super) struct Window {
     controller: Box<dyn Controller>,
     control: Control,
     path: Path,
-    /// Packets that one acknowledgement counts for at most.
+    /// Most packets for which one acknowledgement counts.
     ack_limit: u32,
-    /// Whole packets of the window.
+    /// The window in whole packets.
     packets: u64,
     wants_packets: bool,
-    /// Smallest round-trip time of this period and of the one before, and when this one began.
+    /// The minimum RTT of this period and of the one before, and the start of this one.
     least: [Option<Duration>; 2],
     period_start: Instant,
 }
 
 impl Window {
-    /// A window of `initial` packets; the receiver has room for `max`.
+    /// A window of `initial` packets, limited to `max` by the receiver.
     pub(super) fn new(controller: Box<dyn Controller>, initial: u32, max: u32, ack_limit: u32, mss: u32) -> Self {
         let mut control = Control::initial();
         control.cwnd = Some(f64::from(initial));
@@ -48,12 +48,12 @@ impl Window {
         self.packets
     }
 
-    /// The time between packets that the controller asks for, if it asks for any.
+    /// The packet period set by the controller, if it sets one.
     pub(super) fn send_period(&self) -> Option<Duration> {
         (!self.control.send_period.is_unpaced()).then(|| self.control.send_period.time_for(1))
     }
 
-    /// The window starts over with `packets`, before anything was sent.
+    /// Restarts with a window of `packets`, before any data was sent.
     pub(super) fn restart_with(&mut self, packets: u32) {
         self.control.cwnd = Some(f64::from(packets));
         self.obey();
@@ -65,7 +65,7 @@ impl Window {
         self.obey();
     }
 
-    /// A round trip was measured.
+    /// Takes an RTT sample.
     pub(super) fn on_sample(&mut self, now: Instant, sample: Duration, timer: &RetransmissionTimer) {
         if now - self.period_start >= MIN_RTT_PERIOD {
             self.least = [None, self.least[0]];
@@ -77,7 +77,7 @@ impl Window {
         (self.path.rtt, self.path.rtt_var) = timer.estimate();
     }
 
-    /// `acked` segments were newly acknowledged outside of a recovery.
+    /// Reports `acked` newly acknowledged segments outside of a recovery.
     pub(super) fn on_ack(&mut self, now: Instant, flight: &Flight, acked: u64, sample: Option<Duration>) {
         self.look(now, flight, 0);
         let mut ack = AckEvent::default();
@@ -88,7 +88,8 @@ impl Window {
         self.obey();
     }
 
-    /// A recovery begins: the first segment of the flight is lost. Segments sent by limited transmit do not count as flight.
+    /// Reports the start of a recovery: the first segment of the flight is lost. Segments sent by limited transmit do
+    /// not count as in flight.
     //= paper:rfc5681 §3.2
     pub(super) fn on_loss(&mut self, now: Instant, flight: &Flight, limited: u64) {
         self.look(now, flight, limited);
@@ -99,14 +100,14 @@ impl Window {
         self.obey();
     }
 
-    /// The recovery is over.
+    /// Reports the end of the recovery.
     pub(super) fn on_recovered(&mut self, now: Instant, flight: &Flight) {
         self.look(now, flight, 0);
         self.controller.on_recovered(&self.path, false, &mut self.control);
         self.obey();
     }
 
-    /// The retransmission timer expired, for the `count`th time for this segment.
+    /// Reports an expiry of the retransmission timer, the `count`th for this segment.
     pub(super) fn on_timeout(&mut self, now: Instant, flight: &Flight, count: u32) {
         self.look(now, flight, 0);
         let mut timeout = TimeoutEvent::default();
@@ -115,7 +116,7 @@ impl Window {
         self.obey();
     }
 
-    /// A segment left.
+    /// Reports a segment sent.
     pub(super) fn on_sent(&mut self, now: Instant, flight: &Flight, seq: u64, retransmission: bool) {
         self.path.packets_sent += 1;
         if self.wants_packets {
@@ -147,7 +148,7 @@ impl std::fmt::Debug for Window {
     }
 }
 
-/// Controllers compare numbers of one window only, for which 31 bits are plenty.
+/// Truncates to 31 bits, which suffice because controllers compare numbers of one window only.
 fn seq_no(seq: u64) -> SeqNo {
     SeqNo::new((seq & u64::from(u32::MAX)) as u32)
 }

@@ -1,16 +1,17 @@
-//! What a SACK sender knows of its flight (paper:rfc6675 §4): which segments arrived, which are lost, how many are on
-//! their way.
+//! A SACK sender's view of its flight (paper:rfc6675 §4): segments that arrived, are lost, or are in the pipe.
 //!
-//! RFC 6675 defines `SetPipe` and `NextSeg` by walks over the whole window. Here two marks and two counts take their place.
-//! `IsLost` holds for everything not SACKed below the third highest SACKed segment, the *lost edge*; `HighRxt` is the other
-//! mark. With `lost` and `repeated` counting the segments not SACKed below either,
+//! RFC 6675 defines `SetPipe` and `NextSeg` by walks over the whole window. Here two marks and two counts replace the
+//! walks. The *lost edge* is the third highest SACKed segment: `IsLost` holds for every segment below it that is not
+//! SACKed. The other mark is `HighRxt`. `lost` and `repeated` count the segments below each mark that are not SACKed:
 //!
 //! ```text
 //! pipe = flight − SACKed − lost + repeated
 //! ```
 //!
-//! so that an acknowledgement costs what it changes, whatever the window. Bytes are counted in segments: three SACKed
-//! segments are more than 2·SMSS bytes, and three ranges have at least three segments.
+//! The cost of an acknowledgement thus depends on its news, not on the window.
+//!
+//! Bytes are counted in segments. Both conditions of RFC 6675 for a loss then mean three SACKed segments: more than
+//! 2·SMSS bytes, and three ranges.
 
 use super::ranges::Ranges;
 use super::segment::Block;
@@ -25,25 +26,25 @@ pub(super) struct Scoreboard {
     sacked: Ranges,
     /// The first segment not acknowledged (HighACK + 1).
     first: u64,
-    /// What is not SACKed below is lost. Never moves back.
+    /// Segments below this mark that are not SACKed are lost. Never decreases.
     lost_edge: u64,
-    /// What is not SACKed below was sent again in this recovery (HighRxt + 1).
+    /// Segments below this mark that are not SACKed were retransmitted in this recovery (HighRxt + 1).
     repeated_edge: u64,
-    /// Segments not SACKed below the lost edge.
+    /// Segments below the lost edge that are not SACKed.
     lost: u64,
-    /// Segments not SACKed below the repeated edge.
+    /// Segments below the repeated edge that are not SACKed.
     repeated: u64,
 }
 
 impl Scoreboard {
-    /// Everything before `ack` has arrived, and these blocks; `high` is one past the last segment sent (HighData + 1). Says
-    /// whether the blocks have told anything new.
+    /// Takes an acknowledgement of everything before `ack`, and SACK blocks. `high` is one past the last segment sent
+    /// (HighData + 1). Returns whether the blocks brought news.
     //= paper:rfc6675 §4 Update()
     pub(super) fn update(&mut self, ack: u64, blocks: &[Block], high: u64) -> bool {
         self.advance(ack);
         let before = self.sacked.len();
         for block in blocks {
-            // What lies below the acknowledgement or above what was sent says nothing.
+            // Parts below the acknowledgement or above the last sent segment carry no information.
             self.insert(Block::new(block.start.max(self.first), block.end.min(high)));
         }
         let news = self.sacked.len() > before;
@@ -53,7 +54,7 @@ impl Scoreboard {
         news
     }
 
-    /// Segments on their way.
+    /// Segments in flight by the estimate of RFC 6675.
     //= paper:rfc6675 §4 SetPipe()
     pub(super) fn pipe(&self, high: u64) -> u64 {
         high - self.first - self.sacked.len() - self.lost + self.repeated
@@ -64,7 +65,7 @@ impl Scoreboard {
         self.lost > 0 && self.first < self.lost_edge && self.sacked.first().is_none_or(|range| range.start > self.first)
     }
 
-    /// The next lost segment that was not sent again.
+    /// The next lost segment that was not retransmitted.
     //= paper:rfc6675 §4 NextSeg() rule (1)
     pub(super) fn next_lost(&self) -> Option<u64> {
         if self.repeated_edge >= self.lost_edge {
@@ -73,7 +74,7 @@ impl Scoreboard {
         Some(self.next_not_repeated()).filter(|seq| *seq < self.lost_edge)
     }
 
-    /// The next segment that was not sent again and has a SACKed one above it, though it does not count as lost.
+    /// The next segment that was not retransmitted and has a SACKed one above it, though it is not yet lost.
     //= paper:rfc6675 §4 NextSeg() rule (3)
     pub(super) fn next_doubtful(&self) -> Option<u64> {
         let highest = self.sacked.descending().next()?.end;
@@ -87,18 +88,18 @@ impl Scoreboard {
         top.map_or(high, |range| range.start).checked_sub(1).filter(|seq| *seq >= self.first)
     }
 
-    /// `seq`, which one of the rules named, was sent again.
+    /// Records that `seq`, chosen by one of the rules, was retransmitted.
     pub(super) fn note_repeated(&mut self, seq: u64) {
         self.repeated_edge = seq + 1;
         self.repeated += 1;
     }
 
-    /// A recovery begins: nothing was sent again in it.
+    /// A recovery begins, with nothing retransmitted.
     pub(super) fn begin_recovery(&mut self) {
         (self.repeated_edge, self.repeated) = (self.first, 0);
     }
 
-    /// A time-out: forgets what was SACKed, since the receiver may have thrown it away, and takes all for lost.
+    /// After a time-out, forgets SACKed segments, which the receiver may have discarded, and marks everything as lost.
     //= paper:rfc6675 §5.1
     pub(super) fn lose_all(&mut self, high: u64) {
         self.sacked.clear();
@@ -106,7 +107,7 @@ impl Scoreboard {
         self.begin_recovery();
     }
 
-    /// How many segments are SACKed.
+    /// Number of SACKed segments.
     #[cfg(test)]
     pub(super) fn sacked(&self) -> u64 {
         self.sacked.len()
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!((board.pipe(20), board.next_lost()), (1, Some(12)));
     }
 
-    /// The definitions of RFC 6675 §4 by walking over the window.
+    /// The definitions of RFC 6675 §4, computed by walking over the window.
     #[derive(Default)]
     struct Model {
         first: u64,
@@ -274,7 +275,7 @@ mod tests {
                 model.sacked = model.sacked.split_off(&ack);
                 let held = model.sacked.len();
                 model.sacked.extend(block.start..block.end);
-                // Lost once, lost for ever, even if what told it has been acknowledged since.
+                // A lost segment stays lost, even after the acknowledgement of the segments that revealed the loss.
                 let third = model.sacked.iter().rev().nth(2).copied().unwrap_or(0);
                 if model.sacked.len() > held {
                     model.lost_edge = model.lost_edge.max(third);

@@ -1,4 +1,4 @@
-//! Sender and receiver together, over the path models: what must hold whatever the path does.
+//! Sender and receiver together over the path models: invariants on any path.
 
 use farhaul_cc::Spec;
 use farhaul_netem::{Element, JitterSpec, LossSpec, Packet, PathSpec, Pattern, Pipe, QueueSize, ReorderSpec, WireLen};
@@ -12,7 +12,7 @@ use crate::world::World;
 
 const STYLES: [Recovery; 4] = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
 
-/// A segment on a path model of its own, without the simulator.
+/// A segment on a path model without the simulator.
 #[derive(Clone, Copy, Debug)]
 struct Travelling(Segment);
 
@@ -30,7 +30,7 @@ impl Packet for Travelling {
     fn corrupt(&mut self, _rng: &mut Rng) {}
 }
 
-/// A sender and a receiver with a path each way.
+/// A sender and a receiver with one path per direction.
 struct Pair {
     sender: TcpSender,
     receiver: TcpReceiver,
@@ -60,7 +60,7 @@ impl Pair {
         }
     }
 
-    /// Lets both ends say what they have to, then goes to the next instant at which something happens, if there is one.
+    /// Lets both ends send, then moves to the next event. Returns `false` if there is none.
     fn step(&mut self) -> bool {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
             self.data.push(self.now, Travelling(segment));
@@ -106,7 +106,7 @@ fn path(megabits: u64, delay: u64, queue: u32) -> PathSpec {
     }
 }
 
-/// Loses these packets; number 0 is the SYN, so that number 1 is segment 0.
+/// Loses these packets. Number 0 is the SYN, so number 1 is segment 0.
 fn losing(numbers: &[usize], path: PathSpec) -> PathSpec {
     let text: String = (0..64).map(|number| if numbers.contains(&number) { 'x' } else { '.' }).collect();
     PathSpec { loss: Some(LossSpec::Pattern(text.parse::<Pattern>().unwrap())), ..path }
@@ -220,7 +220,7 @@ fn equal_seeds_give_equal_runs() {
     assert_ne!(world(7).trace_hash(), world(8).trace_hash());
 }
 
-/// Two agents that share a list of transfers of 100 kB, over a link that loses and delays unevenly.
+/// Two agents that share a list of transfers of 100 kB, over a link with loss and jitter.
 fn lists(transfers: u32) -> World<Box<dyn Agent>> {
     let mut graph = Graph::new(2);
     graph.duplex(0, 1, &spec(3, 0.02, true));

@@ -1,4 +1,4 @@
-//! The rules of RFC 5681, 6298, 6582 and 6675, each by hand-made acknowledgements.
+//! The rules of RFC 5681, 6298, 6582 and 6675, each tested with hand-made acknowledgements.
 
 use farhaul_cc::Spec;
 use farhaul_netem::WireLen;
@@ -36,12 +36,12 @@ impl Peer {
         peer
     }
 
-    /// The data segments that leave now.
+    /// The data segments sent now.
     fn sent(&mut self) -> Vec<u64> {
         std::iter::from_fn(|| self.sender.poll_transmit(self.now)).map(|segment| segment.seq).collect()
     }
 
-    /// What is sent on an acknowledgement a round trip after the data.
+    /// The segments sent on an acknowledgement one RTT after the data.
     fn ack(&mut self, ack: u64) -> Vec<u64> {
         self.sack(ack, &[])
     }
@@ -55,7 +55,7 @@ impl Peer {
         self.sent()
     }
 
-    /// What is sent on so many acknowledgements of the same.
+    /// The segments sent on `count` duplicate acknowledgements.
     fn duplicates(&mut self, ack: u64, count: usize) -> Vec<u64> {
         (0..count).flat_map(|_| self.ack(ack)).collect()
     }
@@ -64,7 +64,7 @@ impl Peer {
         self.now += time;
     }
 
-    /// What is sent when the timer expires, and how long that took.
+    /// The time until the timer expires, and the segments sent then.
     fn time_out(&mut self) -> (Duration, Vec<u64>) {
         let at = self.sender.poll_timeout().expect("data is on its way");
         let waited = at - self.now;
@@ -154,7 +154,7 @@ fn reno_leaves_recovery_at_the_first_new_acknowledgement() {
 fn newreno_repairs_a_hole_per_partial_acknowledgement() {
     let mut peer = Peer::with_flight(Recovery::NewReno, 8);
     assert_eq!(peer.duplicates(0, 7), [8, 9, 0, 10]);
-    // 4 + 3 + 4 before; three acknowledged: 4 + 3 + 4 - 3 + 1 = 9, eight in flight.
+    // Before: 4 + 3 + 4. Three segments are acknowledged: 4 + 3 + 4 - 3 + 1 = 9, with eight in flight.
     assert_eq!(peer.ack(3), [3, 11]);
     assert!(peer.sender.is_recovering());
     assert_eq!(peer.ack(5)[0], 5);
@@ -179,10 +179,10 @@ fn only_the_first_partial_acknowledgement_restarts_newrenos_timer() {
 #[test]
 fn sack_repairs_what_is_lost_as_far_as_the_pipe_has_room() {
     let mut peer = Peer::with_flight(Recovery::Sack, 10);
-    // 0, 2 and 4 are lost.
+    // Segments 0, 2 and 4 are lost.
     assert_eq!(peer.sack(0, &[(1, 2)]), [10], "limited transmit, by the pipe");
     assert_eq!(peer.sack(0, &[(3, 4), (1, 2)]), [11]);
-    // The third: cwnd 5, pipe 12 - 3 - lost {0}, and the repair.
+    // The third: cwnd 5, pipe 12 - 3 - lost {0}, plus the retransmission.
     assert_eq!(peer.sack(0, &[(5, 6), (3, 4), (1, 2)]), [0]);
     assert_eq!(peer.sender.cwnd(), 5);
     assert_eq!(peer.sack(0, &[(5, 7), (3, 4), (1, 2)]), [], "pipe 7: 4, 7..12 and the repair of 0; 2 is lost now");
@@ -214,7 +214,7 @@ fn sack_enters_recovery_before_three_duplicates_if_one_tells_of_three_segments()
 fn sack_rescues_the_end_of_a_flight_once() {
     let mut peer = Peer::new(SenderConfig { bytes: Some(10 * 1_460), ..config(Recovery::Sack, 10) });
     peer.sent();
-    // 0, 8 and 9 are lost, and nothing comes behind those.
+    // Segments 0, 8 and 9 are lost, and no segment follows them.
     assert_eq!(peer.sack(0, &[(1, 4)]), [0]);
     assert_eq!(peer.sack(0, &[(1, 8)]), []);
     assert_eq!(peer.sack(8, &[]), [9], "the highest one");
