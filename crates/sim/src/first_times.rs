@@ -49,14 +49,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_goes_beyond_the_highest_number_is_new() {
+    fn only_numbers_above_the_highest_are_new_data() {
         use Share::{Control, New, Repeated};
         let words = [5, 6, 8, 6, 8, 9, CONTROL | 10, 10];
         assert_eq!(shares(FirstTimes::UDT4, &words), [New, New, New, Repeated, Repeated, New, Control, New]);
     }
 
     #[test]
-    fn numbers_begin_again_at_zero() {
+    fn numbers_wrap_to_zero() {
         for (numbering, last) in [(FirstTimes::UDT4, (1 << 31) - 1), (FirstTimes::UDT_2004, (1 << 30) - 1)] {
             let words = [last - 1, last, 0, last, 1];
             assert_eq!(shares(numbering, &words), [Share::New, Share::New, Share::New, Share::Repeated, Share::New]);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_too_short_for_a_number_is_no_data() {
+    fn a_datagram_too_short_for_a_number_is_control() {
         let mut numbering = FirstTimes::UDT4;
         assert_eq!(numbering.share(&[0, 0, 0]), Share::Control);
     }

@@ -163,18 +163,18 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_costs_nothing_gets_everything() {
+    fn a_host_without_processor_cost_receives_everything() {
         assert_eq!(served(50_000, MachineSpec::default()), 50_000);
     }
 
     #[test]
-    fn a_processor_serves_no_more_than_it_can() {
+    fn a_saturated_processor_serves_at_its_capacity() {
         assert_eq!(served(5_000, slow(0, 100)), 5_000);
         assert_eq!(served(20_000, slow(0, 100)), 10_000);
     }
 
     #[test]
-    fn beyond_its_capacity_a_host_gets_less_the_more_arrives() {
+    fn beyond_its_capacity_a_host_receives_less_as_arrivals_grow() {
         // At most 1 / (20 + 80 µs) = 10 000 a second. The interrupts of 40 000 arrivals alone take 0.8 s.
         let rates = [8_000, 10_000, 20_000, 40_000].map(|arriving| served(arriving, slow(20, 80)));
         assert_eq!(rates[..2], [8_000, 10_000]);

@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_earliest_source_always_wins(
+        fn the_earliest_source_always_comes_first(
             steps in prop::collection::vec((0usize..12, prop::option::of(0u64..40)), 1..200),
         ) {
             let mut scheduler = Scheduler::new();

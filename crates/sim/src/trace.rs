@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_place_order_and_bytes_all_count() {
+    fn the_hash_depends_on_time_place_order_and_bytes() {
         let hash = |events: &[(u64, u64, &[u8])]| {
             let mut hash = TraceHash::new();
             for &(nanos, place, bytes) in events {

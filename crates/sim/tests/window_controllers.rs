@@ -37,7 +37,7 @@ fn goodput(controller: &str, link: Rate, loss: f64) -> f64 {
 }
 
 #[test]
-fn what_they_send_arrives() {
+fn all_data_arrives_under_every_window_controller() {
     for controller in ["reno", "cubic", "tahoe"] {
         let mut run = start(controller, FAST, 0.001, Plan::send(5_000_000));
         assert!(run.run_until_done(Duration::from_secs(300)), "{controller}");

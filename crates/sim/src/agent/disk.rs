@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends() {
+    fn reading_stops_at_the_end_of_the_file() {
         let mut supply = Supply::new(disk(Some(9 * MEGABYTE)), Some(MEGABYTE + 7));
         supply.begin(at(0));
         assert_eq!(supply.ready(at(5_000)), MEGABYTE + 7);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaving_the_band_once_more_starts_anew() {
+    fn leaving_the_band_restarts_the_settling_time() {
         let flow: &[f64] = &[50.0, 50.0, 61.0, 50.0, 50.0];
         assert_eq!(first_settled(&[flow], 50.0, 0.1, 1), Some(3));
         assert_eq!(first_settled(&[flow], 50.0, 0.3, 1), Some(0));

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_nothing_are_fair() {
+    fn no_flow_and_zero_throughputs_are_fair() {
         assert_eq!([jain(&[]), jain(&[0.0]), jain(&[0.0, 0.0])], [1.0; 3]);
     }
 
@@ -76,7 +76,7 @@ mod tests {
         }
 
         #[test]
-        fn taking_from_the_richer_for_the_poorer_never_lowers_jain(
+        fn moving_throughput_from_a_larger_to_a_smaller_flow_never_lowers_jain(
             flows in prop::collection::vec(1.0..1e6f64, 2..20),
             share in 0.0..0.5f64,
         ) {

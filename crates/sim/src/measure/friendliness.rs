@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_for_anybody_is_friendly() {
+    fn zero_throughput_on_both_sides_is_friendly() {
         assert_eq!(friendliness(&[], &[]), 1.0);
         assert_eq!(friendliness(&[0.0], &[0.0, 0.0]), 1.0);
         assert_eq!(friendliness(&[0.0], &[10.0]), 0.0);
@@ -35,7 +35,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_much_beside_others_as_beside_its_own_kind_is_one_in_any_unit(
+        fn equal_means_give_one_in_any_unit(
             each in 1e-3..1e9f64,
             flows in 1..20usize,
             others in 1..20usize,

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_values_say_nothing_and_equal_ones_all() {
+    fn too_few_values_give_an_infinite_width_and_equal_ones_a_width_of_zero() {
         assert_eq!(mean_interval(&[]), Interval { mean: 0.0, half_width: f64::INFINITY });
         assert_eq!(mean_interval(&[7.0]), Interval { mean: 7.0, half_width: f64::INFINITY });
         assert_eq!(mean_interval(&[7.0, 7.0]), Interval { mean: 7.0, half_width: 0.0 });
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_show_what_their_scatter_hides() {
+    fn pairs_show_a_difference_that_variance_hides() {
         let (values, others) = ([10.0, 21.0, 29.0], [8.0, 20.0, 26.0]);
         let paired = paired_interval(&values, &others);
         // Differences 2, 1 and 3: s = 1.

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn time_weighs_what_holds_longer() {
+    fn values_that_hold_longer_weigh_more() {
         assert_eq!(time_weighted_mean(&[(0.0, 5.0), (2.0, 1.0), (2.0, 3.0)], 3.0), 13.0 / 3.0);
         assert_eq!(time_weighted_mean(&[(0.0, 5.0), (2.0, 1.0)], 1.0), 5.0, "what comes after the end does not count");
         assert_eq!(time_weighted_mean(&[(4.0, 5.0)], 4.0), 5.0);

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_little_are_steady() {
+    fn zero_and_short_flows_count_as_constant() {
         assert_eq!(stability(&[]), 0.0);
         assert_eq!(stability(&[&[], &[7.0], &[0.0, 0.0], &[5.0, 5.0, 5.0]]), 0.0);
     }

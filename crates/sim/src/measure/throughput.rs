@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_sent_is_nothing_sent_again() {
+    fn the_retransmission_share_of_no_packets_is_zero() {
         let mut later = Stats::default();
         assert_eq!(retransmission_share(&Stats::default(), &later), 0.0);
         later.totals.packets_sent = 400;

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_before_equal_bytes_takes_no_buffer_until_somebody_looks() {
+    fn a_header_before_equal_bytes_takes_no_buffer_until_it_is_read() {
         let datagram = [&[1, 2, 3, 4][..], &[7; 1_468]].concat();
         let compressed = Body::of(&datagram, || unreachable!("it compresses"));
         assert_eq!((compressed.len(), compressed.head()), (1_472, &datagram[..HEAD]));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_that_differs_keeps_a_datagram_as_it_is() {
+    fn one_different_byte_prevents_compression() {
         for at in HEAD..1_472 {
             let mut datagram = [0; 1_472];
             datagram[at] = 1;
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_comes_out_is_what_was_put_in(bytes in datagrams(), used in datagrams()) {
+        fn the_stored_bytes_are_read_back(bytes in datagrams(), used in datagrams()) {
             let body = Body::of(&bytes, || used.clone());
             prop_assert_eq!(body.len(), bytes.len());
             prop_assert!(bytes.starts_with(body.head()) && body.head().len() >= bytes.len().min(HEAD));

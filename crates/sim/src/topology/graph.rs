@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_route_of_ones_own_wins() {
+    fn a_detour_overrides_the_shortest_path() {
         let mut graph = chain();
         graph.route(0, 3, 0);
         assert_eq!(graph.way(0, 3), Some(vec![0, 2, 4]));
     }
 
     #[test]
-    fn nobody_gets_where_no_link_leads() {
+    fn there_is_no_route_without_links() {
         let mut graph = Graph::new(3);
         graph.simplex(0, 1, &PathSpec::default());
         assert_eq!((graph.way(1, 0), graph.way(0, 2), graph.way(2, 2)), (None, None, Some(vec![])));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_have_addresses_of_their_own() {
+    fn every_node_has_its_own_address() {
         let graph = Graph::new(70_000);
         assert_eq!(graph.address(0, 9).to_string(), "10.0.0.1:9");
         assert_eq!(graph.address(69_999, 9).to_string(), "10.1.17.112:9");

@@ -155,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_set_of_what_was_put_in(
+        fn ranges_equal_the_set_of_inserted_numbers(
             steps in prop::collection::vec((0u64..120, 0u64..12, prop::option::weighted(0.1, 0u64..120)), 1..80),
         ) {
             let (mut ranges, mut model) = (Ranges::default(), BTreeSet::new());

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_segment_ends_it_once_nothing_is_missing() {
+    fn the_transfer_ends_once_the_last_segment_and_all_before_it_arrived() {
         let mut receiver = TcpReceiver::new(ReceiverConfig::default());
         let mut last = data(1);
         (last.kind, last.payload) = (SegmentKind::LastData, 10);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_round_trip_leaves_the_minimum_or_a_tick() {
+    fn a_steady_rtt_leads_to_the_minimum_or_a_margin_of_one_tick() {
         for (min, tick, expected) in [(1_000, 0, 1_000), (200, 10, 200), (0, 10, 110)] {
             let mut timer = timer(min, tick);
             (0..100).for_each(|_| timer.sample(millis(100)));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_with_ticks_sees_whole_ticks_and_never_none() {
+    fn rtt_samples_are_whole_ticks_and_at_least_one() {
         let mut timer = timer(0, 10);
         timer.sample(Duration::from_micros(14_900));
         assert_eq!(timer.estimate().0, millis(10));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_syn_leaves_three_seconds() {
+    fn a_retransmitted_syn_sets_the_timeout_to_three_seconds() {
         let mut timer = timer(1_000, 0);
         timer.start(Instant::ZERO);
         timer.back_off(Instant::ZERO + millis(1_000));

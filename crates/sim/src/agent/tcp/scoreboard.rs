@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pipe_leaves_out_what_arrived_and_what_was_lost_and_counts_repairs() {
+    fn the_pipe_excludes_sacked_and_lost_segments_and_counts_retransmissions() {
         let mut board = Scoreboard::default();
         assert_eq!(board.pipe(20), 20);
         update(&mut board, 5, &[(8, 9), (11, 12)]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_follows_the_rules_of_next_seg() {
+    fn retransmissions_follow_the_rules_of_next_seg() {
         let mut board = Scoreboard::default();
         update(&mut board, 5, &[(7, 9), (11, 12), (14, 15)]);
         board.begin_recovery();

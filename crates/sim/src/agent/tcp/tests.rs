@@ -124,7 +124,7 @@ fn on_a_clean_path_nothing_is_sent_twice() {
 }
 
 #[test]
-fn one_lost_segment_is_sent_once_more_and_no_timer_expires() {
+fn one_lost_segment_is_retransmitted_once_and_no_timer_expires() {
     for style in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
         let pair = Pair::new(style, 1_000_000, &losing(&[40], path(10, 20, 10_000)), &path(10, 20, 10_000)).run();
         let totals = pair.sender.totals();
@@ -144,7 +144,7 @@ fn sack_repairs_many_losses_of_a_flight_in_one_recovery() {
 }
 
 #[test]
-fn a_lost_end_is_repaired_by_timeout() {
+fn a_lost_last_segment_is_repaired_by_timeout() {
     for style in STYLES {
         let pair = Pair::new(style, 14_600, &losing(&[10], path(10, 20, 100)), &path(10, 20, 100)).run();
         assert_eq!((pair.sender.totals().timeouts, pair.receiver.bytes()), (1, 14_600), "{style:?}");
@@ -262,7 +262,7 @@ fn transfers_of_a_list_follow_each_other_and_each_arrives_once() {
 }
 
 #[test]
-fn a_list_that_others_have_emptied_is_done_when_it_begins() {
+fn an_agent_with_an_empty_list_is_done_at_its_start() {
     let world = lists(1);
     assert_eq!(world.agent(2).transfer_times(), []);
     assert_eq!(world.agent(2).finished_at(), Some(Instant::ZERO + Duration::from_secs(2)));
