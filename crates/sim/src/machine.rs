@@ -1,8 +1,8 @@
 //! The cost of packets on a host: a processor that every packet occupies, and a receive buffer in front of it.
 //!
 //! ```text
-//!   link ──▶ Intake: receive buffer, processor ──▶ agent
-//!   link ◀── Output: processor                ◀── agent
+//!   link ──▶ Ingress: receive buffer, processor ──▶ agent
+//!   link ◀── Egress: processor                 ◀── agent
 //! ```
 //!
 //! Both are elements on links of a [`Graph`] between a host's network interface, which is its own node, and the node of
@@ -49,8 +49,8 @@ impl Default for MachineSpec {
 /// Puts these costs between `interface`, where the host's links end, and `host`, the node of its agents.
 pub fn attach(graph: &mut Graph, interface: NodeId, host: NodeId, spec: MachineSpec) {
     let processor = Processor::default();
-    graph.element(interface, host, Impair::new(Intake::new(spec, processor.clone())));
-    graph.element(host, interface, Impair::new(Output { spec, processor }));
+    graph.element(interface, host, Impair::new(Ingress::new(spec, processor.clone())));
+    graph.element(host, interface, Impair::new(Egress { spec, processor }));
 }
 
 /// A processor that both directions share.
@@ -70,7 +70,7 @@ impl Processor {
 
 /// The receiving side of a host.
 #[derive(Debug)]
-struct Intake {
+struct Ingress {
     spec: MachineSpec,
     processor: Processor,
     /// Packets in the receive buffer: completion time and bytes of each.
@@ -78,7 +78,7 @@ struct Intake {
     bytes: u64,
 }
 
-impl Intake {
+impl Ingress {
     fn new(spec: MachineSpec, processor: Processor) -> Self {
         Self { spec, processor, waiting: VecDeque::new(), bytes: 0 }
     }
@@ -91,7 +91,7 @@ impl Intake {
     }
 }
 
-impl Impairment<PooledPacket> for Intake {
+impl Impairment<PooledPacket> for Ingress {
     fn apply(&mut self, now: Instant, packet: PooledPacket, out: &mut Outlet<PooledPacket>) {
         self.forget_served(now);
         let length = packet.wire_len();
@@ -111,12 +111,12 @@ impl Impairment<PooledPacket> for Intake {
 
 /// The sending side of a host.
 #[derive(Debug)]
-struct Output {
+struct Egress {
     spec: MachineSpec,
     processor: Processor,
 }
 
-impl Impairment<PooledPacket> for Output {
+impl Impairment<PooledPacket> for Egress {
     fn apply(&mut self, now: Instant, packet: PooledPacket, out: &mut Outlet<PooledPacket>) {
         out.pass(self.processor.work(now, self.spec.per_sent), packet);
     }

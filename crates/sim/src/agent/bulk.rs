@@ -22,7 +22,7 @@ const READ_CHUNK: usize = 8 * 1024;
 const WAKE_UP: Duration = Duration::from_micros(500);
 
 /// How often an application that waits for the network polls whether all written data has been acknowledged.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Opens one connection, sends, and closes it.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct BulkSender {
     disk: Option<DiskSpec>,
     supply: Option<Supply>,
     /// When it next polls whether all written data has been acknowledged.
-    look: Option<Instant>,
+    next_poll: Option<Instant>,
     id: Option<ConnectionId>,
     finished_at: Option<Instant>,
     chunk: Vec<u8>,
@@ -48,8 +48,8 @@ impl BulkSender {
     /// Connects to `to` at `begin` and sends endlessly.
     pub fn new(to: SocketAddr, begin: Instant) -> Self {
         let chunk = vec![0; CHUNK];
-        let (end, left, disk, supply, look, id, finished_at) = (None, None, None, None, None, None, None);
-        Self { to, begin: Some(begin), end, left, disk, supply, look, id, finished_at, chunk }
+        let (end, left, disk, supply, next_poll, id, finished_at) = (None, None, None, None, None, None, None);
+        Self { to, begin: Some(begin), end, left, disk, supply, next_poll, id, finished_at, chunk }
     }
 
     /// Sends `bytes` bytes and closes after their acknowledgement.
@@ -101,7 +101,7 @@ impl BulkSender {
     fn wait_for_network<T: Streams>(&mut self, now: Instant, transport: &T, id: ConnectionId) {
         let Some(supply) = self.supply.as_mut().filter(|supply| supply.waits_for_network()) else { return };
         if transport.stats(now, id).is_some_and(|stats| stats.send_buffer_packets > 0) {
-            self.look = Some(now + LOOK);
+            self.next_poll = Some(now + POLL_INTERVAL);
         } else {
             supply.begin(now);
         }
@@ -118,7 +118,7 @@ impl BulkSender {
 impl<T: Streams> Application<T> for BulkSender {
     fn poll_timeout(&self) -> Option<Instant> {
         let disk = self.supply.as_ref().and_then(Supply::next);
-        earliest(earliest(self.begin, self.end), earliest(self.look, disk))
+        earliest(earliest(self.begin, self.end), earliest(self.next_poll, disk))
     }
 
     fn handle_timeout(&mut self, now: Instant, transport: &mut T) {
@@ -129,10 +129,10 @@ impl<T: Streams> Application<T> for BulkSender {
             && let Some(id) = self.id
         {
             transport.close(now, id);
-            (self.supply, self.left, self.look) = (None, Some(0), None);
+            (self.supply, self.left, self.next_poll) = (None, Some(0), None);
         }
-        let looks = self.look.take_if(|look| *look <= now).is_some();
-        if looks || self.supply.as_mut().is_some_and(|supply| supply.next().is_some_and(|done| done <= now)) {
+        let polls = self.next_poll.take_if(|next_poll| *next_poll <= now).is_some();
+        if polls || self.supply.as_mut().is_some_and(|supply| supply.next().is_some_and(|done| done <= now)) {
             self.write(now, transport);
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct Window {
     packets: u64,
     wants_packets: bool,
     /// The minimum RTT of this period and of the one before, and the start of this one.
-    least: [Option<Duration>; 2],
+    min_rtts: [Option<Duration>; 2],
     period_start: Instant,
 }
 
@@ -36,10 +36,11 @@ impl Window {
         let mut path = Path::default();
         (path.mss, path.flow_window, path.max_window) = (mss, max, max);
         let wants_packets = controller.wants_packets();
-        let least = [None; 2];
+        let min_rtts = [None; 2];
         let period_start = Instant::ZERO;
-        let mut window = Self { controller, control, path, ack_limit, packets: 0, wants_packets, least, period_start };
-        window.obey();
+        let mut window =
+            Self { controller, control, path, ack_limit, packets: 0, wants_packets, min_rtts, period_start };
+        window.apply_control();
         window
     }
 
@@ -56,85 +57,85 @@ impl Window {
     /// Restarts with a window of `packets`, before any data was sent.
     pub(super) fn restart_with(&mut self, packets: u32) {
         self.control.cwnd = Some(f64::from(packets));
-        self.obey();
+        self.apply_control();
     }
 
     pub(super) fn on_connect(&mut self, now: Instant) {
         self.path.now = now;
         self.controller.on_connect(&self.path, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
     /// Takes an RTT sample.
     pub(super) fn on_sample(&mut self, now: Instant, sample: Duration, timer: &RetransmissionTimer) {
         if now - self.period_start >= MIN_RTT_PERIOD {
-            self.least = [None, self.least[0]];
+            self.min_rtts = [None, self.min_rtts[0]];
             self.period_start = now;
         }
-        self.least[0] = Some(self.least[0].map_or(sample, |least| least.min(sample)));
-        self.path.min_rtt = self.least.into_iter().flatten().min();
+        self.min_rtts[0] = Some(self.min_rtts[0].map_or(sample, |least| least.min(sample)));
+        self.path.min_rtt = self.min_rtts.into_iter().flatten().min();
         self.path.latest_rtt = Some(sample);
         (self.path.rtt, self.path.rtt_var) = timer.estimate();
     }
 
     /// Reports `acked` newly acknowledged segments outside of a recovery.
     pub(super) fn on_ack(&mut self, now: Instant, flight: &Flight, acked: u64, sample: Option<Duration>) {
-        self.look(now, flight, 0);
+        self.update_path(now, flight, 0);
         let mut ack = AckEvent::default();
         ack.seq = seq_no(flight.first);
         ack.newly_acked = u32::try_from(acked).unwrap_or(u32::MAX).min(self.ack_limit);
         ack.rtt_sample = sample;
         self.controller.on_ack(&self.path, &ack, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
     /// Reports the start of a recovery: the first segment of the flight is lost. Segments sent by limited transmit do
     /// not count as in flight.
     //= paper:rfc5681 §3.2
     pub(super) fn on_loss(&mut self, now: Instant, flight: &Flight, limited: u64) {
-        self.look(now, flight, limited);
+        self.update_path(now, flight, limited);
         let first = seq_no(flight.first);
         let ranges = [SeqRange::new(first, first)];
         let loss = LossEvent::new(&ranges, 1, seq_no(flight.high).minus(1));
         self.controller.on_loss(&self.path, &loss, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
     /// Reports the end of the recovery.
     pub(super) fn on_recovered(&mut self, now: Instant, flight: &Flight) {
-        self.look(now, flight, 0);
+        self.update_path(now, flight, 0);
         self.controller.on_recovered(&self.path, false, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
     /// Reports an expiry of the retransmission timer, the `count`th for this segment.
     pub(super) fn on_timeout(&mut self, now: Instant, flight: &Flight, count: u32) {
-        self.look(now, flight, 0);
+        self.update_path(now, flight, 0);
         let mut timeout = TimeoutEvent::default();
         (timeout.count, timeout.largest_sent) = (count, seq_no(flight.high).minus(1));
         self.controller.on_timeout(&self.path, &timeout, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
     /// Reports a segment sent.
     pub(super) fn on_sent(&mut self, now: Instant, flight: &Flight, seq: u64, retransmission: bool) {
         self.path.packets_sent += 1;
         if self.wants_packets {
-            self.look(now, flight, 0);
+            self.update_path(now, flight, 0);
             let mut sent = SentEvent::default();
             (sent.last, sent.packets, sent.retransmission) = (seq_no(seq), 1, retransmission);
             self.controller.on_sent(&self.path, &sent, &mut self.control);
-            self.obey();
+            self.apply_control();
         }
     }
 
-    fn look(&mut self, now: Instant, flight: &Flight, limited: u64) {
+    fn update_path(&mut self, now: Instant, flight: &Flight, limited: u64) {
         self.path.now = now;
         self.path.in_flight = u32::try_from(flight.len().saturating_sub(limited)).unwrap_or(u32::MAX);
         self.path.next_seq = seq_no(flight.high);
     }
 
-    fn obey(&mut self) {
+    fn apply_control(&mut self) {
         self.packets = self.control.cwnd.map_or(u64::MAX, |cwnd| (cwnd as u64).max(1));
     }
 }

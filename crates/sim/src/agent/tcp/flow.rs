@@ -59,7 +59,7 @@ impl TcpSource {
         let totals = self.sender.totals();
         let mut stats = Stats::default();
         stats.totals.packets_sent = totals.sent;
-        stats.totals.packets_retransmitted = totals.repeated;
+        stats.totals.packets_retransmitted = totals.retransmitted;
         stats.totals.acks_received = totals.acks;
         stats.totals.timeouts = totals.timeouts;
         stats.totals.bytes_acked = self.sender.acknowledged() * u64::from(self.payload);
@@ -71,16 +71,16 @@ impl TcpSource {
     }
 
     fn transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        let mut sent = self.sender.totals().repeated;
+        let mut sent = self.sender.totals().retransmitted;
         while let Some(mut segment) = self.sender.poll_transmit(now) {
             segment.connection = self.connection;
-            let repeated = self.sender.totals().repeated;
+            let retransmitted = self.sender.totals().retransmitted;
             let share = match segment.payload {
                 0 => Share::Control,
-                _ if repeated > sent => Share::Repeated,
+                _ if retransmitted > sent => Share::Repeated,
                 _ => Share::New,
             };
-            sent = repeated;
+            sent = retransmitted;
             out.packet(self.to, Payload::Tcp(segment), segment.wire_len(), share);
         }
     }

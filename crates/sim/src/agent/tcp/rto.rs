@@ -7,7 +7,7 @@ use farhaul_units::{Duration, Instant};
 pub(super) const INITIAL: Duration = Duration::from_secs(1);
 /// RTO after a retransmitted SYN.
 //= paper:rfc6298 §5 (5.7)
-const AFTER_REPEATED_SYN: Duration = Duration::from_secs(3);
+const AFTER_RETRANSMITTED_SYN: Duration = Duration::from_secs(3);
 /// K: number of mean deviations above the mean.
 //= paper:rfc6298 §2 (2.3)
 const DEVIATIONS: u64 = 4;
@@ -105,8 +105,8 @@ impl RetransmissionTimer {
 
     /// The connection is open after a retransmitted SYN.
     //= paper:rfc6298 §5 (5.7)
-    pub(super) fn syn_was_repeated(&mut self) {
-        (self.base, self.back_off) = (AFTER_REPEATED_SYN.max(self.config.min), 0);
+    pub(super) fn syn_was_retransmitted(&mut self) {
+        (self.base, self.back_off) = (AFTER_RETRANSMITTED_SYN.max(self.config.min), 0);
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
@@ -203,7 +203,7 @@ mod tests {
         let mut timer = timer(1_000, 0);
         timer.start(Instant::ZERO);
         timer.back_off(Instant::ZERO + millis(1_000));
-        timer.syn_was_repeated();
+        timer.syn_was_retransmitted();
         assert_eq!(timer.rto(), millis(3_000));
     }
 }

@@ -11,8 +11,8 @@ use super::adapter::Window;
 use super::rto::{RetransmissionTimer, RtoConfig};
 use super::segment::{Segment, SegmentKind};
 use cumulative::Cumulative;
+use flight::AckEffect;
 pub(super) use flight::Flight;
-use flight::Outcome;
 use selective::Selective;
 
 /// The loss recovery of a sender.
@@ -84,7 +84,7 @@ pub struct SenderTotals {
     /// Data segments sent, retransmissions included.
     pub sent: u64,
     /// Retransmitted data segments.
-    pub repeated: u64,
+    pub retransmitted: u64,
     /// Expirations of the retransmission timer.
     pub timeouts: u64,
     /// Fast retransmits.
@@ -102,7 +102,7 @@ enum Repair {
 
 /// State of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum State {
     Idle,
     /// The SYN is due, or was sent `sent` times.
     Opening {
@@ -119,7 +119,7 @@ enum Life {
 #[derive(Debug)]
 pub struct TcpSender {
     config: SenderConfig,
-    life: Life,
+    state: State,
     window: Window,
     flight: Flight,
     repair: Repair,
@@ -141,7 +141,7 @@ impl TcpSender {
         let mss = config.payload + config.header;
         let segments = config.bytes.map(|bytes| bytes.div_ceil(u64::from(config.payload.max(1))));
         Self {
-            life: Life::Idle,
+            state: State::Idle,
             window: Window::new(controller, config.initial_window, config.max_window, config.ack_limit, mss),
             flight: Flight { first: 0, high: 0, end: segments.unwrap_or(u64::MAX), max: u64::from(config.max_window) },
             repair: match config.recovery {
@@ -160,9 +160,9 @@ impl TcpSender {
 
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
-        if self.life == Life::Idle {
+        if self.state == State::Idle {
             if self.config.handshake {
-                self.life = Life::Opening { due: true, sent: 0 };
+                self.state = State::Opening { due: true, sent: 0 };
             } else {
                 self.open(now);
             }
@@ -177,9 +177,9 @@ impl TcpSender {
 
     /// An acknowledgement arrived.
     pub fn handle_ack(&mut self, now: Instant, segment: &Segment) {
-        match (self.life, segment.kind) {
-            (Life::Opening { sent: 1.., .. }, SegmentKind::SynAck) => self.on_syn_ack(now, segment),
-            (Life::Open, SegmentKind::Ack) if segment.ack <= self.flight.high => self.on_ack(now, segment),
+        match (self.state, segment.kind) {
+            (State::Opening { sent: 1.., .. }, SegmentKind::SynAck) => self.on_syn_ack(now, segment),
+            (State::Open, SegmentKind::Ack) if segment.ack <= self.flight.high => self.on_ack(now, segment),
             _ => {}
         }
     }
@@ -190,7 +190,7 @@ impl TcpSender {
             return;
         }
         self.timer.back_off(now);
-        if let Life::Opening { due, .. } = &mut self.life {
+        if let State::Opening { due, .. } = &mut self.state {
             *due = true;
             return;
         }
@@ -213,9 +213,9 @@ impl TcpSender {
 
     /// The segment to send now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        match &mut self.life {
-            Life::Open => self.next_data(now),
-            Life::Opening { due, sent } if *due => {
+        match &mut self.state {
+            State::Open => self.next_data(now),
+            State::Opening { due, sent } if *due => {
                 *due = false;
                 *sent += 1;
                 self.timer.start(now);
@@ -229,7 +229,7 @@ impl TcpSender {
 
     /// When all data had been acknowledged; `None` until then.
     pub fn finished_at(&self) -> Option<Instant> {
-        if let Life::Done(at) = self.life { Some(at) } else { None }
+        if let State::Done(at) = self.state { Some(at) } else { None }
     }
 
     /// Counters.
@@ -271,17 +271,17 @@ impl TcpSender {
     }
 
     fn open(&mut self, now: Instant) {
-        self.life = Life::Open;
+        self.state = State::Open;
         self.window.on_connect(now);
         self.note_end(now);
     }
 
     fn on_syn_ack(&mut self, now: Instant, segment: &Segment) {
         self.timer.stop();
-        if let Life::Opening { sent: 2.., .. } = self.life {
+        if let State::Opening { sent: 2.., .. } = self.state {
             //= paper:rfc5681 §3.1: a lost SYN reduces the window to one segment
             self.window.restart_with(1);
-            self.timer.syn_was_repeated();
+            self.timer.syn_was_retransmitted();
         } else {
             self.on_sample(now, now - segment.echo);
         }
@@ -296,25 +296,25 @@ impl TcpSender {
         let acked = segment.ack - self.flight.first;
         self.flight.first = segment.ack;
         let sample = if acked > 0 { self.measure(now, segment) } else { None };
-        let outcome = match &mut self.repair {
+        let effect = match &mut self.repair {
             Repair::Cumulative(repair) if acked > 0 => repair.on_progress(acked, &self.flight),
-            Repair::Cumulative(_) if self.flight.len() == 0 => Outcome::Nothing,
+            Repair::Cumulative(_) if self.flight.len() == 0 => AckEffect::Nothing,
             Repair::Cumulative(repair) => repair.on_duplicate(&self.flight),
             Repair::Selective(repair) => repair.on_ack(acked, segment.sack(), &self.flight),
         };
         let mut restart = acked > 0;
-        match outcome {
-            Outcome::Nothing => {}
-            Outcome::Progress => self.window.on_ack(now, &self.flight, acked, sample),
-            Outcome::Loss { limited } => {
+        match effect {
+            AckEffect::Nothing => {}
+            AckEffect::Progress => self.window.on_ack(now, &self.flight, acked, sample),
+            AckEffect::Loss { limited } => {
                 self.totals.recoveries += 1;
                 self.timed = None;
                 self.window.on_loss(now, &self.flight, limited);
                 restart = true;
             }
             //= paper:rfc6582 §3.2 step 3: only the first partial acknowledgement restarts the timer
-            Outcome::Partial { first } => restart = first,
-            Outcome::Recovered => self.window.on_recovered(now, &self.flight),
+            AckEffect::Partial { first } => restart = first,
+            AckEffect::Recovered => self.window.on_recovered(now, &self.flight),
         }
         if acked > 0 {
             self.timeouts_in_a_row = 0;
@@ -355,8 +355,8 @@ impl TcpSender {
             Repair::Cumulative(repair) => repair.next(&self.flight, cwnd)?,
             Repair::Selective(repair) => repair.next(&self.flight, cwnd)?,
         };
-        let repeated = seq < self.flight.high;
-        if !repeated {
+        let retransmitted = seq < self.flight.high;
+        if !retransmitted {
             self.flight.high = seq + 1;
             if self.timed.is_none() {
                 self.timed = Some((seq, now));
@@ -366,9 +366,9 @@ impl TcpSender {
             self.next_departure = now.max(self.next_departure) + period;
         }
         self.totals.sent += 1;
-        self.totals.repeated += u64::from(repeated);
+        self.totals.retransmitted += u64::from(retransmitted);
         self.timer.start(now);
-        self.window.on_sent(now, &self.flight, seq, repeated);
+        self.window.on_sent(now, &self.flight, seq, retransmitted);
         Some(self.segment(now, seq))
     }
 
@@ -387,8 +387,8 @@ impl TcpSender {
     }
 
     fn note_end(&mut self, now: Instant) {
-        if self.flight.first >= self.flight.end && self.life == Life::Open {
-            self.life = Life::Done(now);
+        if self.flight.first >= self.flight.end && self.state == State::Open {
+            self.state = State::Done(now);
             self.timer.stop();
         }
     }

@@ -117,7 +117,7 @@ fn on_a_clean_path_nothing_is_sent_twice() {
     for style in STYLES {
         let pair = Pair::new(style, 3_000_000, &path(10, 20, 10_000), &path(10, 20, 10_000)).run();
         let totals = pair.sender.totals();
-        assert_eq!((totals.sent, totals.repeated, totals.timeouts), (2_055, 0, 0), "{style:?}");
+        assert_eq!((totals.sent, totals.retransmitted, totals.timeouts), (2_055, 0, 0), "{style:?}");
         assert_eq!((pair.receiver.bytes_in_order(), pair.receiver.duplicates()), (3_000_000, 0));
         assert_eq!(pair.most_beyond_window, 0);
     }
@@ -128,7 +128,7 @@ fn one_lost_segment_is_retransmitted_once_and_no_timer_expires() {
     for style in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
         let pair = Pair::new(style, 1_000_000, &losing(&[40], path(10, 20, 10_000)), &path(10, 20, 10_000)).run();
         let totals = pair.sender.totals();
-        assert_eq!((totals.repeated, totals.recoveries, totals.timeouts), (1, 1, 0), "{style:?}");
+        assert_eq!((totals.retransmitted, totals.recoveries, totals.timeouts), (1, 1, 0), "{style:?}");
     }
 }
 
@@ -138,7 +138,7 @@ fn sack_repairs_many_losses_of_a_flight_in_one_recovery() {
     let run = |style| Pair::new(style, 100 * 1_460, &losing(&lost, path(10, 50, 10_000)), &path(10, 50, 10_000)).run();
     let (sack, newreno) = (run(Recovery::Sack), run(Recovery::NewReno));
     let totals = sack.sender.totals();
-    assert_eq!((totals.repeated, totals.recoveries, totals.timeouts), (7, 1, 0));
+    assert_eq!((totals.retransmitted, totals.recoveries, totals.timeouts), (7, 1, 0));
     let took = |pair: &Pair| pair.sender.finished_at().unwrap() - Instant::ZERO;
     assert!(took(&sack) + Duration::from_millis(100) < took(&newreno), "NewReno repairs one hole a round trip");
 }
@@ -175,7 +175,7 @@ proptest! {
             prop_assert_eq!(pair.receiver.next(), bytes.div_ceil(1_460));
             prop_assert!(pair.receiver.finished_at() <= pair.sender.finished_at());
             let totals = pair.sender.totals();
-            prop_assert_eq!(totals.sent - totals.repeated, bytes.div_ceil(1_460));
+            prop_assert_eq!(totals.sent - totals.retransmitted, bytes.div_ceil(1_460));
         }
     }
 }

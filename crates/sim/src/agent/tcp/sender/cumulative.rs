@@ -12,7 +12,7 @@
 //! second fast retransmit (RFC 6582 §3.2 step 2, and ns-2's `bugFix_`).
 
 use super::Recovery;
-use super::flight::{Flight, Outcome};
+use super::flight::{AckEffect, Flight};
 
 /// Duplicate acknowledgements that indicate a loss.
 //= paper:rfc5681 §3.2
@@ -35,7 +35,7 @@ pub(super) struct Cumulative {
     /// The next segment to send. Below the end of the flight after going back.
     next: u64,
     /// Whether to retransmit the first segment of the flight now.
-    repeat_first: bool,
+    retransmit_first: bool,
 }
 
 impl Cumulative {
@@ -49,37 +49,37 @@ impl Cumulative {
             inflation: 0,
             recover: None,
             next: 0,
-            repeat_first: false,
+            retransmit_first: false,
         }
     }
 
     /// `acked` segments were newly acknowledged.
-    pub(super) fn on_progress(&mut self, acked: u64, flight: &Flight) -> Outcome {
+    pub(super) fn on_progress(&mut self, acked: u64, flight: &Flight) -> AckEffect {
         self.next = self.next.max(flight.first);
         self.dup_acks = 0;
         if !self.fast_recovery {
-            return Outcome::Progress;
+            return AckEffect::Progress;
         }
         //= paper:rfc6582 §3.2 step 3
         if self.style == Recovery::NewReno && self.recover.is_some_and(|recover| flight.first < recover) {
-            self.repeat_first = true;
+            self.retransmit_first = true;
             self.inflation -= i64::try_from(acked).unwrap_or(i64::MAX) - 1;
-            return Outcome::Partial { first: !std::mem::replace(&mut self.partial, true) };
+            return AckEffect::Partial { first: !std::mem::replace(&mut self.partial, true) };
         }
         self.leave_fast_recovery();
-        Outcome::Recovered
+        AckEffect::Recovered
     }
 
     /// A duplicate acknowledgement arrived while data is in flight.
-    pub(super) fn on_duplicate(&mut self, flight: &Flight) -> Outcome {
+    pub(super) fn on_duplicate(&mut self, flight: &Flight) -> AckEffect {
         if self.fast_recovery {
             //= paper:rfc5681 §3.2 step 4
             self.inflation += 1;
-            return Outcome::Nothing;
+            return AckEffect::Nothing;
         }
         self.dup_acks += 1;
         if self.dup_acks != DUP_THRESHOLD || self.recover.is_some_and(|recover| flight.first <= recover) {
-            return Outcome::Nothing;
+            return AckEffect::Nothing;
         }
         self.recover = Some(flight.high);
         let limited = if self.limited_transmit { flight.len().min(DUP_THRESHOLD - 1) } else { 0 };
@@ -88,9 +88,9 @@ impl Cumulative {
         } else {
             //= paper:rfc5681 §3.2 step 3
             self.inflation = DUP_THRESHOLD as i64;
-            (self.fast_recovery, self.partial, self.repeat_first) = (true, false, true);
+            (self.fast_recovery, self.partial, self.retransmit_first) = (true, false, true);
         }
-        Outcome::Loss { limited }
+        AckEffect::Loss { limited }
     }
 
     /// The retransmission timer expired.
@@ -103,7 +103,7 @@ impl Cumulative {
 
     /// The next segment to send under a window of `cwnd` packets.
     pub(super) fn next(&mut self, flight: &Flight, cwnd: u64) -> Option<u64> {
-        if std::mem::take(&mut self.repeat_first) {
+        if std::mem::take(&mut self.retransmit_first) {
             self.next = self.next.max(flight.first + 1);
             return Some(flight.first);
         }
@@ -132,6 +132,6 @@ impl Cumulative {
     }
 
     fn leave_fast_recovery(&mut self) {
-        (self.fast_recovery, self.inflation, self.repeat_first) = (false, 0, false);
+        (self.fast_recovery, self.inflation, self.retransmit_first) = (false, 0, false);
     }
 }

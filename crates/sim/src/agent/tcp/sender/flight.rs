@@ -27,7 +27,7 @@ impl Flight {
 
 /// The effect of an acknowledgement on window and timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Outcome {
+pub(in super::super) enum AckEffect {
     /// No effect.
     Nothing,
     /// New data was acknowledged outside of a recovery, so the window may grow.

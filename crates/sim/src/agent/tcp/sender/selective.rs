@@ -13,7 +13,7 @@
 //! A time-out discards the SACK information and marks the whole flight as lost. It is then retransmitted from the first
 //! segment on, except for segments that new acknowledgements report (§5.1).
 
-use super::flight::{Flight, Outcome};
+use super::flight::{AckEffect, Flight};
 use crate::agent::tcp::scoreboard::{DUP_THRESHOLD, Scoreboard};
 use crate::agent::tcp::segment::Block;
 
@@ -30,12 +30,12 @@ pub(super) struct Selective {
     /// New segments sent on duplicate acknowledgements before a recovery.
     limited: u64,
     /// Whether to retransmit the first segment of the flight now, whatever the pipe holds.
-    repeat_first: bool,
+    retransmit_first: bool,
 }
 
 impl Selective {
     /// Takes an acknowledgement that moved the start of the flight by `acked` segments.
-    pub(super) fn on_ack(&mut self, acked: u64, blocks: &[Block], flight: &Flight) -> Outcome {
+    pub(super) fn on_ack(&mut self, acked: u64, blocks: &[Block], flight: &Flight) -> AckEffect {
         if acked > 0 {
             self.dup_acks = 0;
             self.limited = 0;
@@ -51,10 +51,10 @@ impl Selective {
             //= paper:rfc6675 §5 steps (1), (2)
             if may_recover && (self.dup_acks >= DUP_THRESHOLD || self.board.first_is_lost()) {
                 self.enter(flight);
-                return Outcome::Loss { limited: self.limited };
+                return AckEffect::Loss { limited: self.limited };
             }
         }
-        if acked > 0 { Outcome::Progress } else { Outcome::Nothing }
+        if acked > 0 { AckEffect::Progress } else { AckEffect::Nothing }
     }
 
     /// The retransmission timer expired.
@@ -63,21 +63,21 @@ impl Selective {
         self.board.lose_all(flight.high);
         self.recovery_point = Some(flight.high);
         (self.dup_acks, self.limited) = (0, 0);
-        (self.recovering, self.repeat_first) = (false, false);
+        (self.recovering, self.retransmit_first) = (false, false);
     }
 
     /// The next segment to send under a window of `cwnd` packets.
     //= paper:rfc6675 §4 NextSeg(), §5 step (C)
     pub(super) fn next(&mut self, flight: &Flight, cwnd: u64) -> Option<u64> {
-        if std::mem::take(&mut self.repeat_first) {
-            self.board.note_repeated(flight.first);
+        if std::mem::take(&mut self.retransmit_first) {
+            self.board.note_retransmitted(flight.first);
             return Some(flight.first);
         }
         if self.board.pipe(flight.high) >= cwnd {
             return None;
         }
-        if let Some(lost) = self.board.next_lost().filter(|_| self.repeats(flight)) {
-            self.board.note_repeated(lost);
+        if let Some(lost) = self.board.next_lost().filter(|_| self.may_retransmit(flight)) {
+            self.board.note_retransmitted(lost);
             return Some(lost);
         }
         if let Some(new) = flight.new_segment() {
@@ -87,9 +87,9 @@ impl Selective {
         if !self.recovering {
             return None;
         }
-        if let Some(doubtful) = self.board.next_doubtful() {
-            self.board.note_repeated(doubtful);
-            return Some(doubtful);
+        if let Some(maybe_lost) = self.board.next_maybe_lost() {
+            self.board.note_retransmitted(maybe_lost);
+            return Some(maybe_lost);
         }
         self.rescue(flight)
     }
@@ -99,14 +99,14 @@ impl Selective {
         self.recovering
     }
 
-    fn on_ack_in_recovery(&mut self, acked: u64, flight: &Flight) -> Outcome {
+    fn on_ack_in_recovery(&mut self, acked: u64, flight: &Flight) -> AckEffect {
         //= paper:rfc6675 §5 step (A)
         if self.recovery_point.is_none_or(|point| flight.first >= point) {
             self.recovering = false;
-            return Outcome::Recovered;
+            return AckEffect::Recovered;
         }
         // RFC 6298 restarts the timer at each of them, so each counts as the first.
-        if acked > 0 { Outcome::Partial { first: true } } else { Outcome::Nothing }
+        if acked > 0 { AckEffect::Partial { first: true } } else { AckEffect::Nothing }
     }
 
     //= paper:rfc6675 §5 step (4)
@@ -114,13 +114,13 @@ impl Selective {
         self.recovering = true;
         self.recovery_point = Some(flight.high);
         self.board.begin_recovery();
-        self.repeat_first = true;
+        self.retransmit_first = true;
         self.rescued = flight.first + 1;
     }
 
     /// Whether lost segments are to be retransmitted: in a recovery, and after a time-out until its flight is
     /// acknowledged.
-    fn repeats(&self, flight: &Flight) -> bool {
+    fn may_retransmit(&self, flight: &Flight) -> bool {
         self.recovering || self.recovery_point.is_some_and(|point| flight.first < point)
     }
 
