@@ -8,7 +8,7 @@
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::{goodput, retransmission_share};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_units::{Duration, Instant, Rate, parse_duration, parse_ratio};
@@ -61,7 +61,7 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
     let mut listener = endpoint(controller, setting.window, 2 * seed + 1);
     listener.listen(Mode::Stream);
     let pair = Pair::new(endpoint(controller, setting.window, 2 * seed), listener).up(up).down(clean);
-    let mut run = pair.caller(Plan::send_without_end()).seed(seed).start();
+    let mut run = pair.caller(Workload::send_without_end()).seed(seed).start();
     run.sample_every(Duration::from_millis(100));
     run.run_for(setting.to);
     let samples = run.samples().expect("they were asked for");

@@ -8,7 +8,7 @@
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::dumbbell::{Dumbbell, Flank, RIGHTWARDS, listener};
 use farhaul_units::{Duration, Instant, Rate, parse_duration};
@@ -54,7 +54,7 @@ fn row(rate: Rate, round_trip: Duration, end: Duration, controllers: &[&str], se
                 delay: access,
                 ..PathSpec::default()
             },
-            plan: Plan::send_without_end(),
+            workload: Workload::send_without_end(),
             begins: Instant::ZERO + Duration::from_millis(37 * pair as u64 * seed),
         });
     }

@@ -41,6 +41,6 @@ pub use packet::{HEADER_OVERHEAD, Payload, Pool, PooledPacket, Share};
 pub use sample::{FlowSample, Sample, Samples};
 pub use scheduler::Scheduler;
 pub use simulation::Simulation;
-pub use trace::{Departing, Tap, TraceHash, Verdict};
-pub use traffic::{Amount, Content, Flow, Integrity, Plan, Received, Traffic};
+pub use trace::{Departing, Tap, TapAction, TraceHash};
+pub use traffic::{Amount, Content, Flow, Integrity, Received, Traffic, Workload};
 pub use world::World;

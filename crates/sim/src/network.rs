@@ -8,7 +8,7 @@ use farhaul_netem::{Counters, Element, Tally, WireLen};
 use farhaul_units::Instant;
 
 use crate::packet::{Ends, Payload, Pool, PooledPacket, Share};
-use crate::trace::{Departing, Tap, TraceHash, Verdict};
+use crate::trace::{Departing, Tap, TapAction, TraceHash};
 
 /// A place where links begin and end.
 pub type NodeId = usize;
@@ -232,10 +232,10 @@ impl Network {
     fn passes_tap(&mut self, now: Instant, packet: &mut PooledPacket) -> bool {
         let (from, to) = (packet.from(), packet.to());
         let (Some(tap), Some(bytes)) = (&mut self.tap, packet.bytes_mut()) else { return true };
-        let verdict = tap(&mut Departing { now, from, to, bytes, forged: &mut self.forged });
+        let action = tap(&mut Departing { now, from, to, bytes, forged: &mut self.forged });
         self.forged.reverse();
-        self.counters.tapped += u64::from(verdict == Verdict::Drop);
-        verdict == Verdict::Pass
+        self.counters.tapped += u64::from(action == TapAction::Drop);
+        action == TapAction::Pass
     }
 
     /// Puts a packet at `node` on the link towards its destination.

@@ -90,7 +90,7 @@ pub struct Departing<'a> {
 
 /// A [`Tap`]'s decision on a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TapAction {
     /// Sends the datagram.
     Pass,
     /// Drops the datagram.
@@ -98,7 +98,7 @@ pub enum Verdict {
 }
 
 /// Sees every datagram that hosts send before it enters the path. May record, change, drop and forge.
-pub type Tap = Box<dyn FnMut(&mut Departing<'_>) -> Verdict>;
+pub type Tap = Box<dyn FnMut(&mut Departing<'_>) -> TapAction>;
 
 #[cfg(test)]
 mod tests {

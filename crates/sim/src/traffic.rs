@@ -30,7 +30,7 @@ pub enum Amount {
 ///
 /// A side finishes a connection once it has written all its data and received all it expects.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plan {
+pub struct Workload {
     /// The data it sends.
     pub send: Amount,
     /// Whether the peer sends too. The side then finishes only after all of that has arrived.
@@ -41,7 +41,7 @@ pub struct Plan {
     pub keep_open: bool,
 }
 
-impl Plan {
+impl Workload {
     /// Sends `bytes` and expects nothing.
     pub fn send(bytes: u64) -> Self {
         Self { send: Amount::Bytes(bytes), ..Self::default() }
@@ -80,9 +80,9 @@ impl Plan {
 /// How often a slow application reads.
 const READ_TICK: Duration = Duration::from_millis(1);
 
-/// The application of a host: opens and accepts connections, and performs one [`Plan`] on each.
+/// The application of a host: opens and accepts connections, and performs one [`Workload`] on each.
 pub struct Traffic {
-    plan: Plan,
+    workload: Workload,
     seed: u64,
     /// Connections to open, latest first.
     calls: Vec<(Instant, SocketAddr)>,
@@ -96,10 +96,10 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Performs `plan` on every connection. `seed` determines the data.
-    pub fn new(plan: Plan, seed: u64) -> Self {
+    /// Performs `workload` on every connection. `seed` determines the data.
+    pub fn new(workload: Workload, seed: u64) -> Self {
         Self {
-            plan,
+            workload,
             seed,
             calls: Vec::new(),
             next_read: None,
@@ -142,7 +142,7 @@ impl Traffic {
         let index = self.flows.len();
         // Streams differ by connection and by host, so that misplaced data is detected.
         let content = Content::new(self.seed.rotate_left(17).wrapping_add(index as u64 + 1));
-        self.flows.push(Flow::new(id, content, self.plan));
+        self.flows.push(Flow::new(id, content, self.workload));
         if self.by_slot.len() <= id.slot() {
             self.by_slot.resize(id.slot() + 1, None);
         }
@@ -168,7 +168,7 @@ impl Traffic {
 
     fn begin<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize) {
         self.flows[index].connected_at = Some(now);
-        if self.plan.read_rate.is_some() && self.next_read.is_none() {
+        if self.workload.read_rate.is_some() && self.next_read.is_none() {
             self.next_read = Some(now + READ_TICK);
         }
         self.work(now, transport, index);
@@ -177,7 +177,7 @@ impl Traffic {
     /// Reads and writes as much as possible, and finishes when all is done.
     fn work<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize) {
         let flow = &mut self.flows[index];
-        if self.plan.read_rate.is_none() {
+        if self.workload.read_rate.is_none() {
             flow.read(now, transport, &mut self.buffer, u64::MAX);
         }
         flow.write(now, transport, &mut self.buffer);
@@ -185,7 +185,7 @@ impl Traffic {
     }
 
     fn read_slowly<T: Streams>(&mut self, now: Instant, transport: &mut T) {
-        let Some(rate) = self.plan.read_rate else { return };
+        let Some(rate) = self.workload.read_rate else { return };
         for flow in self.flows.iter_mut().filter(|flow| flow.connected_at.is_some()) {
             flow.read(now, transport, &mut self.buffer, rate.bytes_in(READ_TICK));
             flow.finish_if_done(now, transport);
@@ -197,7 +197,7 @@ impl Traffic {
     fn end<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize, reason: ConnectionLost) {
         let flow = &mut self.flows[index];
         flow.closed = Some((now, reason));
-        if self.plan.read_rate.is_none() || flow.connected_at.is_none() {
+        if self.workload.read_rate.is_none() || flow.connected_at.is_none() {
             flow.read(now, transport, &mut self.buffer, u64::MAX);
         }
     }

@@ -4,14 +4,14 @@ use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rate};
 
 const FAST: Rate = Rate::from_megabits_per_second(100);
 const SLOW: Rate = Rate::from_megabits_per_second(10);
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
-fn start(controller: &str, link: Rate, loss: f64, plan: Plan) -> Simulation<Endpoint> {
+fn start(controller: &str, link: Rate, loss: f64, workload: Workload) -> Simulation<Endpoint> {
     let path = PathSpec {
         rate: Some(link),
         delay: ROUND_TRIP / 2,
@@ -26,12 +26,12 @@ fn start(controller: &str, link: Rate, loss: f64, plan: Plan) -> Simulation<Endp
     };
     let mut listener = endpoint(2);
     listener.listen(Mode::Stream);
-    Pair::new(endpoint(1), listener).path(path).caller(plan).start()
+    Pair::new(endpoint(1), listener).path(path).caller(workload).start()
 }
 
 /// Megabits of payload per second.
 fn goodput(controller: &str, link: Rate, loss: f64) -> f64 {
-    let mut run = start(controller, link, loss, Plan::send_without_end());
+    let mut run = start(controller, link, loss, Workload::send_without_end());
     run.run_for(Duration::from_secs(300));
     run.flows(LISTENER)[0].received().bytes as f64 * 8.0 / 300e6
 }
@@ -39,7 +39,7 @@ fn goodput(controller: &str, link: Rate, loss: f64) -> f64 {
 #[test]
 fn all_data_arrives_under_every_window_controller() {
     for controller in ["reno", "cubic", "tahoe"] {
-        let mut run = start(controller, FAST, 0.001, Plan::send(5_000_000));
+        let mut run = start(controller, FAST, 0.001, Workload::send(5_000_000));
         assert!(run.run_until_done(Duration::from_secs(300)), "{controller}");
         assert_eq!(run.missing(CALLER, LISTENER), Vec::<String>::new(), "{controller}");
     }

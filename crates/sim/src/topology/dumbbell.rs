@@ -14,7 +14,7 @@ use farhaul_units::{Instant, Rng};
 
 use crate::network::{Network, NodeId};
 use crate::simulation::Simulation;
-use crate::traffic::{Plan, Traffic};
+use crate::traffic::{Traffic, Workload};
 
 /// The bottleneck from left to right.
 pub const RIGHTWARDS: usize = 0;
@@ -43,7 +43,7 @@ pub struct Flank<T> {
     /// The path of each host to its side of the bottleneck, and back.
     pub access: PathSpec,
     /// The workload of the caller.
-    pub plan: Plan,
+    pub workload: Workload,
     /// When the caller begins.
     pub begins: Instant,
 }
@@ -99,8 +99,8 @@ impl<T: Streams> Dumbbell<T> {
             network.add_route(far, host, back);
         }
         let hosts = self.flanks.into_iter().enumerate().flat_map(|(pair, flank)| {
-            let calling = Traffic::new(flank.plan, rng.next_u64()).calling(flank.begins, address(listener(pair)));
-            [(flank.caller, calling), (flank.listener, Traffic::new(Plan::default(), rng.next_u64()))]
+            let calling = Traffic::new(flank.workload, rng.next_u64()).calling(flank.begins, address(listener(pair)));
+            [(flank.caller, calling), (flank.listener, Traffic::new(Workload::default(), rng.next_u64()))]
         });
         Simulation::new(network, hosts.collect())
     }

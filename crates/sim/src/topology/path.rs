@@ -16,7 +16,7 @@ use farhaul_units::{Instant, Rng};
 use crate::host::Application;
 use crate::network::{Network, NodeId};
 use crate::simulation::Simulation;
-use crate::traffic::{Plan, Traffic};
+use crate::traffic::{Traffic, Workload};
 
 /// The host that opens connections.
 pub const CALLER: NodeId = 0;
@@ -40,7 +40,7 @@ pub fn address(host: NodeId) -> SocketAddr {
 /// ```
 /// use farhaul_netem::PathSpec;
 /// use farhaul_proto::{Config, Entropy, Mode, udt::Endpoint};
-/// use farhaul_sim::{Plan, topology::path::{CALLER, LISTENER, Pair}};
+/// use farhaul_sim::{Workload, topology::path::{CALLER, LISTENER, Pair}};
 /// use farhaul_units::{Duration, Rate};
 ///
 /// let endpoint = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed });
@@ -51,13 +51,13 @@ pub fn address(host: NodeId) -> SocketAddr {
 ///     delay: Duration::from_millis(10),
 ///     ..PathSpec::default()
 /// };
-/// let mut run = Pair::new(endpoint(1), listener).path(path).caller(Plan::send(1 << 20)).seed(7).start();
+/// let mut run = Pair::new(endpoint(1), listener).path(path).caller(Workload::send(1 << 20)).seed(7).start();
 /// assert!(run.run_until_done(Duration::from_secs(60)));
 /// assert!(run.missing(CALLER, LISTENER).is_empty());
 /// ```
 pub struct Pair<T> {
     transports: [T; 2],
-    plans: [Plan; 2],
+    workloads: [Workload; 2],
     up: PathSpec,
     down: PathSpec,
     calls: Vec<Instant>,
@@ -70,7 +70,7 @@ impl<T: Streams> Pair<T> {
     pub fn new(caller: T, listener: T) -> Self {
         Self {
             transports: [caller, listener],
-            plans: [Plan::default(); 2],
+            workloads: [Workload::default(); 2],
             up: PathSpec::default(),
             down: PathSpec::default(),
             calls: vec![Instant::ZERO],
@@ -100,15 +100,15 @@ impl<T: Streams> Pair<T> {
 
     /// Sets the caller's workload on each connection.
     #[must_use]
-    pub fn caller(mut self, plan: Plan) -> Self {
-        self.plans[CALLER] = plan;
+    pub fn caller(mut self, workload: Workload) -> Self {
+        self.workloads[CALLER] = workload;
         self
     }
 
     /// Sets the listener's workload on each connection.
     #[must_use]
-    pub fn listener(mut self, plan: Plan) -> Self {
-        self.plans[LISTENER] = plan;
+    pub fn listener(mut self, workload: Workload) -> Self {
+        self.workloads[LISTENER] = workload;
         self
     }
 
@@ -131,9 +131,9 @@ impl<T: Streams> Pair<T> {
     pub fn start(self) -> Simulation<T> {
         let mut rng = Rng::new(self.seed);
         let [to_listener, to_caller, calling, answering] = [(); 4].map(|()| rng.next_u64());
-        let calling = Traffic::new(self.plans[CALLER], calling);
+        let calling = Traffic::new(self.workloads[CALLER], calling);
         let calling = self.calls.iter().fold(calling, |traffic, &at| traffic.calling(at, address(LISTENER)));
-        let answering = Traffic::new(self.plans[LISTENER], answering);
+        let answering = Traffic::new(self.workloads[LISTENER], answering);
         self.build([to_listener, to_caller], [calling, answering])
     }
 

@@ -3,7 +3,7 @@
 use farhaul_proto::{ConnectionId, ConnectionLost, Read, Streams};
 use farhaul_units::{Duration, Instant};
 
-use super::{Amount, Content, Plan};
+use super::{Amount, Content, Workload};
 
 /// Bytes moved per call.
 pub(super) const CHUNK: usize = 64 * 1024;
@@ -42,7 +42,7 @@ pub struct Received {
 #[derive(Clone, Debug)]
 pub struct Flow {
     id: ConnectionId,
-    plan: Plan,
+    workload: Workload,
     content: Content,
     written: u64,
     received: Received,
@@ -58,12 +58,12 @@ pub struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(id: ConnectionId, content: Content, plan: Plan) -> Self {
+    pub(super) fn new(id: ConnectionId, content: Content, workload: Workload) -> Self {
         let received =
             Received { bytes: 0, header: None, integrity: Integrity::Intact, complete_at: None, ended: false };
         Self {
             id,
-            plan,
+            workload,
             content,
             written: 0,
             received,
@@ -88,7 +88,7 @@ impl Flow {
 
     /// Whether this side sends data.
     pub fn is_sending(&self) -> bool {
-        self.plan.send != Amount::Nothing
+        self.workload.send != Amount::Nothing
     }
 
     /// Bytes accepted by the transport.
@@ -108,7 +108,7 @@ impl Flow {
 
     /// Whether it is closed and read to its end, or has nothing left to write, read or acknowledge.
     pub fn is_done(&self) -> bool {
-        let idle = self.plan.keep_open && self.all_written() && self.all_received();
+        let idle = self.workload.keep_open && self.all_written() && self.all_received();
         idle || self.finished_at.is_some() || (self.closed.is_some() && !self.may_read)
     }
 
@@ -118,7 +118,7 @@ impl Flow {
 
     /// Length of this side's stream; `ENDLESS` if it has no end.
     fn length(&self) -> u64 {
-        match self.plan.send {
+        match self.workload.send {
             Amount::Nothing => 0,
             Amount::Bytes(bytes) => bytes.max(HEADER as u64),
             Amount::Unlimited => ENDLESS,
@@ -130,7 +130,7 @@ impl Flow {
     }
 
     fn all_received(&self) -> bool {
-        !self.plan.expect || self.received.complete_at.is_some()
+        !self.workload.expect || self.received.complete_at.is_some()
     }
 
     /// Writes until the transport accepts no more, so that it reports when there is room again.
@@ -214,11 +214,11 @@ impl Flow {
     }
 
     pub(super) fn finish_if_done<T: Streams>(&mut self, now: Instant, transport: &mut T) {
-        if self.finish_called || self.plan.keep_open || !self.all_written() || !self.all_received() {
+        if self.finish_called || self.workload.keep_open || !self.all_written() || !self.all_received() {
             return;
         }
         // A side that neither sends nor expects data waits for the peer to close.
-        if self.length() > 0 || self.plan.expect {
+        if self.length() > 0 || self.workload.expect {
             self.finish_called = true;
             transport.finish(now, self.id);
         }
