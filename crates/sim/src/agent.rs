@@ -4,6 +4,7 @@ pub mod bulk;
 pub mod disk;
 pub mod source;
 pub mod tcp;
+pub(crate) mod transport;
 
 use core::net::SocketAddr;
 

@@ -8,8 +8,8 @@
 //! | --- | --- |
 //! | the order of events | `scheduler.rs` |
 //! | agents at addresses, and their interface | `agent.rs`, `agent/*.rs` |
-//! | the cost of packets on a slow host | `machine.rs`; a slow disk: `agent/disk.rs` |
-//! | the order in which a transport is driven | `host.rs` |
+//! | the cost of packets on a slow host | `host_cost.rs`; a slow disk: `agent/disk.rs` |
+//! | the order in which a transport is driven | `agent/transport.rs` |
 //! | the data that applications send, read and check | `traffic.rs`, `traffic/*.rs` |
 //! | packets and their storage | `packet.rs`, `packet/*.rs` |
 //! | links and routes | `topology/*.rs`, `network.rs` |
@@ -20,8 +20,7 @@
 
 pub mod agent;
 mod first_times;
-mod host;
-pub mod machine;
+pub mod host_cost;
 pub mod measure;
 mod network;
 mod packet;
@@ -33,9 +32,9 @@ mod trace;
 mod traffic;
 mod world;
 
+pub use agent::transport::{Application, TransportAgent};
 pub use agent::{Agent, Outbox};
 pub use first_times::FirstTimes;
-pub use host::{Application, Host};
 pub use network::{AgentId, Capture, FlowId, FlowTally, LinkId, NetworkCounters, NodeId, Passing};
 pub use packet::{HEADER_OVERHEAD, Payload, Pool, PooledPacket, Share};
 pub use sample::{FlowSample, Sample, Samples};

@@ -6,7 +6,7 @@ use farhaul_netem::Counters;
 use farhaul_proto::Streams;
 use farhaul_units::{Duration, Instant};
 
-use crate::host::{Application, Host};
+use crate::agent::transport::{Application, TransportAgent};
 use crate::network::{LinkId, Network, NetworkCounters, NodeId};
 use crate::packet::Pool;
 use crate::sample::Samples;
@@ -20,13 +20,13 @@ const CHECK_PERIOD: Duration = Duration::from_millis(1);
 /// Hosts and links in virtual time, with access to transports and applications. Made by a topology such as
 /// [`Pair`](crate::topology::path::Pair).
 pub struct Simulation<T, A = Traffic> {
-    world: World<Host<T, A>>,
+    world: World<TransportAgent<T, A>>,
 }
 
 impl<T: Streams, A: Application<T>> Simulation<T, A> {
     /// One host per address of the network.
     pub(crate) fn new(network: Network, hosts: Vec<(T, A)>) -> Self {
-        let hosts = hosts.into_iter().map(|(transport, application)| Host::new(transport, application));
+        let hosts = hosts.into_iter().map(|(transport, application)| TransportAgent::new(transport, application));
         Self { world: World::new(network, hosts.collect()) }
     }
 

@@ -12,7 +12,7 @@ use core::net::SocketAddr;
 use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams, earliest};
 use farhaul_units::{Duration, Instant, Rate};
 
-use crate::host::Application;
+use crate::agent::transport::Application;
 
 /// The amount of data that a side sends on each of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use farhaul_proto::{ConnectionId, Event, Read, Streams, earliest};
 use farhaul_units::{Duration, Instant};
 
 use super::disk::{DiskSpec, Drain, Supply};
-use crate::host::Application;
+use crate::agent::transport::Application;
 
 /// Bytes written per call.
 const CHUNK: usize = 64 * 1024;
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
     use crate::agent::Agent;
-    use crate::host::Host;
+    use crate::agent::transport::TransportAgent;
     use crate::topology::graph::Graph;
     use crate::world::World;
 
@@ -257,8 +257,8 @@ mod tests {
         let sender = sender(graph.address(1, 9));
         let mut listener = endpoint(2);
         listener.listen(Mode::Stream);
-        graph.add(0, 9, flow, Box::new(Host::new(endpoint(1), sender)));
-        graph.add(1, 9, flow, Box::new(Host::new(listener, BulkReceiver::new())));
+        graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));
+        graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, BulkReceiver::new())));
         (graph.start(1), link, flow)
     }
 
@@ -308,8 +308,8 @@ mod tests {
         listener.listen(Mode::Stream);
         let receiver =
             BulkReceiver::new().to_disk(DiskSpec { rate: Rate::from_megabits_per_second(40), ..slow_disk(None) });
-        graph.add(0, 9, flow, Box::new(Host::new(endpoint(1), sender)));
-        graph.add(1, 9, flow, Box::new(Host::new(listener, receiver)));
+        graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));
+        graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, receiver)));
         let mut world = graph.start(1);
         world.run_until(at(5_000));
         let bytes = read(&world);

@@ -13,7 +13,7 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::Streams;
 use farhaul_units::{Instant, Rng};
 
-use crate::host::Application;
+use crate::agent::transport::Application;
 use crate::network::{Network, NodeId};
 use crate::simulation::Simulation;
 use crate::traffic::{Traffic, Workload};

@@ -25,7 +25,7 @@ use crate::topology::graph::Graph;
 
 /// Processor time per packet on a host, and the size of its receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineSpec {
+pub struct HostCost {
     /// Processor time of every arriving packet, dropped or not: interrupt and driver.
     pub per_arrival: Duration,
     /// Processor time of every data packet in the receive buffer: protocol and application.
@@ -38,7 +38,7 @@ pub struct MachineSpec {
     pub receive_buffer: Option<u64>,
 }
 
-impl Default for MachineSpec {
+impl Default for HostCost {
     /// A host without processor cost that never drops.
     fn default() -> Self {
         let free = Duration::ZERO;
@@ -47,7 +47,7 @@ impl Default for MachineSpec {
 }
 
 /// Puts these costs between `interface`, where the host's links end, and `host`, the node of its agents.
-pub fn attach(graph: &mut Graph, interface: NodeId, host: NodeId, spec: MachineSpec) {
+pub fn attach(graph: &mut Graph, interface: NodeId, host: NodeId, spec: HostCost) {
     let processor = Processor::default();
     graph.element(interface, host, Impair::new(Ingress::new(spec, processor.clone())));
     graph.element(host, interface, Impair::new(Egress { spec, processor }));
@@ -71,7 +71,7 @@ impl Processor {
 /// The receiving side of a host.
 #[derive(Debug)]
 struct Ingress {
-    spec: MachineSpec,
+    spec: HostCost,
     processor: Processor,
     /// Packets in the receive buffer: completion time and bytes of each.
     waiting: VecDeque<(Instant, u32)>,
@@ -79,7 +79,7 @@ struct Ingress {
 }
 
 impl Ingress {
-    fn new(spec: MachineSpec, processor: Processor) -> Self {
+    fn new(spec: HostCost, processor: Processor) -> Self {
         Self { spec, processor, waiting: VecDeque::new(), bytes: 0 }
     }
 
@@ -112,7 +112,7 @@ impl Impairment<PooledPacket> for Ingress {
 /// The sending side of a host.
 #[derive(Debug)]
 struct Egress {
-    spec: MachineSpec,
+    spec: HostCost,
     processor: Processor,
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use crate::agent::source::{Sink, Source, Timing};
 
     /// Packets that the application receives in one second at this arrival rate, after one second to fill the buffer.
-    fn served(arriving: u64, spec: MachineSpec) -> u64 {
+    fn served(arriving: u64, spec: HostCost) -> u64 {
         let mut graph = Graph::new(3);
         let (source, interface, host) = (0, 1, 2);
         graph.duplex(source, interface, &PathSpec::default());
@@ -153,18 +153,18 @@ mod tests {
         after - before
     }
 
-    fn slow(per_arrival: u64, per_data: u64) -> MachineSpec {
-        MachineSpec {
+    fn slow(per_arrival: u64, per_data: u64) -> HostCost {
+        HostCost {
             per_arrival: Duration::from_micros(per_arrival),
             per_data: Duration::from_micros(per_data),
             receive_buffer: Some(100 * 1_500),
-            ..MachineSpec::default()
+            ..HostCost::default()
         }
     }
 
     #[test]
     fn a_host_without_processor_cost_receives_everything() {
-        assert_eq!(served(50_000, MachineSpec::default()), 50_000);
+        assert_eq!(served(50_000, HostCost::default()), 50_000);
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn sending_takes_the_same_processor_as_receiving() {
-        let spec = MachineSpec { per_sent: Duration::from_micros(50), ..MachineSpec::default() };
+        let spec = HostCost { per_sent: Duration::from_micros(50), ..HostCost::default() };
         let mut graph = Graph::new(3);
         let (host, interface, sink) = (0, 1, 2);
         attach(&mut graph, interface, host, spec);

@@ -34,7 +34,7 @@ pub trait Application<T: Streams> {
 ///
 /// No other code in the simulator implements the driver's side of [`Transport`](farhaul_proto::Transport). After every
 /// input or command it drains transmits, then events, then reads the deadline.
-pub struct Host<T, A> {
+pub struct TransportAgent<T, A> {
     /// The transport.
     pub transport: T,
     /// The application on it.
@@ -45,7 +45,7 @@ pub struct Host<T, A> {
     scratch: Batch,
 }
 
-impl<T: Streams, A: Application<T>> Host<T, A> {
+impl<T: Streams, A: Application<T>> TransportAgent<T, A> {
     /// An agent whose datagrams have UDT4's numbering: see [`FirstTimes::UDT4`].
     pub fn new(transport: T, application: A) -> Self {
         Self { transport, application, takes_damaged: false, shares: FirstTimes::UDT4, scratch: Batch::new() }
@@ -72,7 +72,7 @@ impl<T: Streams, A: Application<T>> Host<T, A> {
     }
 }
 
-impl<T: Streams, A: Application<T>> Agent for Host<T, A> {
+impl<T: Streams, A: Application<T>> Agent for TransportAgent<T, A> {
     fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
         let from = packet.from();
         let Some(bytes) = packet.bytes_mut() else { return };
