@@ -1,30 +1,30 @@
-//! Processors that do not fall asleep while packets flow: waking one up takes a tenth of a millisecond in a virtual machine, which
-//! every packet that comes alone would pay several times.
+//! Keeps processors out of deep sleep while packets flow. In a virtual machine a wake-up takes a tenth of a
+//! millisecond, which every isolated packet would pay several times.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 use farhaul_units::{Duration, Instant};
 
-/// Where Linux takes orders about how long waking up may last (`Documentation/power/pm_qos_interface.rst`), from root alone: a
-/// number of microseconds that holds as long as the file is open.
+/// The Linux interface for limits on wake-up latency (`Documentation/power/pm_qos_interface.rst`), writable by root. It
+/// takes a number of microseconds, which holds as long as the file is open.
 const ORDERS: &str = "/dev/cpu_dma_latency";
-/// Not at all.
+/// No wake-up latency at all.
 const AT_ONCE: i32 = 0;
-/// For so long after the last packet: longer than `ping` waits between two.
+/// How long the limit stays after the last packet. Longer than the interval of `ping`.
 const AFTER: Duration = Duration::from_secs(2);
 
-/// Keeps processors awake while there is something to do, where that is permitted.
+/// Keeps processors awake while packets flow, if permitted.
 #[derive(Debug, Default)]
 pub(crate) struct Awake {
     order: Option<File>,
     until: Instant,
-    /// It was tried and not permitted.
+    /// The limit was requested and refused.
     refused: bool,
 }
 
 impl Awake {
-    /// Something is to be done at `now`.
+    /// Packets were handled at `now`.
     pub(crate) fn on_work(&mut self, now: Instant) {
         self.until = now + AFTER;
         if self.order.is_none() && !self.refused {
@@ -33,7 +33,7 @@ impl Awake {
         }
     }
 
-    /// Nothing is to be done at `now`.
+    /// No packet was handled at `now`.
     pub(crate) fn on_rest(&mut self, now: Instant) {
         if now >= self.until {
             self.order = None;

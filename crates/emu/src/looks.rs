@@ -1,36 +1,37 @@
-//! When the emulator last knew of each host that nothing waits there.
+//! For each host, the last time at which no packet was waiting there.
 //!
-//! A host that was not ready when all were asked had nothing, and so had one that was read from until it had no more. Of one that
-//! has more than fits a round, only the time counts at which it last had nothing: what is found there later may have come since.
+//! A host that was not ready at a poll had no packets. Neither had a host that was read until it was empty. A host may
+//! have more packets than fit a round. Then the last time at which it was empty counts, because its packets may have
+//! arrived since.
 
 use farhaul_units::Instant;
 
 use crate::network::HostId;
 
-/// The last looks at all hosts.
+/// The last polls of all hosts.
 #[derive(Debug)]
 pub(crate) struct Looks {
     hosts: Vec<Look>,
-    /// When all hosts were asked for the last time, and the time before.
+    /// When all hosts were polled last, and the time before.
     asked: Instant,
     asked_before: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Look {
-    /// Until when it is known what the host sent.
+    /// All packets sent until then are known.
     known: Instant,
     is_ready: bool,
 }
 
 impl Looks {
-    /// So many hosts, that have nothing yet.
+    /// `hosts` hosts without packets.
     pub(crate) fn of(hosts: usize) -> Self {
         let look = Look { known: Instant::ZERO, is_ready: false };
         Self { hosts: vec![look; hosts], asked: Instant::ZERO, asked_before: Instant::ZERO }
     }
 
-    /// All were asked at `now`, and these have something.
+    /// All hosts were polled at `now`, and the `ready` ones have packets.
     pub(crate) fn on_asked(&mut self, now: Instant, ready: impl Iterator<Item = HostId>) {
         self.asked_before = self.asked;
         self.asked = now;
@@ -43,19 +44,19 @@ impl Looks {
         }
     }
 
-    /// Since when what `host` has now may have come. Whoever had nothing the time before handed it over at the end of the wait,
-    /// which is `woken` if there was one.
+    /// The earliest possible arrival of the packets that `host` has now. A host that was empty at the poll before sent
+    /// them at the end of the wait, at `woken` if there was a wait.
     pub(crate) fn since(&self, host: HostId, woken: Option<Instant>) -> Instant {
         let known = self.hosts[host.0 as usize].known;
         woken.filter(|_| known >= self.asked_before).unwrap_or(known)
     }
 
-    /// At `now`, `host` has nothing any more.
+    /// `host` is empty at `now`.
     pub(crate) fn on_emptied(&mut self, host: HostId, now: Instant) {
         self.hosts[host.0 as usize].known = now;
     }
 
-    /// Until when it is known what all hosts sent.
+    /// All packets that any host sent until then are known.
     pub(crate) fn oldest(&self) -> Instant {
         self.hosts.iter().map(|look| look.known).min().unwrap_or(self.asked)
     }
@@ -89,7 +90,7 @@ mod tests {
         let mut looks = Looks::of(2);
         looks.on_asked(at(10), [].into_iter());
         looks.on_asked(at(20), [A].into_iter());
-        // Read from, but not to the end; then others made the round long.
+        // Read, but not until empty. Other hosts then made the round long.
         looks.on_asked(at(900), [A, B].into_iter());
         assert_eq!((looks.since(A, Some(at(890))), looks.since(B, Some(at(890)))), (at(10), at(890)));
         looks.on_emptied(B, at(910));

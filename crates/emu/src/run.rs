@@ -1,4 +1,4 @@
-//! The emulator's loop: take packets from hosts, let the links work, give packets to hosts, sleep.
+//! The emulator's loop: read packets from hosts, run the links, write packets to hosts, sleep.
 
 use std::io;
 use std::net::IpAddr;
@@ -29,49 +29,49 @@ use crate::pool::Pool;
 use crate::run_queue::RunQueue;
 use crate::tun::Tun;
 
-/// How long an idle emulator sleeps at most, so that it notices that it should stop.
+/// The longest sleep when idle, so that a stop is noticed.
 const IDLE: Duration = Duration::from_millis(50);
-/// How often others are told how things stand.
+/// Interval between updates of the shared snapshot.
 const LOOK: Duration = Duration::from_millis(10);
-/// Times that a host is read from before the others have their turn and what is due leaves: what it hands over in 3 ms at
-/// 1 Gbit/s, and half a millisecond of work.
+/// Reads from a host per round, before other hosts and due departures are served. Covers 3 ms at 1 Gbit/s and half a
+/// millisecond of work.
 const BUDGET: usize = 256;
-/// The same of all hosts together, where many have something: a round of 64 of them.
+/// Reads per round in total, which matters if many hosts are ready: those of 64 hosts.
 const ROUND: usize = 64 * BUDGET;
-/// A wait shorter than this did not sleep: what it found had come before.
+/// A shorter wait did not sleep: its packets had arrived before.
 const WAITED: Duration = Duration::from_micros(10);
-/// Only after a wait longer than this it is asked whether its end was kept from a processor: so much of a pause is let pass when
-/// packets are dated, too. Before each that may get so long it has to be asked as well, which at 1.4 µs and the most looks that
-/// there are takes 2 % of a processor.
+/// After a wait longer than this, the loop checks whether its thread had to wait for a processor. Dating of packets
+/// tolerates shorter pauses, too. The check also needs a reading before each such wait. At 1.4 µs and the largest poll
+/// rate, the readings take 2 % of a processor.
 const DETAINED: Duration = Duration::from_micros(300);
 
-/// What the loop found about itself.
+/// The loop's own counters and delays.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) lateness: LatenessReport,
-    /// How long it did not look at any host, at most.
+    /// The longest time without a poll of any host.
     pub(crate) longest_gap: Duration,
-    /// 99 % of the times that it did not look at any host were no longer than this.
+    /// 99 % of the times without a poll of any host were at most this long.
     pub(crate) p99_gap: Duration,
-    /// Packets for which there was no memory.
+    /// Packets dropped for lack of memory.
     pub(crate) exhausted: u64,
-    /// Packets that the system did not take.
+    /// Packets that the system refused.
     pub(crate) unsent: u64,
-    /// Packets to addresses that nobody has, or that no link leads to.
+    /// Packets to unknown addresses or without a route.
     pub(crate) unroutable: u64,
-    /// Packets that are missing in captures.
+    /// Packets missing in captures.
     pub(crate) uncaptured: u64,
     pub(crate) broken_captures: Vec<BrokenCapture>,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
-    /// The largest share of a processor that it needed in any whole second.
+    /// The largest share of a processor in any whole second.
     pub(crate) busiest: f64,
     pub(crate) rounds: u64,
 }
 
 /// Runs until `shared` says stop.
 pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) -> io::Result<Findings> {
-    // As in the relay: a link does not wait for a processor.
+    // A link does not wait for a processor, so neither should its emulator (see the relay).
     let _real_time = RealTime::enter();
     let mut run = Run::new(spec, ports, shared)?;
     while !shared.stop.load(Ordering::Relaxed) {
@@ -80,7 +80,7 @@ pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) ->
     Ok(run.findings())
 }
 
-/// Where a host's packets come from and go to.
+/// The device, MTU and capture of a host.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) tun: Tun,
@@ -94,7 +94,7 @@ struct Run<'a> {
     waiter: Waiter,
     ready: Vec<Ready>,
     ports: Vec<Port>,
-    /// What is being put together for each of them.
+    /// The train under construction for each port.
     trains: Vec<Train>,
     /// The wall clock, for captures.
     wall: Wall,
@@ -108,11 +108,11 @@ struct Run<'a> {
     busy: Busy,
     pace: Pace,
     run_queue: RunQueue,
-    /// Until when it is known what each host sent.
+    /// The last polls of all hosts.
     looks: Looks,
-    /// Up to where the links are: the end of the last look.
+    /// The current time of the links: the end of the last poll.
     present: Instant,
-    /// When others were told last.
+    /// When the shared snapshot was last updated.
     told: Instant,
     findings: Findings,
     cpu_before: Duration,
@@ -151,10 +151,11 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Sleeps until something arrives or is due, deals with it, and naps if the next round should have more to do.
+    /// Sleeps until something arrives or is due, handles it, and naps if the next round should have more to do.
     fn round(&mut self) -> io::Result<()> {
         let before = self.clock.now();
-        // Whatever came since the last look has waited, and so it does from the end of the wait until it is taken in.
+        // Packets that arrived since the last poll have waited, and wait on from the end of this wait until they are
+        // read.
         let waited = before - self.looks.oldest();
         let timeout = self.engine.next_event().map_or(IDLE, |next| next - before).min(IDLE);
         let detained = (timeout > DETAINED).then(|| self.run_queue.waited());
@@ -163,7 +164,8 @@ impl<'a> Run<'a> {
         let slept = now - before;
         let detained = detained.filter(|_| slept > DETAINED && !self.ready.is_empty());
         let detained = detained.map_or(Duration::ZERO, |before| self.run_queue.waited().saturating_sub(before));
-        // Who was waited for came when a processor should have been there, or since the wait should have ended.
+        // The packets that ended the wait arrived when the thread became ready to run, at the latest when the wait was
+        // due to end.
         let woken = (slept > WAITED).then(|| now.saturating_sub(detained).clamp(before, before + timeout));
         let found_late = woken.filter(|_| !self.ready.is_empty()).map_or(Duration::ZERO, |woken| now - woken);
         #[cfg(test)]
@@ -176,7 +178,7 @@ impl<'a> Run<'a> {
         for index in 0..self.ready.len() {
             let from = host_of(&self.ready[index]);
             let has_more = self.take_in(from, budget)?;
-            // More may have come while this was taken in.
+            // Further packets may have arrived during the reads.
             self.present = self.clock.now();
             self.inbox.date(from, self.looks.since(from, woken), self.present);
             if !has_more {
@@ -204,7 +206,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits until a host has something, or for `timeout` from `begin` on; the last of it awake, if that can be afforded.
+    /// Waits until a host has packets, or for `timeout` from `begin` on. Spins through the end if the budget permits.
     fn wait(&mut self, begin: Instant, timeout: Duration) -> io::Result<()> {
         let vigil = if timeout < IDLE { self.pace.vigil(begin).min(timeout) } else { Duration::ZERO };
         self.ready.clear();
@@ -222,7 +224,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes in what a host sends, in so many reads at most; returns whether there may be more.
+    /// Reads the packets of a host, with at most `budget` reads. Returns whether there may be more.
     fn take_in(&mut self, from: HostId, budget: usize) -> io::Result<bool> {
         for _ in 0..budget {
             let port = &self.ports[from.0 as usize];
@@ -236,7 +238,7 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Makes packets of what was read.
+    /// Makes packets from the bytes just read.
     fn accept(&mut self, from: HostId) {
         let Self { intake, engine, pool, inbox, findings, .. } = self;
         let (header, packet) = intake.packet();
@@ -257,7 +259,7 @@ impl<'a> Run<'a> {
         findings.unroutable += outcome.malformed;
     }
 
-    /// Puts packets onto their first links, and lets everything happen that is due by the last look.
+    /// Puts packets onto their first links and processes everything due by the last poll.
     fn forward(&mut self) {
         while let Some((Dated { at, seen, waited }, from, packet)) = self.inbox.pop() {
             self.engine.advance(at);
@@ -272,14 +274,14 @@ impl<'a> Run<'a> {
         self.engine.advance(self.present);
     }
 
-    /// Gives hosts what has arrived; returns how many packets that were.
+    /// Gives arrived packets to their hosts. Returns how many.
     fn release(&mut self) -> u64 {
         let mut released = 0;
         while let Some((due, packet)) = self.engine.pop() {
             let now = self.clock.now();
             self.lateness.record(now - due);
             released += 1;
-            // The path's damage, and no failure of ours that the host does not take it.
+            // The path damaged it. The host's refusal would not be a fault of the emulator.
             if !is_ip(packet.bytes()) {
                 continue;
             }
@@ -289,7 +291,7 @@ impl<'a> Run<'a> {
             }
             if let Err(packet) = self.trains[host].add(packet) {
                 self.deliver(host);
-                // A train that was just emptied takes anything.
+                // An empty train accepts any packet.
                 let _ = self.trains[host].add(packet);
             }
         }
@@ -306,9 +308,9 @@ impl<'a> Run<'a> {
         self.findings.unsent += train.write(|parts| tun.write(parts));
     }
 
-    /// Tells others how things stand.
+    /// Updates the shared snapshot.
     fn tell(&mut self) {
-        // Who holds it copies a few numbers; if it is held just now, the next time is soon.
+        // A reader holds the lock only to copy a few numbers, and the next update comes soon.
         if let Ok(mut snapshot) = self.shared.snapshot.try_lock() {
             let Snapshot { links, at, lateness, .. } = &mut *snapshot;
             self.engine.counters(links);
@@ -341,7 +343,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Announcements that a host makes by itself to a network: nobody misses them here.
+/// Whether an address is multicast or broadcast. Hosts send such announcements by themselves; dropping them is no
+/// error.
 fn is_for_many(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast() || address.octets()[2..] == [255, 255],

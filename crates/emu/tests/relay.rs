@@ -1,4 +1,4 @@
-//! The relay between real sockets: what the path says happens to the datagrams, in both directions.
+//! The relay between real sockets: it treats the datagrams of both directions as the path says.
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ impl Host {
         }
     }
 
-    /// The next `count` datagrams; fails rather than waits for ever.
+    /// The next `count` datagrams. Fails instead of waiting for ever.
     fn recv(&mut self, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         while self.inbox.len() < count {
             let ready = self.waiter.wait(Some(PATIENCE)).expect("a wait");
@@ -56,7 +56,7 @@ impl Host {
     }
 }
 
-/// Stops the relay also when the test fails.
+/// Stops the relay even if the test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -65,7 +65,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Runs `play` with the address of a relay in front of `server`, while the relay is running.
+/// Runs `play` with the address of a relay in front of `server` while the relay runs.
 fn with_relay(server: SocketAddr, up: PathSpec, down: PathSpec, play: impl FnOnce(SocketAddr)) -> RelayReport {
     let listen = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let mut relay = Relay::bind(listen.parse().expect("an address"), server, up, down).expect("a relay");

@@ -1,4 +1,4 @@
-//! Large packets, cut into those that travel, as the host's network card would have done.
+//! Segmentation of large packets, as by the host's network card.
 
 use std::rc::Rc;
 
@@ -7,16 +7,16 @@ use super::virtio::Bundle;
 use super::{HostIndex, Packet};
 use crate::pool::Pool;
 
-/// What became of what was read.
+/// Packets lost in segmentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Packets for which there was no memory.
+    /// Packets dropped for lack of memory.
     pub(crate) exhausted: u64,
-    /// What the host should never have sent: a bundle that cannot be cut.
+    /// Invalid packets that cannot be segmented.
     pub(crate) malformed: u64,
 }
 
-/// Gives the packets that `packet` stands for, a bundle of so many bytes of payload each, all to host `to`, to `each`.
+/// Segments `packet` into packets of `size` bytes of payload each for host `to`, and passes them to `each`.
 pub(crate) fn cut(
     packet: &[u8],
     (bundle, size): (Bundle, u16),
@@ -46,7 +46,7 @@ pub(crate) fn cut(
             let sequence = layout.sequence(&bytes).wrapping_add(index as u32 * u32::from(size));
             layout.set_sequence(&mut bytes, sequence);
             let flags = &mut bytes[layout.transport + TCP_FLAGS];
-            // Who has the last byte ends the stream; the first one alone says that the window was reduced (RFC 3168).
+            // FIN and PSH belong to the last segment. Only the first one carries CWR, the reduced window (RFC 3168).
             *flags &= if index + 1 == count { !0 } else { !(FIN | PSH) };
             *flags &= if index == 0 { !0 } else { !CWR };
         }

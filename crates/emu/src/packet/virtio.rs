@@ -1,20 +1,20 @@
-//! The header that stands in front of every packet at a TUN device (`struct virtio_net_hdr`, VIRTIO 1.2 §5.1.6), in the byte order
-//! of the machine.
+//! The header in front of every packet at a TUN device (`struct virtio_net_hdr`, VIRTIO 1.2 §5.1.6), in native byte
+//! order.
 
 use super::headers::Checksum;
 
-/// Its length.
+/// Length of the header in bytes.
 pub(crate) const LENGTH: usize = 10;
 
-/// `flags`: a checksum is to be filled in.
+/// `flags`: the checksum is to be filled in.
 const NEEDS_CHECKSUM: u8 = 1;
-/// `gso_type` without the mark of congestion.
+/// Mask of `gso_type` without the ECN flag.
 const KIND: u8 = 0x7f;
 const TCP_IPV4: u8 = 1;
 const TCP_IPV6: u8 = 4;
 const UDP: u8 = 5;
 
-/// What a packet is that stands for several.
+/// The type of a large packet that stands for several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bundle {
     /// TCP segments.
@@ -23,7 +23,7 @@ pub(crate) enum Bundle {
     Udp,
 }
 
-/// The kinds of bundles that a device takes.
+/// The types of large packets that a device accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bundles {
     pub(crate) tcp: bool,
@@ -48,19 +48,19 @@ impl Bundles {
     }
 }
 
-/// What the header says.
+/// The fields of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// What to fill in, if anything.
+    /// The checksum to fill in, if any.
     pub(crate) checksum: Option<Checksum>,
-    /// That it stands for several packets of so many bytes of payload each; the last may have less.
+    /// Type and payload per packet in bytes, if the packet stands for several. The last one may have less payload.
     pub(crate) bundle: Option<(Bundle, u16)>,
-    /// Bytes of headers in front of the payload of a bundle; a hint.
+    /// Bytes of headers in front of the payload of a large packet; a hint.
     pub(crate) header_length: u16,
 }
 
 impl Header {
-    /// Reads it; `None` if it says what nobody asked for.
+    /// Reads the header; `None` for an unknown type.
     pub(crate) fn read(bytes: &[u8; LENGTH]) -> Option<Self> {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         let bundle = match bytes[1] & KIND {
@@ -73,7 +73,7 @@ impl Header {
         Some(Self { checksum, bundle, header_length: word(2) })
     }
 
-    /// Writes it in front of a packet of IPv6, or else of IPv4.
+    /// Writes the header for a packet of IPv6, or else of IPv4.
     pub(crate) fn write(self, ipv6: bool) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         let mut put = |at: usize, word: u16| bytes[at..at + 2].copy_from_slice(&word.to_ne_bytes());

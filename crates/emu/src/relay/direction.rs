@@ -15,17 +15,17 @@ use farhaul_udp::Wall;
 use farhaul_udp::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
 use farhaul_udp::{SendStatus, Train, UdpSocket};
 
-/// A path, what enters it and what leaves it.
+/// A path with its input and output.
 pub(super) struct Direction {
     path: Pipe<Datagram>,
-    /// The path's present: it never goes back.
+    /// The current time of the path. Never decreases.
     now: Instant,
     pool: Rc<Pool>,
     /// Bytes of headers in front of each datagram.
     overhead: u32,
     train: Departures,
     outcome: Outcome,
-    /// Datagrams for which there was no memory.
+    /// Datagrams dropped for lack of memory.
     exhausted: u64,
 }
 
@@ -42,7 +42,7 @@ impl Direction {
         }
     }
 
-    /// Takes in a train of `client`, which arrived when its timestamp says.
+    /// Takes in a train of `client`, dated by its timestamp.
     pub(super) fn take_in(&mut self, train: &Train<'_>, client: ClientId, wall: &Wall, lateness: &mut Lateness) {
         let arrival = train.arrived.map_or(wall.now, |stamp| wall.instant_of(stamp));
         for bytes in train.datagrams() {
@@ -53,7 +53,8 @@ impl Direction {
         }
     }
 
-    /// What arrived before the path's present was overtaken by it, which is a lateness of the relay too.
+    /// Takes in a datagram. One that arrived before the path's current time was overtaken, which counts as lateness
+    /// too.
     fn push(&mut self, arrival: Instant, datagram: Datagram, lateness: &mut Lateness) {
         if arrival < self.now {
             lateness.record(self.now - arrival);
@@ -62,12 +63,12 @@ impl Direction {
         self.path.push(self.now, datagram);
     }
 
-    /// When something is due.
+    /// When the next datagram may be due.
     pub(super) fn next_event(&self) -> Option<Instant> {
         self.path.next_event()
     }
 
-    /// Gives all that is due at `now` to `send`, as trains for one client each; returns how many datagrams that were.
+    /// Passes all datagrams due at `now` to `send`, in trains for one client each. Returns how many datagrams left.
     pub(super) fn release(
         &mut self,
         now: Instant,
@@ -76,8 +77,8 @@ impl Direction {
     ) -> u64 {
         self.now = self.now.max(now);
         let mut released = 0;
-        // The path may have steps before the last one, so the instant of its next event is a lower bound of when the
-        // packet was due: lateness is never understated.
+        // The path may have inner steps before the departure. The instant of its next event is then earlier than the
+        // due time, so lateness is never understated.
         while let Some(due) = self.path.next_event().filter(|due| *due <= self.now)
             && let Some(datagram) = self.path.pop(self.now)
         {
@@ -96,7 +97,7 @@ impl Direction {
         released
     }
 
-    /// What happened until `now`.
+    /// Counters up to `now`.
     pub(super) fn report(&mut self, now: Instant) -> DirectionReport {
         self.now = self.now.max(now);
         self.path.advance(self.now);
@@ -105,7 +106,7 @@ impl Direction {
     }
 }
 
-/// Datagrams that leave together: of one client and one length, the last may be shorter.
+/// Datagrams that leave together: for one client and of one length. The last may be shorter.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
     bytes: Vec<u8>,
@@ -138,7 +139,7 @@ impl Departures {
         }
     }
 
-    /// What becomes of the train if its client has lost its place.
+    /// The counts for a train whose client was replaced.
     pub(super) fn orphaned(&self) -> Outcome {
         Outcome { orphaned: self.count as u64, ..Outcome::default() }
     }
@@ -173,12 +174,12 @@ impl Departures {
     }
 }
 
-/// What became of datagrams that left the path.
+/// Numbers of datagrams that left the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// Handed to the network.
     sent: u64,
-    /// Not taken by this machine: the send buffer was full, or the packet too large.
+    /// Refused by the system: the send buffer was full, or the packet too large.
     unsent: u64,
     /// The client was gone.
     orphaned: u64,

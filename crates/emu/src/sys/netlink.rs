@@ -1,14 +1,14 @@
-//! A request to change an interface, as netlink wants it: rtnetlink(7), RFC 3549, section 2.
+//! A netlink request to change an interface: rtnetlink(7), RFC 3549, section 2.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 
 /// Every part begins at a multiple of this (`NLMSG_ALIGNTO`, `RTA_ALIGNTO`).
 const ALIGNMENT: usize = 4;
-/// Length of a message's header: length, kind, flags, number, sender.
+/// Length of a message header: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
 
-/// An attribute: its length without padding, its kind, its value.
+/// An attribute: its length without padding, its type, its value.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len();
     let mut bytes = Vec::with_capacity(length.next_multiple_of(ALIGNMENT));
@@ -36,7 +36,7 @@ pub(super) fn set_link(attributes: &[u8]) -> io::Result<()> {
     outcome(&answer[..length])
 }
 
-/// What an answer says: an error message whose first field is zero, or the number of an error below zero.
+/// The meaning of an answer: an error message whose first field is zero, or a negative error number.
 fn outcome(answer: &[u8]) -> io::Result<()> {
     let field = |at: usize| answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);

@@ -8,7 +8,7 @@ use super::super::virtio;
 use super::*;
 use crate::pool::Pool;
 
-/// A large packet as a host hands it over: TCP or UDP over IPv4 or IPv6, `payload` bytes of which each is its place.
+/// A large packet of a host: TCP or UDP over IPv4 or IPv6. Each of its `payload` bytes is its own offset.
 fn large(ipv6: bool, protocol: u8, payload: usize) -> Vec<u8> {
     let ip = if ipv6 { 40 } else { 20 };
     let transport = if protocol == PROTOCOL_TCP { 32 } else { 8 };
@@ -34,7 +34,7 @@ fn large(ipv6: bool, protocol: u8, payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// The large packet as a host would write it: with its lengths, and the pseudo-header's sum.
+/// The large packet as a host writes it, with lengths and the sum of the pseudo-header.
 fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
     let layout = Layout::of(&bytes).unwrap();
     let length = bytes.len();
@@ -49,7 +49,7 @@ fn parts(bytes: &[u8], bundle: Bundle, size: u16) -> Vec<Packet> {
     packets
 }
 
-/// What the trains of `packets` look like when written.
+/// The trains of `packets` as written.
 fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
     let (mut train, mut out) = (Train::new(Bundles::ALL), Vec::new());
     let refused = send(&mut train, packets, |header, packet| {
@@ -60,7 +60,7 @@ fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
     out
 }
 
-/// Writes `packets` in trains to a `device`; returns how many were not taken.
+/// Writes `packets` in trains to `device`. Returns how many were refused.
 fn send(train: &mut Train, packets: Vec<Packet>, mut device: impl FnMut(Header, &[u8]) -> io::Result<()>) -> u64 {
     let mut flush = |train: &mut Train| {
         train.write(|parts| {
@@ -79,12 +79,12 @@ fn send(train: &mut Train, packets: Vec<Packet>, mut device: impl FnMut(Header, 
     refused + flush(train)
 }
 
-/// Whether the checksum of TCP or UDP comes out right once it is filled in.
+/// Whether the TCP or UDP checksum is correct once filled in.
 fn is_sound(packet: &Packet) -> bool {
     let mut bytes = packet.bytes().to_vec();
     let layout = Layout::of(&bytes).unwrap();
     layout.checksum().fill_in(&mut bytes);
-    // The pseudo-header again, independently: addresses, protocol, length, and then everything.
+    // The pseudo-header computed a second time: addresses, protocol, length, then the rest.
     let addresses = if layout.ipv6 { 8..40 } else { 12..20 };
     let mut words = bytes[addresses].to_vec();
     words.extend([0, layout.protocol]);
@@ -149,7 +149,7 @@ fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that
         let mut tried = Vec::new();
         let refused = send(&mut train, packets, |header, packet| {
             tried.push(packet.len());
-            // What kernels before 6.2 say to bundles of UDP.
+            // Kernels before 6.2 reject large UDP packets like this.
             let is_known = header.bundle.is_none_or(|(bundle, _)| bundle == Bundle::Tcp);
             if is_known { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
         });
@@ -191,7 +191,7 @@ fn a_bundle_that_is_none_is_refused() {
 }
 
 proptest! {
-    /// What was cut and put together again is what it was, and each part is sound by itself.
+    /// Segmentation and coalescing restore the packet, and each part is valid by itself.
     #[test]
     fn cutting_and_putting_together_changes_nothing(
         ipv6: bool, tcp: bool, payload in 1_usize..60_000, size in 1_000_u16..9_000,
