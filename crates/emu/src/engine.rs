@@ -62,15 +62,15 @@ impl Engine {
         self.spec.host_at(address)
     }
 
-    /// Takes in a packet that `from` probably sent at `now`, and certainly had sent by `seen`.
+    /// Takes in a packet that `from` probably sent at `now`, and certainly had sent by `latest`.
     ///
     /// The packet takes its place on the links as of `now`. It reaches its host no earlier than if it had been sent at
-    /// `seen`. Returns by how much the links are already ahead of `now`.
-    pub(crate) fn push(&mut self, now: Instant, seen: Instant, from: HostId, mut packet: Packet) -> Duration {
+    /// `latest`. Returns by how much the links are already ahead of `now`.
+    pub(crate) fn push(&mut self, now: Instant, latest: Instant, from: HostId, mut packet: Packet) -> Duration {
         let late = self.now - now;
         self.now = self.now.max(now);
-        if seen > now {
-            packet.set_earliest(seen + self.distance(from, HostId(packet.to())));
+        if latest > now {
+            packet.set_earliest(latest + self.distance(from, HostId(packet.to())));
         }
         let node = self.nodes[from.0 as usize];
         self.forward(self.now, node, packet);
@@ -228,10 +228,10 @@ mod tests {
     #[test]
     fn what_may_have_been_sent_later_crosses_in_no_less_time_and_keeps_its_place_on_the_links() {
         let (mut engine, [left, right], pool) = chain();
-        let seen = Instant::from_nanos(2_000_000);
+        let latest = Instant::from_nanos(2_000_000);
         for at in [500_000, 1_600_000, 2_000_000] {
             engine.advance(Instant::from_nanos(at));
-            let _ = engine.push(Instant::from_nanos(at), seen, left, packet(&pool, right, 1_000));
+            let _ = engine.push(Instant::from_nanos(at), latest, left, packet(&pool, right, 1_000));
         }
         engine.advance(Instant::from_nanos(4_999_999));
         assert!(engine.pop().is_none(), "it would have arrived after 4.5 ms, and may have been sent at 2");

@@ -30,10 +30,10 @@ const LONGEST_SHARE: Duration = Duration::from_micros(40);
 
 /// The estimated arrival of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Dated {
+pub(crate) struct ArrivalEstimate {
     pub(crate) at: Instant,
     /// The packet had certainly arrived by then.
-    pub(crate) seen: Instant,
+    pub(crate) latest: Instant,
     /// How much earlier the packet probably arrived, if it was found after a pause.
     pub(crate) waited: Duration,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Dated {
 /// The packets found by one poll, by host.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    hosts: Vec<VecDeque<(Dated, Packet)>>,
+    hosts: Vec<VecDeque<(ArrivalEstimate, Packet)>>,
 }
 
 impl Inbox {
@@ -52,7 +52,7 @@ impl Inbox {
 
     /// Adds a packet that `from` sent after all its earlier ones.
     pub(crate) fn add(&mut self, from: HostId, packet: Packet) {
-        self.hosts[from.0 as usize].push_back((Dated::default(), packet));
+        self.hosts[from.0 as usize].push_back((ArrivalEstimate::default(), packet));
     }
 
     /// Dates all packets of `from`, which arrived after `since` and not after `until`.
@@ -61,20 +61,21 @@ impl Inbox {
         let Ok(packets @ 1..) = u32::try_from(found.len()) else { return };
         let pause = until.saturating_since(since + TRAIN) / packets;
         let share = if pause <= LONGEST_SHARE { pause } else { Duration::ZERO };
-        for (after, (dated, _)) in (0..packets).rev().zip(found) {
+        for (after, (estimate, _)) in (0..packets).rev().zip(found) {
             // With even arrivals, one packet would have come in the middle of each share of the pause.
             let waited = (pause * after + pause / 2).saturating_sub(share * after);
-            *dated = Dated { at: until.saturating_sub(share * after), seen: until, waited };
+            *estimate = ArrivalEstimate { at: until.saturating_sub(share * after), latest: until, waited };
         }
     }
 
     /// The earliest packet, with its arrival and its sender.
-    pub(crate) fn pop(&mut self) -> Option<(Dated, HostId, Packet)> {
-        let first =
-            |(host, found): (usize, &VecDeque<_>)| found.front().map(|(dated, _): &(Dated, Packet)| (dated.at, host));
+    pub(crate) fn pop(&mut self) -> Option<(ArrivalEstimate, HostId, Packet)> {
+        let first = |(host, found): (usize, &VecDeque<_>)| {
+            found.front().map(|(estimate, _): &(ArrivalEstimate, Packet)| (estimate.at, host))
+        };
         let (_, host) = self.hosts.iter().enumerate().filter_map(first).min()?;
-        let (dated, packet) = self.hosts[host].pop_front()?;
-        Some((dated, HostId(host as u32), packet))
+        let (estimate, packet) = self.hosts[host].pop_front()?;
+        Some((estimate, HostId(host as u32), packet))
     }
 }
 
@@ -87,7 +88,7 @@ mod tests {
 
     /// Hosts 0, 1 and so on send these numbers of packets between two polls. Returns the estimated arrival, host and
     /// index of each.
-    fn dated(packets: &[u8], since: u64, until: u64) -> Vec<(u64, u32, u8)> {
+    fn estimate(packets: &[u8], since: u64, until: u64) -> Vec<(u64, u32, u8)> {
         let pool = Rc::new(Pool::default());
         let mut inbox = Inbox::of(packets.len());
         for (host, packets) in (0..).map(HostId).zip(packets) {
@@ -96,7 +97,9 @@ mod tests {
             }
             inbox.date(host, Instant::from_nanos(since), Instant::from_nanos(until));
         }
-        let of = |(dated, from, packet): (Dated, HostId, Packet)| (dated.at.as_nanos(), from.0, packet.bytes()[0]);
+        let of = |(estimate, from, packet): (ArrivalEstimate, HostId, Packet)| {
+            (estimate.at.as_nanos(), from.0, packet.bytes()[0])
+        };
         std::iter::from_fn(|| inbox.pop().map(of)).collect()
     }
 
@@ -114,17 +117,17 @@ mod tests {
 
     #[test]
     fn what_is_found_after_a_short_time_came_just_now_and_in_order() {
-        let found = dated(&[0, 1, 3], 100, 180_000);
+        let found = estimate(&[0, 1, 3], 100, 180_000);
         assert_eq!(found, [(180_000, 1, 0), (180_000, 2, 0), (180_000, 2, 1), (180_000, 2, 2)]);
     }
 
     #[test]
     fn what_piled_up_came_evenly_and_what_did_not_just_now() {
         let pause = 3_000_000;
-        assert_eq!(dated(&[1], 0, pause), [(3_000_000, 0, 0)]);
-        assert_eq!(dated(&[0, 2], 0, pause), [(3_000_000, 1, 0), (3_000_000, 1, 1)]);
-        assert_eq!(dated(&[67], 0, pause)[0], (pause, 0, 0), "a packet each 40 µs would be 68");
-        let found = dated(&[250], 0, pause);
+        assert_eq!(estimate(&[1], 0, pause), [(3_000_000, 0, 0)]);
+        assert_eq!(estimate(&[0, 2], 0, pause), [(3_000_000, 1, 0), (3_000_000, 1, 1)]);
+        assert_eq!(estimate(&[67], 0, pause)[0], (pause, 0, 0), "a packet each 40 µs would be 68");
+        let found = estimate(&[250], 0, pause);
         assert_eq!(found[..2], [(310_800, 0, 0), (321_600, 0, 1)]);
         assert_eq!(found[249], (3_000_000, 0, 249));
     }

@@ -11,8 +11,8 @@
 //! | start and end of a network, programs on its hosts | `emulation.rs` |
 //! | the emulator's loop | `run.rs` |
 //! | how often it polls | `pace.rs` |
-//! | how packets are read | `intake.rs` |
-//! | the last known state of each host | `looks.rs`; the wait for a processor: `run_queue.rs` |
+//! | how packets are read | `packet_reader.rs` |
+//! | the last known state of each host | `polls.rs`; the wait for a processor: `run_queue.rs` |
 //! | estimated arrival times | `inbox.rs` |
 //! | packets on their links | `engine.rs` |
 //! | segmentation and coalescing of packets | `packet.rs`, `packet/` |
@@ -37,13 +37,13 @@ mod engine;
 mod error;
 mod flaw;
 mod inbox;
-mod intake;
 mod lateness;
-mod looks;
 mod namespace;
 mod network;
 mod pace;
 mod packet;
+mod packet_reader;
+mod polls;
 mod pool;
 mod relay;
 mod rootless;

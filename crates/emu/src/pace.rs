@@ -9,7 +9,7 @@ use farhaul_units::{Duration, Instant};
 
 /// Minimum cost of a poll: at most 13 000 polls a second under load, at the price of that much lateness. A poll at 1
 /// Gbit/s takes about 40 µs of processor time, most of it in the receiving host, however few packets it finds.
-const LOOK: Duration = Duration::from_micros(75);
+const POLL_COST: Duration = Duration::from_micros(75);
 /// Cost of a poll per time that it took, as a fraction. A heavy load thus spaces polls further apart, so each finds
 /// more packets at less cost per packet. More than half of a processor is used only where that does not suffice.
 const WORK_COST: (u32, u32) = (9, 4);
@@ -18,9 +18,9 @@ const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// The largest saving, equal to the cost of 30 polls. An echo takes four polls and spins twice.
 const SAVED: Duration = Duration::from_micros(2_250);
 /// Length of a spin at the end of a wait. Longer than the wake-up of a processor in a virtual machine.
-const VIGIL: Duration = Duration::from_micros(100);
+const SPIN: Duration = Duration::from_micros(100);
 /// Cost of a spin per time that it took. Spins use at most a fifth of a processor.
-const VIGIL_COST: u32 = 5;
+const SPIN_COST: u32 = 5;
 
 /// The budget for polls and spins.
 #[derive(Debug, Default)]
@@ -34,19 +34,19 @@ impl Pace {
     /// once.
     pub(crate) fn nap_after(&mut self, began: Instant, now: Instant) -> Option<Instant> {
         let (times, of) = WORK_COST;
-        self.spend(began, LOOK.max((now - began) * times / of));
+        self.spend(began, POLL_COST.max((now - began) * times / of));
         self.paid = self.paid.min(now + LONGEST_NAP);
         (self.paid > now).then_some(self.paid)
     }
 
     /// How long the thread may spin at the end of a wait.
-    pub(crate) fn vigil(&self, now: Instant) -> Duration {
-        if now - self.paid >= VIGIL * VIGIL_COST { VIGIL } else { Duration::ZERO }
+    pub(crate) fn spin(&self, now: Instant) -> Duration {
+        if now - self.paid >= SPIN * SPIN_COST { SPIN } else { Duration::ZERO }
     }
 
     /// The thread has spun for `length` until `now`.
-    pub(crate) fn on_vigil(&mut self, now: Instant, length: Duration) {
-        self.spend(now, length * VIGIL_COST);
+    pub(crate) fn on_spin(&mut self, now: Instant, length: Duration) {
+        self.spend(now, length * SPIN_COST);
     }
 
     fn spend(&mut self, now: Instant, cost: Duration) {
@@ -66,12 +66,12 @@ mod tests {
         let mut nap_after = |now| pace.nap_after(now, now);
         let free = std::iter::from_fn(|| nap_after(START).is_none().then_some(())).count();
         assert_eq!(free, 30);
-        let mut now = START + LOOK;
+        let mut now = START + POLL_COST;
         for _ in 0..1_000 {
             now = nap_after(now).unwrap();
         }
-        assert_eq!(now, START + LOOK * 1_001);
-        now += LOOK * 2;
+        assert_eq!(now, START + POLL_COST * 1_001);
+        now += POLL_COST * 2;
         assert_eq!((nap_after(now), nap_after(now)), (None, None), "two were saved");
         assert!(nap_after(now).is_some());
     }
@@ -88,12 +88,12 @@ mod tests {
     fn vigils_are_kept_after_a_rest_and_not_all_the_time() {
         let mut pace = Pace::default();
         let vigils = std::iter::from_fn(|| {
-            let vigil = pace.vigil(START);
-            pace.on_vigil(START, vigil);
-            (!vigil.is_zero()).then_some(())
+            let spin = pace.spin(START);
+            pace.on_spin(START, spin);
+            (!spin.is_zero()).then_some(())
         });
         assert_eq!(vigils.count(), 4);
-        assert_eq!(pace.vigil(START + VIGIL * 2), Duration::ZERO, "half of one is left");
-        assert_eq!(pace.vigil(START + VIGIL * 3), VIGIL);
+        assert_eq!(pace.spin(START + SPIN * 2), Duration::ZERO, "half of one is left");
+        assert_eq!(pace.spin(START + SPIN * 3), SPIN);
     }
 }

@@ -14,10 +14,8 @@ use crate::busy::Busy;
 use crate::capture::{BrokenCapture, Capture};
 use crate::emulation::{Shared, Snapshot};
 use crate::engine::Engine;
-use crate::inbox::{Dated, Inbox};
-use crate::intake::Intake;
+use crate::inbox::{ArrivalEstimate, Inbox};
 use crate::lateness::{Lateness, LatenessReport};
-use crate::looks::Looks;
 use crate::network::{HostId, NetworkSpec};
 use crate::pace::Pace;
 use crate::packet::Packet;
@@ -25,6 +23,8 @@ use crate::packet::cut::cut;
 use crate::packet::headers::{destination, is_ip};
 use crate::packet::train::Train;
 use crate::packet::virtio;
+use crate::packet_reader::PacketReader;
+use crate::polls::Polls;
 use crate::pool::Pool;
 use crate::run_queue::RunQueue;
 use crate::tun::Tun;
@@ -32,18 +32,18 @@ use crate::tun::Tun;
 /// The longest sleep when idle, so that a stop is noticed.
 const IDLE: Duration = Duration::from_millis(50);
 /// Interval between updates of the shared snapshot.
-const LOOK: Duration = Duration::from_millis(10);
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(10);
 /// Reads from a host per round, before other hosts and due departures are served. Covers 3 ms at 1 Gbit/s and half a
 /// millisecond of work.
 const BUDGET: usize = 256;
 /// Reads per round in total, which matters if many hosts are ready: those of 64 hosts.
 const ROUND: usize = 64 * BUDGET;
 /// A shorter wait did not sleep: its packets had arrived before.
-const WAITED: Duration = Duration::from_micros(10);
+const SHORTEST_SLEEP: Duration = Duration::from_micros(10);
 /// After a wait longer than this, the loop checks whether its thread had to wait for a processor. Dating of packets
 /// tolerates shorter pauses, too. The check also needs a reading before each such wait. At 1.4 µs and the largest poll
 /// rate, the readings take 2 % of a processor.
-const DETAINED: Duration = Duration::from_micros(300);
+const CPU_WAIT_CHECK: Duration = Duration::from_micros(300);
 
 /// The loop's own counters and delays.
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ struct Run<'a> {
     trains: Vec<Train>,
     /// The wall clock, for captures.
     wall: Wall,
-    intake: Intake,
+    reader: PacketReader,
     pool: Rc<Pool>,
     inbox: Inbox,
     engine: Engine,
@@ -109,11 +109,11 @@ struct Run<'a> {
     pace: Pace,
     run_queue: RunQueue,
     /// The last polls of all hosts.
-    looks: Looks,
+    polls: Polls,
     /// The current time of the links: the end of the last poll.
     present: Instant,
     /// When the shared snapshot was last updated.
-    told: Instant,
+    snapshot_at: Instant,
     findings: Findings,
     cpu_before: Duration,
 }
@@ -128,14 +128,14 @@ impl<'a> Run<'a> {
         Ok(Self {
             shared,
             clock,
-            trains: ports.iter().map(|port| Train::new(port.tun.bundles())).collect(),
+            trains: ports.iter().map(|port| Train::new(port.tun.gso_types())).collect(),
             inbox: Inbox::of(ports.len()),
-            looks: Looks::of(ports.len()),
+            polls: Polls::of(ports.len()),
             ports,
             wall: clock.wall(),
             waiter,
             ready: Vec::new(),
-            intake: Intake::new(),
+            reader: PacketReader::new(),
             pool: Rc::new(Pool::of(shared.memory)),
             engine: Engine::new(spec),
             lateness: Lateness::new(),
@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
             pace: Pace::default(),
             run_queue: RunQueue::of_this_thread(),
             present: Instant::ZERO,
-            told: Instant::ZERO,
+            snapshot_at: Instant::ZERO,
             findings: Findings::default(),
             cpu_before: thread_cpu_time(),
         })
@@ -156,23 +156,23 @@ impl<'a> Run<'a> {
         let before = self.clock.now();
         // Packets that arrived since the last poll have waited, and wait on from the end of this wait until they are
         // read.
-        let waited = before - self.looks.oldest();
+        let waited = before - self.polls.oldest();
         let timeout = self.engine.next_event().map_or(IDLE, |next| next - before).min(IDLE);
-        let detained = (timeout > DETAINED).then(|| self.run_queue.waited());
+        let cpu_wait = (timeout > CPU_WAIT_CHECK).then(|| self.run_queue.waited());
         self.wait(before, timeout)?;
         let now = self.clock.now();
         let slept = now - before;
-        let detained = detained.filter(|_| slept > DETAINED && !self.ready.is_empty());
-        let detained = detained.map_or(Duration::ZERO, |before| self.run_queue.waited().saturating_sub(before));
+        let cpu_wait = cpu_wait.filter(|_| slept > CPU_WAIT_CHECK && !self.ready.is_empty());
+        let cpu_wait = cpu_wait.map_or(Duration::ZERO, |before| self.run_queue.waited().saturating_sub(before));
         // The packets that ended the wait arrived when the thread became ready to run, at the latest when the wait was
         // due to end.
-        let woken = (slept > WAITED).then(|| now.saturating_sub(detained).clamp(before, before + timeout));
+        let woken = (slept > SHORTEST_SLEEP).then(|| now.saturating_sub(cpu_wait).clamp(before, before + timeout));
         let found_late = woken.filter(|_| !self.ready.is_empty()).map_or(Duration::ZERO, |woken| now - woken);
         #[cfg(test)]
         self.shared.obstruct(&self.clock);
         self.findings.rounds += 1;
         let host_of = |ready: &Ready| HostId(ready.token.0 as u32);
-        self.looks.on_asked(now, self.ready.iter().map(host_of));
+        self.polls.on_poll(now, self.ready.iter().map(host_of));
         let budget = BUDGET.min(ROUND / self.ready.len().max(1));
         let mut more = false;
         for index in 0..self.ready.len() {
@@ -180,9 +180,9 @@ impl<'a> Run<'a> {
             let has_more = self.take_in(from, budget)?;
             // Further packets may have arrived during the reads.
             self.present = self.clock.now();
-            self.inbox.date(from, self.looks.since(from, woken), self.present);
+            self.inbox.date(from, self.polls.since(from, woken), self.present);
             if !has_more {
-                self.looks.on_emptied(from, self.present);
+                self.polls.on_emptied(from, self.present);
             }
             more |= has_more;
         }
@@ -190,9 +190,9 @@ impl<'a> Run<'a> {
         self.gaps.record(waited + found_late + (self.present - now));
         self.forward();
         let released = self.release();
-        if now - self.told >= LOOK {
-            self.told = now;
-            self.tell();
+        if now - self.snapshot_at >= SNAPSHOT_INTERVAL {
+            self.snapshot_at = now;
+            self.update_snapshot();
             self.busy.on_time(now, thread_cpu_time);
         }
         if released == 0 && self.ready.is_empty() {
@@ -208,10 +208,10 @@ impl<'a> Run<'a> {
 
     /// Waits until a host has packets, or for `timeout` from `begin` on. Spins through the end if the budget permits.
     fn wait(&mut self, begin: Instant, timeout: Duration) -> io::Result<()> {
-        let vigil = if timeout < IDLE { self.pace.vigil(begin).min(timeout) } else { Duration::ZERO };
+        let spin = if timeout < IDLE { self.pace.spin(begin).min(timeout) } else { Duration::ZERO };
         self.ready.clear();
-        self.ready.extend_from_slice(self.waiter.wait(Some(timeout - vigil))?);
-        if vigil.is_zero() || !self.ready.is_empty() {
+        self.ready.extend_from_slice(self.waiter.wait(Some(timeout - spin))?);
+        if spin.is_zero() || !self.ready.is_empty() {
             return Ok(());
         }
         let woken = self.clock.now();
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
             self.ready.extend_from_slice(self.waiter.wait(Some(Duration::ZERO))?);
             now = self.clock.now();
         }
-        self.pace.on_vigil(now, now - woken);
+        self.pace.on_spin(now, now - woken);
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl<'a> Run<'a> {
     fn take_in(&mut self, from: HostId, budget: usize) -> io::Result<bool> {
         for _ in 0..budget {
             let port = &self.ports[from.0 as usize];
-            match self.intake.read(&port.tun, port.mtu as usize, &self.pool) {
+            match self.reader.read(&port.tun, port.mtu as usize, &self.pool) {
                 Ok(()) => self.accept(from),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -240,33 +240,33 @@ impl<'a> Run<'a> {
 
     /// Makes packets from the bytes just read.
     fn accept(&mut self, from: HostId) {
-        let Self { intake, engine, pool, inbox, findings, .. } = self;
-        let (header, packet) = intake.packet();
+        let Self { reader, engine, pool, inbox, findings, .. } = self;
+        let (header, packet) = reader.packet();
         let to = destination(packet).and_then(|address| engine.host_at(address));
         let (Some(to), Some(header)) = (to, virtio::Header::read(header)) else {
             findings.unroutable += u64::from(!destination(packet).is_some_and(is_for_many));
             return;
         };
-        let Some(bundle) = header.bundle else {
-            match intake.take(pool) {
+        let Some(gso) = header.gso else {
+            match reader.take(pool) {
                 Some(bytes) => inbox.add(from, Packet::new(bytes, header.checksum, to.0)),
                 None => findings.exhausted += 1,
             }
             return;
         };
-        let outcome = cut(packet, bundle, to.0, pool, |packet| inbox.add(from, packet));
-        findings.exhausted += outcome.exhausted;
-        findings.unroutable += outcome.malformed;
+        let counts = cut(packet, gso, to.0, pool, |packet| inbox.add(from, packet));
+        findings.exhausted += counts.exhausted;
+        findings.unroutable += counts.malformed;
     }
 
     /// Puts packets onto their first links and processes everything due by the last poll.
     fn forward(&mut self) {
-        while let Some((Dated { at, seen, waited }, from, packet)) = self.inbox.pop() {
+        while let Some((ArrivalEstimate { at, latest, waited }, from, packet)) = self.inbox.pop() {
             self.engine.advance(at);
             if let Some(capture) = &mut self.ports[from.0 as usize].capture {
                 capture.add(self.wall.time_of(at), &packet);
             }
-            let late = self.engine.push(at, seen, from, packet).max(waited);
+            let late = self.engine.push(at, latest, from, packet).max(waited);
             if !late.is_zero() {
                 self.lateness.record(late);
             }
@@ -309,7 +309,7 @@ impl<'a> Run<'a> {
     }
 
     /// Updates the shared snapshot.
-    fn tell(&mut self) {
+    fn update_snapshot(&mut self) {
         // A reader holds the lock only to copy a few numbers, and the next update comes soon.
         if let Ok(mut snapshot) = self.shared.snapshot.try_lock() {
             let Snapshot { links, at, lateness, .. } = &mut *snapshot;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::packet::virtio::Bundles;
+use crate::packet::virtio::GsoTypes;
 use crate::sys::{self, offload};
 
 /// The interface name on every host.
@@ -24,7 +24,7 @@ const IPV6_PREFIX: u32 = 64;
 pub(crate) struct Tun {
     device: OwnedFd,
     /// The types of large packets that the system accepts.
-    bundles: Bundles,
+    gso_types: GsoTypes,
 }
 
 impl Tun {
@@ -43,12 +43,12 @@ impl Tun {
         sys::switch(INTERFACE, true)?;
         // On a system without IPv6 the hosts have none either.
         let _ = sys::set_ipv6(INTERFACE, ipv6, IPV6_PREFIX);
-        Ok(Self { device, bundles: Bundles { udp, ..Bundles::ALL } })
+        Ok(Self { device, gso_types: GsoTypes { udp, ..GsoTypes::ALL } })
     }
 
     /// The types of large packets that the host accepts.
-    pub(crate) fn bundles(&self) -> Bundles {
-        self.bundles
+    pub(crate) fn gso_types(&self) -> GsoTypes {
+        self.gso_types
     }
 
     /// The next packet from the host, behind its virtio header.

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 
 use super::Packet;
 use super::headers::{FIN, Layout, PROTOCOL_TCP, PSH, TCP_FLAGS};
-use super::virtio::{Bundle, Bundles, Header};
+use super::virtio::{GsoType, GsoTypes, Header};
 
 /// Most packets in a train. More than the largest packet holds in units of 1500 bytes. The longest nap covers 83 at 10
 /// Gbit/s.
@@ -22,7 +22,7 @@ const MAX_HEADERS: usize = 120;
 pub(crate) struct Train {
     packets: Vec<Packet>,
     /// The types of large packets that the host accepts.
-    bundles: Bundles,
+    gso_types: GsoTypes,
     /// The conditions for further packets; `None` if the first packet travels alone.
     pattern: Option<Pattern>,
     bytes: usize,
@@ -44,8 +44,8 @@ struct Pattern {
 
 impl Train {
     /// An empty train for a host that accepts these types of large packets.
-    pub(crate) fn new(bundles: Bundles) -> Self {
-        Self { packets: Vec::new(), bundles, pattern: None, bytes: 0 }
+    pub(crate) fn new(gso_types: GsoTypes) -> Self {
+        Self { packets: Vec::new(), gso_types, pattern: None, bytes: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -58,7 +58,7 @@ impl Train {
     /// Returns the packet if it does not fit.
     pub(crate) fn add(&mut self, packet: Packet) -> Result<(), Packet> {
         if self.packets.is_empty() {
-            self.pattern = Pattern::of(&packet).filter(|pattern| self.bundles.has(pattern.bundle()));
+            self.pattern = Pattern::of(&packet).filter(|pattern| self.gso_types.has(pattern.gso()));
             self.bytes = packet.bytes().len();
             self.packets.push(packet);
             return Ok(());
@@ -83,7 +83,7 @@ impl Train {
             Some(pattern) if packets.len() > 1 => match pattern.write(packets, self.bytes, &mut write) {
                 Ok(()) => 0,
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    self.bundles.remove(pattern.bundle());
+                    self.gso_types.remove(pattern.gso());
                     write_singly(packets, write)
                 }
                 Err(_) => packets.len() as u64,
@@ -120,8 +120,8 @@ impl Pattern {
     }
 
     /// The type of large packet that these packets form.
-    fn bundle(&self) -> Bundle {
-        if self.layout.protocol == PROTOCOL_TCP { Bundle::Tcp } else { Bundle::Udp }
+    fn gso(&self) -> GsoType {
+        if self.layout.protocol == PROTOCOL_TCP { GsoType::Tcp } else { GsoType::Udp }
     }
 
     /// Passes `packets` to `write` as one packet of `bytes` bytes.
@@ -137,12 +137,12 @@ impl Pattern {
         let headers = &mut headers[..layout.payload];
         headers.copy_from_slice(&first.bytes()[..layout.payload]);
         layout.set_length(headers, bytes);
-        if self.bundle() == Bundle::Tcp {
+        if self.gso() == GsoType::Tcp {
             headers[layout.transport + TCP_FLAGS] |= last.bytes()[layout.transport + TCP_FLAGS] & (FIN | PSH);
         }
         let header = Header {
             checksum: Some(layout.checksum()),
-            bundle: Some((self.bundle(), self.size as u16)),
+            gso: Some((self.gso(), self.size as u16)),
             header_length: layout.payload as u16,
         };
         let header = header.write(layout.ipv6);

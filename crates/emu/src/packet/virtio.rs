@@ -16,7 +16,7 @@ const UDP: u8 = 5;
 
 /// The type of a large packet that stands for several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bundle {
+pub(crate) enum GsoType {
     /// TCP segments.
     Tcp,
     /// UDP datagrams.
@@ -25,25 +25,25 @@ pub(crate) enum Bundle {
 
 /// The types of large packets that a device accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bundles {
+pub(crate) struct GsoTypes {
     pub(crate) tcp: bool,
     pub(crate) udp: bool,
 }
 
-impl Bundles {
+impl GsoTypes {
     pub(crate) const ALL: Self = Self { tcp: true, udp: true };
 
-    pub(crate) fn has(self, bundle: Bundle) -> bool {
-        match bundle {
-            Bundle::Tcp => self.tcp,
-            Bundle::Udp => self.udp,
+    pub(crate) fn has(self, gso: GsoType) -> bool {
+        match gso {
+            GsoType::Tcp => self.tcp,
+            GsoType::Udp => self.udp,
         }
     }
 
-    pub(crate) fn remove(&mut self, bundle: Bundle) {
-        match bundle {
-            Bundle::Tcp => self.tcp = false,
-            Bundle::Udp => self.udp = false,
+    pub(crate) fn remove(&mut self, gso: GsoType) {
+        match gso {
+            GsoType::Tcp => self.tcp = false,
+            GsoType::Udp => self.udp = false,
         }
     }
 }
@@ -54,7 +54,7 @@ pub(crate) struct Header {
     /// The checksum to fill in, if any.
     pub(crate) checksum: Option<Checksum>,
     /// Type and payload per packet in bytes, if the packet stands for several. The last one may have less payload.
-    pub(crate) bundle: Option<(Bundle, u16)>,
+    pub(crate) gso: Option<(GsoType, u16)>,
     /// Bytes of headers in front of the payload of a large packet; a hint.
     pub(crate) header_length: u16,
 }
@@ -63,14 +63,14 @@ impl Header {
     /// Reads the header; `None` for an unknown type.
     pub(crate) fn read(bytes: &[u8; LENGTH]) -> Option<Self> {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
-        let bundle = match bytes[1] & KIND {
+        let gso = match bytes[1] & KIND {
             0 => None,
-            TCP_IPV4 | TCP_IPV6 => Some((Bundle::Tcp, word(4))),
-            UDP => Some((Bundle::Udp, word(4))),
+            TCP_IPV4 | TCP_IPV6 => Some((GsoType::Tcp, word(4))),
+            UDP => Some((GsoType::Udp, word(4))),
             _ => return None,
         };
         let checksum = (bytes[0] & NEEDS_CHECKSUM != 0).then(|| Checksum { start: word(6), offset: word(8) });
-        Some(Self { checksum, bundle, header_length: word(2) })
+        Some(Self { checksum, gso, header_length: word(2) })
     }
 
     /// Writes the header for a packet of IPv6, or else of IPv4.
@@ -78,7 +78,7 @@ impl Header {
         let mut bytes = [0; LENGTH];
         let mut put = |at: usize, word: u16| bytes[at..at + 2].copy_from_slice(&word.to_ne_bytes());
         put(2, self.header_length);
-        if let Some((_, size)) = self.bundle {
+        if let Some((_, size)) = self.gso {
             put(4, size);
         }
         if let Some(Checksum { start, offset }) = self.checksum {
@@ -86,11 +86,11 @@ impl Header {
             put(8, offset);
             bytes[0] = NEEDS_CHECKSUM;
         }
-        bytes[1] = match (self.bundle, ipv6) {
+        bytes[1] = match (self.gso, ipv6) {
             (None, _) => 0,
-            (Some((Bundle::Tcp, _)), false) => TCP_IPV4,
-            (Some((Bundle::Tcp, _)), true) => TCP_IPV6,
-            (Some((Bundle::Udp, _)), _) => UDP,
+            (Some((GsoType::Tcp, _)), false) => TCP_IPV4,
+            (Some((GsoType::Tcp, _)), true) => TCP_IPV6,
+            (Some((GsoType::Udp, _)), _) => UDP,
         };
         bytes
     }
@@ -106,8 +106,8 @@ mod tests {
         for header in [
             Header::default(),
             Header { checksum, ..Header::default() },
-            Header { checksum, bundle: Some((Bundle::Tcp, 1_448)), header_length: 52 },
-            Header { checksum, bundle: Some((Bundle::Udp, 1_472)), header_length: 28 },
+            Header { checksum, gso: Some((GsoType::Tcp, 1_448)), header_length: 52 },
+            Header { checksum, gso: Some((GsoType::Udp, 1_472)), header_length: 28 },
         ] {
             assert_eq!(Header::read(&header.write(false)), Some(header));
             assert_eq!(Header::read(&header.write(true)), Some(header));

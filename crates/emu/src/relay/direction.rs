@@ -24,7 +24,7 @@ pub(super) struct Direction {
     /// Bytes of headers in front of each datagram.
     overhead: u32,
     train: Departures,
-    outcome: Outcome,
+    sends: SendCounts,
     /// Datagrams dropped for lack of memory.
     exhausted: u64,
 }
@@ -37,7 +37,7 @@ impl Direction {
             pool: Rc::clone(pool),
             overhead,
             train: Departures::default(),
-            outcome: Outcome::default(),
+            sends: SendCounts::default(),
             exhausted: 0,
         }
     }
@@ -73,7 +73,7 @@ impl Direction {
         &mut self,
         now: Instant,
         lateness: &mut Lateness,
-        mut send: impl FnMut(&Departures) -> Outcome,
+        mut send: impl FnMut(&Departures) -> SendCounts,
     ) -> u64 {
         self.now = self.now.max(now);
         let mut released = 0;
@@ -85,13 +85,13 @@ impl Direction {
             lateness.record(self.now - due);
             released += 1;
             if !self.train.takes(&datagram) {
-                self.outcome.add(send(&self.train));
+                self.sends.add(send(&self.train));
                 self.train.clear();
             }
             self.train.push(&datagram);
         }
         if !self.train.is_empty() {
-            self.outcome.add(send(&self.train));
+            self.sends.add(send(&self.train));
             self.train.clear();
         }
         released
@@ -101,7 +101,7 @@ impl Direction {
     pub(super) fn report(&mut self, now: Instant) -> DirectionReport {
         self.now = self.now.max(now);
         self.path.advance(self.now);
-        let Outcome { sent, unsent, orphaned } = self.outcome;
+        let SendCounts { sent, unsent, orphaned } = self.sends;
         DirectionReport { path: self.path.counters(), exhausted: self.exhausted, sent, unsent, orphaned }
     }
 }
@@ -121,27 +121,27 @@ impl Departures {
     }
 
     /// Sends the train through `socket`.
-    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> Outcome {
+    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> SendCounts {
         if self.segment_size == 0 {
             return match socket.send_one(to, &[]) {
-                Ok(()) => Outcome { sent: 1, ..Outcome::default() },
-                Err(_) => Outcome { unsent: 1, ..Outcome::default() },
+                Ok(()) => SendCounts { sent: 1, ..SendCounts::default() },
+                Err(_) => SendCounts { unsent: 1, ..SendCounts::default() },
             };
         }
         let count = self.count as u64;
         match socket.send(to, self.segment_size, &self.bytes) {
-            Ok(sent) if sent.status == SendStatus::Complete => Outcome { sent: count, ..Outcome::default() },
+            Ok(sent) if sent.status == SendStatus::Complete => SendCounts { sent: count, ..SendCounts::default() },
             Ok(sent) => {
                 let taken = sent.taken.div_ceil(self.segment_size) as u64;
-                Outcome { sent: taken, unsent: count - taken, ..Outcome::default() }
+                SendCounts { sent: taken, unsent: count - taken, ..SendCounts::default() }
             }
-            Err(_) => Outcome { unsent: count, ..Outcome::default() },
+            Err(_) => SendCounts { unsent: count, ..SendCounts::default() },
         }
     }
 
     /// The counts for a train whose client was replaced.
-    pub(super) fn orphaned(&self) -> Outcome {
-        Outcome { orphaned: self.count as u64, ..Outcome::default() }
+    pub(super) fn orphaned(&self) -> SendCounts {
+        SendCounts { orphaned: self.count as u64, ..SendCounts::default() }
     }
 
     fn is_empty(&self) -> bool {
@@ -176,7 +176,7 @@ impl Departures {
 
 /// Numbers of datagrams that left the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct SendCounts {
     /// Handed to the network.
     sent: u64,
     /// Refused by the system: the send buffer was full, or the packet too large.
@@ -185,7 +185,7 @@ pub(super) struct Outcome {
     orphaned: u64,
 }
 
-impl Outcome {
+impl SendCounts {
     fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.unsent += other.unsent;
@@ -209,7 +209,7 @@ mod tests {
         let mut trains = Vec::new();
         let _ = direction.release(Instant::ZERO, &mut lateness, |train| {
             trains.push(train.bytes.chunks(train.segment_size.max(1)).map(<[u8]>::len).collect());
-            Outcome::default()
+            SendCounts::default()
         });
         trains
     }
@@ -233,7 +233,7 @@ mod tests {
         let (pool, mut lateness) = (Rc::new(Pool::default()), Lateness::new());
         let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
         let now = Instant::ZERO + Duration::from_millis(5);
-        let _ = direction.release(now, &mut lateness, |_| Outcome::default());
+        let _ = direction.release(now, &mut lateness, |_| SendCounts::default());
         let datagram = Datagram::new(pool.copy(&[0]).unwrap(), 28, ClientId::default());
         direction.push(Instant::ZERO, datagram, &mut lateness);
         assert_eq!(lateness.report().max, Duration::from_millis(5));

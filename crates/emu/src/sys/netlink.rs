@@ -33,11 +33,11 @@ pub(super) fn set_link(attributes: &[u8]) -> io::Result<()> {
     socket.write_all(&message)?;
     let mut answer = [0; 1024];
     let length = socket.read(&mut answer)?;
-    outcome(&answer[..length])
+    result_of(&answer[..length])
 }
 
 /// The meaning of an answer: an error message whose first field is zero, or a negative error number.
-fn outcome(answer: &[u8]) -> io::Result<()> {
+fn result_of(answer: &[u8]) -> io::Result<()> {
     let field = |at: usize| answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
     match (kind.map(i32::from), field(HEADER).map(i32::from_ne_bytes)) {
@@ -65,10 +65,10 @@ mod tests {
             let mut bytes = vec![0; HEADER];
             bytes[4..6].copy_from_slice(&(kind as u16).to_ne_bytes());
             bytes.extend(error.to_ne_bytes());
-            outcome(&bytes)
+            result_of(&bytes)
         };
         assert!(answer(libc::NLMSG_ERROR, 0).is_ok());
         assert_eq!(answer(libc::NLMSG_ERROR, -libc::EPERM).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        assert!(answer(libc::NLMSG_DONE, 0).is_err() && outcome(&[]).is_err());
+        assert!(answer(libc::NLMSG_DONE, 0).is_err() && result_of(&[]).is_err());
     }
 }

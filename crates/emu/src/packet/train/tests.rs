@@ -42,16 +42,16 @@ fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn parts(bytes: &[u8], bundle: Bundle, size: u16) -> Vec<Packet> {
+fn parts(bytes: &[u8], gso: GsoType, size: u16) -> Vec<Packet> {
     let mut packets = Vec::new();
-    let outcome = cut(bytes, (bundle, size), 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
-    assert_eq!((outcome.exhausted, outcome.malformed), (0, 0));
+    let counts = cut(bytes, (gso, size), 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
+    assert_eq!((counts.exhausted, counts.malformed), (0, 0));
     packets
 }
 
 /// The trains of `packets` as written.
 fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
-    let (mut train, mut out) = (Train::new(Bundles::ALL), Vec::new());
+    let (mut train, mut out) = (Train::new(GsoTypes::ALL), Vec::new());
     let refused = send(&mut train, packets, |header, packet| {
         out.push((header, packet.to_vec()));
         Ok(())
@@ -100,7 +100,7 @@ fn is_sound(packet: &Packet) -> bool {
 
 #[test]
 fn segments_are_numbered_and_only_the_last_pushes() {
-    let packets = parts(&finished(large(false, PROTOCOL_TCP, 2_500)), Bundle::Tcp, 1_000);
+    let packets = parts(&finished(large(false, PROTOCOL_TCP, 2_500)), GsoType::Tcp, 1_000);
     let layout = Layout::of(packets[0].bytes()).unwrap();
     let of = |index: usize| packets[index].bytes();
     assert_eq!([of(0).len(), of(1).len(), of(2).len()], [1_052, 1_052, 552]);
@@ -114,7 +114,7 @@ fn segments_are_numbered_and_only_the_last_pushes() {
 fn a_gap_a_flag_another_length_or_another_flow_begins_a_new_train() {
     let whole = finished(large(false, PROTOCOL_TCP, 4_000));
     let lengths = |change: fn(&mut Vec<Packet>)| {
-        let mut packets = parts(&whole, Bundle::Tcp, 1_000);
+        let mut packets = parts(&whole, GsoType::Tcp, 1_000);
         change(&mut packets);
         written(packets).iter().map(|(_, packet)| packet.len()).collect::<Vec<_>>()
     };
@@ -122,8 +122,8 @@ fn a_gap_a_flag_another_length_or_another_flow_begins_a_new_train() {
     assert_eq!(lengths(|packets| drop(packets.remove(1))), [1_052, 2_052]);
     assert_eq!(lengths(|packets| packets.swap(1, 2)), [1_052, 1_052, 1_052, 1_052]);
     let others = finished(large(true, PROTOCOL_UDP, 3_000));
-    let mut mixed = parts(&whole, Bundle::Tcp, 1_000);
-    mixed.extend(parts(&others, Bundle::Udp, 1_000));
+    let mut mixed = parts(&whole, GsoType::Tcp, 1_000);
+    mixed.extend(parts(&others, GsoType::Udp, 1_000));
     assert_eq!(written(mixed).len(), 2);
 }
 
@@ -142,15 +142,15 @@ fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
 
 #[test]
 fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that_kind_again() {
-    let udp = || parts(&finished(large(false, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
-    let tcp = || parts(&finished(large(false, PROTOCOL_TCP, 3_000)), Bundle::Tcp, 1_000);
-    let mut train = Train::new(Bundles::ALL);
+    let udp = || parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
+    let tcp = || parts(&finished(large(false, PROTOCOL_TCP, 3_000)), GsoType::Tcp, 1_000);
+    let mut train = Train::new(GsoTypes::ALL);
     let mut tries = |packets: Vec<Packet>| {
         let mut tried = Vec::new();
         let refused = send(&mut train, packets, |header, packet| {
             tried.push(packet.len());
             // Kernels before 6.2 reject large UDP packets like this.
-            let is_known = header.bundle.is_none_or(|(bundle, _)| bundle == Bundle::Tcp);
+            let is_known = header.gso.is_none_or(|(gso, _)| gso == GsoType::Tcp);
             if is_known { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
         });
         (refused, tried)
@@ -162,19 +162,19 @@ fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that
 
 #[test]
 fn a_device_without_bundles_of_udp_gets_none() {
-    let packets = parts(&finished(large(true, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
-    let (mut train, mut bundles) = (Train::new(Bundles { tcp: true, udp: false }), 0);
+    let packets = parts(&finished(large(true, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
+    let (mut train, mut gso_types) = (Train::new(GsoTypes { tcp: true, udp: false }), 0);
     let count = |header: Header, _: &[u8]| {
-        bundles += u32::from(header.bundle.is_some());
+        gso_types += u32::from(header.gso.is_some());
         Ok(())
     };
-    assert_eq!((send(&mut train, packets, count), bundles), (0, 0));
+    assert_eq!((send(&mut train, packets, count), gso_types), (0, 0));
 }
 
 #[test]
 fn packets_that_are_not_taken_for_another_reason_are_counted_and_not_tried_again() {
-    let packets = parts(&finished(large(false, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
-    let (mut train, mut tries) = (Train::new(Bundles::ALL), 0);
+    let packets = parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
+    let (mut train, mut tries) = (Train::new(GsoTypes::ALL), 0);
     let refused = send(&mut train, packets, |_, _| {
         tries += 1;
         Err(io::ErrorKind::BrokenPipe.into())
@@ -185,8 +185,8 @@ fn packets_that_are_not_taken_for_another_reason_are_counted_and_not_tried_again
 #[test]
 fn a_bundle_that_is_none_is_refused() {
     for bytes in [&finished(large(false, PROTOCOL_UDP, 3_000))[..], &[0x45; 30], &[]] {
-        let outcome = cut(bytes, (Bundle::Tcp, 1_000), 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
-        assert_eq!(outcome.malformed, 1);
+        let counts = cut(bytes, (GsoType::Tcp, 1_000), 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
+        assert_eq!(counts.malformed, 1);
     }
 }
 
@@ -196,9 +196,9 @@ proptest! {
     fn cutting_and_putting_together_changes_nothing(
         ipv6: bool, tcp: bool, payload in 1_usize..60_000, size in 1_000_u16..9_000,
     ) {
-        let (protocol, bundle) = if tcp { (PROTOCOL_TCP, Bundle::Tcp) } else { (PROTOCOL_UDP, Bundle::Udp) };
+        let (protocol, gso) = if tcp { (PROTOCOL_TCP, GsoType::Tcp) } else { (PROTOCOL_UDP, GsoType::Udp) };
         let bytes = finished(large(ipv6, protocol, payload));
-        let packets = parts(&bytes, bundle, size);
+        let packets = parts(&bytes, gso, size);
         prop_assert!(packets.iter().all(is_sound));
         prop_assert!(packets.iter().all(|packet| packet.to() == 1));
         let checksum = Layout::of(&bytes).unwrap().checksum();
@@ -208,6 +208,6 @@ proptest! {
         prop_assert_eq!(packet, &bytes);
         prop_assert_eq!(header.checksum, Some(checksum));
         let is_one = payload <= usize::from(size);
-        prop_assert_eq!(header.bundle, (!is_one).then_some((bundle, size)));
+        prop_assert_eq!(header.gso, (!is_one).then_some((gso, size)));
     }
 }

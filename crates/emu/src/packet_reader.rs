@@ -14,7 +14,7 @@ use crate::tun::Tun;
 const LARGEST: usize = 65_536;
 
 /// Reads one packet at a time, behind its virtio header.
-pub(crate) struct Intake {
+pub(crate) struct PacketReader {
     header: [u8; virtio::LENGTH],
     /// The buffer for the next packet.
     buffer: Option<Buffer>,
@@ -23,7 +23,7 @@ pub(crate) struct Intake {
     length: usize,
 }
 
-impl Intake {
+impl PacketReader {
     pub(crate) fn new() -> Self {
         Self { header: [0; virtio::LENGTH], buffer: None, spill: vec![0; LARGEST], length: 0 }
     }
