@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_lasts_two_seconds_longer_than_the_work_and_is_not_asked_for_twice() {
+    fn the_latency_limit_lasts_two_seconds_after_the_last_packet_and_is_requested_once() {
         let mut awake = Awake::default();
         let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
         awake.on_work(at(1_000));

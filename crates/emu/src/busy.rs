@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_over_does_not_count() {
+    fn an_incomplete_window_does_not_count() {
         assert_eq!(worst([100; 95]), 0.0);
         assert!(worst([100; 101]) > 0.99);
     }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_at_the_end_with_the_file() {
+    fn a_full_disk_is_reported_at_the_end_with_its_file() {
         let full = Path::new("/dev/full");
         let Ok(capture) = Capture::create(full) else { return };
         let broken = capture.finish().unwrap_err();

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_are_exact_however_late_the_host_of_the_engine_comes() {
+    fn hops_are_exact_however_late_the_engine_is_driven() {
         let (mut engine, [left, right], pool) = chain();
         for _ in 0..2 {
             assert_eq!(engine.push(Instant::ZERO, Instant::ZERO, left, packet(&pool, right, 1_000)), Duration::ZERO);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_before_the_present_is_late() {
+    fn a_packet_from_before_the_current_time_is_late() {
         let (mut engine, [left, right], pool) = chain();
         engine.advance(Instant::from_nanos(700));
         assert_eq!(
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_sent_later_crosses_in_no_less_time_and_keeps_its_place_on_the_links() {
+    fn a_packet_dated_into_a_pause_crosses_no_faster_and_keeps_its_place() {
         let (mut engine, [left, right], pool) = chain();
         let latest = Instant::from_nanos(2_000_000);
         for at in [500_000, 1_600_000, 2_000_000] {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_get_there_is_counted() {
+    fn packets_without_a_route_are_counted() {
         let mut network = NetworkSpec::new(1);
         let hosts = [network.host(), network.host()];
         let mut engine = Engine::new(&network);

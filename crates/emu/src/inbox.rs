@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_after_a_short_time_came_just_now_and_in_order() {
+    fn packets_found_after_a_short_time_arrived_just_now_in_order() {
         let found = estimate(&[0, 1, 3], 100, 180_000);
         assert_eq!(found, [(180_000, 1, 0), (180_000, 2, 0), (180_000, 2, 1), (180_000, 2, 2)]);
     }
 
     #[test]
-    fn what_piled_up_came_evenly_and_what_did_not_just_now() {
+    fn a_backlog_is_dated_evenly_and_few_packets_just_now() {
         let pause = 3_000_000;
         assert_eq!(estimate(&[1], 0, pause), [(3_000_000, 0, 0)]);
         assert_eq!(estimate(&[0, 2], 0, pause), [(3_000_000, 1, 0), (3_000_000, 1, 1)]);

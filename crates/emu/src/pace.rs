@@ -61,7 +61,7 @@ mod tests {
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
     #[test]
-    fn what_was_saved_goes_into_looks_without_a_nap_and_then_there_is_one_after_each() {
+    fn saved_budget_pays_for_polls_without_naps_and_then_a_nap_follows_each() {
         let mut pace = Pace::default();
         let mut nap_after = |now| pace.nap_after(now, now);
         let free = std::iter::from_fn(|| nap_after(START).is_none().then_some(())).count();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn long_looks_are_further_apart() {
+    fn long_polls_are_further_apart() {
         let mut pace = Pace { paid: START };
         let end = |micros| START + Duration::from_micros(micros);
         assert_eq!(pace.nap_after(START, end(40)), Some(end(90)));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn vigils_are_kept_after_a_rest_and_not_all_the_time() {
+    fn the_thread_spins_after_an_idle_time_but_not_all_the_time() {
         let mut pace = Pace::default();
         let vigils = std::iter::from_fn(|| {
             let spin = pace.spin(START);

@@ -88,7 +88,7 @@ mod tests {
     use crate::pool::Pool;
 
     #[test]
-    fn damage_is_done_to_a_packet_whose_checksum_was_right() {
+    fn a_damaged_packet_gets_its_checksum_before_the_damage() {
         // Twenty bytes, then a segment whose checksum field holds the sum of its pseudo-header, here zero.
         let mut bytes = Rc::new(Pool::default()).copy(&[0; 40]).unwrap();
         bytes[21] = 7;

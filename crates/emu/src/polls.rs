@@ -74,7 +74,7 @@ mod tests {
     const B: HostId = HostId(1);
 
     #[test]
-    fn what_ends_a_wait_came_at_its_end() {
+    fn a_packet_that_ends_a_wait_arrived_at_its_end() {
         let mut polls = Polls::of(2);
         polls.on_poll(at(10), [].into_iter());
         polls.on_poll(at(500), [A].into_iter());
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_has_left_over_came_since_it_last_had_nothing() {
+    fn leftover_packets_arrived_since_the_host_was_last_empty() {
         let mut polls = Polls::of(2);
         polls.on_poll(at(10), [].into_iter());
         polls.on_poll(at(20), [A].into_iter());

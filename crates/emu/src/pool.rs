@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again() {
+    fn memory_is_reused() {
         let pool = Rc::new(Pool::default());
         let first = pool.copy(&[1; 1_472]).unwrap();
         let address = first.as_ptr();

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_number_is_what_was_waited() {
+    fn the_second_number_is_the_wait() {
         assert_eq!(waited_in(b"1065137 1319964 26\n"), Some(Duration::from_nanos(1_319_964)));
         assert_eq!((waited_in(b"12\n"), waited_in(b"")), (None, None));
         let most = format!("{0} {0} {0}\n", u64::MAX);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_the_account_tells_of_no_wait() {
+    fn without_the_statistics_the_wait_is_zero() {
         assert_eq!(RunQueue(None).waited(), Duration::ZERO);
     }
 }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_says_what_it_has_sent_and_how_long_that_took() {
+    fn tcp_info_reports_sent_packets_and_the_rtt() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut receiver, _) = listener.accept().unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sockets_have_none() {
+    fn other_sockets_have_no_tcp_info() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(tcp_info(&socket).is_err() && limit_tcp_window(&socket, 10_000).is_err());
     }

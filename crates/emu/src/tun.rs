@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_found_no_place_are_read_from_the_right_column() {
+    fn overflows_are_read_from_the_right_column() {
         let table = "Inter-|   Receive                      |  Transmit\n    \
              lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  \
              tun0:  100 1 0 0 0 0 0 0  200 2 0 37 0 0 0 0\n";

@@ -52,7 +52,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn kernel_tcp_arrives_whole_through_large_packets_that_are_cut_and_put_together() {
+fn kernel_tcp_arrives_whole_through_segmentation_and_coalescing() {
     let (network, hosts) = NetworkSpec::pair(&path(400, 1), &path(400, 1), 1_500);
     let Some(emulation) = started(&network) else { return };
     let bytes = pattern(20_000_000);
@@ -103,7 +103,7 @@ fn hosts_of_a_larger_network_reach_each_other_over_their_own_links() {
 }
 
 #[test]
-fn programs_of_hosts_end_with_the_network_even_if_nobody_waited_for_them() {
+fn programs_of_hosts_end_with_the_network_even_without_a_wait() {
     let (network, [near, _]) = NetworkSpec::pair(&path(100, 1), &path(100, 1), 1_500);
     let Some(emulation) = started(&network) else { return };
     let mut sleeper = emulation.spawn(near, Command::new("sleep").arg("1000")).unwrap();

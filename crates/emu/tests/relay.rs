@@ -150,7 +150,7 @@ fn two_clients_each_get_their_own_answers() {
 }
 
 #[test]
-fn a_client_too_many_is_turned_away_and_makes_the_run_invalid() {
+fn a_client_beyond_the_limit_is_refused_and_invalidates_the_run() {
     const PLACES: usize = 64;
     let placed: Vec<Host> = (0..PLACES).map(|_| Host::new("127.0.0.1:0")).collect();
     let last = Host::new("127.0.0.1:0");
@@ -169,7 +169,7 @@ fn a_client_too_many_is_turned_away_and_makes_the_run_invalid() {
 }
 
 #[test]
-fn only_the_server_is_listened_to() {
+fn datagrams_from_other_senders_are_ignored() {
     let (mut client, mut server) = (Host::new("127.0.0.1:0"), Host::new("127.0.0.1:0"));
     let stranger = Host::new("127.0.0.1:0");
     let report = with_relay(server.addr(), PathSpec::default(), PathSpec::default(), |relay| {
@@ -183,7 +183,7 @@ fn only_the_server_is_listened_to() {
 }
 
 #[test]
-fn a_server_that_is_not_there_ends_nothing() {
+fn a_missing_server_does_not_end_the_relay() {
     let client = Host::new("127.0.0.1:0");
     let addr = Host::new("127.0.0.1:0").addr();
     let report = with_relay(addr, PathSpec::default(), PathSpec::default(), |relay| {

@@ -108,7 +108,7 @@ impl Pair {
 }
 
 #[test]
-fn an_emulator_that_was_away_for_long_says_so() {
+fn a_long_gap_between_polls_is_a_flaw() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     pair.send(1);
     pair.recv();
@@ -145,7 +145,7 @@ fn in_line(thread: Pid) -> Duration {
 }
 
 #[test]
-fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
+fn a_wait_for_a_processor_counts_as_lateness() {
     // Two real-time threads on one processor alternate every 100 ms, and the emulator waits at most 50 ms.
     const OCCUPIED: Duration = Duration::from_millis(40);
     const ATTEMPTS: usize = 20;
@@ -186,7 +186,7 @@ fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
 }
 
 #[test]
-fn what_does_not_fit_one_look_has_waited_for_the_next_ones_too() {
+fn packets_left_over_by_a_poll_count_as_late() {
     const PACKETS: usize = 5_000;
     let nowhere = PathSpec { loss: Some(LossSpec::Bernoulli(1.0)), ..PathSpec::default() };
     let Some(pair) = Pair::on(&nowhere, MAX_BYTES) else { return };
@@ -217,7 +217,7 @@ fn packets_that_left_late_invalidate_a_run() {
 }
 
 #[test]
-fn an_emulator_without_reserve_says_so() {
+fn a_saturated_processor_is_a_flaw() {
     // In a user namespace the emulator has no priority, and other threads may take the processor.
     for _ in 0..10 {
         let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
@@ -240,7 +240,7 @@ fn an_emulator_without_reserve_says_so() {
 }
 
 #[test]
-fn packets_that_were_never_taken_from_their_host_are_counted() {
+fn packets_that_overflow_a_hosts_queue_are_counted() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     pair.place(WALL);
     pair.wait(60);
@@ -264,7 +264,7 @@ fn packets_without_memory_are_counted() {
 }
 
 #[test]
-fn packets_that_a_host_does_not_take_are_counted() {
+fn packets_refused_by_a_host_are_counted() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     pair.send(1);
     pair.recv();
@@ -287,7 +287,7 @@ fn ip(pair: &Pair, words: &str) -> Option<()> {
 }
 
 #[test]
-fn a_host_without_its_interface_ends_the_emulation_and_that_is_seen() {
+fn a_deleted_interface_ends_the_emulation_with_a_named_error() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     assert!(!pair.emulation.has_failed());
     let Some(()) = ip(&pair, "link delete tun0") else { return };
@@ -310,7 +310,7 @@ fn a_renamed_interface_is_a_flaw_and_the_report_stays() {
 }
 
 #[test]
-fn what_the_path_has_damaged_beyond_recognition_is_no_fault_of_the_emulator() {
+fn packets_damaged_beyond_recognition_are_no_flaw() {
     let bad = PathSpec { corrupt: 1.0, ..PathSpec::default() };
     let Some(pair) = Pair::on(&bad, MAX_BYTES) else { return };
     // One bit in 256 belongs to the version field.

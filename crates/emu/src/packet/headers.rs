@@ -192,12 +192,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_1071_comes_out() {
+    fn the_checksum_matches_the_example_of_rfc_1071() {
         assert_eq!(internet_checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
     }
 
     #[test]
-    fn what_is_no_ip_goes_nowhere() {
+    fn a_packet_that_is_not_ip_has_no_destination() {
         assert!(is_ip(&[0x45]) && is_ip(&[0x60]) && !is_ip(&[0x05]) && !is_ip(&[0xc5]) && !is_ip(&[]));
         assert_eq!(destination(&[]), None);
         assert_eq!(destination(&[0x45; 19]), None);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_other_protocols_and_stumps_have_no_layout() {
+    fn fragments_other_protocols_and_short_packets_have_no_layout() {
         let mut packet = [0_u8; 28];
         packet[0] = 0x45;
         packet[9] = PROTOCOL_UDP;

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_header_is_read_back() {
         let checksum = Some(Checksum { start: 20, offset: 16 });
         for header in [
             Header::default(),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_refused() {
+    fn an_unknown_gso_type_is_refused() {
         assert_eq!(Header::read(&[0, 3, 0, 0, 0, 0, 0, 0, 0, 0]), None);
     }
 }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_and_only_silent_clients_lose_theirs() {
+    fn clients_are_bounded_and_only_idle_ones_are_replaced() {
         let waiter = Waiter::new().unwrap();
         let mut clients = Clients::new(addr(9));
         let first = clients.at(addr(1_000), Instant::ZERO, &waiter).unwrap().unwrap();

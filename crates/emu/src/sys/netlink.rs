@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_padded_and_say_their_length_without_that() {
+    fn attributes_are_padded_but_state_their_length_without_padding() {
         let bytes = attribute(libc::IFLA_IFNAME, b"tun0\0");
         assert_eq!(bytes.len(), 12);
         assert_eq!(u16::from_ne_bytes([bytes[0], bytes[1]]), 9);

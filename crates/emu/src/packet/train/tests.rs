@@ -99,7 +99,7 @@ fn is_sound(packet: &Packet) -> bool {
 }
 
 #[test]
-fn segments_are_numbered_and_only_the_last_pushes() {
+fn segments_have_consecutive_numbers_and_only_the_last_has_psh() {
     let packets = parts(&finished(large(false, PROTOCOL_TCP, 2_500)), GsoType::Tcp, 1_000);
     let layout = Layout::of(packets[0].bytes()).unwrap();
     let of = |index: usize| packets[index].bytes();
@@ -128,7 +128,7 @@ fn a_gap_a_flag_another_length_or_another_flow_begins_a_new_train() {
 }
 
 #[test]
-fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
+fn packets_with_a_complete_checksum_or_no_payload_travel_alone() {
     let pool = Rc::new(Pool::default());
     let bytes = finished(large(false, PROTOCOL_UDP, 100));
     let whole = || Packet::new(pool.copy(&bytes).unwrap(), None, 1);
@@ -141,7 +141,7 @@ fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
 }
 
 #[test]
-fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that_kind_again() {
+fn a_rejected_gso_type_is_sent_one_by_one_and_not_tried_again() {
     let udp = || parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
     let tcp = || parts(&finished(large(false, PROTOCOL_TCP, 3_000)), GsoType::Tcp, 1_000);
     let mut train = Train::new(GsoTypes::ALL);
@@ -161,7 +161,7 @@ fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that
 }
 
 #[test]
-fn a_device_without_bundles_of_udp_gets_none() {
+fn a_device_without_udp_gso_gets_single_datagrams() {
     let packets = parts(&finished(large(true, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
     let (mut train, mut gso_types) = (Train::new(GsoTypes { tcp: true, udp: false }), 0);
     let count = |header: Header, _: &[u8]| {
@@ -172,7 +172,7 @@ fn a_device_without_bundles_of_udp_gets_none() {
 }
 
 #[test]
-fn packets_that_are_not_taken_for_another_reason_are_counted_and_not_tried_again() {
+fn packets_refused_for_another_reason_are_counted_and_not_retried() {
     let packets = parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
     let (mut train, mut tries) = (Train::new(GsoTypes::ALL), 0);
     let refused = send(&mut train, packets, |_, _| {
@@ -183,7 +183,7 @@ fn packets_that_are_not_taken_for_another_reason_are_counted_and_not_tried_again
 }
 
 #[test]
-fn a_bundle_that_is_none_is_refused() {
+fn an_invalid_large_packet_is_refused() {
     for bytes in [&finished(large(false, PROTOCOL_UDP, 3_000))[..], &[0x45; 30], &[]] {
         let counts = cut(bytes, (GsoType::Tcp, 1_000), 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
         assert_eq!(counts.malformed, 1);
@@ -193,7 +193,7 @@ fn a_bundle_that_is_none_is_refused() {
 proptest! {
     /// Segmentation and coalescing restore the packet, and each part is valid by itself.
     #[test]
-    fn cutting_and_putting_together_changes_nothing(
+    fn segmentation_and_coalescing_restore_the_packet(
         ipv6: bool, tcp: bool, payload in 1_usize..60_000, size in 1_000_u16..9_000,
     ) {
         let (protocol, gso) = if tcp { (PROTOCOL_TCP, GsoType::Tcp) } else { (PROTOCOL_UDP, GsoType::Udp) };
