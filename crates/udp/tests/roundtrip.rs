@@ -1,4 +1,4 @@
-//! Real sockets on the loopback interface: what goes in at one side comes out at the other.
+//! Real sockets on the loopback interface: data sent at one side arrives at the other.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use farhaul_units::Duration;
 const IPV4: &str = "127.0.0.1:0";
 const IPV6: &str = "[::1]:0";
 
-/// A receiver with a bound on its patience.
+/// A receiver with a time limit.
 struct Inbox {
     socket: UdpSocket,
     waiter: Waiter,
     batch: RecvBatch,
 }
 
-/// One datagram or more, as they came.
+/// One or more datagrams, as received.
 #[derive(Debug, PartialEq, Eq)]
 struct Arrival {
     from: SocketAddr,
@@ -32,7 +32,7 @@ impl Inbox {
         Self { socket, waiter, batch: RecvBatch::new(4) }
     }
 
-    /// Trains until their bytes add up to `bytes`.
+    /// Receives trains until their bytes add up to `bytes`.
     fn recv(&mut self, bytes: usize) -> Vec<Arrival> {
         let mut arrivals: Vec<Arrival> = Vec::new();
         while arrivals.iter().map(|arrival| arrival.bytes.len()).sum::<usize>() < bytes {

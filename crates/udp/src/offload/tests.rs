@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A kernel that notes what it was asked to send and fails as told.
+/// A fake kernel that records sends and fails on request.
 struct Kernel<F> {
     fault: F,
     datagrams: RefCell<Vec<Vec<u8>>>,
@@ -74,7 +74,7 @@ fn an_impossible_destination_does_not_cost_the_others_their_offload() {
 
 #[test]
 fn datagrams_above_the_path_mtu_are_their_own_outcome() {
-    // Kernels name an oversized segment EINVAL or EMSGSIZE, an oversized datagram always EMSGSIZE.
+    // Kernels report an oversized segment as EINVAL or EMSGSIZE, an oversized datagram always as EMSGSIZE.
     for segmented in [libc::EINVAL, libc::EMSGSIZE] {
         let kernel =
             Kernel::new(|_, segment_size| Some(if segment_size.is_some() { segmented } else { libc::EMSGSIZE }));
@@ -115,7 +115,7 @@ fn a_broken_socket_is_an_error() {
 }
 
 proptest! {
-    /// Whatever fails, every datagram is sent once, lost once or handed back, and no call is repeated for ever.
+    /// On any failure, every datagram is sent once, lost once or handed back, and the number of calls is bounded.
     #[test]
     fn every_datagram_is_sent_lost_or_handed_back(
         segment_size in 1_usize..2_000,
