@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_is_read_back() {
+    fn the_granted_size_is_read_back() {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
         for kind in [BufferKind::Recv, BufferKind::Send] {
             let report = request(&socket, kind, 1 << 16).unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_cannot_be_had_is_a_warning_and_no_error() {
+    fn a_buffer_beyond_the_limit_is_a_warning_not_an_error() {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
         // Linux doubles the size and stores it in an int, so no process gets the largest int.
         let asked = i32::MAX as usize;

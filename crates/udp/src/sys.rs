@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_real_time_only_while_it_asked_for_it() {
+    fn a_thread_is_real_time_only_while_the_value_lives() {
         assert!(!is_real_time());
         let real_time = RealTime::enter();
         assert_eq!(is_real_time(), real_time.entered, "as root; others stay as they are");

@@ -79,7 +79,7 @@ fn trains_arrive_whole_over_both_families() {
 }
 
 #[test]
-fn a_socket_at_no_address_takes_both_families_and_gives_ipv4_its_usual_look() {
+fn a_dual_stack_socket_reports_ipv4_addresses_as_ipv4() {
     for local in [IPV4, IPV6] {
         let mut inbox = Inbox::new("[::]:0", Options::default());
         let mut peer = Inbox::new(local, Options::default());
@@ -116,13 +116,13 @@ fn every_mixture_of_offloads_gives_the_same_datagrams() {
 }
 
 #[test]
-fn nothing_waiting_is_would_block() {
+fn a_receive_without_data_is_would_block() {
     let socket = sender(IPV4, Options::default());
     assert_eq!(socket.recv(&mut RecvBatch::new(1)).unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
 #[test]
-fn a_datagram_that_no_packet_can_hold_is_too_large() {
+fn a_datagram_above_the_ip_limit_is_too_large() {
     let inbox = Inbox::new(IPV4, Options::default());
     let socket = sender(IPV4, Options::default());
     let sent = socket.send(inbox.addr(), 65_520, &vec![0; 65_520]).unwrap();
@@ -141,7 +141,7 @@ fn a_closed_port_is_a_loss_and_not_an_error() {
 }
 
 #[test]
-fn port_zero_in_a_forged_datagram_costs_nobody_the_offload() {
+fn an_answer_to_port_zero_keeps_the_offload() {
     let mut inbox = Inbox::new(IPV4, Options::default());
     let socket = sender(IPV4, Options::default());
     let sent = socket.send("127.0.0.1:0".parse().unwrap(), 10, &[0; 100]).unwrap();
@@ -159,7 +159,7 @@ fn the_other_family_is_an_error() {
 }
 
 #[test]
-fn kernel_timestamps_come_when_asked_for() {
+fn kernel_timestamps_come_when_requested() {
     for timestamps in [true, false] {
         let mut inbox = Inbox::new(IPV4, Options { timestamps, ..Options::default() });
         inbox.socket.send_one(inbox.addr(), b"x").unwrap();
@@ -169,7 +169,7 @@ fn kernel_timestamps_come_when_asked_for() {
 }
 
 #[test]
-fn what_overflows_the_receive_buffer_is_counted() {
+fn receive_buffer_overflows_are_counted() {
     let inbox = Inbox::new(IPV4, Options { recv_buffer: 4_096, offload: false, ..Options::default() });
     let socket = sender(IPV4, Options::default());
     for _ in 0..100 {

@@ -117,12 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_ever_arrives_at_rate_zero() {
+    fn at_rate_zero_a_transfer_takes_for_ever() {
         assert_eq!(Rate::ZERO.time_for(1), Duration::MAX);
     }
 
     #[test]
-    fn parses_what_people_type() {
+    fn parses_the_usual_spellings() {
         for (text, bits) in [
             ("10gbit", 10_000_000_000),
             ("950mbit", 950_000_000),

@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn socket_buffers_are_quoted_from_the_warnings() {
-        let warning = "the receive buffer of the socket is 213 kB instead of 33.6 MB, which reduces throughput: sysctl -w x=1";
+        let warning =
+            "the receive buffer of the socket is 213 kB instead of 33.6 MB, which reduces throughput: sysctl -w x=1";
         let records =
             [json!({ "event": "warning", "message": warning }), json!({ "event": "warning", "message": "x" })];
         let note = "receiving: socket got less than it asked for: receive buffer 213 kB for 33.6 MB";
