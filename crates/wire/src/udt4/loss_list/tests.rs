@@ -1,4 +1,4 @@
-//! The loss list: what is refused, how full a packet gets, and that it means the same set on both sides.
+//! The loss list: invalid lists, full packets, and equal sets on both sides.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ fn reversed_ranges_are_taken_and_leave_nothing() {
     assert_eq!(encoded(&[range(9, 3), range(4, 4)], 1), (2, body(&[4])));
 }
 
-/// Attacks B4 and B5: every way of being malformed.
+/// Attacks B4 and B5: every kind of invalid list.
 #[test]
 fn malformed_lists_are_refused_as_a_whole() {
     let length = |length| DecodeError::BodyLength { packet: "NAK", length, legal: "a multiple of 4, and not 0" };
