@@ -221,7 +221,7 @@ fn loss_reports_are_those_of_libudt() {
 }
 
 #[test]
-fn every_golden_file_is_expected_to_mean_something() {
+fn every_golden_file_has_an_expected_value() {
     let mut named: BTreeSet<&str> = BTreeSet::new();
     named.extend(handshakes().iter().chain(&acknowledgements()).chain(&other_control()).map(|(name, _)| *name));
     named.extend(data_packets().iter().map(|(name, ..)| *name));

@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_within_any_window_of_the_reference_is_found_again(
+        fn a_number_within_any_window_of_the_reference_is_restored(
             reference in 0u32..0x8000_0000,
             offset in -(1i32 << 29) + 1..1 << 29,
         ) {

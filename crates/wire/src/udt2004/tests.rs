@@ -69,7 +69,7 @@ fn golden_bytes_by_hand() {
 }
 
 #[test]
-fn reserved_bits_are_not_looked_at() {
+fn reserved_bits_are_ignored() {
     assert_eq!(Packet::decode(&[0x9F, 0xFF, 0, 0]), Ok(Packet::Control(Control::KeepAlive)));
 }
 
@@ -118,7 +118,7 @@ fn numbers_of_more_than_thirty_bits_are_refused() {
 
 /// Attack B5: ranges that have no end, are empty or run backwards, and wrong sums.
 #[test]
-fn loss_lists_that_make_no_sense_are_refused() {
+fn invalid_loss_lists_are_refused() {
     let word = |range: bool, value: u32| (u32::from(range) << 31 | value).to_be_bytes();
     let judge =
         |count: u16, words: &[[u8; 4]]| LossList::from_body(count, words.as_flattened()).map(|list| list.count());
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic_and_what_decodes_comes_back(
+    fn no_bytes_panic_and_decoded_packets_encode_to_the_same_bytes(
         kind in 0u8..16,
         rest in proptest::collection::vec(any::<u8>(), 0..64),
     ) {

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn something_too_short_is_neither_stamped_nor_read() {
+    fn a_packet_shorter_than_a_header_is_neither_stamped_nor_read() {
         let mut stub = [0; 15];
         DataHeader::set_timestamp(&mut stub, Timestamp::new(1));
         DataHeader::set_destination(&mut stub, SocketId::new(1));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_of_an_address_stands_reversed() {
+    fn each_word_of_an_address_is_reversed() {
         assert_eq!(bytes_of("127.0.0.1"), [1, 0, 0, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes_of("::1"), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
         assert_eq!(bytes_of("2001:db8::2")[..4], [0xB8, 0x0D, 0x01, 0x20]);

@@ -97,7 +97,7 @@ fn a_drop_request_may_cross_the_wrap() {
 }
 
 #[test]
-fn reserved_bits_and_pad_contents_are_not_looked_at() {
+fn reserved_bits_and_pad_contents_are_ignored() {
     let mut datagram = control(5, 0xFFFF_FFFF, &[1, 2, 3, 4]);
     datagram[2] = 0xFF;
     assert_eq!(said(&datagram), Ok(Control::Shutdown));
@@ -113,7 +113,7 @@ fn data_and_control_are_told_apart() {
 }
 
 #[test]
-fn a_round_trip_too_long_for_the_wire_is_the_longest_that_fits() {
+fn an_rtt_too_long_for_the_wire_is_clamped() {
     let endless = Ack::Medium {
         number: AckNo::FIRST,
         seq: SeqNo::new(1),
@@ -274,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn every_handshake_body_that_decodes_comes_back_to_the_byte(mut body: [u8; 48]) {
+    fn every_decoded_handshake_encodes_to_the_same_bytes(mut body: [u8; 48]) {
         body[8] &= 0x7F;
         body[24] &= 0x7F;
         let mut again = Vec::new();

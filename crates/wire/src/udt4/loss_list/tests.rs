@@ -43,7 +43,7 @@ fn encoding_stops_where_the_packet_is_full() {
 }
 
 #[test]
-fn reversed_ranges_are_taken_and_leave_nothing() {
+fn reversed_ranges_are_taken_and_write_nothing() {
     assert_eq!(encoded(&[range(9, 3), range(4, 4)], 1), (2, body(&[4])));
 }
 
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_list_that_is_accepted_has_only_forward_ranges_and_comes_back_to_the_byte(
+    fn an_accepted_list_has_only_forward_ranges_and_encodes_to_the_same_bytes(
         words in proptest::collection::vec(prop_oneof![any::<u32>(), 0..9_u32, 0x8000_0000..0x8000_0009_u32], 1..6),
     ) {
         let bytes = body(&words);
