@@ -2,7 +2,7 @@ use farhaul_units::Duration;
 
 use super::*;
 
-/// Packets/s that make `bits` per second at 1500 bytes.
+/// Packets/s that give `bits` per second at 1500 bytes.
 fn packets(bits: f64) -> f64 {
     bits / 12_000.0
 }
