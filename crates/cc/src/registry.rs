@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_controller_calls_itself_as_it_was_asked_for() {
+    fn every_controller_has_the_name_of_its_spec() {
         for text in [
             "udt",
             "udt:native",

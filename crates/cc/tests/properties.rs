@@ -189,7 +189,7 @@ proptest! {
     })]
 
     #[test]
-    fn settings_stay_sane_and_a_loss_report_never_raises_the_rate(
+    fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
         seed: u64,
         events in prop::collection::vec((0..20u64, path(), happening()), 1..200),
     ) {
@@ -210,7 +210,7 @@ proptest! {
 }
 
 #[test]
-fn the_default_controller_takes_back_what_it_did_about_losses_that_were_none() {
+fn the_default_controller_undoes_its_reaction_to_spurious_losses() {
     let settings_after = |spurious| {
         let mut controller = Spec::default().build(1);
         let mut control = Control::initial();

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_once_per_interval_and_anew_after_a_pause() {
+    fn the_clock_ticks_once_per_interval_and_restarts_after_a_pause() {
         let [yes, no] = [true, false];
         assert_eq!(
             ticks([5_000, 5_000, 9_900, 15_000, 19_000, 70_000, 70_001, 80_000]),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_that_was_held_back_counts_for_the_intervals_of_its_hold() {
+    fn a_delayed_acknowledgement_counts_for_the_intervals_of_its_delay() {
         let mut clock = SynClock::default();
         let mut at =
             |millis, hold| clock.intervals(Instant::ZERO + Duration::from_millis(millis), Duration::from_millis(hold));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_acknowledgements_runs_the_law_no_more_often() {
+    fn a_flood_of_acknowledgements_does_not_run_the_law_more_often() {
         let runs = ticks((0..1_000_000).step_by(100)).iter().filter(|tick| **tick).count();
         assert!((100..=101).contains(&runs), "{runs} runs in 100 intervals");
     }

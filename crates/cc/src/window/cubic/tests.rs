@@ -84,7 +84,7 @@ fn the_window_follows_the_cubic_back_and_beyond() {
 }
 
 #[test]
-fn where_reno_is_faster_it_grows_as_reno_does() {
+fn cubic_grows_like_reno_where_reno_is_faster() {
     // At 20 packets and 10 ms the cubic needs seconds. Reno adds 0.529 packets per RTT.
     let mut tcp = Connection::new(30.0, 10);
     tcp.lose();
@@ -100,7 +100,7 @@ fn where_reno_is_faster_it_grows_as_reno_does() {
 }
 
 #[test]
-fn a_second_loss_below_the_first_makes_room() {
+fn a_second_loss_below_the_first_lowers_the_origin() {
     let mut tcp = Connection::new(1_000.0, 100);
     tcp.lose();
     tcp.rounds(1);
@@ -111,7 +111,7 @@ fn a_second_loss_below_the_first_makes_room() {
 }
 
 #[test]
-fn a_timeout_starts_slowly_up_to_the_threshold_and_then_from_the_flat_part() {
+fn after_a_timeout_slow_start_precedes_the_flat_part_of_the_cubic() {
     let mut tcp = Connection::new(100.0, 100);
     assert_eq!(tcp.time_out(1), 1.0);
     assert_eq!(tcp.time_out(2), 1.0);
@@ -134,7 +134,7 @@ fn a_round_trip_adds_half_of_the_window_at_most() {
 }
 
 #[test]
-fn time_in_which_the_application_was_the_limit_does_not_count() {
+fn application_limited_time_does_not_count() {
     let mut tcp = Connection::new(1_000.0, 100);
     tcp.lose();
     tcp.rounds(1);
