@@ -1,4 +1,4 @@
-//! The system's packages that tests need: installed where that is possible, named where it is not.
+//! System packages for the tests: installed if possible, otherwise named.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::sections::{Outcome, succeed};
 
-/// A package of Debian, how to see that it is there, and what is skipped without it.
+/// A Debian package, signs of its presence, and the tests skipped without it.
 struct Package {
     name: &'static str,
     /// Any of these: a program by name, or a file by its absolute path.
@@ -15,7 +15,7 @@ struct Package {
     without: &'static str,
 }
 
-/// What the tests use beside Rust.
+/// The packages that the tests use in addition to Rust.
 const PACKAGES: &[Package] = &[
     Package { name: "g++", signs: &["g++"], without: "everything against the reference library" },
     Package {
@@ -35,7 +35,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 
-/// Installs what is missing, as root on Debian; elsewhere says what will be skipped.
+/// Installs missing packages as root on Debian. Elsewhere states what will be skipped.
 pub(crate) fn provide() -> Result<Outcome> {
     let missing = missing();
     if missing.is_empty() {

@@ -1,4 +1,4 @@
-//! A run of checks, one section each, and the summary at its end.
+//! A run of checks in sections, and its summary.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -8,22 +8,22 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::clock::Stopwatch;
 
-/// How a section ended.
+/// Status of a section that did not fail.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Passed,
-    /// It could not be done here, and why.
+    /// Could not run here, with the reason.
     Skipped(String),
 }
 
-/// The sections of a run so far.
+/// The sections so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     done: Vec<(String, Result<Outcome>, Duration)>,
 }
 
 impl Sections {
-    /// Runs one section under a heading. A failure does not keep the later ones from running.
+    /// Runs one section under a heading. A failure does not prevent later sections.
     pub(crate) fn section(&mut self, title: &str, check: impl FnOnce() -> Result<Outcome>) {
         println!("\n━━ {title} {}", "━".repeat(76_usize.saturating_sub(title.chars().count())));
         let stopwatch = Stopwatch::start();
@@ -63,10 +63,10 @@ impl Sections {
     }
 }
 
-/// Runs a command whose output the reader sees.
+/// Runs a command with visible output.
 ///
 /// # Errors
-/// It cannot be started, or ends with another status than zero.
+/// It cannot be started, or its exit status is not zero.
 pub(crate) fn succeed(command: &mut Command) -> Result<Outcome> {
     let shown = shown(command);
     println!("$ {shown}");

@@ -1,4 +1,4 @@
-//! Child processes that always end: output by lines, a deadline for every wait, and none is left behind.
+//! Child processes that always end: line-wise output, a deadline for every wait, and a kill on drop.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use crate::clock::Stopwatch;
 
-/// How long a child may take to end after it was asked to.
+/// How long a child may take to end after an interrupt.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often the memory of a child is looked at while somebody waits for it: its peak is told only while it lives.
+/// Interval between readings of a child's peak memory during a wait. The kernel reports it only while the child lives.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A running child; killed when dropped.
@@ -27,11 +27,11 @@ pub(super) struct Process {
     stderr: Option<JoinHandle<String>>,
 }
 
-/// What a child left behind.
+/// The output and peak memory of a child.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     lines: Vec<String>,
-    /// Most resident memory in bytes that it was seen to have.
+    /// Largest resident memory observed, bytes.
     pub(super) peak_memory: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ impl Process {
         Self::start_fed(command, Stdio::null())
     }
 
-    /// Starts a program with that input.
+    /// Starts a program with `stdin` as input.
     pub(super) fn start_fed(command: &mut Command, stdin: Stdio) -> Result<Self> {
         let name = command.get_program().to_string_lossy().rsplit('/').next().unwrap_or_default().to_owned();
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -58,19 +58,19 @@ impl Process {
         });
         let stderr = thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What a child managed to say before its pipe broke is all there is.
+            // An error ends the reading; the bytes read so far count.
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
         Ok(Self { name, child, lines, said: Said::default(), stderr: Some(stderr) })
     }
 
-    /// Waits for a line of output that begins so.
+    /// Waits for a line of output that starts with `begin`.
     pub(super) fn wait_for_line(&mut self, begin: &str, time: Duration) -> Result<String> {
         self.wait_for(time, begin, |line| line.starts_with(begin).then(|| line.to_owned()))
     }
 
-    /// Waits for a JSON object that has a text in that field.
+    /// Waits for a JSON object with a string in `field`.
     pub(super) fn wait_for_text(&mut self, field: &str, time: Duration) -> Result<String> {
         self.wait_for(time, field, |line| {
             serde_json::from_str::<Value>(line).ok()?.get(field)?.as_str().map(str::to_owned)
@@ -88,7 +88,7 @@ impl Process {
                         return Ok(found);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => bail!("{} said no '{what}' within {time:?}", self.name),
+                Err(RecvTimeoutError::Timeout) => bail!("{} did not print '{what}' within {time:?}", self.name),
                 Err(RecvTimeoutError::Disconnected) => {
                     let complaint = self.complaint();
                     bail!("{} ended: {complaint}", self.name)
@@ -97,10 +97,10 @@ impl Process {
         }
     }
 
-    /// Lets it work for so long.
+    /// Lets the child run for `time`.
     ///
     /// # Errors
-    /// It ended.
+    /// The child ended.
     pub(super) fn work(&mut self, time: Duration) -> Result<()> {
         let stopwatch = Stopwatch::start();
         loop {
@@ -115,10 +115,10 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the child's end.
     ///
     /// # Errors
-    /// It does not end in time, or fails.
+    /// The child does not end in time, or fails.
     pub(super) fn finish(mut self, time: Duration) -> Result<Said> {
         let status = self.end(time)?;
         if !status.success() {
@@ -128,12 +128,12 @@ impl Process {
         Ok(std::mem::take(&mut self.said))
     }
 
-    /// Asks it to end, as a terminal would.
+    /// Interrupts the child, as a terminal would.
     pub(super) fn interrupt(mut self) -> Said {
         self.look();
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         if asked.is_ok_and(|status| status.success()) {
-            // A child that does not listen is killed when it is dropped.
+            // A child that ignores the interrupt is killed on drop.
             let _ = self.end(GRACE);
         }
         std::mem::take(&mut self.said)
@@ -155,36 +155,36 @@ impl Process {
         }
     }
 
-    /// Remembers its peak memory.
+    /// Reads the peak memory.
     fn look(&mut self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         self.said.peak_memory = peak_memory(&status).or(self.said.peak_memory);
     }
 
-    /// Its last words; only for one that ended or is to end.
+    /// The last line of stderr or stdout. Kills the child.
     fn complaint(&mut self) -> String {
         let _ = self.child.kill();
         let stderr = self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
         let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        last.or(self.said.lines.last().map(String::as_str)).unwrap_or("it said nothing").to_owned()
+        last.or(self.said.lines.last().map(String::as_str)).unwrap_or("no output").to_owned()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already, which is as good.
+        // A kill of a child that has ended fails, which is harmless.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Said {
-    /// Every JSON object.
+    /// Every JSON object of the output.
     pub(super) fn records(&self) -> Vec<Value> {
         self.lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The last JSON object that has the field `with`.
+    /// The last JSON object with the field `with`.
     ///
     /// # Errors
     /// There is none.
@@ -193,13 +193,13 @@ impl Said {
         found.with_context(|| format!("no record with '{with}' was printed"))
     }
 
-    /// All lines.
+    /// The whole output.
     pub(super) fn text(&self) -> String {
         self.lines.join("\n")
     }
 }
 
-/// The high-water mark of resident memory in the kernel's description of a process, bytes.
+/// The high-water mark of resident memory in `/proc/PID/status`, bytes.
 fn peak_memory(status: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! What must hold among the medians of a row.
+//! Requirements on the medians of a row.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::quantity::Quantity;
 use super::samples::{Key, Samples, Summary};
 
-/// Something that must hold.
+/// One requirement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requirement {
     pub(super) case: &'static str,
@@ -16,39 +16,39 @@ pub(super) struct Requirement {
     pub(super) bound: Bound,
 }
 
-/// What a figure is held against.
+/// The limit of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bound {
-    /// At least this.
+    /// At least this value.
     Least(f64),
-    /// At most this.
+    /// At most this value.
     Most(f64),
-    /// At least so many times the figure of another program.
+    /// At least this multiple of another program's figure.
     LeastTimes(f64, &'static str),
-    /// At most so many times the figure of another program.
+    /// At most this multiple of another program's figure.
     MostTimes(f64, &'static str),
-    /// At most this, or at most so many times the figure of another program: whichever is easier.
+    /// At most this value, or at most this multiple of another program's figure: the weaker of the two.
     MostOrTimes(f64, f64, &'static str),
 }
 
-/// How it stands with a requirement.
+/// A figure compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) holds: bool,
     pub(super) ours: Summary,
     pub(super) limit: f64,
-    /// The program beside ours with its median: the one in the bound, or else the reference library where it ran.
+    /// Another program and its median: the one in the bound, otherwise the reference library if it ran.
     pub(super) peer: Option<(&'static str, f64)>,
 }
 
-/// Beside what figures stand that are not held against anybody's.
+/// The program shown beside figures without a peer in their bound.
 const REFERENCE: &str = "libudt";
 
 impl Requirement {
-    /// How it stands under a setting.
+    /// Compares the figure in a setting with its limit.
     ///
     /// # Errors
-    /// A figure that it takes was not measured, so nothing is known.
+    /// A required figure was not measured.
     pub(super) fn judge(&self, samples: &Samples, setting: &'static str) -> Result<Verdict> {
         let Self { case, program, quantity, bound } = *self;
         let summary = |program| samples.summary(&Key { setting, case, program, quantity });
@@ -62,7 +62,7 @@ impl Requirement {
             }
             Bound::MostOrTimes(limit, factor, other) => match theirs(other) {
                 Ok(peer) => (limit.max(factor * peer.1), Some(peer)),
-                // The easier half holds without the other program, or nothing is known.
+                // The absolute limit suffices without the other program. If it does not hold, the result is unknown.
                 Err(error) => {
                     ensure!(ours.median <= limit, error);
                     (limit, None)
@@ -76,7 +76,7 @@ impl Requirement {
         Ok(Verdict { holds, ours, limit, peer })
     }
 
-    /// What is asked of the figure.
+    /// The limit in words.
     pub(super) fn must(&self) -> String {
         let show = |limit| self.quantity.show(limit);
         match self.bound {

@@ -10,11 +10,11 @@ pub(super) struct Line {
     pub(super) row: &'static str,
     pub(super) setting: &'static str,
     pub(super) requirement: Requirement,
-    /// Or why nothing is known.
+    /// The result, or why there is none.
     pub(super) judged: Result<Verdict, String>,
-    /// Runs of ours that do not count.
+    /// Number of our runs that do not count.
     pub(super) lost: usize,
-    /// The runs were long enough to say whether it holds.
+    /// Whether the runs were long enough to judge.
     pub(super) counts: bool,
 }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_met_and_runs_that_do_not_count_are_told() {
-        let text = line(Err("farhaul gave no figure".into()), 3, true);
+        let text = line(Err("farhaul has no figure".into()), 3, true);
         assert!(text.contains("**unknown**") && text.contains("3 not counted"), "{text}");
     }
 }

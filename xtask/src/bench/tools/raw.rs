@@ -1,4 +1,4 @@
-//! Senders without any protocol: as fast as the machine can, and paced over a path.
+//! Senders without any protocol: at full speed, and paced over a path.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::{Amount, OPENING, Tools, cpu_per_gb, needed, patience};
 
 /// The payload of a UDT data packet of 1500 bytes, so that the packets compare.
 const PAYLOAD: u32 = 1_456;
-/// How long the receiver waits for more before it ends, and as much again.
+/// Idle time after which the receiver ends, twice over.
 const SILENCE: Duration = Duration::from_secs(5);
 
 impl Tools {
-    /// An unpaced sender for so many seconds (the raw example of crates/udp).
+    /// An unpaced sender for `seconds` seconds (the raw example of crates/udp).
     pub(in super::super) fn raw(&self, seconds: u64) -> Result<Measured> {
         let mut command: Command = self.example("raw");
         command.args([format!("seconds={seconds}"), format!("size={PAYLOAD}")]);
@@ -59,7 +59,7 @@ fn parse(output: &str) -> Result<Measured> {
         "Mbit/s" => 1e6,
         "kbit/s" => 1e3,
         "bit/s" => 1.0,
-        other => bail!("'{other}' is no unit of a rate"),
+        other => bail!("unknown unit of a rate: '{other}'"),
     };
     let [cpu, ..] = words("cpu")?[..] else { bail!("'cpu' without a figure") };
     Ok(Measured::of([(Quantity::Goodput, rate.parse::<f64>()? * factor), (Quantity::CpuPerGb, cpu.parse()?)]))

@@ -8,7 +8,7 @@ use super::super::samples::Measured;
 use super::{Amount, Tools, patience};
 
 impl Tools {
-    /// How much faster than real time so many virtual seconds pass.
+    /// Virtual seconds per real second over `seconds` virtual seconds.
     pub(in super::super) fn simulator(&self, seconds: u64) -> Result<Measured> {
         let process = Process::start(self.example("speed").arg(seconds.to_string()))?;
         parse(&process.finish(patience(Amount::Seconds(seconds)))?.text())
