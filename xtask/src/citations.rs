@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
-use crate::sections::Outcome;
+use crate::sections::CheckStatus;
 use crate::workspace::Workspace;
 
 const BIBLIOGRAPHY: &str = "docs/papers/papers.bib";
@@ -21,7 +21,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 ///
 /// # Errors
 /// A key is not in the bibliography.
-pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     let known = keys(&workspace.text(BIBLIOGRAPHY)?);
     let mut cited: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in workspace.files(&["rs", "toml"])? {
@@ -43,7 +43,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
         places.iter().for_each(|place| println!("    {place}"));
     }
     ensure!(dangling.is_empty(), "{} cited keys are not in {BIBLIOGRAPHY}", dangling.len());
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }
 
 /// The keys of a BibTeX file.

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::sections::{Outcome, Sections, succeed};
+use crate::sections::{CheckStatus, Sections, succeed};
 use crate::workspace::Workspace;
 
 /// The exit status of a script that cannot run here.
@@ -24,10 +24,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 /// Runs every test target named `interop…`, ignored tests included.
-pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     let peer = match peer(workspace)? {
         Ok(peer) => peer,
-        Err(why) => return Ok(Outcome::Skipped(why)),
+        Err(why) => return Ok(CheckStatus::Skipped(why)),
     };
     // First libudt against itself. If that fails, the fault is not ours.
     let mut selftest = workspace.command("interop/selftest.sh");
@@ -44,9 +44,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
         }
     }
     if targets == 0 {
-        return Ok(Outcome::Skipped(format!("no test target is named {PREFIX}…; libudt agrees with itself")));
+        return Ok(CheckStatus::Skipped(format!("no test target is named {PREFIX}…; libudt agrees with itself")));
     }
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }
 
 /// Builds the peer and returns its path, or the reason why it cannot be built here.

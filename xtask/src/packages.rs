@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::sections::{Outcome, succeed};
+use crate::sections::{CheckStatus, succeed};
 
 /// A Debian package, signs of its presence, and the tests skipped without it.
 struct Package {
@@ -36,27 +36,31 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// Installs missing packages as root on Debian. Elsewhere states what will be skipped.
-pub(crate) fn provide() -> Result<Outcome> {
+pub(crate) fn provide() -> Result<CheckStatus> {
     let missing = missing();
     if missing.is_empty() {
         println!("all there: {}", names(PACKAGES.iter()));
-        return Ok(Outcome::Passed);
+        return Ok(CheckStatus::Passed);
     }
     if is_root() && is_present("apt-get") {
         let installed = install(&missing);
         let missing = self::missing();
         if missing.is_empty() {
-            return Ok(Outcome::Passed);
+            return Ok(CheckStatus::Passed);
         }
-        return Ok(Outcome::Skipped(match installed {
+        return Ok(CheckStatus::Skipped(match installed {
             Ok(_) => explain(&missing),
             Err(error) => format!("{} ({error:#})", explain(&missing)),
         }));
     }
-    Ok(Outcome::Skipped(format!("{}; as root: apt-get install {}", explain(&missing), names(missing.iter().copied()))))
+    Ok(CheckStatus::Skipped(format!(
+        "{}; as root: apt-get install {}",
+        explain(&missing),
+        names(missing.iter().copied())
+    )))
 }
 
-fn install(missing: &[&'static Package]) -> Result<Outcome> {
+fn install(missing: &[&'static Package]) -> Result<CheckStatus> {
     let apt = || {
         let mut command = Command::new("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");

@@ -10,7 +10,7 @@ use crate::clock::Stopwatch;
 
 /// Status of a section that did not fail.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CheckStatus {
     Passed,
     /// Could not run here, with the reason.
     Skipped(String),
@@ -19,21 +19,21 @@ pub(crate) enum Outcome {
 /// The sections so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
-    done: Vec<(String, Result<Outcome>, Duration)>,
+    done: Vec<(String, Result<CheckStatus>, Duration)>,
 }
 
 impl Sections {
     /// Runs one section under a heading. A failure does not prevent later sections.
-    pub(crate) fn section(&mut self, title: &str, check: impl FnOnce() -> Result<Outcome>) {
+    pub(crate) fn section(&mut self, title: &str, check: impl FnOnce() -> Result<CheckStatus>) {
         println!("\n━━ {title} {}", "━".repeat(76_usize.saturating_sub(title.chars().count())));
         let stopwatch = Stopwatch::start();
-        let outcome = check();
-        match &outcome {
-            Ok(Outcome::Passed) => {}
-            Ok(Outcome::Skipped(why)) => println!("skipped: {why}"),
+        let status = check();
+        match &status {
+            Ok(CheckStatus::Passed) => {}
+            Ok(CheckStatus::Skipped(why)) => println!("skipped: {why}"),
             Err(error) => println!("FAILED: {error:#}"),
         }
-        self.done.push((title.to_owned(), outcome, stopwatch.elapsed()));
+        self.done.push((title.to_owned(), status, stopwatch.elapsed()));
         // The next section's children write to the same terminal.
         let _ = std::io::stdout().flush();
     }
@@ -45,10 +45,10 @@ impl Sections {
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n━━ summary {}", "━".repeat(69));
         let mut failed = 0;
-        for (title, outcome, elapsed) in &self.done {
-            let (mark, why) = match outcome {
-                Ok(Outcome::Passed) => ("ok", String::new()),
-                Ok(Outcome::Skipped(why)) => ("skipped", format!("  {why}")),
+        for (title, status, elapsed) in &self.done {
+            let (mark, why) = match status {
+                Ok(CheckStatus::Passed) => ("ok", String::new()),
+                Ok(CheckStatus::Skipped(why)) => ("skipped", format!("  {why}")),
                 Err(error) => {
                     failed += 1;
                     ("FAILED", format!("  {error:#}"))
@@ -67,12 +67,12 @@ impl Sections {
 ///
 /// # Errors
 /// It cannot be started, or its exit status is not zero.
-pub(crate) fn succeed(command: &mut Command) -> Result<Outcome> {
+pub(crate) fn succeed(command: &mut Command) -> Result<CheckStatus> {
     let shown = shown(command);
     println!("$ {shown}");
     let status = command.status().with_context(|| shown.clone())?;
     ensure!(status.success(), "`{shown}` ended with {status}");
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }
 
 fn shown(command: &Command) -> String {

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
 
-use crate::sections::{Outcome, Sections, succeed};
+use crate::sections::{CheckStatus, Sections, succeed};
 use crate::workspace::{Package, Workspace};
 use crate::{citations, interop, packages, tidy};
 
@@ -72,7 +72,7 @@ fn is_of_networks(package: &Package) -> bool {
 
 /// Runs the tests in a user namespace if possible and not already root. Otherwise the tests report what they skip, or
 /// fail if nothing may be skipped.
-fn with_networks(workspace: &Workspace) -> Result<Outcome> {
+fn with_networks(workspace: &Workspace) -> Result<CheckStatus> {
     let [program, words @ ..] = AS_ROOT;
     let permitted = Command::new(program).args(words).arg("true").stderr(Stdio::null()).status();
     let mut command = if !packages::is_root() && permitted.is_ok_and(|status| status.success()) {
@@ -89,11 +89,11 @@ fn with_networks(workspace: &Workspace) -> Result<Outcome> {
     succeed(command.args(features(networks(workspace))))
 }
 
-fn without_system(workspace: &Workspace) -> Result<Outcome> {
+fn without_system(workspace: &Workspace) -> Result<CheckStatus> {
     let sysroot = workspace.command("rustc").args(["--print", "sysroot"]).output()?;
     let sysroot = String::from_utf8(sysroot.stdout)?;
     if !std::path::Path::new(sysroot.trim()).join("lib/rustlib").join(WASM).is_dir() {
-        return Ok(Outcome::Skipped(format!("the target is not installed (rustup target add {WASM})")));
+        return Ok(CheckStatus::Skipped(format!("the target is not installed (rustup target add {WASM})")));
     }
     let mut command = workspace.cargo();
     command.args(["check", "--target", WASM]);

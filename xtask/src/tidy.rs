@@ -7,7 +7,7 @@ mod links;
 
 use anyhow::{Result, ensure};
 
-use crate::sections::Outcome;
+use crate::sections::CheckStatus;
 use crate::workspace::Workspace;
 
 /// The verb `tidy`.
@@ -20,12 +20,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 ///
 /// # Errors
 /// A check failed.
-pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     let mut faults = graph::faults(workspace)?;
     faults.extend(leftovers::faults(workspace)?);
     faults.extend(links::faults(workspace)?);
     length::show(workspace)?;
     faults.iter().for_each(|fault| println!("fault: {fault}"));
     ensure!(faults.is_empty(), "{} things are out of place", faults.len());
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }

@@ -15,7 +15,7 @@ use crate::clock::Stopwatch;
 /// How long a child may take to end after an interrupt.
 const GRACE: Duration = Duration::from_secs(5);
 /// Interval between readings of a child's peak memory during a wait. The kernel reports it only while the child lives.
-const LOOK: Duration = Duration::from_millis(50);
+const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running child; killed when dropped.
 #[derive(Debug)]
@@ -23,13 +23,13 @@ pub(super) struct Process {
     name: String,
     child: Child,
     lines: Receiver<String>,
-    said: Said,
+    output: Output,
     stderr: Option<JoinHandle<String>>,
 }
 
 /// The output and peak memory of a child.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct Output {
     lines: Vec<String>,
     /// Largest resident memory observed, bytes.
     pub(super) peak_memory: Option<f64>,
@@ -62,7 +62,7 @@ impl Process {
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        Ok(Self { name, child, lines, said: Said::default(), stderr: Some(stderr) })
+        Ok(Self { name, child, lines, output: Output::default(), stderr: Some(stderr) })
     }
 
     /// Waits for a line of output that starts with `begin`.
@@ -83,7 +83,7 @@ impl Process {
             match self.lines.recv_timeout(stopwatch.left_of(time)) {
                 Ok(line) => {
                     let found = wanted(&line);
-                    self.said.lines.push(line);
+                    self.output.lines.push(line);
                     if let Some(found) = found {
                         return Ok(found);
                     }
@@ -105,7 +105,7 @@ impl Process {
         let stopwatch = Stopwatch::start();
         loop {
             match self.lines.recv_timeout(stopwatch.left_of(time)) {
-                Ok(line) => self.said.lines.push(line),
+                Ok(line) => self.output.lines.push(line),
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(RecvTimeoutError::Disconnected) => {
                     let complaint = self.complaint();
@@ -119,46 +119,46 @@ impl Process {
     ///
     /// # Errors
     /// The child does not end in time, or fails.
-    pub(super) fn finish(mut self, time: Duration) -> Result<Said> {
+    pub(super) fn finish(mut self, time: Duration) -> Result<Output> {
         let status = self.end(time)?;
         if !status.success() {
             let complaint = self.complaint();
             bail!("{} ended with {status}: {complaint}", self.name);
         }
-        Ok(std::mem::take(&mut self.said))
+        Ok(std::mem::take(&mut self.output))
     }
 
     /// Interrupts the child, as a terminal would.
-    pub(super) fn interrupt(mut self) -> Said {
-        self.look();
+    pub(super) fn interrupt(mut self) -> Output {
+        self.read_peak_memory();
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         if asked.is_ok_and(|status| status.success()) {
             // A child that ignores the interrupt is killed on drop.
             let _ = self.end(GRACE);
         }
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.output)
     }
 
     fn end(&mut self, time: Duration) -> Result<ExitStatus> {
         let stopwatch = Stopwatch::start();
         loop {
             let left = stopwatch.left_of(time);
-            match self.lines.recv_timeout(left.min(LOOK)) {
-                Ok(line) => self.said.lines.push(line),
+            match self.lines.recv_timeout(left.min(MEMORY_INTERVAL)) {
+                Ok(line) => self.output.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => return Ok(self.child.wait()?),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     bail!("{} did not end within {time:?}", self.name)
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            self.look();
+            self.read_peak_memory();
         }
     }
 
     /// Reads the peak memory.
-    fn look(&mut self) {
+    fn read_peak_memory(&mut self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        self.said.peak_memory = peak_memory(&status).or(self.said.peak_memory);
+        self.output.peak_memory = peak_memory(&status).or(self.output.peak_memory);
     }
 
     /// The last line of stderr or stdout. Kills the child.
@@ -166,7 +166,7 @@ impl Process {
         let _ = self.child.kill();
         let stderr = self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
         let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        last.or(self.said.lines.last().map(String::as_str)).unwrap_or("no output").to_owned()
+        last.or(self.output.lines.last().map(String::as_str)).unwrap_or("no output").to_owned()
     }
 }
 
@@ -178,7 +178,7 @@ impl Drop for Process {
     }
 }
 
-impl Said {
+impl Output {
     /// Every JSON object of the output.
     pub(super) fn records(&self) -> Vec<Value> {
         self.lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -219,10 +219,10 @@ mod tests {
     #[test]
     fn the_last_record_with_the_field_counts() {
         let child = shell(r#"echo hello; echo '{"a":1}'; echo '{"a":2}'; echo '{"b":3}'"#);
-        let said = child.finish(SOON).unwrap();
-        assert_eq!(said.record("a").unwrap()["a"], 2);
-        assert_eq!(said.records().len(), 3);
-        assert!(said.record("c").is_err());
+        let output = child.finish(SOON).unwrap();
+        assert_eq!(output.record("a").unwrap()["a"], 2);
+        assert_eq!(output.records().len(), 3);
+        assert!(output.record("c").is_err());
     }
 
     #[test]

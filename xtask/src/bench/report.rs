@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::options::Options;
-use super::requirement::Verdict;
+use super::requirement::Comparison;
 use super::rows::{Measurement, Row};
 use super::samples::{Key, Samples};
 use summary::Line;
@@ -78,7 +78,7 @@ impl Report {
                 };
                 let (lost, counts) = (samples.lost_runs(&key), !self.quick);
                 if self.json {
-                    verdict_as_json(row, setting, &requirement.to_string(), &judged, counts);
+                    comparison_as_json(row, setting, &requirement.to_string(), &judged, counts);
                 } else if counts {
                     println!("    {:<5}  {requirement}", if holds(&judged) { "met" } else { "UNMET" });
                 }
@@ -101,8 +101,8 @@ impl Report {
     }
 }
 
-fn holds(judged: &Result<Verdict, String>) -> bool {
-    matches!(judged, Ok(verdict) if verdict.holds)
+fn holds(judged: &Result<Comparison, String>) -> bool {
+    matches!(judged, Ok(comparison) if comparison.holds)
 }
 
 fn figures(row: &Row, setting: &str, samples: &Samples) {
@@ -168,10 +168,10 @@ fn circumstances_as_json(row: &Row, setting: &str, samples: &Samples) {
     }
 }
 
-fn verdict_as_json(row: &Row, setting: &str, text: &str, judged: &Result<Verdict, String>, counts: bool) {
-    let by = judged.as_ref().ok().map(|verdict| {
-        let peer = verdict.peer.map(|(program, figure)| json!({ "program": program, "figure": figure }));
-        json!({ "figure": verdict.ours.median, "limit": verdict.limit, "peer": peer })
+fn comparison_as_json(row: &Row, setting: &str, text: &str, judged: &Result<Comparison, String>, counts: bool) {
+    let by = judged.as_ref().ok().map(|comparison| {
+        let peer = comparison.peer.map(|(program, figure)| json!({ "program": program, "figure": figure }));
+        json!({ "figure": comparison.ours.median, "limit": comparison.limit, "peer": peer })
     });
     let record = json!({
         "event": "must", "row": row.name, "setting": setting, "text": text, "holds": counts && holds(judged), "by": by,

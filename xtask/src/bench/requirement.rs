@@ -33,7 +33,7 @@ pub(super) enum Bound {
 
 /// A figure compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct Comparison {
     pub(super) holds: bool,
     pub(super) ours: Summary,
     pub(super) limit: f64,
@@ -49,7 +49,7 @@ impl Requirement {
     ///
     /// # Errors
     /// A required figure was not measured.
-    pub(super) fn judge(&self, samples: &Samples, setting: &'static str) -> Result<Verdict> {
+    pub(super) fn judge(&self, samples: &Samples, setting: &'static str) -> Result<Comparison> {
         let Self { case, program, quantity, bound } = *self;
         let summary = |program| samples.summary(&Key { setting, case, program, quantity });
         let ours = summary(program)?;
@@ -73,7 +73,7 @@ impl Requirement {
             Bound::Least(_) | Bound::LeastTimes(..) => ours.median >= limit,
             Bound::Most(_) | Bound::MostTimes(..) | Bound::MostOrTimes(..) => ours.median <= limit,
         };
-        Ok(Verdict { holds, ours, limit, peer })
+        Ok(Comparison { holds, ours, limit, peer })
     }
 
     /// The limit in words.
@@ -108,7 +108,7 @@ mod tests {
         samples
     }
 
-    fn judge(bound: Bound, figures: &[(&'static str, f64)]) -> Result<Verdict> {
+    fn judge(bound: Bound, figures: &[(&'static str, f64)]) -> Result<Comparison> {
         let requirement = Requirement { case: "a", program: "ours", quantity: Quantity::CpuPerGb, bound };
         requirement.judge(&samples(figures), "")
     }
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn a_requirement_compares_medians_of_the_same_case() {
         let figures = [("ours", 10.0), ("theirs", 4.0)];
-        let verdict = judge(Bound::LeastTimes(2.0, "theirs"), &figures).unwrap();
-        assert_eq!((verdict.holds, verdict.limit, verdict.peer), (true, 8.0, Some(("theirs", 4.0))));
+        let comparison = judge(Bound::LeastTimes(2.0, "theirs"), &figures).unwrap();
+        assert_eq!((comparison.holds, comparison.limit, comparison.peer), (true, 8.0, Some(("theirs", 4.0))));
         assert!(!judge(Bound::LeastTimes(3.0, "theirs"), &figures).unwrap().holds);
         assert!(!judge(Bound::MostTimes(2.0, "theirs"), &figures).unwrap().holds);
     }

@@ -7,7 +7,7 @@ use std::thread::{available_parallelism, scope};
 use anyhow::Result;
 
 use super::statistics::Difference;
-use super::tools::{Case, Outcome, Simulator, Tools};
+use super::tools::{Case, CaseResult, Simulator, Tools};
 
 const RECOVERIES: [&str; 4] = ["tahoe", "reno", "newreno", "sack"];
 
@@ -87,7 +87,7 @@ fn measure(tools: &Tools, link: Link, loss: &'static str, recovery: &'static str
     let jobs: Vec<(Simulator, u32)> =
         [Simulator::Ours, Simulator::Ns2].into_iter().flat_map(|by| (1..=seeds).map(move |seed| (by, seed))).collect();
     let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<(usize, Result<Outcome>)>> = Mutex::new(Vec::new());
+    let results: Mutex<Vec<(usize, Result<CaseResult>)>> = Mutex::new(Vec::new());
     scope(|scope| {
         for _ in 0..available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
@@ -97,15 +97,15 @@ fn measure(tools: &Tools, link: Link, loss: &'static str, recovery: &'static str
                     let Link { rate_mbit, delay_ms, queue, .. } = link;
                     let (seconds, cut, window) = (SECONDS, CUT, 1_000_000);
                     let case = Case { recovery, rate_mbit, delay_ms, queue, loss, seed, seconds, cut, window };
-                    let outcome = tools.simulate(by, &case);
-                    outcomes.lock().expect("no thread panics").push((index, outcome));
+                    let result = tools.simulate(by, &case);
+                    results.lock().expect("no thread panics").push((index, result));
                 }
             });
         }
     });
-    let mut outcomes = outcomes.into_inner().expect("no thread panicked");
-    outcomes.sort_by_key(|(index, _)| *index);
-    let goodput = outcomes.into_iter().map(|(_, outcome)| outcome.map(|outcome| megabits(outcome.segments)));
+    let mut results = results.into_inner().expect("no thread panicked");
+    results.sort_by_key(|(index, _)| *index);
+    let goodput = results.into_iter().map(|(_, result)| result.map(|result| megabits(result.segments)));
     let mut ours: Vec<f64> = goodput.collect::<Result<_>>()?;
     let theirs = ours.split_off(seeds as usize);
     Ok([ours, theirs])

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use super::statistics::median;
-use super::tools::{Case, Outcome, Simulator, Tools};
+use super::tools::{Case, CaseResult, Simulator, Tools};
 
 /// A window that fills the path without loss, so that both simulators deliver the same number of packets.
 const WINDOW: u32 = 8_400;
@@ -48,7 +48,7 @@ pub(super) fn run(tools: &Tools, quick: bool) -> Result<usize> {
     Ok(usize::from(!holds))
 }
 
-fn same_packets(ours: Outcome, theirs: Outcome) -> Result<()> {
+fn same_packets(ours: CaseResult, theirs: CaseResult) -> Result<()> {
     let (one, other) = (ours.segments as f64, theirs.segments as f64);
     ensure!(
         (one / other - 1.0).abs() <= SAME,
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn unequal_work_is_no_comparison() {
-        let outcome = |segments| Outcome { segments, seconds: 1.0 };
-        assert!(same_packets(outcome(1_000_000), outcome(1_000_500)).is_ok());
-        assert!(same_packets(outcome(1_000_000), outcome(1_002_000)).is_err());
+        let result = |segments| CaseResult { segments, seconds: 1.0 };
+        assert!(same_packets(result(1_000_000), result(1_000_500)).is_ok());
+        assert!(same_packets(result(1_000_000), result(1_002_000)).is_err());
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Case {
 
 /// The result of a case.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(super) struct CaseResult {
     /// Segments acknowledged after the cut.
     pub(super) segments: u64,
     /// Real time of the run.
@@ -73,7 +73,7 @@ impl Tools {
     }
 
     /// Runs one case.
-    pub(super) fn simulate(&self, simulator: Simulator, case: &Case) -> Result<Outcome> {
+    pub(super) fn simulate(&self, simulator: Simulator, case: &Case) -> Result<CaseResult> {
         let mut command = self.command(simulator);
         let rate =
             if simulator == Simulator::Ours { format!("{}mbit", case.rate_mbit) } else { case.rate_mbit.to_string() };
@@ -85,7 +85,7 @@ impl Tools {
         let seconds = stopwatch.elapsed().as_secs_f64();
         let text = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(Outcome { segments: parse(&text)?, seconds })
+        Ok(CaseResult { segments: parse(&text)?, seconds })
     }
 
     fn command(&self, simulator: Simulator) -> Command {
