@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_run_is_a_single_one_unless_told_otherwise() {
+    fn a_quick_run_is_a_single_one_by_default() {
         let quick = parse("--quick").unwrap();
         assert!(quick.measurements().iter().all(|measurement| quick.runs_of(measurement) == 1));
         let quick = parse("--quick --runs 3").unwrap();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_for_is_not_lost() {
+    fn a_line_that_was_waited_for_is_kept() {
         let mut child = shell(r#"echo '{"a":1}'; echo '{"local":"here"}'; echo '{"a":2}'"#);
         assert_eq!(child.wait_for_text("local", SOON).unwrap(), "here");
         assert_eq!(child.finish(SOON).unwrap().records().len(), 3);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_does_not_end_is_given_up() {
+    fn a_child_that_does_not_end_is_an_error() {
         let error = shell("exec sleep 1000").finish(Duration::from_millis(50)).unwrap_err().to_string();
         assert!(error.contains("did not end"), "{error}");
     }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_limits_the_easier_one_holds() {
+    fn of_two_limits_the_weaker_one_applies() {
         let bound = Bound::MostOrTimes(3.5, 1.2, "raw");
         assert!(judge(bound, &[("ours", 3.0), ("raw", 1.0)]).unwrap().holds);
         assert!(judge(bound, &[("ours", 4.0), ("raw", 3.5)]).unwrap().holds);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_stands_beside_a_plain_limit_where_it_ran() {
+    fn the_reference_is_shown_beside_an_absolute_limit() {
         assert_eq!(judge(Bound::Most(3.0), &[("ours", 2.0), ("libudt", 5.0)]).unwrap().peer, Some(("libudt", 5.0)));
         assert_eq!(judge(Bound::Most(3.0), &[("ours", 2.0)]).unwrap().peer, None);
     }

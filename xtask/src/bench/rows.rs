@@ -85,7 +85,7 @@ mod tests {
     const MOST_SECONDS: usize = 25 * 60;
 
     #[test]
-    fn all_of_it_takes_less_than_half_an_hour() {
+    fn all_rows_take_less_than_half_an_hour() {
         let mut measurements: Vec<&Measurement> = ROWS.iter().map(|row| row.by).collect();
         measurements.dedup_by(|one, other| std::ptr::eq(*one, *other));
         let seconds = |by: &&Measurement| by.runs * by.seconds * if by.in_settings { SETTINGS } else { 1 };
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_hold_is_shown() {
+    fn every_required_quantity_is_shown() {
         for row in ROWS {
             for requirement in row.must {
                 assert!(row.shows.contains(&requirement.quantity), "{}: {requirement}", row.name);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_run_goes_the_other_way() {
+    fn every_other_run_reverses_the_order() {
         let order = |index| Run { index, quick: false }.in_turn(&[1, 2, 3]);
         assert_eq!((order(0), order(1), order(2)), (vec![1, 2, 3], vec![3, 2, 1], vec![1, 2, 3]));
     }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_time_in_which_both_were_there_counts() {
+    fn only_the_time_with_both_flows_active_counts() {
         let records = [
             record(0, 100.0, 0),
             record(1, 110.0, 0),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn other_records_are_passed_over() {
+    fn other_records_are_skipped() {
         let records = [json!({ "connection": 7, "clock_s": 1.0, "bytes_total": 1 }), json!({ "received_bytes": 3 })];
         assert!(Arrivals::read(&records).shares(1.0).is_err());
     }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_files_and_clocks_are_seen_in_code_and_not_in_remarks() {
+    fn sockets_files_and_clocks_are_seen_in_code_but_not_in_comments() {
         let seen = |line: &str| mentions(line).collect::<Vec<_>>();
         assert_eq!(seen("use std::net::{SocketAddr, UdpSocket};"), ["std::net"]);
         assert_eq!(seen("    let text = std::fs::read(path);"), ["std::fs"]);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_between_cut_and_end_counts() {
+    fn segments_acknowledged_between_cut_and_end_count() {
         assert_eq!(parse("100 350 360 2\n").unwrap(), 250);
         assert_eq!(parse("-1 724701 733102 0\n").unwrap(), 724_701);
         assert!(parse("").is_err() && parse("error: no such thing").is_err() && parse("5 3").is_err());

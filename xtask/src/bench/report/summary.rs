@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_must_be_what_is_and_who_stood_beside() {
+    fn a_line_shows_limit_figure_and_peer() {
         let comparison = Comparison { holds: true, ours: OURS, limit: 0.8, peer: Some(("libudt", 1.3)) };
         assert_eq!(
             line(Ok(comparison), 0, true),
@@ -80,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_run_meets_nothing() {
+    fn a_quick_run_judges_nothing() {
         let comparison = Comparison { holds: true, ours: OURS, limit: 0.8, peer: None };
         assert!(line(Ok(comparison), 0, false).ends_with("| too short |"));
     }
 
     #[test]
-    fn what_was_not_measured_is_not_met_and_runs_that_do_not_count_are_told() {
+    fn a_missing_figure_is_unknown_and_uncounted_runs_are_shown() {
         let text = line(Err("farhaul has no figure".into()), 3, true);
         assert!(text.contains("**unknown**") && text.contains("3 not counted"), "{text}");
     }

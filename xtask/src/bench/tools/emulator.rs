@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_judged_by_chance() {
+    fn loss_deviation_is_in_standard_deviations() {
         assert!((deviation(130.0, 10_000.0, 0.01) - 3.015).abs() < 0.001);
     }
 }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_within_the_window_counts_and_nothing_that_reaches_beyond() {
+    fn only_intervals_within_the_window_count() {
         let records = [
             interval(0.0, 5.1, 1),
             interval(5.1, 7.0, 1_900),

@@ -72,14 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_words_become_figures() {
+    fn the_examples_output_becomes_figures() {
         let output = "sent      39.3 Gbit/s, 0.996 cores\nreceived  39.1 Gbit/s, 0.465 cores\ncpu       0.298 s/GB received (0.2)\n";
         let figures = parse(output).unwrap().figures;
         assert_eq!(figures, [(Quantity::Goodput, 39.1e9), (Quantity::CpuPerGb, 0.298)]);
     }
 
     #[test]
-    fn processor_time_is_that_of_both_sides_for_what_arrived() {
+    fn processor_time_of_both_sides_is_per_received_byte() {
         let received = json!({ "received_bytes": 500_000_000, "seconds": 4.0, "cpu_seconds": 0.5 });
         let figures = paced(&json!({ "sent_bytes": 600_000_000, "cpu_seconds": 0.25 }), &received).unwrap().figures;
         assert_eq!(figures, [(Quantity::Goodput, 1e9), (Quantity::CpuPerGb, 1.5)]);

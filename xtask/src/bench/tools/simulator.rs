@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_words_become_a_figure() {
+    fn the_examples_output_becomes_a_figure() {
         let measured = parse("13.5 virtual seconds per real second (913.2 Mbit/s of goodput simulated)").unwrap();
         assert_eq!(measured.figure(Quantity::Speed), Some(13.5));
         assert!(parse("nothing of the kind").is_err());
