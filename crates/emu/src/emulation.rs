@@ -225,7 +225,7 @@ impl Emulation {
         self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the loop has ended although nobody stopped it. [`stop`](Self::stop) returns the reason.
+    /// Whether the loop has ended without a call of [`stop`](Self::stop), which returns the reason.
     pub fn has_failed(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
