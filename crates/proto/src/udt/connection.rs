@@ -362,7 +362,9 @@ impl Connection {
         let phase = match &self.phase {
             Phase::Calling(caller) => caller.deadline(),
             Phase::Meeting(rendezvous) => rendezvous.deadline(),
-            Phase::Established(established) if self.standing.life() == Life::Leaving => established.farewell.deadline(),
+            Phase::Established(established) if self.standing.life() == Life::Leaving => {
+                established.leaving_deadline(now)
+            }
             Phase::Established(established) => established.deadline(now),
         };
         earliest(phase, self.answer.is_due().then_some(now))

@@ -6,6 +6,7 @@
 mod claims;
 mod close;
 mod congestion;
+mod farewell;
 mod hostile;
 mod scenario;
 mod transfer;
