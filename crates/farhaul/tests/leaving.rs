@@ -4,7 +4,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use farhaul::{Endpoint, Protocol};
+use farhaul::{Endpoint, Protocol, wait_for_farewells};
 use farhaul_proto::{Batch, Config, Entropy, Event, Streams, udt, udt2004};
 use farhaul_units::Instant;
 use farhaul_wire::{udt4, udt2004 as wire_2004};
@@ -76,12 +76,14 @@ fn entropy() -> Entropy {
     Entropy { cookie_key: [3; 16], seed: 3 }
 }
 
+fn is_shutdown(datagram: &[u8]) -> bool {
+    matches!(udt4::Control::decode(datagram), Ok((_, _, udt4::Control::Shutdown)))
+}
+
 // Without a measurement the round trip counts as up to 300 ms, so the third shutdown follows the first after 600 ms.
 #[test]
 fn a_port_stays_open_until_the_last_shutdown_has_left() {
-    Peer::new(udt::Endpoint::new(Config::default(), entropy())).assert_told(Protocol::Udt, |datagram| {
-        matches!(udt4::Control::decode(datagram), Ok((_, _, udt4::Control::Shutdown)))
-    });
+    Peer::new(udt::Endpoint::new(Config::default(), entropy())).assert_told(Protocol::Udt, is_shutdown);
 }
 
 #[test]
@@ -90,4 +92,21 @@ fn a_port_of_the_2004_protocol_stays_open_until_the_last_close_packet_has_left()
         .assert_told(Protocol::Udt2004, |datagram| {
             matches!(wire_2004::Control::decode(datagram), Ok(wire_2004::Control::Close { .. }))
         });
+}
+
+/// A thread that reads standard input, say, may hold a handle while the program ends.
+#[test]
+fn the_wait_for_farewells_ends_after_the_last_shutdown_even_if_a_handle_is_left() {
+    let mut peer = Peer::new(udt::Endpoint::new(Config::default(), entropy()));
+    let there = Endpoint::bind("127.0.0.1:0").unwrap();
+    let listener = there.listen().unwrap();
+    peer.connect(&there);
+    let (stream, _) = listener.accept().unwrap();
+    stream.close();
+    wait_for_farewells();
+    peer.socket.set_nonblocking(true).unwrap();
+    let mut room = [0; 2_000];
+    let arrived = std::iter::from_fn(|| peer.socket.recv(&mut room).ok().map(|len| is_shutdown(&room[..len])));
+    assert_eq!(arrived.filter(|is_shutdown| *is_shutdown).count(), SHUTDOWNS);
+    drop(stream);
 }

@@ -81,6 +81,9 @@ pub trait Streams: Transport {
     /// [`LONGEST_FAREWELL`](crate::LONGEST_FAREWELL) at most.
     fn release(&mut self, now: Instant, id: ConnectionId);
 
+    /// Whether this side has closed the connection and its peer has not been told often enough yet.
+    fn is_leaving(&self, id: ConnectionId) -> bool;
+
     /// The address of the peer.
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr>;
 

@@ -111,6 +111,10 @@ impl Streams for Toy {
         }
     }
 
+    fn is_leaving(&self, _: ConnectionId) -> bool {
+        self.released && self.peer.is_some()
+    }
+
     fn peer(&self, _: ConnectionId) -> Option<SocketAddr> {
         self.peer
     }
@@ -255,6 +259,21 @@ fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
     assert_eq!(is_alive.try_recv(), Err(mpsc::TryRecvError::Empty), "the transport lives on without a handle");
     peer.send_to(b"good-bye", address).unwrap();
     assert!(is_alive.recv().is_err(), "the thread ends once the peer knows");
+}
+
+#[test]
+fn a_port_says_good_bye_until_every_peer_has_been_told() {
+    let mut core =
+        Core::new(Toy { lingers: true, peer: Some(SocketAddr::from(([127, 0, 0, 1], 9))), ..Toy::default() });
+    core.open(ID);
+    core.note_farewells();
+    assert!(core.all_left());
+    core.release(Instant::ZERO, ID);
+    core.note_farewells();
+    assert!(!core.all_left());
+    core.transport.peer = None;
+    core.note_farewells();
+    assert!(core.all_left());
 }
 
 #[test]

@@ -272,6 +272,7 @@ impl<'a, T: Streams> Turn<'a, T> {
         let core = &mut **self;
         let outcome = core.outbox.transmit(now, &mut core.transport, |train| shared.send(train));
         core.take_events(now);
+        core.note_farewells();
         let due = earliest(core.transport.poll_timeout(), core.next_alarm());
         let next = match outcome {
             Outcome::Drained => due,

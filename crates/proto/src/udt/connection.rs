@@ -394,6 +394,11 @@ impl Connection {
         self.standing.is_done()
     }
 
+    /// Whether this side has closed it and still tells the peer.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.standing.life() == Life::Leaving
+    }
+
     /// Whether it waits for a peer that calls as well.
     pub(crate) const fn is_meeting(&self) -> bool {
         matches!(self.phase, Phase::Meeting(_))

@@ -186,6 +186,10 @@ impl Streams for Toy {
 
     fn release(&mut self, _now: Instant, _id: ConnectionId) {}
 
+    fn is_leaving(&self, _id: ConnectionId) -> bool {
+        false
+    }
+
     fn peer(&self, _id: ConnectionId) -> Option<SocketAddr> {
         self.peer
     }
