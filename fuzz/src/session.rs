@@ -154,7 +154,9 @@ fn record_session_corpora() {
         back.extend(answered);
     }
     let mut pushing = FileSender::connect(farhaul_session::Push::default());
-    let pushed = pushing.poll_write(&mut MemorySource::new(tree())).to_vec();
+    let mut pushed = pushing.opening().to_vec();
+    pushing.handle_written(pushed.len());
+    pushed.extend_from_slice(pushing.poll_write(&mut MemorySource::new(tree())));
     let corpora = [
         ("opening", "pull", request),
         ("opening", "push", pushed),
