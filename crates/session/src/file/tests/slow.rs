@@ -18,7 +18,7 @@ use crate::store::{Chunk, Commit, Leftover, MemorySource, MemoryStore, Next, Sou
 
 /// One way through the network.
 const TRIP: Duration = Duration::from_millis(50);
-/// What each call of a slow disk takes: longer than any time-out of an opening.
+/// Duration of each call of a slow disk: longer than any time-out of an opening.
 const DISK: Duration = Duration::from_secs(60);
 
 /// The time at one end. A call of its disk moves it.
@@ -155,7 +155,7 @@ fn speak(end: &mut dyn End, flight: &mut Flight, told: &mut Vec<(Instant, FileEv
     }
 }
 
-/// What the connecting end saw.
+/// The course of a copy, seen by the connecting end.
 struct Seen {
     /// When the first answer came to it.
     answered: Instant,
