@@ -26,6 +26,12 @@ mod kind {
     pub(super) const CUSTOM: u16 = 0x7FFF;
 }
 
+/// Code of the error signal that stands for an aborted stream: libudt's ECONNLOST, "the connection was broken".
+///
+/// Farhaul sends it where a shutdown would look like the end of the stream. libudt itself sends no code but 4000. Any code
+/// makes its next send call fail and changes nothing else, so a libudt peer notices the abort by the silence that follows.
+pub const CONNECTION_BROKEN: u32 = 2001;
+
 /// What libudt sends where a body would be empty, because its send call wants two buffers.
 const PAD: [u8; 4] = [0; 4];
 
@@ -48,7 +54,8 @@ pub enum Control<'a> {
     Ack2(AckNo),
     /// A message will not be sent any more (type 7).
     DropRequest(DropRequest),
-    /// Something failed at the peer (type 8); the only code in use is 4000, a file that could not be written.
+    /// Something failed at the peer (type 8). libudt's only code is 4000, a file that could not be written; Farhaul also sends
+    /// [`CONNECTION_BROKEN`].
     ErrorSignal(u32),
     /// A packet defined by the user (type 0x7FFF).
     Custom {
