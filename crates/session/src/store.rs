@@ -95,7 +95,9 @@ pub enum Chunk {
 /// [`commit`](Store::commit), and then only whole: until then the bytes are in a file of the same directory that was
 /// made exclusively under the name `.NAME.RANDOM.fhpart` (unpredictable, the name shortened where it would be too
 /// long) with mode 0600. Directories are walked by handle, component by component, never through symbolic links.
-/// Modes have the umask applied. What was under the final name before stays untouched until the commit replaces it.
+/// Modes have the umask applied. What was under the final name before stays untouched until the commit replaces it. A
+/// commit replaces a regular file or nothing. A link, device, pipe, socket or directory keeps its name, and the file fails
+/// with [`Exists`](crate::FailCode::Exists).
 pub trait Store {
     /// Makes a directory, or takes the one that stands there; accessible to its owner only until it is finished.
     ///

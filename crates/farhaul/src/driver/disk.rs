@@ -9,6 +9,7 @@ mod failure;
 mod partial;
 mod source;
 mod store;
+mod target;
 #[cfg(test)]
 mod tests;
 

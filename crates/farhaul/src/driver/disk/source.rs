@@ -10,9 +10,10 @@ use farhaul_session::{
 };
 use rustix::fs::{FileType, Stat};
 
-use super::directory::{Directory, kind, mtime, now, permissions, stamp_now};
+use super::directory::{Directory, is_same, kind, mtime, now, permissions, stamp_now};
 use super::failure::failure;
 use super::partial::is_temporary;
+use super::target::words;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
@@ -122,8 +123,7 @@ impl DiskSource {
             FileType::RegularFile => self.enter_file(id, place, path),
             FileType::Directory if self.recursive => self.enter_directory(&place, path),
             FileType::Directory => Err(FailCode::IsDirectory.into()),
-            FileType::Symlink => Err(Failure::new(FailCode::SpecialFile, "a symbolic link")),
-            _ => Err(Failure::new(FailCode::SpecialFile, "a device, pipe or socket")),
+            kind => Err(Failure::new(FailCode::SpecialFile, words(kind))),
         }
     }
 
@@ -198,7 +198,7 @@ impl Source for DiskSource {
         let open = self.opened(id)?;
         let stat = rustix::fs::fstat(&open.file).map_err(|error| failure("read", error))?;
         let named = open.place.parent.stat(&open.place.name);
-        if !named.is_ok_and(|named| (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino)) {
+        if !named.is_ok_and(|named| is_same(&named, &stat)) {
             return Err(Failure::new(FailCode::SourceChanged, "it was replaced or removed"));
         }
         Ok(Stamp { size: size(&stat), mtime: mtime(&stat) })
