@@ -8,6 +8,7 @@ mod directory;
 mod failure;
 mod partial;
 mod source;
+mod source_file;
 mod store;
 mod target;
 #[cfg(test)]

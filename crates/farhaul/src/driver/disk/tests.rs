@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Leftover, Mtime, Next, RelPath, Source, Store,
+    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Leftover, Mtime, Next, RelPath, Source, Stamp, Store,
 };
 use rustix::process::geteuid;
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::*;
 
+mod changes;
 mod targets;
 
 /// A directory that is removed with everything in it.
@@ -114,7 +115,9 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
             store.write(id, content.len() as u64, &block[..len]).unwrap();
             content.extend_from_slice(&block[..len]);
         }
-        assert_eq!(source.recheck(id), Ok(entry.stamp()));
+        let size = content.len() as u64;
+        assert_eq!(source.recheck(id), Ok(Stamp { size, mtime: entry.mtime }));
+        assert!(!entry.has_size() || entry.size == size, "{entry:?}");
         source.close(id);
         assert_eq!(store.commit(id, &entry, &Digest::of(&content)), Ok(Commit::Pending));
     }
