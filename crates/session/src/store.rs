@@ -43,16 +43,18 @@ pub trait Source {
     ///
     /// Offsets ascend without gaps, and no more than the entry's size is asked for. Short reads are fine. A file of
     /// [unknown size](Entry::UNKNOWN_SIZE) ends with [`Chunk::End`]; what was read until then is its size, which
-    /// [`recheck`](Self::recheck) has to agree with.
+    /// [`recheck`](Self::recheck) has to agree with. Sources announce that size for every file that may not end where the
+    /// system says, for instance one of /proc.
     ///
     /// # Errors
     /// The file cannot be read; it fails, the session goes on.
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure>;
 
-    /// Size and time of the file `id` now, from the open handle (and, better, of the file that now has its name).
+    /// Size and time of the file `id` now, from the open handle (and, better, of the file that now has its name). The size
+    /// is that of what was read, and a source checks that nothing follows it.
     ///
     /// # Errors
-    /// They cannot be told; the file fails.
+    /// They cannot be told, or the source knows better than size and time that the file changed; the file fails.
     fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure>;
 
     /// The file `id` is not needed any more.

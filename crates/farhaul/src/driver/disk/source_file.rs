@@ -15,6 +15,8 @@ pub(super) struct SourceFile {
     file: File,
     /// As it was when it was opened.
     before: Stat,
+    /// Whether it ends where the system says.
+    has_size: bool,
     /// Bytes that were read, from its beginning.
     read: u64,
 }
@@ -28,26 +30,25 @@ impl SourceFile {
         }
         // The kernel reads ahead further; where it cannot be told, it guesses.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
-        Ok(Self { file, before, read: 0 })
+        let has_size = ends_at_its_size(&file, &before).map_err(|error| failure("read", error))?;
+        Ok(Self { file, before, has_size, read: 0 })
     }
 
     /// Announces it under this path.
     pub(super) fn entry(&self, path: RelPath) -> Entry {
-        let (size, mode, mtime) = (size(&self.before), permissions(&self.before), mtime(&self.before));
+        let size = if self.has_size { size(&self.before) } else { Entry::UNKNOWN_SIZE };
+        let (mode, mtime) = (permissions(&self.before), mtime(&self.before));
         Entry { path, kind: EntryKind::File, size, mode, mtime }
     }
 
     pub(super) fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
-        let len = self.read_at(offset, out).map_err(|error| failure("read", error))?;
+        let len = read_at(&self.file, offset, out).map_err(|error| failure("read", error))?;
         self.read = offset + len as u64;
         Ok(if len == 0 { Chunk::End } else { Chunk::Data(len) })
     }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<usize, Errno> {
-        rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, &mut *out, offset))
-    }
-
-    /// Compares the file, which its directory should still have under this name, with what it was before.
+    /// Compares the file, which its directory should still have under this name, with what it was before. The size is
+    /// that of what was read, and nothing may follow it.
     pub(super) fn recheck(&self, parent: &Directory, name: &Component) -> Result<Stamp, Failure> {
         let stat = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?;
         if !parent.stat(name).is_ok_and(|named| is_same(&named, &stat)) {
@@ -58,8 +59,31 @@ impl SourceFile {
             let message = "its content, size, permissions or number of links changed";
             return Err(Failure::new(FailCode::SourceChanged, message));
         }
-        Ok(Stamp { size: size(&stat), mtime: mtime(&stat) })
+        if size(&stat) != size(&self.before) {
+            return Err(Failure::new(FailCode::SourceChanged, "its size is another than before"));
+        }
+        if goes_on_at(&self.file, self.read).map_err(|error| failure("read", error))? {
+            return Err(Failure::new(FailCode::SourceChanged, "it is longer than before"));
+        }
+        Ok(Stamp { size: self.read, mtime: mtime(&stat) })
     }
+}
+
+/// Whether a file ends where the system says. Files that a kernel makes up when they are read, as those of /proc and /sys,
+/// have a size of zero or of a page, whatever is in them.
+fn ends_at_its_size(file: &File, stat: &Stat) -> Result<bool, Errno> {
+    let size = size(stat);
+    // Such files take no space. Only then is the last byte read, which may wait for a disk.
+    let is_shorter = size > 0 && stat.st_blocks == 0 && !goes_on_at(file, size - 1)?;
+    Ok(!is_shorter && !goes_on_at(file, size)?)
+}
+
+fn goes_on_at(file: &File, offset: u64) -> Result<bool, Errno> {
+    Ok(read_at(file, offset, &mut [0])? > 0)
+}
+
+fn read_at(file: &File, offset: u64, out: &mut [u8]) -> Result<usize, Errno> {
+    rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *out, offset))
 }
 
 fn size(stat: &Stat) -> u64 {

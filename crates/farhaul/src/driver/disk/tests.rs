@@ -109,7 +109,9 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
             open.push((id, entry));
             continue;
         }
-        store.begin(id, &entry).unwrap();
+        // Of a size that nobody knows yet, stores are told zero.
+        let announced = Entry { size: if entry.has_size() { entry.size } else { 0 }, ..entry.clone() };
+        store.begin(id, &announced).unwrap();
         let (mut content, mut block) = (Vec::new(), [0; 1000]);
         while let Chunk::Data(len) = source.read(id, content.len() as u64, &mut block).unwrap() {
             store.write(id, content.len() as u64, &block[..len]).unwrap();

@@ -92,3 +92,20 @@ fn sparse_and_empty_files_keep_the_size_that_the_system_reports() {
         assert_eq!(entry.size, size);
     }
 }
+#[test]
+fn a_source_arrives_whole_whatever_size_the_system_reports() {
+    as_root_and_as_ordinary_user(|| {
+        let to = Scratch::new(&format!("pseudo-{}", geteuid().as_raw()));
+        // Nothing and a whole page are reported for these; both are shorter than a page.
+        for path in ["/proc/version", "/sys/devices/system/cpu/possible"].map(Path::new) {
+            let Ok(content) = fs::read(path) else {
+                eprintln!("skipped: there is no {} here", path.display());
+                continue;
+            };
+            assert_ne!(fs::metadata(path).unwrap().len(), content.len() as u64, "it would prove nothing");
+            let mut source = DiskSource::new(&[path], false).unwrap();
+            assert_eq!(copy(&mut source, &mut DiskStore::at(&to.0, true).unwrap()), []);
+            assert_eq!(fs::read(to.path(path.file_name().unwrap().to_str().unwrap())).unwrap(), content);
+        }
+    });
+}
