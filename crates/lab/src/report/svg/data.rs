@@ -4,8 +4,8 @@ use crate::aggregate::{Estimate, Measurements, Point, grid, same};
 use crate::expression::{Environment, Expression, Reference, Shown, Unit};
 use crate::figures::{FigureResult, Published};
 use crate::record::Record;
-use crate::report::worlds;
 use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
+use crate::world::twin::simulated_twin;
 
 /// A drawing to be made.
 #[derive(Clone, Copy)]
@@ -53,9 +53,9 @@ impl<'a> Source<'a> {
     /// The colour of a curve by its place in the scenario: an emulated one has that of its simulated twin.
     pub(crate) fn hue(&self, index: usize) -> usize {
         let curves = &self.figure.scenario.curves;
-        let twin = curves.get(index).and_then(|curve| worlds::simulated_twin(&curve.name));
+        let twin = curves.get(index).and_then(|curve| simulated_twin(&curve.name));
         let place = twin.and_then(|twin| curves.iter().position(|curve| curve.name == twin)).unwrap_or(index);
-        curves[..place].iter().filter(|curve| worlds::simulated_twin(&curve.name).is_none()).count()
+        curves[..place].iter().filter(|curve| simulated_twin(&curve.name).is_none()).count()
     }
 
     /// How many colours curves have.
