@@ -40,5 +40,5 @@ pub mod world;
 pub use error::{LabError, ScenarioError};
 pub use figures::{Bound, Figure, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};
-pub use scenario::{Job, Overrides, Plan, Scenario};
+pub use scenario::{Experiment, Job, Overrides, Scenario};
 pub use world::World;

@@ -1,11 +1,11 @@
 //! Runs whose results are known beforehand.
 
 use super::*;
-use crate::scenario::{Overrides, Plan};
+use crate::scenario::{Experiment, Overrides};
 
 fn records(text: &str) -> Vec<Record> {
-    let plan = Plan::read("x", "x.toml", text, &Overrides::default()).unwrap();
-    plan.jobs("").unwrap().iter().map(|job| run("x", job, &Venue::Simulator, None, &|| false).unwrap()).collect()
+    let experiment = Experiment::read("x", "x.toml", text, &Overrides::default()).unwrap();
+    experiment.jobs("").unwrap().iter().map(|job| run("x", job, &Venue::Simulator, None, &|| false).unwrap()).collect()
 }
 
 fn record(text: &str) -> Record {
