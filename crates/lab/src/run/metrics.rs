@@ -29,6 +29,9 @@ pub(super) fn all(marks: &Marks<'_>, endings: &[Ending]) -> Metrics {
     let mut metrics = Metrics::new();
     flows::add(marks, endings, &mut metrics);
     fairness(marks, &mut metrics);
+    if let Some(total) = total(marks, endings) {
+        metrics.insert(RunMetric::GoodputTotal.key().into(), total);
+    }
     bottleneck(marks, &mut metrics);
     metrics.retain(|_, value| value.is_finite());
     metrics
@@ -46,7 +49,6 @@ fn fairness(marks: &Marks<'_>, metrics: &mut Metrics) {
     if goodputs.is_empty() {
         return;
     }
-    metrics.insert(RunMetric::GoodputTotal.key().into(), goodputs.iter().sum());
     metrics.insert(RunMetric::GoodputMin.key().into(), goodputs.iter().copied().fold(f64::INFINITY, f64::min));
     metrics.insert(RunMetric::GoodputMax.key().into(), goodputs.iter().copied().fold(0.0, f64::max));
     metrics.insert(RunMetric::Jain.key().into(), jain(&goodputs));
@@ -70,6 +72,26 @@ fn fairness(marks: &Marks<'_>, metrics: &mut Metrics) {
     {
         metrics.insert(RunMetric::Convergence.key().into(), (first - begin).as_secs_f64() + place as f64);
     }
+}
+
+/// The goodput of all competing flows together, in one window, so that it never exceeds the link.
+///
+/// The window begins with the first flow, or at the end of the warm-up if that is later. It ends with the last flow: a finished
+/// transfer ends when its last byte was acknowledged. `None` if no flow sends in the window.
+fn total(marks: &Marks<'_>, endings: &[Ending]) -> Option<f64> {
+    let setup = marks.setup;
+    let lifetimes = competing(marks).map(|(index, _)| {
+        let (begin, end) = active(setup, &setup.flows[index]);
+        (begin, endings[index].finished.map_or(end, |finished| finished.min(end)))
+    });
+    let lifetimes: Vec<(Duration, Duration)> = lifetimes.filter(|(begin, end)| begin < end).collect();
+    let begin = lifetimes.iter().map(|(begin, _)| *begin).min()?;
+    let end = lifetimes.iter().map(|(_, end)| *end).max()?;
+    let read = |time: Duration| -> u64 {
+        let flows = &marks.at(time).flows;
+        competing(marks).map(|(index, _)| flows[index].receiver.totals.bytes_read).sum()
+    };
+    Some(8.0 * read(end).saturating_sub(read(begin)) as f64 / (end - begin).as_secs_f64())
 }
 
 fn slices(rows: &[Vec<f64>]) -> Vec<&[f64]> {
