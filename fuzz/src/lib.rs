@@ -1,8 +1,8 @@
-//! Fuzz targets, one module per crate that reads bytes from strangers.
+//! Fuzz targets, one module per crate that reads untrusted bytes.
 //!
-//! Plain `cargo test -p farhaul-fuzz` replays the corpora in `__fuzz__/<target>/corpus` and a thousand random inputs per
-//! target. To search for longer, with coverage as the guide: `cargo bolero test -p farhaul-fuzz wire::packet`. An input
-//! that once failed belongs in the corpus, under a name that says what it did.
+//! Plain `cargo test -p farhaul-fuzz` replays the corpora in `__fuzz__/<target>/corpus` and a thousand random inputs
+//! per target. For a longer, coverage-guided search: `cargo bolero test -p farhaul-fuzz wire::packet`. Add an input
+//! that once failed to the corpus, with a name that describes it.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

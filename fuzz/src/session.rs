@@ -1,4 +1,4 @@
-//! Sessions of copies and measurements, each fed what a peer could write.
+//! Sessions of copies and measurements, each fed with bytes that a peer could send.
 
 use bolero::check;
 use farhaul_session::{
@@ -7,11 +7,11 @@ use farhaul_session::{
 };
 use farhaul_units::Instant;
 
-/// Bytes of a stream: a few frames of each kind.
+/// Longest stream in bytes: a few frames of each kind.
 const MAX_STREAM: usize = 4_000;
-/// Most bytes that may wait for a peer that reads nothing: the limit of the box of answers and one frame's answers.
+/// Most bytes pending for a peer that does not read: the limit of pending answers plus the answers to one frame.
 const MAX_PENDING: usize = 80 << 10;
-/// Bytes that a session gets at a time, so that frames come in pieces.
+/// Bytes delivered at a time, so that frames arrive in pieces.
 const PIECE: usize = 61;
 
 fn limits() -> ReceiveLimits {
@@ -22,7 +22,7 @@ fn pull() -> Pull {
     Pull { paths: vec![RelPath::root()], recursive: true }
 }
 
-/// What an accepting side hears first.
+/// The first bytes that an accepting side receives.
 #[test]
 fn opening() {
     check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
@@ -38,7 +38,7 @@ fn opening() {
     });
 }
 
-/// What the receiver of a pull hears; a sender's stream.
+/// A sender's stream, received by the requester of a pull.
 #[test]
 fn sender_says() {
     check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
@@ -46,7 +46,7 @@ fn sender_says() {
     });
 }
 
-/// What a sender hears that serves a pull; a receiver's stream.
+/// A receiver's stream, received by a sender that serves a pull.
 #[test]
 fn receiver_says() {
     check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
@@ -128,7 +128,7 @@ fn measure(mut session: Bench, stream: &[u8]) {
     }
 }
 
-/// Writes honest streams and damaged ones into the corpora: `cargo test -p farhaul-fuzz -- --ignored record_session_corpora`.
+/// Writes valid and damaged streams into the corpora: `cargo test -p farhaul-fuzz -- --ignored record_session_corpora`.
 #[test]
 #[ignore = "writes into the source tree"]
 fn record_session_corpora() {
@@ -154,7 +154,9 @@ fn record_session_corpora() {
         back.extend(answered);
     }
     let mut pushing = FileSender::connect(farhaul_session::Push::default());
-    let pushed = pushing.poll_write(&mut MemorySource::new(tree())).to_vec();
+    let mut pushed = pushing.opening().to_vec();
+    pushing.handle_written(pushed.len());
+    pushed.extend_from_slice(pushing.poll_write(&mut MemorySource::new(tree())));
     let corpora = [
         ("opening", "pull", request),
         ("opening", "push", pushed),

@@ -4,7 +4,7 @@ use bolero::check;
 use farhaul_wire::udt4::{self, Handshake, LossList, Packet, encode_losses};
 use farhaul_wire::udt2004;
 
-/// A little more than a datagram on Ethernet carries.
+/// A little more than the payload of a datagram on Ethernet.
 const MAX_DATAGRAM: usize = 1_500;
 
 #[test]
@@ -21,7 +21,7 @@ fn packet() {
         let mut encoded = Vec::new();
         packet.encode(&mut encoded);
         assert_eq!(Packet::decode(&encoded), Ok(packet));
-        // An answer is never longer than what it repeats, but for the pad.
+        // An encoded packet is no longer than the decoded one, except for the pad.
         assert!(encoded.len() <= datagram.len() + 4);
         assert!(!packet.to_string().contains('\n'));
     });
@@ -64,13 +64,13 @@ fn packet_2004() {
         let mut encoded = Vec::new();
         packet.encode(&mut encoded);
         assert_eq!(udt2004::Packet::decode(&encoded), Ok(packet));
-        // What is reserved is not looked at, and written as zero; nothing else is lost.
+        // Reserved bits are ignored and written as zero. All other content is preserved.
         assert_eq!(encoded.len(), datagram.len());
         assert_eq!(encoded.get(4..), datagram.get(4..));
     });
 }
 
-/// Two bytes for the number of losses, as the header has it, and the body.
+/// The number of losses in two bytes, as in the header, and the body.
 #[test]
 fn losses_2004() {
     check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|input: &[u8]| {

@@ -1,13 +1,14 @@
-//! What must be reached, measured beside the peers in the same runs: medians, with the machine they were made on.
+//! Performance requirements, measured beside other programs in the same runs: medians, with a description of the
+//! machine.
 //!
 //! | to | open |
 //! | --- | --- |
-//! | add a row, or change what must hold | `rows.rs`, and its file under `rows/` |
+//! | add a row, or change a requirement | `rows.rs`, and its file under `rows/` |
 //! | measure with another program | `tools.rs` |
 //! | change how children are started, bounded and ended | `process.rs` |
-//! | change the limits of the kernel under which is measured | `buffers.rs` |
-//! | change what is printed | `report.rs` |
-//! | compare the simulator's TCP with ns-2's | `ns2.rs`: `bench tcp` |
+//! | change the kernel limits during a measurement | `buffers.rs` |
+//! | change the output | `report.rs` |
+//! | compare the simulator's TCP with that of ns-2 | `ns2.rs`: `bench tcp` |
 
 mod buffers;
 mod machine;
@@ -33,7 +34,7 @@ use rows::{Measurement, Run};
 use samples::Samples;
 use tools::Tools;
 
-/// The verb.
+/// The verb `bench`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if let Some((_, arguments)) = arguments.split_first().filter(|(first, _)| *first == "tcp") {
         return ns2::run(workspace, arguments);
@@ -57,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// All runs of a measurement, in each setting of the socket buffers if these matter to it.
+/// All runs of a measurement, in each setting of the socket buffers if it depends on them.
 fn measure(tools: &mut Tools, options: &Options, measurement: &Measurement) -> (Samples, Vec<&'static str>) {
     let (mut samples, mut settings) = (Samples::default(), Vec::new());
     let runs = options.runs_of(measurement);
@@ -80,11 +81,11 @@ fn measure(tools: &mut Tools, options: &Options, measurement: &Measurement) -> (
     (samples, settings)
 }
 
-/// Sets the limits that `buffers` means until they are dropped; where that is not allowed, everything stays as found.
+/// Sets the limits of `buffers` until the guard is dropped. If that is not permitted, leaves them unchanged.
 fn enter(buffers: Buffers) -> (Buffers, Option<Limits>) {
     let Some(bytes) = buffers.limit() else { return (buffers, None) };
     let set = || {
-        ensure!(!buffers.drops_rights() || buffers::can_drop_rights(), "there is no setpriv here (of util-linux)");
+        ensure!(!buffers.drops_rights() || buffers::can_drop_rights(), "setpriv (of util-linux) is not installed");
         Limits::set(bytes)
     };
     match set() {

@@ -1,27 +1,27 @@
-//! What the code cites: every `paper:<key>` must be in the bibliography, every departure in its table.
+//! Checks the citations in the code: every `paper:<key>` must be in the bibliography.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
-use crate::sections::Outcome;
+use crate::sections::CheckStatus;
 use crate::workspace::Workspace;
 
 const BIBLIOGRAPHY: &str = "docs/papers/papers.bib";
-/// What stands before a key in the code. Split, so that this line cites nothing.
+/// The prefix of a key in the code. Split, so that this line cites nothing.
 const MARK: &str = concat!("paper", ":");
 
-/// The verb.
+/// The verb `citations`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     ensure!(arguments.is_empty(), "`citations` takes no arguments");
     check(workspace).map(drop)
 }
 
-/// Prints per paper where it is cited.
+/// Prints for each paper where it is cited.
 ///
 /// # Errors
 /// A key is not in the bibliography.
-pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     let known = keys(&workspace.text(BIBLIOGRAPHY)?);
     let mut cited: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in workspace.files(&["rs", "toml"])? {
@@ -43,7 +43,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
         places.iter().for_each(|place| println!("    {place}"));
     }
     ensure!(dangling.is_empty(), "{} cited keys are not in {BIBLIOGRAPHY}", dangling.len());
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }
 
 /// The keys of a BibTeX file.
@@ -55,7 +55,7 @@ fn keys(bibliography: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The keys cited on a line, each with what follows it.
+/// The keys cited on a line, each with the rest of the line.
 fn citations(line: &str) -> Vec<(String, &str)> {
     line.match_indices(MARK)
         .filter_map(|(at, _)| {
@@ -66,13 +66,13 @@ fn citations(line: &str) -> Vec<(String, &str)> {
         .collect()
 }
 
-/// The section or equation that a citation names, if it does.
+/// The section or equation of a citation, if it names one.
 fn passage(rest: &str) -> String {
     let is_part = |word: &&str| word.starts_with('§') || word.starts_with("eq") || word.starts_with('(');
     let words: Vec<_> = rest.trim_start_matches(',').split_whitespace().take_while(is_part).collect();
     let passage = words.join(" ");
     let passage = passage.trim_end_matches(['.', ',', ';', ':']);
-    // The bracket that closes behind a citation is not part of it.
+    // A bracket that closes behind a citation is not part of it.
     let is_open = passage.matches('(').count() >= passage.matches(')').count();
     let passage = if is_open { passage } else { passage.trim_end_matches(')') };
     if passage.is_empty() { String::new() } else { format!("  {passage}") }

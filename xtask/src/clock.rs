@@ -1,8 +1,8 @@
-//! The one place where real time enters the chores.
+//! The only place where xtask reads real time.
 
 use std::time::{Duration, Instant};
 
-/// Counts from the moment it was made.
+/// Measures time from its creation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch(Instant);
 
@@ -16,7 +16,7 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
-    /// What is left of `time`; zero once it has passed.
+    /// The rest of `time`; zero once it has passed.
     pub(crate) fn left_of(self, time: Duration) -> Duration {
         time.saturating_sub(self.elapsed())
     }

@@ -1,20 +1,21 @@
-//! The tests against libudt, the reference library: builds our peer on it, checks that against itself, runs the tests.
+//! Tests against libudt, the reference library. Builds our peer program, checks libudt against itself, and runs the
+//! tests.
 
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::sections::{Outcome, Sections, succeed};
+use crate::sections::{CheckStatus, Sections, succeed};
 use crate::workspace::Workspace;
 
-/// The status with which a script says that it cannot run here.
+/// The exit status of a script that cannot run here.
 const SKIPPED: i32 = 77;
-/// Test targets whose name begins so need the peer.
+/// Test targets with this prefix need the peer.
 const PREFIX: &str = "interop";
-/// Tells tests where the peer is.
+/// The variable that holds the peer's path for tests.
 const PEER_VARIABLE: &str = "FARHAUL_LIBUDT_PEER";
 
-/// The verb: the same as the section of `test`.
+/// The verb `interop`: the same as the section of `test`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     ensure!(arguments.is_empty(), "`interop` takes no arguments");
     let mut sections = Sections::default();
@@ -23,12 +24,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 /// Runs every test target named `interop…`, ignored tests included.
-pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     let peer = match peer(workspace)? {
         Ok(peer) => peer,
-        Err(why) => return Ok(Outcome::Skipped(why)),
+        Err(why) => return Ok(CheckStatus::Skipped(why)),
     };
-    // First the library against itself: if that fails, it is not our side that is to blame.
+    // First libudt against itself. If that fails, the fault is not ours.
     let mut selftest = workspace.command("interop/selftest.sh");
     selftest.arg(folder(workspace));
     succeed(&mut selftest).context("libudt against itself")?;
@@ -43,12 +44,12 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
         }
     }
     if targets == 0 {
-        return Ok(Outcome::Skipped(format!("no test target is named {PREFIX}…; libudt agrees with itself")));
+        return Ok(CheckStatus::Skipped(format!("no test target is named {PREFIX}…; libudt agrees with itself")));
     }
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }
 
-/// Builds the peer and gives its path, or the reason why it cannot be built here.
+/// Builds the peer and returns its path, or the reason why it cannot be built here.
 pub(crate) fn peer(workspace: &Workspace) -> Result<Result<String, String>> {
     let output = workspace
         .command("interop/build.sh")

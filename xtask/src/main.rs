@@ -1,7 +1,7 @@
 //! Chores of the workspace that need logic: `cargo xtask VERB`.
 //!
-//! The table below is all there is; each verb has its file. Nothing here uses the crates of the workspace, so that the
-//! chores build in seconds and work while the code does not.
+//! Each verb of the table below has its own file. Xtask uses no crate of the workspace, so it builds in seconds and
+//! works even if the code does not compile.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -18,13 +18,13 @@ use std::process::ExitCode;
 
 use workspace::Workspace;
 
-/// What can be asked for: name, function, help.
+/// The verbs: name, function, help.
 const VERBS: &[Verb] = &[
-    Verb { name: "test", run: test::run, help: "everything that must hold before a merge" },
-    Verb { name: "tidy", run: tidy::run, help: "crate graph against its file of allowed edges, names, links, lengths" },
-    Verb { name: "citations", run: citations::run, help: "what the code cites, and that the bibliography knows it" },
-    Verb { name: "interop", run: interop::run, help: "the tests against the reference library alone" },
-    Verb { name: "bench", run: bench::run, help: "what must be reached, measured beside the peers: bench --list" },
+    Verb { name: "test", run: test::run, help: "run all checks required before a merge" },
+    Verb { name: "tidy", run: tidy::run, help: "check the crate graph, names and links, and list the longest files" },
+    Verb { name: "citations", run: citations::run, help: "list citations and check them against the bibliography" },
+    Verb { name: "interop", run: interop::run, help: "run only the tests against the reference library" },
+    Verb { name: "bench", run: bench::run, help: "measure performance beside other programs: bench --list" },
 ];
 
 /// One chore.

@@ -1,13 +1,13 @@
-//! The system's packages that tests need: installed where that is possible, named where it is not.
+//! System packages for the tests: installed if possible, otherwise named.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::sections::{Outcome, succeed};
+use crate::sections::{CheckStatus, succeed};
 
-/// A package of Debian, how to see that it is there, and what is skipped without it.
+/// A Debian package, signs of its presence, and the tests skipped without it.
 struct Package {
     name: &'static str,
     /// Any of these: a program by name, or a file by its absolute path.
@@ -15,7 +15,7 @@ struct Package {
     without: &'static str,
 }
 
-/// What the tests use beside Rust.
+/// The packages that the tests use in addition to Rust.
 const PACKAGES: &[Package] = &[
     Package { name: "g++", signs: &["g++"], without: "everything against the reference library" },
     Package {
@@ -35,28 +35,32 @@ const PACKAGES: &[Package] = &[
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 
-/// Installs what is missing, as root on Debian; elsewhere says what will be skipped.
-pub(crate) fn provide() -> Result<Outcome> {
+/// Installs missing packages as root on Debian. Elsewhere states what will be skipped.
+pub(crate) fn provide() -> Result<CheckStatus> {
     let missing = missing();
     if missing.is_empty() {
         println!("all there: {}", names(PACKAGES.iter()));
-        return Ok(Outcome::Passed);
+        return Ok(CheckStatus::Passed);
     }
     if is_root() && is_present("apt-get") {
         let installed = install(&missing);
         let missing = self::missing();
         if missing.is_empty() {
-            return Ok(Outcome::Passed);
+            return Ok(CheckStatus::Passed);
         }
-        return Ok(Outcome::Skipped(match installed {
+        return Ok(CheckStatus::Skipped(match installed {
             Ok(_) => explain(&missing),
             Err(error) => format!("{} ({error:#})", explain(&missing)),
         }));
     }
-    Ok(Outcome::Skipped(format!("{}; as root: apt-get install {}", explain(&missing), names(missing.iter().copied()))))
+    Ok(CheckStatus::Skipped(format!(
+        "{}; as root: apt-get install {}",
+        explain(&missing),
+        names(missing.iter().copied())
+    )))
 }
 
-fn install(missing: &[&'static Package]) -> Result<Outcome> {
+fn install(missing: &[&'static Package]) -> Result<CheckStatus> {
     let apt = || {
         let mut command = Command::new("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");

@@ -1,4 +1,4 @@
-//! A run of checks, one section each, and the summary at its end.
+//! A run of checks in sections, and its summary.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -8,32 +8,32 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::clock::Stopwatch;
 
-/// How a section ended.
+/// Status of a section that did not fail.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CheckStatus {
     Passed,
-    /// It could not be done here, and why.
+    /// Could not run here, with the reason.
     Skipped(String),
 }
 
-/// The sections of a run so far.
+/// The sections so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
-    done: Vec<(String, Result<Outcome>, Duration)>,
+    done: Vec<(String, Result<CheckStatus>, Duration)>,
 }
 
 impl Sections {
-    /// Runs one section under a heading. A failure does not keep the later ones from running.
-    pub(crate) fn section(&mut self, title: &str, check: impl FnOnce() -> Result<Outcome>) {
+    /// Runs one section under a heading. A failure does not prevent later sections.
+    pub(crate) fn section(&mut self, title: &str, check: impl FnOnce() -> Result<CheckStatus>) {
         println!("\n━━ {title} {}", "━".repeat(76_usize.saturating_sub(title.chars().count())));
         let stopwatch = Stopwatch::start();
-        let outcome = check();
-        match &outcome {
-            Ok(Outcome::Passed) => {}
-            Ok(Outcome::Skipped(why)) => println!("skipped: {why}"),
+        let status = check();
+        match &status {
+            Ok(CheckStatus::Passed) => {}
+            Ok(CheckStatus::Skipped(why)) => println!("skipped: {why}"),
             Err(error) => println!("FAILED: {error:#}"),
         }
-        self.done.push((title.to_owned(), outcome, stopwatch.elapsed()));
+        self.done.push((title.to_owned(), status, stopwatch.elapsed()));
         // The next section's children write to the same terminal.
         let _ = std::io::stdout().flush();
     }
@@ -45,10 +45,10 @@ impl Sections {
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n━━ summary {}", "━".repeat(69));
         let mut failed = 0;
-        for (title, outcome, elapsed) in &self.done {
-            let (mark, why) = match outcome {
-                Ok(Outcome::Passed) => ("ok", String::new()),
-                Ok(Outcome::Skipped(why)) => ("skipped", format!("  {why}")),
+        for (title, status, elapsed) in &self.done {
+            let (mark, why) = match status {
+                Ok(CheckStatus::Passed) => ("ok", String::new()),
+                Ok(CheckStatus::Skipped(why)) => ("skipped", format!("  {why}")),
                 Err(error) => {
                     failed += 1;
                     ("FAILED", format!("  {error:#}"))
@@ -63,16 +63,16 @@ impl Sections {
     }
 }
 
-/// Runs a command whose output the reader sees.
+/// Runs a command with visible output.
 ///
 /// # Errors
-/// It cannot be started, or ends with another status than zero.
-pub(crate) fn succeed(command: &mut Command) -> Result<Outcome> {
+/// It cannot be started, or its exit status is not zero.
+pub(crate) fn succeed(command: &mut Command) -> Result<CheckStatus> {
     let shown = shown(command);
     println!("$ {shown}");
     let status = command.status().with_context(|| shown.clone())?;
     ensure!(status.success(), "`{shown}` ended with {status}");
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }
 
 fn shown(command: &Command) -> String {

@@ -1,25 +1,25 @@
-//! The test command of the README: everything that must hold before a merge, and nothing that only a server can do.
+//! The test command of the README: every check required before a merge that a developer's machine can run.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
 
-use crate::sections::{Outcome, Sections, succeed};
+use crate::sections::{CheckStatus, Sections, succeed};
 use crate::workspace::{Package, Workspace};
 use crate::{citations, interop, packages, tidy};
 
-/// Crates that must not know what a system is.
+/// Crates without access to the system.
 const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "session"];
 /// A target without sockets, files, threads and clocks.
 const WASM: &str = "wasm32-unknown-unknown";
-/// Crates whose tests make networks and do not acquire the right to by themselves: the test harness has threads by then.
+/// Crates whose tests make networks. They need the rights at their start, because the test harness has threads.
 const NETWORKS: &[&str] = &["emu", "lab"];
-/// Runs a command with the rights of root over namespaces of its own.
+/// Runs a command with root rights over its own namespaces.
 const AS_ROOT: [&str; 4] = ["unshare", "--user", "--map-root-user", "--"];
-/// Features that need more than a compiler; their tests have a section of their own.
+/// Features that need more than a compiler. Their tests have their own section.
 const OWN_SECTION: &[&str] = &["default", "interop"];
 
-/// Runs every section, then says what failed and what was skipped.
+/// Runs every section, then reports failures and skipped sections.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     ensure!(arguments.is_empty(), "`test` takes no arguments; for one crate: cargo test -p farhaul-NAME");
     let all = features(workspace.packages.iter());
@@ -53,7 +53,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     sections.finish()
 }
 
-/// Every optional feature, since tests hide behind them too.
+/// Every optional feature, because tests can depend on them.
 fn features<'a>(packages: impl Iterator<Item = &'a Package>) -> Vec<String> {
     packages
         .flat_map(|package| package.features.iter().map(move |feature| (&package.name, feature)))
@@ -70,9 +70,9 @@ fn is_of_networks(package: &Package) -> bool {
     NETWORKS.contains(&package.short.as_str())
 }
 
-/// In a user namespace where that is possible: nothing to those whom root has started. Elsewhere the tests themselves say what
-/// they skip, or fail where nothing may be skipped.
-fn with_networks(workspace: &Workspace) -> Result<Outcome> {
+/// Runs the tests in a user namespace if possible and not already root. Otherwise the tests report what they skip, or
+/// fail if nothing may be skipped.
+fn with_networks(workspace: &Workspace) -> Result<CheckStatus> {
     let [program, words @ ..] = AS_ROOT;
     let permitted = Command::new(program).args(words).arg("true").stderr(Stdio::null()).status();
     let mut command = if !packages::is_root() && permitted.is_ok_and(|status| status.success()) {
@@ -89,11 +89,11 @@ fn with_networks(workspace: &Workspace) -> Result<Outcome> {
     succeed(command.args(features(networks(workspace))))
 }
 
-fn without_system(workspace: &Workspace) -> Result<Outcome> {
+fn without_system(workspace: &Workspace) -> Result<CheckStatus> {
     let sysroot = workspace.command("rustc").args(["--print", "sysroot"]).output()?;
     let sysroot = String::from_utf8(sysroot.stdout)?;
     if !std::path::Path::new(sysroot.trim()).join("lib/rustlib").join(WASM).is_dir() {
-        return Ok(Outcome::Skipped(format!("the target is not installed (rustup target add {WASM})")));
+        return Ok(CheckStatus::Skipped(format!("the target is not installed (rustup target add {WASM})")));
     }
     let mut command = workspace.cargo();
     command.args(["check", "--target", WASM]);

@@ -1,4 +1,4 @@
-//! What no compiler checks: the crate graph, names, left-overs, links in documents; and, as a mirror, what is longest.
+//! Checks beyond the compiler: crate graph, names, left-overs and links. Also lists the longest files and functions.
 
 mod graph;
 mod leftovers;
@@ -7,25 +7,25 @@ mod links;
 
 use anyhow::{Result, ensure};
 
-use crate::sections::Outcome;
+use crate::sections::CheckStatus;
 use crate::workspace::Workspace;
 
-/// The verb.
+/// The verb `tidy`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     ensure!(arguments.is_empty(), "`tidy` takes no arguments");
     check(workspace).map(drop)
 }
 
-/// Prints the graph and what is longest.
+/// Prints the graph and the longest files and functions.
 ///
 /// # Errors
-/// Something is out of place.
-pub(crate) fn check(workspace: &Workspace) -> Result<Outcome> {
+/// A check failed.
+pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     let mut faults = graph::faults(workspace)?;
     faults.extend(leftovers::faults(workspace)?);
     faults.extend(links::faults(workspace)?);
     length::show(workspace)?;
     faults.iter().for_each(|fault| println!("fault: {fault}"));
     ensure!(faults.is_empty(), "{} things are out of place", faults.len());
-    Ok(Outcome::Passed)
+    Ok(CheckStatus::Passed)
 }

@@ -1,4 +1,4 @@
-//! What the workspace consists of: its folder, its packages and their dependencies, its files.
+//! The workspace: its folder, packages, dependencies and files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,14 +8,14 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// Folders with a dot in front that belong to the project.
+/// Hidden folders that belong to the project.
 const DOT_FOLDERS: &[&str] = &[".cargo", ".ci", ".config", ".github"];
 
-/// The workspace as cargo describes it.
+/// The workspace as described by cargo.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
-    /// Where cargo builds.
+    /// The build folder.
     pub(crate) target: PathBuf,
     pub(crate) packages: Vec<Package>,
 }
@@ -23,12 +23,12 @@ pub(crate) struct Workspace {
 /// A member.
 #[derive(Debug)]
 pub(crate) struct Package {
-    /// As cargo knows it.
+    /// The name in cargo.
     pub(crate) name: String,
-    /// Without the project's name in front: `farhaul-proto` is `proto`.
+    /// The name without the project's prefix: `farhaul-proto` is `proto`.
     pub(crate) short: String,
     pub(crate) features: Vec<String>,
-    /// Members it uses.
+    /// Members that it uses.
     pub(crate) uses: BTreeSet<Edge>,
     pub(crate) tests: Vec<TestTarget>,
 }
@@ -38,11 +38,11 @@ pub(crate) struct Package {
 pub(crate) struct Edge {
     pub(crate) from: String,
     pub(crate) to: String,
-    /// Only tests, examples and benches use it.
+    /// Whether only tests, examples and benches use it.
     pub(crate) dev: bool,
 }
 
-/// A file under `tests/`.
+/// A test target under `tests/`.
 #[derive(Debug)]
 pub(crate) struct TestTarget {
     pub(crate) name: String,
@@ -50,7 +50,7 @@ pub(crate) struct TestTarget {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Reads the metadata from cargo.
     pub(crate) fn read() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?.to_path_buf();
         let output = Command::new(env!("CARGO"))
@@ -78,7 +78,7 @@ impl Workspace {
         command
     }
 
-    /// Every file of the project with one of these endings, by path from the root, sorted.
+    /// Every file of the project with one of these extensions, by path from the root, sorted.
     pub(crate) fn files(&self, endings: &[&str]) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let mut folders = vec![self.root.clone()];

@@ -1,4 +1,4 @@
-//! What happens on a connection, for controllers to hear.
+//! Events of a connection that a controller receives.
 
 use farhaul_units::{Duration, PacketRate, SeqNo, SeqRange};
 
@@ -8,24 +8,24 @@ use farhaul_units::{Duration, PacketRate, SeqNo, SeqRange};
 pub struct AckEvent {
     /// Everything before this packet has arrived.
     pub seq: SeqNo,
-    /// Packets that this acknowledgement newly covers; zero for a full one that confirms what light ones have covered.
+    /// Packets newly covered. Zero for a full acknowledgement that confirms only packets covered by light ones.
     pub newly_acked: u32,
-    /// A light acknowledgement: progress only, no measurements. UDT's own laws ignore it.
+    /// Whether the acknowledgement is light: progress without measurements. UDT's own laws ignore it.
     pub light: bool,
-    /// Round-trip time that came with it.
+    /// The RTT sample of this acknowledgement.
     pub rtt_sample: Option<Duration>,
-    /// How fast the packets behind this acknowledgement were sent and how fast they were delivered.
+    /// The send rate and delivery rate of the packets that this acknowledgement covers.
     pub delivery: Option<DeliverySample>,
 }
 
-/// One measurement of delivery: the same packets, at both ends of the path.
+/// A measurement of delivery: the same packets at both ends of the path.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliverySample {
-    /// Packets that the sample covers.
+    /// Packets in the sample.
     pub packets: u32,
-    /// The rate at which they had been sent.
+    /// The rate at which they were sent.
     pub sent: PacketRate,
-    /// The rate at which they were acknowledged. Well below `sent`, it is the capacity of the bottleneck.
+    /// The rate at which they were acknowledged. If well below `sent`, it is the capacity of the bottleneck.
     pub delivered: PacketRate,
 }
 
@@ -33,28 +33,28 @@ pub struct DeliverySample {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LossEvent<'a> {
-    /// The reported packets, clipped to what is in flight, in the order of the report; never empty. Reports that come within
-    /// two milliseconds are one event.
+    /// The reported packets in the order of the report, clipped to those in flight. Never empty. Reports within two
+    /// milliseconds form one event.
     pub ranges: &'a [SeqRange],
-    /// Packets that had not been reported before, or whose repair must have been lost, too: a report of one that was sent
-    /// again less than a round trip ago does not count. Zero for a report that repeats others.
+    /// Packets reported for the first time, or whose retransmission must have been lost too. A report within one RTT of
+    /// the retransmission does not count. Zero if the report repeats earlier ones.
     pub newly_lost: u32,
     /// The last packet sent so far.
     pub largest_sent: SeqNo,
 }
 
 impl<'a> LossEvent<'a> {
-    /// A report of `ranges`, of which `newly_lost` packets are news.
+    /// A report of `ranges` with `newly_lost` new losses.
     pub const fn new(ranges: &'a [SeqRange], newly_lost: u32, largest_sent: SeqNo) -> Self {
         Self { ranges, newly_lost, largest_sent }
     }
 }
 
-/// Nothing was heard for the expiration time while data was unacknowledged.
+/// The expiration time passed without a packet from the peer while data was unacknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TimeoutEvent {
-    /// How many expirations in a row, this one included.
+    /// Number of consecutive expirations, including this one.
     pub count: u32,
     /// The last packet sent so far.
     pub largest_sent: SeqNo,
@@ -68,7 +68,7 @@ pub struct SentEvent {
     pub last: SeqNo,
     /// Packets in the burst.
     pub packets: u32,
-    /// Whether they had been sent before.
+    /// Whether they are retransmissions.
     pub retransmission: bool,
 }
 

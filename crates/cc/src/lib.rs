@@ -1,16 +1,18 @@
 //! Congestion controllers: one small file each, behind one trait.
 //!
-//! A controller hears what happens on a connection ([`AckEvent`], [`LossEvent`], …), reads what the transport measured
-//! ([`Path`]) and sets what it may set ([`Control`]): a congestion window *and* a packet sending period, because UDT's
-//! laws are laws of the period. The shape is that of UDT4's configurable congestion control (CCC), with event structs in
-//! place of callbacks with arguments, so that an event can grow without breaking anybody's controller.
+//! A controller receives the events of a connection ([`AckEvent`], [`LossEvent`], …), reads the transport's
+//! measurements ([`Path`]) and changes settings ([`Control`]). The settings include a congestion window *and* a packet
+//! sending period, because UDT's laws govern the period.
+//!
+//! The interface is that of UDT4's configurable congestion control (CCC). Event structs replace callback arguments, so
+//! that an event can grow without breaking controllers.
 //!
 //! | to | open |
 //! | --- | --- |
-//! | see what a controller is told | `event.rs`, `path.rs` |
-//! | see what it may set | `control.rs` |
-//! | pick one by name | `registry.rs` (the table), `spec.rs` (its text form) |
-//! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for what we changed |
+//! | see the events and measurements | `event.rs`, `path.rs` |
+//! | see the settings | `control.rs` |
+//! | pick a controller by name | `registry.rs` (the table), `spec.rs` (its text form) |
+//! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for our changes |
 //! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/curves.rs` |
 #![forbid(unsafe_code)]
@@ -30,76 +32,80 @@ pub use spec::{Spec, SpecError};
 
 /// Decides how fast a connection sends.
 ///
-/// Called by the transport in the order of events; every method may change any field of [`Control`], which the transport
-/// reads after the call. All methods except [`on_ack`](Controller::on_ack) and [`on_loss`](Controller::on_loss) have a
-/// default that does nothing. Nothing is called per packet unless the controller asks for it.
+/// The transport calls the methods in the order of events. Every method may change any field of [`Control`], which the
+/// transport reads after the call. All methods except [`on_ack`](Controller::on_ack) and
+/// [`on_loss`](Controller::on_loss) have a default that does nothing. No method is called per packet unless the
+/// controller requests it.
 pub trait Controller: Send {
-    /// The name under which the registry knows it, with its options.
+    /// The name in the registry, with its options.
     fn name(&self) -> &str;
 
-    /// The connection is established; `control` holds the transport's initial values.
+    /// The connection is established. `control` holds the transport's initial values.
     fn on_connect(&mut self, path: &Path, control: &mut Control) {
         let _ = (path, control);
     }
 
-    /// The peer acknowledged new data in order (full and medium ACKs; light ACKs with [`AckEvent::light`]).
+    /// The peer acknowledged new data in order, by a full, medium or light ACK ([`AckEvent::light`]).
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control);
 
     /// The peer reported losses.
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control);
 
-    /// Everything that was reported lost has arrived. `spurious` says that all of it came before its repair can have: packets
-    /// were overtaken, none was lost, and what [`on_loss`](Controller::on_loss) did about them may be undone (RFC 4015).
-    /// Called before the acknowledgement that showed it.
+    /// All packets reported lost have arrived. Called before the acknowledgement that showed it.
+    ///
+    /// `spurious` means that all of them arrived before their retransmissions could have. The packets were reordered,
+    /// not lost, so the reaction of [`on_loss`](Controller::on_loss) may be undone (RFC 4015).
     fn on_recovered(&mut self, path: &Path, spurious: bool, control: &mut Control) {
         let _ = (path, spurious, control);
     }
 
-    /// Nothing was heard for the expiration time while data was unacknowledged.
+    /// The expiration time passed without a packet from the peer while data was unacknowledged.
     fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent, control: &mut Control) {
         let _ = (path, timeout, control);
     }
 
-    /// The peer asks to slow down: its round-trip time grows (type 4, which libudt 4.11 obeys but never sends). Whether this
-    /// controller has dealt with it; otherwise the transport sends one ninth slower until the controller decides anew.
-    /// Anybody on the path can forge it.
+    /// The peer asks to slow down, because its RTT grows (type 4, which libudt 4.11 obeys but never sends).
+    ///
+    /// Returns whether the controller has reacted. Otherwise the transport sends one ninth slower until the
+    /// controller's next decision. Any node on the path can forge this packet.
     fn on_warning(&mut self, path: &Path, control: &mut Control) -> bool {
         let _ = (path, control);
         false
     }
 
-    /// A SYN interval (10 ms) is over in which data was sent or outstanding, on a transport that keeps a timer for it, as that
-    /// of the 2004 paper does. On UDT4 it is never called, and acknowledgements stand for it.
+    /// A SYN interval (10 ms) with data sent or in flight has ended. Only a transport with a timer for it calls this,
+    /// as that of the 2004 paper. UDT4 never does: acknowledgements take its place.
     fn on_syn(&mut self, path: &Path, control: &mut Control) {
         let _ = (path, control);
     }
 
-    /// Data packets left, retransmissions included; called once per burst, and only if
-    /// [`wants_packets`](Controller::wants_packets) says so.
+    /// Data packets left, retransmissions included. Called once per burst, and only if
+    /// [`wants_packets`](Controller::wants_packets) returns `true`.
     fn on_sent(&mut self, path: &Path, sent: &SentEvent, control: &mut Control) {
         let _ = (path, sent, control);
     }
 
-    /// Data packets arrived, duplicates included; called once per receive batch, and only if
-    /// [`wants_packets`](Controller::wants_packets) says so.
+    /// Data packets arrived, duplicates included. Called once per receive batch, and only if
+    /// [`wants_packets`](Controller::wants_packets) returns `true`.
     fn on_received(&mut self, path: &Path, received: &ReceivedEvent, control: &mut Control) {
         let _ = (path, received, control);
     }
 
-    /// A user-defined control packet (type 0x7FFF) arrived; only if [`wants_custom_messages`](Controller::wants_custom_messages).
+    /// A user-defined control packet (type 0x7FFF) arrived. Called only if
+    /// [`wants_custom_messages`](Controller::wants_custom_messages) returns `true`.
     fn on_custom_message(&mut self, path: &Path, kind: u16, body: &[u8], control: &mut Control) {
         let _ = (path, kind, body, control);
     }
 
-    /// The connection is over.
+    /// The connection has ended.
     fn on_close(&mut self) {}
 
-    /// Whether [`on_sent`](Controller::on_sent) and [`on_received`](Controller::on_received) are to be called.
+    /// Whether to call [`on_sent`](Controller::on_sent) and [`on_received`](Controller::on_received).
     fn wants_packets(&self) -> bool {
         false
     }
 
-    /// Whether custom control packets of the peer are to be handed in. Off by default: they are hostile input.
+    /// Whether to pass on custom control packets of the peer. Off by default, because they are hostile input.
     fn wants_custom_messages(&self) -> bool {
         false
     }

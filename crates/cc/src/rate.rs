@@ -1,7 +1,6 @@
-//! Controllers whose law is a law of the sending rate: UDT's family and the fixed rate.
+//! Controllers that govern the sending rate: UDT's family and the fixed rate.
 //!
-//! The parts that several of them share: [`syn`] (once per interval), [`flow_control`] (the window), [`daimd`] (the
-//! period).
+//! Shared parts: [`syn`] (once per interval), [`flow_control`] (the window), [`daimd`] (the period).
 
 mod daimd;
 mod fixed;

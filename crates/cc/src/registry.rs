@@ -1,6 +1,6 @@
-//! Every controller by name: what it is, where it comes from, which options it takes, how it is made.
+//! Every controller by name: summary, source, options and constructor.
 //!
-//! The command line, configuration files and the table of the documentation all follow from this one.
+//! The command line, configuration files and the table in the documentation are derived from this one.
 
 use farhaul_units::Rate;
 
@@ -13,15 +13,15 @@ use crate::window::{Cubic, Reno, Tahoe};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The name by which it is asked for.
+    /// The name by which users select it.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A summary in one line.
     pub summary: &'static str,
-    /// Where its law comes from: keys of `docs/papers/papers.bib`.
+    /// The source of its law: keys of `docs/papers/papers.bib`.
     pub source: &'static str,
-    /// What can be set, in the order in which it is printed.
+    /// Its options, in the order of printing.
     pub options: &'static [OptionDoc],
-    /// Makes one from checked settings and a seed. Fails on values that it cannot use.
+    /// Makes a controller from checked settings and a seed. Fails on unusable values.
     pub(crate) construct: Construct,
 }
 
@@ -34,9 +34,9 @@ type Construct = fn(&Settings, u64) -> Result<Box<dyn Controller>, SpecError>;
 pub struct OptionDoc {
     /// The word before the `=`, or the whole of a flag.
     pub name: &'static str,
-    /// What it sets, in one line, with its unit.
+    /// Its meaning in one line, with the unit.
     pub meaning: &'static str,
-    /// How it is written, and what holds without it.
+    /// How it is written, and its default.
     pub form: OptionForm,
 }
 
@@ -46,20 +46,20 @@ pub struct OptionDoc {
 pub enum OptionForm {
     /// A bare word; off by default.
     Flag,
-    /// `name=value`, and there is no default.
+    /// `name=value`, without a default.
     Required {
-        /// A value that it takes.
+        /// A valid value.
         example: &'static str,
     },
     /// `name=value`.
     Optional {
-        /// The value that holds otherwise.
+        /// The default.
         default: &'static str,
     },
 }
 
 impl OptionForm {
-    /// The value that holds when the option is not given; `None` if it must be.
+    /// The default; `None` if the option is required.
     pub const fn default_value(self) -> Option<&'static str> {
         match self {
             Self::Flag => Some("off"),
@@ -72,11 +72,11 @@ impl OptionForm {
 static CONTROLLERS: &[Entry] = &[
     Entry {
         name: "udt",
-        summary: "UDT's rate control with a measured start, which tells the link's losses from the queue's",
+        summary: "UDT's rate control with a measured start; distinguishes random loss from congestion",
         source: "udt-2007, udt-draft",
         options: &[OptionDoc {
             name: "native",
-            meaning: "the law as UDT4 has it, without Farhaul's changes",
+            meaning: "the law of UDT4, without Farhaul's changes",
             form: OptionForm::Flag,
         }],
         construct: |settings, seed| {
@@ -85,27 +85,27 @@ static CONTROLLERS: &[Entry] = &[
     },
     Entry {
         name: "udt-2004",
-        summary: "the first UDT: steps by the power of ten of the capacity, a ninth less on loss or growing delay",
+        summary: "the first UDT: increase by the power of ten of the capacity, a ninth less on loss or growing delay",
         source: "udt-2004",
         options: &[
             OptionDoc {
                 name: "warnings",
-                meaning: "whether delay warnings of the peer are obeyed: on or off",
+                meaning: "whether to obey the peer's delay warnings: on or off",
                 form: OptionForm::Optional { default: "on" },
             },
             OptionDoc {
                 name: "capacity-factor",
-                meaning: "what the estimate of the capacity is multiplied with, for experiments",
+                meaning: "factor of the capacity estimate, for experiments",
                 form: OptionForm::Optional { default: "1" },
             },
             OptionDoc {
                 name: "missed-warnings",
-                meaning: "probability that a delay warning is overlooked, for experiments",
+                meaning: "probability of ignoring a delay warning, for experiments",
                 form: OptionForm::Optional { default: "0" },
             },
             OptionDoc {
                 name: "false-warnings",
-                meaning: "probability that an acknowledgement is taken for a delay warning, for experiments",
+                meaning: "probability of treating an acknowledgement as a delay warning, for experiments",
                 form: OptionForm::Optional { default: "0" },
             },
         ],
@@ -113,39 +113,39 @@ static CONTROLLERS: &[Entry] = &[
     },
     Entry {
         name: "udt-2007",
-        summary: "UDT of 2007 (releases 3.x): the first loss report of an event freezes sending for 10 ms and cuts nothing",
+        summary: "UDT of 2007 (releases 3.x): the first loss report stops sending for 10 ms and keeps the rate",
         source: "udt-2007, udt-draft",
         options: &[],
         construct: |_settings, seed| Ok(Box::new(Udt2007::new(seed))),
     },
     Entry {
         name: "udt-2011",
-        summary: "UDT4's law with the modification of 2011: a cut by round trip, a window by backlog",
+        summary: "UDT4's law with the modification of 2011: decrease by RTT, window by backlog",
         source: "udt-2011",
         options: &[
             OptionDoc {
                 name: "only",
-                meaning: "one rule alone: rate (the cut) or window",
+                meaning: "a single rule: rate (the decrease) or window",
                 form: OptionForm::Optional { default: "both" },
             },
             OptionDoc {
                 name: "alpha",
-                meaning: "backlog above which the window is kept, packets",
+                meaning: "backlog above which the window stays unchanged, packets",
                 form: OptionForm::Optional { default: "1.5" },
             },
             OptionDoc {
                 name: "beta",
-                meaning: "backlog above which the window is cut, packets",
+                meaning: "backlog above which the window shrinks, packets",
                 form: OptionForm::Optional { default: "3.5" },
             },
             OptionDoc {
                 name: "interval",
-                meaning: "time that the window covers beside the round trip",
+                meaning: "time that the window covers in addition to the RTT",
                 form: OptionForm::Optional { default: "10ms" },
             },
             OptionDoc {
                 name: "speed",
-                meaning: "the speed of which the window is made: arrival (reported by the receiver) or delivery (seen by the sender)",
+                meaning: "rate that sizes the window: arrival (receiver's report) or delivery (sender's measurement)",
                 form: OptionForm::Optional { default: "arrival" },
             },
         ],
@@ -153,7 +153,7 @@ static CONTROLLERS: &[Entry] = &[
     },
     Entry {
         name: "fixed",
-        summary: "a fixed rate that answers no loss, for dedicated channels",
+        summary: "a fixed rate without reaction to loss, for dedicated channels",
         source: "none",
         options: &[OptionDoc {
             name: "rate",
@@ -170,21 +170,21 @@ static CONTROLLERS: &[Entry] = &[
     },
     Entry {
         name: "reno",
-        summary: "TCP's standard window: slow start, congestion avoidance, half on a loss",
+        summary: "TCP's standard window: slow start, congestion avoidance, half the window on loss",
         source: "rfc5681",
         options: &[],
         construct: |_settings, _seed| Ok(Box::new(Reno::new())),
     },
     Entry {
         name: "cubic",
-        summary: "TCP's window as most systems have it: back along a cubic, with Reno's growth at least, 7/10 on a loss",
+        summary: "TCP's window on most systems: cubic growth, at least Reno's, and 7/10 of the window on loss",
         source: "rfc9438",
         options: &[],
         construct: |_settings, _seed| Ok(Box::new(Cubic::new())),
     },
     Entry {
         name: "tahoe",
-        summary: "TCP before fast recovery: every loss begins slow start anew",
+        summary: "TCP before fast recovery: every loss restarts slow start",
         source: "jacobson-1988",
         options: &[],
         construct: |_settings, _seed| Ok(Box::new(Tahoe::new())),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_controller_calls_itself_as_it_was_asked_for() {
+    fn every_controller_has_the_name_of_its_spec() {
         for text in [
             "udt",
             "udt:native",

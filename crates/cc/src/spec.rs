@@ -7,10 +7,10 @@ use std::str::FromStr;
 use crate::Controller;
 use crate::registry::{Entry, OptionDoc, OptionForm, controllers};
 
-/// Which controller to use, and how it is set: `udt`, `udt:native`, `fixed:rate=500mbit`.
+/// A controller and its options: `udt`, `udt:native`, `fixed:rate=500mbit`.
 ///
 /// A `Spec` is checked when it is parsed, so that [`build`](Spec::build) cannot fail. Options are printed in the
-/// registry's order, whatever the order in which they were given.
+/// registry's order.
 ///
 /// ```
 /// let spec: farhaul_cc::Spec = "fixed:rate=500mbit".parse()?;
@@ -22,7 +22,7 @@ use crate::registry::{Entry, OptionDoc, OptionForm, controllers};
 pub struct Spec(Settings);
 
 impl Spec {
-    /// A new controller for one connection; whatever is random in it follows from `seed`.
+    /// A new controller for one connection. `seed` determines its random draws.
     pub fn build(&self, seed: u64) -> Box<dyn Controller> {
         (self.entry().construct)(&self.0, seed).expect("the same settings were constructed when they were parsed")
     }
@@ -63,7 +63,7 @@ impl FromStr for Spec {
 }
 
 impl fmt::Display for Spec {
-    /// As it is parsed.
+    /// In the format that [`FromStr`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -83,16 +83,16 @@ impl PartialEq for Spec {
 
 impl Eq for Spec {}
 
-/// Why a text names no controller. The message says what would have been accepted.
+/// The error of parsing a [`Spec`]. The message states the accepted forms.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
     /// The name before the colon is not in the registry.
-    #[error("no congestion controller is called '{name}': choose one of {allowed}")]
+    #[error("unknown congestion controller '{name}': choose one of {allowed}")]
     UnknownController {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The known names.
         allowed: String,
     },
     /// The controller has no such option.
@@ -100,13 +100,13 @@ pub enum SpecError {
     UnknownOption {
         /// The controller.
         controller: &'static str,
-        /// What was asked for.
+        /// The given option.
         option: String,
-        /// The options there are, as they are written.
+        /// The known options, as they are written.
         allowed: String,
     },
-    /// An option stands twice.
-    #[error("option '{option}' of '{controller}' is given twice: leave one out")]
+    /// An option appears twice.
+    #[error("option '{option}' of '{controller}' is given twice")]
     Repeated {
         /// The controller.
         controller: &'static str,
@@ -114,7 +114,7 @@ pub enum SpecError {
         option: &'static str,
     },
     /// A flag with a value, or a value left out.
-    #[error("option '{option}' of '{controller}' is written {form}")]
+    #[error("option '{option}' of '{controller}' has the form {form}")]
     WrongForm {
         /// The controller.
         controller: &'static str,
@@ -133,31 +133,31 @@ pub enum SpecError {
         /// How it is written.
         example: String,
     },
-    /// A value cannot be read.
+    /// A value that cannot be parsed.
     #[error("option '{option}' of '{controller}': {source}")]
     Unreadable {
         /// The controller.
         controller: &'static str,
         /// The option.
         option: &'static str,
-        /// What was wrong with the value.
+        /// The error of parsing the value.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A value can be read but not be used.
+    /// A value that can be parsed but not used.
     #[error("option '{option}' of '{controller}' must be {allowed}, not '{value}'")]
     OutOfRange {
         /// The controller.
         controller: &'static str,
         /// The option.
         option: &'static str,
-        /// What was asked for.
+        /// The given value.
         value: String,
-        /// What can be used.
+        /// The usable values.
         allowed: &'static str,
     },
 }
 
-/// The options that were given for one controller, each of a name that it knows and in the right form.
+/// The given options of one controller, each with a known name and in the right form.
 #[derive(Clone)]
 pub(crate) struct Settings {
     entry: &'static Entry,
@@ -188,7 +188,7 @@ impl Settings {
         })
     }
 
-    /// The value of the option `name` as `read` understands it; `None` where it was not given.
+    /// The value of the option `name`, parsed by `read`; `None` if it was not given.
     pub(crate) fn optional<T, E>(
         &self,
         name: &'static str,
@@ -202,7 +202,7 @@ impl Settings {
         self.value(name).map(read).transpose().map_err(unreadable)
     }
 
-    /// The error for a value of `name` that can be read but not be used.
+    /// The error for a value of `name` that can be parsed but not used.
     pub(crate) fn out_of_range(&self, name: &'static str, allowed: &'static str) -> SpecError {
         let value = self.value(name).unwrap_or_default().into();
         SpecError::OutOfRange { controller: self.entry.name, option: name, value, allowed }
@@ -212,7 +212,7 @@ impl Settings {
         self.given.iter().find(|(given, _)| *given == name).and_then(|(_, value)| value.as_deref())
     }
 
-    /// Takes in one option as it is written.
+    /// Adds one option in its text form.
     fn add(&mut self, text: &str) -> Result<(), SpecError> {
         let controller = self.entry.name;
         let (name, value) = match text.split_once('=') {
@@ -286,12 +286,12 @@ mod tests {
     #[test]
     fn errors_name_what_is_allowed() {
         for (text, expected) in [
-            ("", format!("no congestion controller is called '': choose one of {}", names(controllers())).as_str()),
-            ("cubik", &format!("no congestion controller is called 'cubik': choose one of {}", names(controllers()))),
+            ("", format!("unknown congestion controller '': choose one of {}", names(controllers())).as_str()),
+            ("cubik", &format!("unknown congestion controller 'cubik': choose one of {}", names(controllers()))),
             ("udt:", "'udt' has no option '': it takes native"),
             ("udt:naive", "'udt' has no option 'naive': it takes native"),
-            ("udt:native=yes", "option 'native' of 'udt' is written native"),
-            ("udt:native,native", "option 'native' of 'udt' is given twice: leave one out"),
+            ("udt:native=yes", "option 'native' of 'udt' has the form native"),
+            ("udt:native,native", "option 'native' of 'udt' is given twice"),
             ("udt-2004:warnings=no", "option 'warnings' of 'udt-2004' must be on or off, not 'no'"),
             (
                 "udt-2004:capacity-factor=0",
@@ -302,7 +302,7 @@ mod tests {
                 "option 'missed-warnings' of 'udt-2004' must be a probability from 0 to 1, not '1.5'",
             ),
             ("fixed", "'fixed' needs the option 'rate': write fixed:rate=500mbit"),
-            ("fixed:rate", "option 'rate' of 'fixed' is written rate=500mbit"),
+            ("fixed:rate", "option 'rate' of 'fixed' has the form rate=500mbit"),
             ("udt-2011:only=rtt", "option 'only' of 'udt-2011' must be rate, window or both, not 'rtt'"),
             ("udt-2011:beta=x", "option 'beta' of 'udt-2011': invalid float literal"),
             ("udt-2011:beta=1", "option 'beta' of 'udt-2011' must be alpha to 1000 packets, not '1'"),

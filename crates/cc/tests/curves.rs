@@ -1,5 +1,5 @@
-//! Each controller on a path that is simple enough to be checked by hand: scripted events as a table, and the throughput
-//! that a law settles at under random loss.
+//! Each controller on a path that can be checked by hand: scripted events as a table, and the throughput of a law under
+//! random loss.
 
 #[path = "curves/path_model.rs"]
 mod path_model;
@@ -14,7 +14,7 @@ fn build(spec: &str) -> Box<dyn Controller> {
     spec.parse::<Spec>().expect("the tests name controllers that exist").build(1)
 }
 
-/// What happens in one SYN interval of a script.
+/// The event in one SYN interval of a script.
 enum Step {
     /// The peer acknowledges everything before this packet.
     Ack(u32),
@@ -26,13 +26,13 @@ enum Step {
     Expiration,
 }
 
-/// Runs `script`, one step per SYN interval, on a path of 100 Mbit/s and 50 ms whose receiver reports 6000 packets/s
+/// Runs `script`, one step per SYN interval, on a path of 100 Mbit/s and 50 ms. The receiver reports 6000 packets/s
 /// from the fifth interval on. One line per step: the event, then the settings after it.
 fn curve(spec: &str, script: &[Step]) -> String {
     curve_of_sender(spec, script, 0)
 }
 
-/// The same of a sender of which `packets` leave in each interval.
+/// The same with a sender that sends `packets` in each interval.
 fn curve_of_sender(spec: &str, script: &[Step], packets: u64) -> String {
     let mut controller = build(spec);
     let mut control = Control::initial();
@@ -137,8 +137,8 @@ fn curve_of_tahoe() {
     insta::assert_snapshot!(curve("tahoe", &script()));
 }
 
-/// The native law on an otherwise empty link with an exact capacity estimate settles at what integrating it predicts,
-/// sqrt(9·inc/p) packets per SYN and its corrections for losses of the same event.
+/// The native law on an empty link with an exact capacity estimate settles at the value of its integral. That is
+/// sqrt(9·inc/p) packets per SYN, corrected for losses of the same event.
 #[test]
 fn native_throughput_under_random_loss() {
     let gigabit = Rate::from_megabits_per_second(1_000);
@@ -154,9 +154,8 @@ fn native_throughput_under_random_loss() {
     }
 }
 
-/// Where the first report of an event costs no rate, half as much again and more remains: 697 and 195 Mbit/s is what integrating
-/// UDT4's law with a free first report predicts. Here cuts are not rounded up to whole microseconds, which gives, and freezes
-/// take, both a few percent.
+/// The integral of UDT4's law with a free first report gives 697 and 195 Mbit/s. Two deviations of a few percent
+/// remain: decreases are not rounded up to whole microseconds, and freezes cost time.
 #[test]
 fn throughput_of_2007_under_random_loss() {
     let gigabit = Rate::from_megabits_per_second(1_000);

@@ -1,4 +1,4 @@
-//! What holds for every controller whatever the peer does.
+//! Invariants of every controller under any behaviour of the peer.
 
 use farhaul_cc::{AckEvent, Control, Controller, DeliverySample, LossEvent, Path, Spec, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
@@ -20,12 +20,12 @@ const SPECS: [&str; 11] = [
     "tahoe",
 ];
 
-/// UDT's laws keep two packets, a probe pair; TCP's fall to the loss window of one (RFC 5681 §3.1).
+/// UDT's laws keep two packets, a probe pair. TCP's fall to the loss window of one (RFC 5681 §3.1).
 fn least_cwnd(spec: &str) -> f64 {
     if matches!(spec, "reno" | "cubic" | "tahoe") { 1.0 } else { 2.0 }
 }
 
-/// Something that happens on a connection.
+/// An event of a connection.
 #[derive(Clone, Debug)]
 enum Happening {
     Ack { seq: u32, newly_acked: u32, light: bool, delivery: Option<DeliverySample> },
@@ -51,7 +51,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// A rate as a hostile peer may claim it, or none.
+/// A rate claimed by a hostile peer, or none.
 fn rate() -> impl Strategy<Value = Option<PacketRate>> {
     prop_oneof![
         Just(None),
@@ -71,7 +71,7 @@ fn delivery() -> impl Strategy<Value = DeliverySample> {
     })
 }
 
-/// What the connection counts and its peer reports, but no round trip.
+/// Counters of the connection and reports of its peer, without an RTT.
 fn counts() -> impl Strategy<Value = Path> {
     let sizes = (prop_oneof![Just(0), Just(1_500), any::<u32>()], prop_oneof![Just(0), Just(25_600), any::<u32>()]);
     let rates = (rate(), rate(), rate());
@@ -93,7 +93,7 @@ fn counts() -> impl Strategy<Value = Path> {
     )
 }
 
-/// A round trip: none, one of a path with or without a queue, or one that no clock measures.
+/// An RTT: zero, of a path with or without a queue, or too long for any clock.
 fn round_trip() -> impl Strategy<Value = Duration> {
     prop_oneof![
         1 => Just(Duration::ZERO),
@@ -135,7 +135,7 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
     }
 }
 
-/// One event, and what it did to the settings.
+/// One event, and its effect on the settings.
 struct Step<'a> {
     now: Instant,
     happening: &'a Happening,
@@ -143,7 +143,8 @@ struct Step<'a> {
     after: &'a Control,
 }
 
-/// Every controller through the same events, each after so many milliseconds; `check` sees the spec and each step.
+/// Runs every controller through the same events, each after a number of milliseconds. `check` sees the spec and each
+/// step.
 fn play_all(
     seed: u64,
     events: &[(u64, Path, Happening)],
@@ -188,7 +189,7 @@ proptest! {
     })]
 
     #[test]
-    fn settings_stay_sane_and_a_loss_report_never_raises_the_rate(
+    fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
         seed: u64,
         events in prop::collection::vec((0..20u64, path(), happening()), 1..200),
     ) {
@@ -209,7 +210,7 @@ proptest! {
 }
 
 #[test]
-fn the_default_controller_takes_back_what_it_did_about_losses_that_were_none() {
+fn the_default_controller_undoes_its_reaction_to_spurious_losses() {
     let settings_after = |spurious| {
         let mut controller = Spec::default().build(1);
         let mut control = Control::initial();
@@ -249,7 +250,7 @@ fn a_flood_of_loss_events_never_ends_in_an_unpaced_sender() {
             controller.on_loss(&path, &LossEvent::new(&range, 1, SeqNo::new(seq)), &mut control);
         }
         let paced = control.send_period.packet_rate().is_some_and(|rate| rate.packets_per_second() >= 1.0);
-        // TCP's laws do not pace: theirs is the smallest window.
+        // TCP's laws do not pace, so the smallest window bounds them.
         assert!(paced || control.cwnd.is_some_and(|cwnd| cwnd <= 2.0), "{spec}");
     }
 }

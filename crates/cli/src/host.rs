@@ -112,6 +112,8 @@ fn receive(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
 
 fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
     let (mut block, mut first) = (vec![0; BLOCK], true);
+    // The peer waits for the answer to its opening, and taking input may wait for the disk.
+    write_pending(line.stream, session)?;
     feed(session, line.early, line.stream)?;
     loop {
         session.handle_events();

@@ -1,12 +1,12 @@
-//! What the machine can do without any protocol: the figures that benchmarks of Farhaul compare themselves with.
+//! Throughput of the machine without any protocol, as a reference for the benchmarks of Farhaul.
 //!
 //! ```text
-//! raw [seconds=2] [size=1472] [segments=44] [copies=0]     one unpaced sender, loopback; counts what was received
+//! raw [seconds=2] [size=1472] [segments=44] [copies=0]     one unpaced sender, loopback; counts received bytes
 //! raw rate=900mbit relay=1gbit [delay=8ms] [nap=50us]      a paced sender, through the relay
 //! ```
 //!
-//! `copies` are additional copies of the payload on each side, what a protocol pays for its send and receive buffers;
-//! `gso=off` does without offloads; `segments` is the longest train.
+//! `copies` are additional copies of the payload on each side, the cost of a protocol's send and receive buffers.
+//! `gso=off` disables offloads. `segments` is the longest train.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -19,7 +19,7 @@ use farhaul_netem::PathSpec;
 use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter, thread_cpu_time};
 use farhaul_units::{Duration, Instant, Rate, parse_duration};
 
-/// A paced sender sends what has become due at most this often.
+/// Shortest interval between two bursts of a paced sender.
 const PACE: Duration = Duration::from_micros(50);
 
 struct Settings {
@@ -31,7 +31,7 @@ struct Settings {
     options: Options,
 }
 
-/// What one side did.
+/// Work of one side.
 struct Side {
     bytes: u64,
     elapsed: Duration,
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .skip(1)
         .map(|argument| argument.split_once('=').map(|(key, value)| (key.into(), value.into())).ok_or(argument))
         .collect::<Result<_, String>>()
-        .map_err(|argument| format!("'{argument}' is not key=value"))?;
+        .map_err(|argument| format!("'{argument}' is not of the form key=value"))?;
     let number = |key: &str, default: usize| arguments.get(key).map_or(Ok(default), |value| value.parse());
     let settings = Settings {
         seconds: number("seconds", 2)? as u64,
@@ -101,7 +101,7 @@ fn print_transfer(sent: &Side, received: &Side) {
     );
 }
 
-/// Sends to `to` and counts what arrives at `receiver`.
+/// Sends to `to` and counts the bytes that arrive at `receiver`.
 fn transfer(settings: &Settings, to: SocketAddr, receiver: &UdpSocket) -> std::io::Result<(Side, Side)> {
     let over = AtomicBool::new(false);
     let checksum = AtomicU64::new(0);
@@ -148,7 +148,7 @@ fn send(settings: &Settings, to: SocketAddr) -> std::io::Result<Side> {
     Ok(Side { bytes, elapsed: clock.now() - Instant::ZERO, cpu: thread_cpu_time() - cpu })
 }
 
-/// Receives until nothing has come for a while after the sender is `over`; counts from the first to the last byte.
+/// Receives until the sender is `over` and the socket stays idle for a while. Counts from the first to the last byte.
 fn receive(settings: &Settings, socket: &UdpSocket, over: &AtomicBool, checksum: &AtomicU64) -> std::io::Result<Side> {
     let mut waiter = Waiter::new()?;
     waiter.watch(socket, Token(0), Interest::Readable)?;
@@ -171,7 +171,7 @@ fn receive(settings: &Settings, socket: &UdpSocket, over: &AtomicBool, checksum:
                 copy[..from.len()].copy_from_slice(from);
                 from = &copy[..from.len()];
             }
-            // One byte per train is looked at, so that no copy can be left out.
+            // Reading one byte per train keeps the compiler from removing the copies.
             checksum.fetch_add(u64::from(from.first().copied().unwrap_or(0)), Ordering::Relaxed);
         }
         last = clock.now();

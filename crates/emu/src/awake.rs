@@ -1,49 +1,49 @@
-//! Processors that do not fall asleep while packets flow: waking one up takes a tenth of a millisecond in a virtual machine, which
-//! every packet that comes alone would pay several times.
+//! Keeps processors out of deep sleep while packets flow. In a virtual machine a wake-up takes a tenth of a
+//! millisecond, which every isolated packet would pay several times.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 use farhaul_units::{Duration, Instant};
 
-/// Where Linux takes orders about how long waking up may last (`Documentation/power/pm_qos_interface.rst`), from root alone: a
-/// number of microseconds that holds as long as the file is open.
-const ORDERS: &str = "/dev/cpu_dma_latency";
-/// Not at all.
-const AT_ONCE: i32 = 0;
-/// For so long after the last packet: longer than `ping` waits between two.
-const AFTER: Duration = Duration::from_secs(2);
+/// The Linux interface for limits on wake-up latency (`Documentation/power/pm_qos_interface.rst`), writable by root. It
+/// takes a number of microseconds, which holds as long as the file is open.
+const LATENCY_LIMIT: &str = "/dev/cpu_dma_latency";
+/// No wake-up latency at all.
+const NO_LATENCY: i32 = 0;
+/// How long the limit stays after the last packet. Longer than the interval of `ping`.
+const HOLD: Duration = Duration::from_secs(2);
 
-/// Keeps processors awake while there is something to do, where that is permitted.
+/// Keeps processors awake while packets flow, if permitted.
 #[derive(Debug, Default)]
 pub(crate) struct Awake {
-    order: Option<File>,
+    request: Option<File>,
     until: Instant,
-    /// It was tried and not permitted.
+    /// The limit was requested and refused.
     refused: bool,
 }
 
 impl Awake {
-    /// Something is to be done at `now`.
+    /// Packets were handled at `now`.
     pub(crate) fn on_work(&mut self, now: Instant) {
-        self.until = now + AFTER;
-        if self.order.is_none() && !self.refused {
-            self.order = order();
-            self.refused = self.order.is_none();
+        self.until = now + HOLD;
+        if self.request.is_none() && !self.refused {
+            self.request = request();
+            self.refused = self.request.is_none();
         }
     }
 
-    /// Nothing is to be done at `now`.
+    /// No packet was handled at `now`.
     pub(crate) fn on_rest(&mut self, now: Instant) {
         if now >= self.until {
-            self.order = None;
+            self.request = None;
         }
     }
 }
 
-fn order() -> Option<File> {
-    let mut file = OpenOptions::new().write(true).open(ORDERS).ok()?;
-    file.write_all(&AT_ONCE.to_ne_bytes()).ok()?;
+fn request() -> Option<File> {
+    let mut file = OpenOptions::new().write(true).open(LATENCY_LIMIT).ok()?;
+    file.write_all(&NO_LATENCY.to_ne_bytes()).ok()?;
     Some(file)
 }
 
@@ -52,17 +52,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_lasts_two_seconds_longer_than_the_work_and_is_not_asked_for_twice() {
+    fn the_latency_limit_lasts_two_seconds_after_the_last_packet_and_is_requested_once() {
         let mut awake = Awake::default();
         let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
         awake.on_work(at(1_000));
-        let permitted = awake.order.is_some();
+        let permitted = awake.request.is_some();
         assert_eq!(awake.refused, !permitted);
         awake.on_rest(at(2_999));
-        assert_eq!(awake.order.is_some(), permitted);
+        assert_eq!(awake.request.is_some(), permitted);
         awake.on_rest(at(3_000));
-        assert!(awake.order.is_none());
+        assert!(awake.request.is_none());
         awake.on_work(at(4_000));
-        assert_eq!(awake.order.is_some(), permitted);
+        assert_eq!(awake.request.is_some(), permitted);
     }
 }

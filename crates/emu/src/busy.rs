@@ -1,19 +1,19 @@
-//! How much of a processor the emulator needed when it needed most.
+//! Peak processor load of the emulator.
 //!
-//! Over a whole run a pause of its programs hides a second without any reserve. What counts is every second of it: that is also
-//! the time for which Linux limits real-time threads.
+//! A mean over a whole run would hide a saturated second behind idle time. The load is therefore measured over windows
+//! of one second, the period over which Linux limits real-time threads.
 
 use farhaul_units::{Duration, Instant};
 
-/// How often the time is taken.
+/// Interval between samples of the processor time.
 const STEP: Duration = Duration::from_millis(100);
-/// So many steps, a second at least, are a window.
+/// Samples per window, which spans at least one second.
 const WINDOW: usize = 10;
 
-/// Processor time over windows of a second, which overlap; those that are not over do not count.
+/// Processor time over overlapping windows of one second. Incomplete windows do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Busy {
-    /// The last instants, and the processor time that was used until then; the oldest is where the next one goes.
+    /// The last samples: instant and processor time used so far. The next sample replaces the oldest.
     samples: [(Instant, Duration); WINDOW],
     taken: usize,
     /// The largest share of a processor in any window.
@@ -21,7 +21,7 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// It is `now`; asks for the processor `time` used so far if that is worth it.
+    /// Takes a sample at `now` if one is due; `time` returns the processor time used so far.
     pub(crate) fn on_time(&mut self, now: Instant, time: impl FnOnce() -> Duration) {
         let last = self.samples[(self.taken + WINDOW - 1) % WINDOW].0;
         if self.taken > 0 && now - last < STEP {
@@ -37,7 +37,7 @@ impl Busy {
         self.taken += 1;
     }
 
-    /// The largest share of a processor in any window; zero before the first is over.
+    /// The largest share of a processor in any window. Zero before the first window is complete.
     pub(crate) fn worst(&self) -> f64 {
         self.worst
     }
@@ -47,7 +47,7 @@ impl Busy {
 mod tests {
     use super::*;
 
-    /// The worst window of a run that is at work for so many hundredths of each ten milliseconds.
+    /// The worst window of a run with these loads, in percent of each ten milliseconds.
     fn worst(shares: impl IntoIterator<Item = u64>) -> f64 {
         let (mut busy, mut now, mut used) = (Busy::default(), Instant::ZERO, Duration::ZERO);
         for share in shares {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_over_does_not_count() {
+    fn an_incomplete_window_does_not_count() {
         assert_eq!(worst([100; 95]), 0.0);
         assert!(worst([100; 101]) > 0.99);
     }

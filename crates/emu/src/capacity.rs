@@ -1,4 +1,4 @@
-//! What this machine can carry, found out before anybody relies on it.
+//! Measures the rate that this machine can emulate.
 
 use std::io;
 use std::net::UdpSocket;
@@ -12,17 +12,19 @@ use crate::error::EmulateError;
 use crate::flaw::MAX_BUSY;
 use crate::network::NetworkSpec;
 
-/// How long is tried.
+/// Length of the measurement.
 const TRIAL: Duration = Duration::from_millis(100);
-/// How long is waited for a datagram that may have been lost.
+/// How long to wait for a datagram that may have been lost.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// Bytes that are sent at a time: a receiver's buffer, 208 KiB by default, counts up to twice the length of a packet.
+/// Bytes sent at a time. A receive buffer, 208 KiB by default, charges up to twice the length of a packet.
 const BURST: usize = 64 << 10;
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u32 = 28;
 
-/// The rate, in packets of `mtu` bytes one by one, at which an emulator of two hosts would have no reserve on this machine, as
-/// far as its own work goes: what sends and receives needs processors too. Takes a tenth of a second.
+/// The rate at which an emulator of two hosts would have no processor time in reserve on this machine.
+///
+/// The rate applies to packets of `mtu` bytes, handled one by one. It covers the emulator's work alone: the sending and
+/// receiving programs need processors too. The measurement takes a tenth of a second.
 ///
 /// # Errors
 /// As [`Emulation::start`].
@@ -40,7 +42,7 @@ pub fn capacity(mtu: u32) -> Result<Rate, EmulateError> {
         let clock = Clock::start();
         while clock.now() < Instant::ZERO + TRIAL {
             let sent = (0..burst).filter(|_| sender.send(&datagram).is_ok()).count();
-            // Some may have been lost for want of room; what counts is the work that they made.
+            // Lost datagrams do not matter, because the emulator's work is measured.
             for _ in 0..sent {
                 if receiver.recv(&mut into).is_err() {
                     break;
@@ -49,7 +51,7 @@ pub fn capacity(mtu: u32) -> Result<Rate, EmulateError> {
         }
         Ok(())
     };
-    sockets().map_err(EmulateError::system("finding out what this machine can carry"))?;
+    sockets().map_err(EmulateError::system("measuring what this machine can carry"))?;
     let report = emulation.stop()?;
     let carried: u64 = report.links().iter().map(|link| link.delivered.bytes).sum();
     let seconds = report.cpu.as_secs_f64().max(1e-6);

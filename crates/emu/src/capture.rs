@@ -1,7 +1,7 @@
-//! What passes a host, as a file that Wireshark reads (the classic format of libpcap, with nanoseconds).
+//! Packets of a host in a file for Wireshark (the classic format of libpcap, with nanoseconds).
 //!
-//! The loop never waits for the disk: packets go into buffers, and a thread of their own writes those. If the disk cannot keep
-//! up, packets are missing in the file, and counted. A disk that takes no more ends the file, and nothing else.
+//! The loop never waits for the disk: it fills buffers, and a separate thread writes them. If the disk is too slow,
+//! packets are missing in the file, and are counted. A full disk ends the file, and nothing else.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,31 +16,31 @@ use farhaul_units::Duration;
 use crate::packet::Packet;
 pub use crate::packet::headers::internet_checksum;
 
-/// Magic number of files with nanoseconds, and the format's version 2.4.
+/// Magic number of files with nanoseconds, and the format version 2.4.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const VERSION: [u16; 2] = [2, 4];
-/// Bytes of a packet that are kept: all.
+/// Bytes kept of each packet: all.
 const SNAP_LENGTH: u32 = 65_535;
 /// Packets begin with their IP header.
 const LINKTYPE_RAW: u32 = 101;
-/// Bytes that are handed to the writer at once.
+/// Bytes per buffer handed to the writer.
 const BUFFER: usize = 1 << 18;
-/// Buffers that may wait for the disk: 64 MiB.
+/// Most buffers waiting for the disk: 64 MiB.
 const WAITING: usize = 256;
 
-/// How a file of packets begins, if packets begin with their IP header.
+/// The file header for packets that begin with their IP header.
 pub fn file_header() -> [u8; 24] {
     let mut header = [0; 24];
     header[..4].copy_from_slice(&MAGIC.to_le_bytes());
     header[4..6].copy_from_slice(&VERSION[0].to_le_bytes());
     header[6..8].copy_from_slice(&VERSION[1].to_le_bytes());
-    // Time zone and accuracy, eight bytes: nobody fills them in.
+    // Time zone and accuracy, eight bytes, are always zero.
     header[16..20].copy_from_slice(&SNAP_LENGTH.to_le_bytes());
     header[20..].copy_from_slice(&LINKTYPE_RAW.to_le_bytes());
     header
 }
 
-/// What stands in front of a packet that passed `at` after 1970, of which `kept` bytes follow and which had `length` on the wire.
+/// The header of a packet that passed `at` after 1970. Of its `length` bytes on the wire, `kept` follow.
 pub fn record_header(at: Duration, kept: u32, length: u32) -> [u8; 16] {
     let mut header = [0; 16];
     for (place, word) in header.chunks_exact_mut(4).zip([at.as_secs() as u32, at.subsec_nanos(), kept, length]) {
@@ -49,17 +49,17 @@ pub fn record_header(at: Duration, kept: u32, length: u32) -> [u8; 16] {
     header
 }
 
-/// A file that ends before its packets do.
+/// A capture file that ends early.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BrokenCapture {
-    /// Which.
+    /// The file.
     pub file: PathBuf,
-    /// Why nothing more could be written.
+    /// The error of the write.
     pub error: Arc<io::Error>,
 }
 
-/// A file being written.
+/// A capture file being written.
 #[derive(Debug)]
 pub(crate) struct Capture {
     file: PathBuf,
@@ -67,14 +67,14 @@ pub(crate) struct Capture {
     to_disk: SyncSender<Vec<u8>>,
     written: Receiver<Vec<u8>>,
     writer: JoinHandle<io::Result<()>>,
-    /// Packets that are not in the file because the disk was too slow.
+    /// Packets missing in the file because the disk was too slow.
     missed: u64,
     /// Packets in `buffer`.
     packets: u64,
 }
 
 impl Capture {
-    /// Creates the file, or empties it.
+    /// Creates the file, or truncates it.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let mut file = File::create(path)?;
         let (to_disk, from_loop) = sync_channel::<Vec<u8>>(WAITING);
@@ -83,7 +83,7 @@ impl Capture {
             for mut buffer in from_loop {
                 file.write_all(&buffer)?;
                 buffer.clear();
-                // Nobody needs it if that is full.
+                // If the channel is full, the buffer is not needed.
                 let _ = give_back.try_send(buffer);
             }
             Ok(())
@@ -93,7 +93,7 @@ impl Capture {
         Ok(Self { file: path.to_owned(), buffer, to_disk, written, writer, missed: 0, packets: 0 })
     }
 
-    /// Adds a packet that passed `at` after 1970, with its checksum as it would be on a cable.
+    /// Adds a packet that passed `at` after 1970, with its checksum filled in.
     pub(crate) fn add(&mut self, at: Duration, packet: &Packet) {
         let bytes = packet.bytes();
         let length = bytes.len() as u32;
@@ -122,7 +122,10 @@ impl Capture {
         }
     }
 
-    /// Writes what is left; returns how many packets are missing because the disk was too slow, or what went wrong.
+    /// Writes the rest. Returns the number of packets missing because the disk was too slow.
+    ///
+    /// # Errors
+    /// A write failed.
     pub(crate) fn finish(mut self) -> Result<u64, BrokenCapture> {
         self.hand_over();
         drop(self.to_disk);
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_at_the_end_with_the_file() {
+    fn a_full_disk_is_reported_at_the_end_with_its_file() {
         let full = Path::new("/dev/full");
         let Ok(capture) = Capture::create(full) else { return };
         let broken = capture.finish().unwrap_err();

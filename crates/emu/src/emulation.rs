@@ -1,4 +1,4 @@
-//! A network that runs: its hosts are namespaces of this machine, its links are in a thread of this program.
+//! A running network. Its hosts are namespaces of this machine, and its links run in a thread of this program.
 
 #[cfg(test)]
 mod tests;
@@ -26,9 +26,10 @@ use crate::pool::MAX_BYTES;
 use crate::run::{Findings, Port, run};
 use crate::tun::{self, Tun};
 
-/// A network of hosts and links on this machine. Everything in it, programs of its hosts included, ends when this value is
-/// dropped, and also when the program that holds it is killed: namespaces and devices have no names, and nothing holds them but
-/// this program and what runs inside.
+/// A network of hosts and links on this machine.
+///
+/// The network ends when this value is dropped or the program that holds it is killed, and so do all programs on its
+/// hosts. Its namespaces and devices have no names and live only as long as this program and the programs inside.
 ///
 /// ```no_run
 /// use farhaul_emu::{Emulation, NetworkSpec};
@@ -58,12 +59,12 @@ pub struct Emulation {
     thread: Option<JoinHandle<io::Result<Findings>>>,
 }
 
-/// What the loop and its owner share.
+/// State shared by the loop and its owner.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     pub(crate) snapshot: Mutex<Snapshot>,
-    /// Bytes of packets that may be under way.
+    /// Most bytes of packets in flight.
     pub(crate) memory: usize,
     #[cfg(test)]
     obstacle: tests::Obstacle,
@@ -81,65 +82,65 @@ impl Shared {
     }
 }
 
-/// How an emulation stands; some ten milliseconds old, up to sixty while nothing happens.
+/// State of an emulation, about ten milliseconds old, up to sixty while idle.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Since the beginning.
+    /// Time since the start.
     pub at: Duration,
-    /// How late packets have been.
+    /// Lateness of packets so far.
     pub lateness: LatenessReport,
     pub(crate) links: Vec<Counters>,
 }
 
-/// What an emulation gave, and whether it can be believed.
+/// Results of an emulation, and whether they are valid.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmulationReport {
-    /// How much later than the links say packets reached their hosts.
+    /// How much later than the links require packets reached their hosts.
     pub lateness: LatenessReport,
-    /// 99 % of the times in which no host was looked at were no longer than this.
+    /// 99 % of the times without a poll of any host were at most this long.
     pub p99_gap: Duration,
-    /// The longest of them.
+    /// The longest time without a poll of any host.
     pub longest_gap: Duration,
-    /// Packets to addresses that nobody has.
+    /// Packets to unknown addresses.
     pub unroutable: u64,
-    /// Packets that are missing in captures, because the disk was too slow.
+    /// Packets missing in captures because the disk was too slow.
     pub uncaptured: u64,
-    /// Captures that end early, because the disk took no more.
+    /// Captures that end early because a write failed.
     pub broken_captures: Vec<BrokenCapture>,
-    /// How long it ran.
+    /// Duration of the emulation.
     pub elapsed: Duration,
-    /// Processor time of its thread.
+    /// Processor time of the emulator's thread.
     pub cpu: Duration,
-    /// How often its loop ran.
+    /// Rounds of the emulator's loop.
     pub rounds: u64,
-    /// Whether the links and not the emulator were the limit: `flaws` is empty.
+    /// Whether the links, not the emulator, limited the traffic: `flaws` is empty.
     pub valid: bool,
-    /// Why not.
+    /// The reasons why the run is invalid.
     pub flaws: Vec<Flaw>,
     links: Vec<Counters>,
 }
 
 impl Snapshot {
-    /// What all links have done; as [`EmulationReport::links`], and empty before the loop has begun.
+    /// Counters of all links, as [`EmulationReport::links`]. Empty before the loop has begun.
     pub fn links(&self) -> &[Counters] {
         &self.links
     }
 
-    /// What a link has done.
+    /// Counters of a link.
     pub fn link(&self, link: LinkId) -> Counters {
         of_link(&self.links, link)
     }
 }
 
 impl EmulationReport {
-    /// What all links have done, in the order in which they were added; a pair's first leads from its first host.
+    /// Counters of all links, in the order of creation. The first link of a pair leads from its first host.
     pub fn links(&self) -> &[Counters] {
         &self.links
     }
 
-    /// What a link has done.
+    /// Counters of a link.
     pub fn link(&self, link: LinkId) -> Counters {
         of_link(&self.links, link)
     }
@@ -149,20 +150,21 @@ impl Emulation {
     /// Makes the hosts of `spec` and joins them.
     ///
     /// # Errors
-    /// The system does not permit it or lacks what it needs, or there are too many hosts.
+    /// The system does not permit it or lacks a feature, or there are too many hosts.
     pub fn start(spec: &NetworkSpec) -> Result<Self, EmulateError> {
         Self::start_capturing(spec, &[])
     }
 
-    /// The same, with all packets of some hosts, sent and received, in a file each that Wireshark reads.
+    /// Like [`start`](Self::start), and captures all packets of some hosts, sent and received, in one file each for
+    /// Wireshark.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and if a file cannot be made.
+    /// As [`start`](Self::start), and if a file cannot be created.
     pub fn start_capturing(spec: &NetworkSpec, captures: &[(HostId, &Path)]) -> Result<Self, EmulateError> {
         Self::start_within(spec, captures, MAX_BYTES)
     }
 
-    /// The same, with so much memory for packets under way.
+    /// The same, with a limit of `memory` bytes on packets in flight.
     fn start_within(spec: &NetworkSpec, captures: &[(HostId, &Path)], memory: usize) -> Result<Self, EmulateError> {
         if spec.hosts().len() > MAX_HOSTS {
             return Err(EmulateError::TooManyHosts(spec.hosts().len()));
@@ -175,7 +177,7 @@ impl Emulation {
             networks.push(network);
             let capture = captures.iter().find(|(captured, _)| *captured == host);
             let capture = capture.map(|(_, path)| Capture::create(path)).transpose();
-            let capture = capture.map_err(EmulateError::system("making a file for packets"))?;
+            let capture = capture.map_err(EmulateError::system("creating a capture file"))?;
             ports.push(Port { tun, mtu, capture });
         }
         let processes = ProcessNamespace::new().map_err(explained)?;
@@ -188,17 +190,17 @@ impl Emulation {
         Ok(Self { spec: spec.clone(), networks, processes, shared, thread })
     }
 
-    /// A host's address.
+    /// A host's IPv4 address.
     pub fn ipv4(&self, host: HostId) -> Ipv4Addr {
         self.spec.ipv4(host)
     }
 
-    /// A host's other address.
+    /// A host's IPv6 address.
     pub fn ipv6(&self, host: HostId) -> Ipv6Addr {
         self.spec.ipv6(host)
     }
 
-    /// Starts a program on a host. It ends with the emulation at the latest, and so does everything that it starts.
+    /// Starts a program on a host. It ends with the emulation at the latest, as do its child processes.
     ///
     /// # Errors
     /// As [`Command::spawn`].
@@ -209,41 +211,42 @@ impl Emulation {
         })
     }
 
-    /// Runs `work` on a host, in a thread of its own: sockets that it makes are the host's, wherever they are used later.
+    /// Runs `work` on a host, in its own thread. Sockets that it makes belong to the host, wherever they are used
+    /// later.
     ///
     /// # Errors
-    /// What `work` returns.
+    /// The error that `work` returns.
     pub fn enter<T: Send>(&self, host: HostId, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         self.networks[host.0 as usize].enter(work)
     }
 
-    /// How it stands.
+    /// The current state.
     pub fn look(&self) -> Snapshot {
         self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it carries nothing any more, although nobody has stopped it; [`stop`](Self::stop) says why.
+    /// Whether the loop has ended without a call of [`stop`](Self::stop), which returns the reason.
     pub fn has_failed(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Ends it.
+    /// Ends the emulation.
     ///
     /// # Errors
-    /// The emulator's loop had failed before, as it does when a host loses its interface.
+    /// The emulator's loop had failed before, for example because a host lost its interface.
     pub fn stop(mut self) -> Result<EmulationReport, EmulateError> {
         let overflows: Vec<_> = self.networks.iter().map(|network| network.enter(tun::overflows)).collect();
         let findings = self.end().unwrap_or_else(|| Ok(Findings::default()));
         let found = findings.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-            // A device that is no more is still open.
+            // A removed device still has an open descriptor.
             Some(Errno::BADFD) => EmulateError::InterfaceGone(error),
             _ => EmulateError::System { what: "the emulator's loop", source: error },
         })?;
-        // Who cannot say what was lost there cannot say that nothing was.
+        // A host whose drop counters cannot be read may have lost packets.
         let uncounted = overflows.iter().filter(|count| count.is_err()).count() as u64;
         let overflows = overflows.into_iter().flatten().sum();
         let links = self.look().links;
-        // A run without a whole second is judged as one.
+        // A run shorter than one second is judged by its mean load.
         let mean = found.cpu.as_secs_f64() / found.elapsed.as_secs_f64().max(1e-9);
         let busy = mean.max(found.busiest);
         let flaws = flaws(
@@ -273,7 +276,7 @@ impl Emulation {
         })
     }
 
-    /// Ends the loop; `None` if that was done before.
+    /// Ends the loop; `None` if it had ended before.
     fn end(&mut self) -> Option<io::Result<Findings>> {
         self.shared.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take()?;
@@ -285,13 +288,13 @@ impl Drop for Emulation {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Why it failed was for `stop` to say.
+            // `stop` reports the reason of a failure.
             let _ = thread.join();
         }
     }
 }
 
-/// What the system meant.
+/// The meaning of an error of the system.
 fn explained(error: io::Error) -> EmulateError {
     match error.kind() {
         _ if tun::refused_with(&error) => EmulateError::NoTun(error),

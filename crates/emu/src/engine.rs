@@ -1,5 +1,4 @@
-//! Packets on the links of a network, between the instants at which hosts hand them over and take them: real time comes in as a
-//! number.
+//! Packets on the links of a network, from a host's write to a host's read. Real time is an argument.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -18,19 +17,19 @@ pub(crate) struct Engine {
     nodes: Vec<usize>,
     hosts: Vec<Option<HostId>>,
     spec: NetworkSpec,
-    /// Packets that have arrived, with the instant at which they did.
+    /// Packets that have arrived, with their arrival times.
     arrived: VecDeque<(Instant, Packet)>,
-    /// Packets that have arrived sooner than can be, by when they can have and in the order in which they came.
+    /// Packets that left the links too early, ordered by the earliest possible arrival and then by the time of leaving.
     held: BTreeMap<(Instant, u64), (Instant, Packet)>,
-    /// How many were held so far.
+    /// Number of packets held so far.
     held_so_far: u64,
-    /// The present of all links: it never goes back.
+    /// The current time of all links. Never decreases.
     now: Instant,
-    /// Packets that no link leads on.
+    /// Packets without a route.
     pub(crate) stranded: u64,
 }
 
-/// A link, where it leads, and when something happens on it.
+/// A link, its destination, and its next event.
 struct Link {
     path: Pipe<Packet>,
     to: usize,
@@ -63,20 +62,22 @@ impl Engine {
         self.spec.host_at(address)
     }
 
-    /// Takes in a packet that `from` probably sent at `now`, and at `seen` for certain had; returns by how much the links are ahead of
-    /// `now` already. It takes its place on the links as of `now`, and is at its host no sooner than if it had been sent at `seen`.
-    pub(crate) fn push(&mut self, now: Instant, seen: Instant, from: HostId, mut packet: Packet) -> Duration {
+    /// Takes in a packet that `from` probably sent at `now`, and certainly had sent by `latest`.
+    ///
+    /// The packet takes its place on the links as of `now`. It reaches its host no earlier than if it had been sent at
+    /// `latest`. Returns by how much the links are already ahead of `now`.
+    pub(crate) fn push(&mut self, now: Instant, latest: Instant, from: HostId, mut packet: Packet) -> Duration {
         let late = self.now - now;
         self.now = self.now.max(now);
-        if seen > now {
-            packet.set_earliest(seen + self.distance(from, HostId(packet.to())));
+        if latest > now {
+            packet.set_earliest(latest + self.distance(from, HostId(packet.to())));
         }
         let node = self.nodes[from.0 as usize];
         self.forward(self.now, node, packet);
         late
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Processes everything that is due by `now`.
     pub(crate) fn advance(&mut self, now: Instant) {
         while let Some((index, due)) = self.earliest()
             && due <= now
@@ -93,26 +94,26 @@ impl Engine {
         self.now = self.now.max(now);
     }
 
-    /// Packets that were held until `now` at most have arrived.
+    /// Releases packets that were held until `now` or earlier.
     fn let_go(&mut self, now: Instant) {
         while let Some(held) = self.held.first_entry().filter(|held| held.key().0 <= now) {
             self.arrived.push_back(held.remove());
         }
     }
 
-    /// When something happens next; at once, if packets that have arrived wait to be given to their hosts.
+    /// When something happens next. In the past if arrived packets wait for delivery to their hosts.
     pub(crate) fn next_event(&self) -> Option<Instant> {
         let held = self.held.first_key_value().map(|((due, _), _)| *due);
         let moves = self.earliest().map(|(_, due)| due).into_iter().chain(held).min();
         self.arrived.front().map(|(due, _)| *due).or(moves)
     }
 
-    /// The next packet that has arrived at its host, and when it did.
+    /// The next arrived packet, and when it arrived.
     pub(crate) fn pop(&mut self) -> Option<(Instant, Packet)> {
         self.arrived.pop_front()
     }
 
-    /// What the links have done until now.
+    /// Writes the counters of all links at the current time to `into`.
     pub(crate) fn counters(&mut self, into: &mut Vec<Counters>) {
         into.clear();
         for link in &mut self.links {
@@ -126,11 +127,11 @@ impl Engine {
         self.links.iter().enumerate().filter_map(next).min_by_key(|(_, next)| *next)
     }
 
-    /// The least that a packet needs from one host to another, without what sending takes.
+    /// The shortest time between two hosts, without transmission times.
     fn distance(&self, from: HostId, to: HostId) -> Duration {
         let (mut node, destination) = (self.nodes[from.0 as usize], self.nodes[to.0 as usize]);
         let mut distance = Duration::ZERO;
-        // Detours can lead in circles.
+        // Detours can form a loop.
         for _ in 0..self.links.len() {
             let Some(link) = self.routes.next(node, destination).filter(|_| node != destination) else { break };
             distance += least_delay(&self.spec.links[link].path);
@@ -139,7 +140,7 @@ impl Engine {
         distance
     }
 
-    /// `packet` is at `node`.
+    /// Forwards a packet at `node`.
     fn forward(&mut self, now: Instant, node: usize, packet: Packet) {
         let destination = HostId(packet.to());
         if self.hosts[node] == Some(destination) {
@@ -162,12 +163,12 @@ impl Engine {
     }
 }
 
-/// The least that a packet needs for a link, without what sending takes; nothing, as far as is known, where that changes.
+/// The shortest time across a link, without transmission. Zero if its delay changes.
 fn least_delay(path: &PathSpec) -> Duration {
     if matches!(path.variation, Variation::Schedule(_)) { Duration::ZERO } else { path.delay }
 }
 
-/// Which links of a report are which.
+/// The counters of one link in a report.
 pub(crate) fn of_link(counters: &[Counters], link: LinkId) -> Counters {
     counters.get(link.0).copied().unwrap_or_default()
 }
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
     use crate::pool::Pool;
 
-    /// One host on each side of two routers; 8 Mbit/s and 1 ms in the middle, 2 ms on the right.
+    /// One host on each side of two routers. 8 Mbit/s and 1 ms in the middle, 2 ms on the right.
     fn chain() -> (Engine, [HostId; 2], Rc<Pool>) {
         let mut network = NetworkSpec::new(1);
         let hosts = [network.host(), network.host()];
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_are_exact_however_late_the_host_of_the_engine_comes() {
+    fn hops_are_exact_however_late_the_engine_is_driven() {
         let (mut engine, [left, right], pool) = chain();
         for _ in 0..2 {
             assert_eq!(engine.push(Instant::ZERO, Instant::ZERO, left, packet(&pool, right, 1_000)), Duration::ZERO);
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_before_the_present_is_late() {
+    fn a_packet_from_before_the_current_time_is_late() {
         let (mut engine, [left, right], pool) = chain();
         engine.advance(Instant::from_nanos(700));
         assert_eq!(
@@ -225,12 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_sent_later_crosses_in_no_less_time_and_keeps_its_place_on_the_links() {
+    fn a_packet_dated_into_a_pause_crosses_no_faster_and_keeps_its_place() {
         let (mut engine, [left, right], pool) = chain();
-        let seen = Instant::from_nanos(2_000_000);
+        let latest = Instant::from_nanos(2_000_000);
         for at in [500_000, 1_600_000, 2_000_000] {
             engine.advance(Instant::from_nanos(at));
-            let _ = engine.push(Instant::from_nanos(at), seen, left, packet(&pool, right, 1_000));
+            let _ = engine.push(Instant::from_nanos(at), latest, left, packet(&pool, right, 1_000));
         }
         engine.advance(Instant::from_nanos(4_999_999));
         assert!(engine.pop().is_none(), "it would have arrived after 4.5 ms, and may have been sent at 2");
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_get_there_is_counted() {
+    fn packets_without_a_route_are_counted() {
         let mut network = NetworkSpec::new(1);
         let hosts = [network.host(), network.host()];
         let mut engine = Engine::new(&network);

@@ -1,31 +1,31 @@
-//! Why a network cannot be emulated.
+//! Errors of starting an emulated network.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a network cannot be emulated, and what to do.
+/// Why a network cannot be emulated.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EmulateError {
-    /// Neither the rights of root nor user namespaces.
-    #[error("networks of one's own need root, or a system that lets users make namespaces: {0}")]
+    /// The program has neither root rights nor permission for user namespaces.
+    #[error("an emulated network needs root, or a system that permits user namespaces: {0}")]
     NoPermission(#[source] io::Error),
-    /// There are no TUN devices, or they may not be opened.
-    #[error("networks of one's own need TUN devices, and /dev/net/tun cannot be opened: {0}")]
+    /// There are no TUN devices, or they cannot be opened.
+    #[error("an emulated network needs TUN devices, and /dev/net/tun cannot be opened: {0}")]
     NoTun(#[source] io::Error),
-    /// Somebody deleted the interface of a host.
-    #[error("a host has lost its interface {interface}, without which nothing is carried: {0}", interface = crate::tun::INTERFACE)]
+    /// The interface of a host was deleted.
+    #[error("the interface {interface} of a host was deleted, so the emulator stopped: {0}", interface = crate::tun::INTERFACE)]
     InterfaceGone(#[source] io::Error),
-    /// More hosts than fit.
+    /// More hosts than [`MAX_HOSTS`](crate::MAX_HOSTS).
     #[error("{0} hosts are too many: at most {max} can be emulated", max = crate::MAX_HOSTS)]
     TooManyHosts(usize),
-    /// Something else that the system refused.
+    /// Another error of the system.
     #[error("{what}: {source}")]
     System {
-        /// What was being done.
+        /// The failed operation.
         what: &'static str,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
 }

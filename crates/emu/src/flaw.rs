@@ -1,4 +1,4 @@
-//! Why a run in real time cannot be believed.
+//! Reasons why a run in real time is invalid.
 
 use std::fmt;
 
@@ -7,18 +7,19 @@ use farhaul_units::Duration;
 use crate::lateness::LatenessReport;
 use crate::tun::INTERFACE;
 
-/// A run in which more than one packet in a hundred left later than this is invalid: the smallest round trip that
-/// figures are made with is 1 ms.
+/// A run is invalid if more than one packet in a hundred left later than this. Equals the shortest RTT in the shipped
+/// figures, 1 ms.
 pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 
-/// A run in which any packet left later than this is invalid: half of the shortest time-outs of the protocols.
+/// A run is invalid if any packet left later than this: half of the shortest time-out of the protocols.
 pub const MAX_STALL: Duration = Duration::from_millis(50);
 
-/// An emulator that is at work for more than this share of any second, in percent of one processor, has no reserve. Linux takes the
-/// processor away from real-time threads that use more than 95 % of it, for 50 ms in a second.
+/// A run is invalid if the emulator used more than this share of a processor in any second, in percent.
+///
+/// Linux stops real-time threads that use more than 95 % of a second for the remaining 50 ms.
 pub const MAX_BUSY: u32 = 90;
 
-/// Why a run cannot be believed.
+/// Why a run is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
@@ -26,19 +27,19 @@ pub enum Flaw {
     Late(Duration),
     /// A packet was later than [`MAX_STALL`].
     Stalled(Duration),
-    /// The emulator did not look for packets for longer than [`MAX_STALL`].
+    /// The emulator did not poll its hosts for longer than [`MAX_STALL`].
     Away(Duration),
-    /// In some second the emulator used more than [`MAX_BUSY`] percent of a processor's time.
+    /// The emulator used more than [`MAX_BUSY`] percent of a processor in some second.
     Busy(u32),
-    /// Packets were dropped because they were not taken from where senders leave them.
+    /// The receive buffers overflowed before the emulator read them. The number of dropped packets.
     ReceiveOverflow(u64),
-    /// Of so many hosts it is not known whether they could hand over all packets: somebody renamed their interface.
+    /// Number of hosts whose dropped packets are unknown, because their interface was renamed.
     Uncounted(u64),
-    /// Packets were dropped because too many were under way.
+    /// The memory for packets in flight was exhausted. The number of dropped packets.
     OutOfMemory(u64),
-    /// Packets were not taken by this machine for sending.
+    /// The system refused to send. The number of dropped packets.
     Unsent(u64),
-    /// Datagrams came from more clients than the relay takes.
+    /// The relay had its maximum of clients. The number of dropped datagrams.
     TooManyClients(u64),
 }
 
@@ -50,23 +51,25 @@ impl fmt::Display for Flaw {
             }
             Self::Stalled(max) => write!(f, "a packet left {} late (limit {})", time(*max), time(MAX_STALL)),
             Self::Away(gap) => {
-                write!(f, "no packet was looked for during {} (limit {})", time(*gap), time(MAX_STALL))
+                write!(f, "the emulator did not poll for {} (limit {})", time(*gap), time(MAX_STALL))
             }
             Self::Busy(percent) => {
-                write!(f, "{percent} % of a processor were needed in some second (limit {MAX_BUSY} %)")
+                write!(f, "the emulator used {percent} % of a processor in one second (limit {MAX_BUSY} %)")
             }
-            Self::ReceiveOverflow(count) => write!(f, "{count} packets overflowed the buffers that they come from"),
+            Self::ReceiveOverflow(count) => write!(f, "{count} packets overflowed the receive buffers"),
             Self::Uncounted(hosts) => {
-                write!(f, "{hosts} hosts have no {INTERFACE} that could tell whether it dropped packets")
+                write!(f, "the drop counters of {hosts} hosts are unknown: they have no interface {INTERFACE}")
             }
-            Self::OutOfMemory(count) => write!(f, "{count} packets found no memory"),
-            Self::Unsent(count) => write!(f, "{count} packets were not taken for sending"),
-            Self::TooManyClients(count) => write!(f, "{count} datagrams came from more clients than fit"),
+            Self::OutOfMemory(count) => write!(f, "{count} packets were dropped for lack of memory"),
+            Self::Unsent(count) => write!(f, "the system refused to send {count} packets"),
+            Self::TooManyClients(count) => {
+                write!(f, "{count} datagrams were dropped because the relay had too many clients")
+            }
         }
     }
 }
 
-/// The flaws of a run, from what was measured. `others` are flaws if they are beyond their limit.
+/// The flaws of a run. `others` count if they exceed their limits.
 pub(crate) fn flaws(lateness: &LatenessReport, others: impl IntoIterator<Item = Flaw>) -> Vec<Flaw> {
     let late = (lateness.p99 > MAX_LATENESS).then_some(Flaw::Late(lateness.p99));
     let stalled = (lateness.max > MAX_STALL).then_some(Flaw::Stalled(lateness.max));
@@ -74,7 +77,7 @@ pub(crate) fn flaws(lateness: &LatenessReport, others: impl IntoIterator<Item = 
 }
 
 impl Flaw {
-    /// Whether it is beyond its limit.
+    /// Whether the value exceeds its limit.
     fn counts(&self) -> bool {
         match self {
             Self::Late(_) | Self::Stalled(_) => true,
@@ -89,7 +92,7 @@ impl Flaw {
     }
 }
 
-/// A time beyond a limit, in milliseconds with three digits.
+/// A time above a limit, in milliseconds with three digits.
 fn time(time: Duration) -> String {
     let millis = time.as_secs_f64() * 1e3;
     let decimals = match millis {

@@ -1,12 +1,12 @@
-//! How much later than the path says an emulator let packets go.
+//! How much later than the path requires an emulator released packets.
 
 use farhaul_units::Duration;
 
-/// Each power of two is divided into this many buckets, which makes a quantile exact to an eighth.
+/// Buckets per power of two, which makes quantiles accurate to an eighth.
 const STEPS: u64 = 8;
 const STEP_BITS: u32 = STEPS.ilog2();
 
-/// Buckets for every lateness that 64 bits of nanoseconds can hold.
+/// Buckets for every lateness in 64 bits of nanoseconds.
 const BUCKETS: usize = ((u64::BITS - STEP_BITS + 1) as usize) * STEPS as usize;
 
 /// A histogram with logarithmic buckets, in fixed memory.
@@ -17,17 +17,17 @@ pub(crate) struct Lateness {
     max: u64,
 }
 
-/// How much later than the path says packets left, in figures.
+/// How much later than the path requires packets left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LatenessReport {
-    /// How many packets were measured.
+    /// Number of packets measured.
     pub samples: u64,
-    /// Half of them were no later than this.
+    /// The median.
     pub p50: Duration,
-    /// 99 % of them were no later than this.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// The latest of all.
+    /// The maximum.
     pub max: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Lateness {
         }
     }
 
-    /// The upper edge of the bucket in which the given percentage of all samples is reached.
+    /// The upper edge of the bucket that contains the given percentage of all samples.
     fn quantile(&self, percent: u64) -> Duration {
         let wanted = (self.samples * percent).div_ceil(100);
         let mut seen = 0;
@@ -67,7 +67,7 @@ impl Lateness {
     }
 }
 
-/// Values below [`STEPS`] have a bucket each; above, the leading one and the three bits after it choose.
+/// Values below [`STEPS`] have one bucket each. Above, the leading bit and the three bits behind it choose the bucket.
 fn bucket(nanos: u64) -> usize {
     if nanos < STEPS {
         return nanos as usize;

@@ -1,32 +1,32 @@
 //! Path models driven by the real clock.
 //!
-//! Two emulators share the models of `farhaul-netem`, the way they measure themselves and the verdict: a *relay* passes on the UDP
-//! datagrams of ordinary programs and needs no rights; a *network* has hosts of its own, namespaces with a TUN device each, and
-//! carries any IP traffic, the kernel's TCP included.
+//! Two emulators share the models of `farhaul-netem`, the measurement of their own delays and the check of a run. A
+//! *relay* forwards the UDP datagrams of ordinary programs and needs no rights. A *network* has its own hosts,
+//! namespaces with one TUN device each, and carries any IP traffic, including the kernel's TCP.
 //!
 //! | to change … | open |
 //! | --- | --- |
 //! | the relay | `relay.rs`, `relay/` |
-//! | what a network is made of, who has which address | `network.rs` |
-//! | how a network begins and ends, what runs on its hosts | `emulation.rs` |
-//! | its loop: whom it asks, what it passes on | `run.rs` |
-//! | how often it looks | `pace.rs` |
-//! | how packets are read | `intake.rs` |
-//! | since when a host may have had what it hands over | `looks.rs`; the wait for a processor: `run_queue.rs` |
-//! | when packets came that one look found | `inbox.rs` |
-//! | packets on their links between two looks at the clock | `engine.rs` |
-//! | packets as hosts hand them over: large ones cut, small ones put together | `packet.rs`, `packet/` |
-//! | namespaces, and why nothing is left behind | `namespace.rs` |
+//! | the description of a network, addresses | `network.rs` |
+//! | start and end of a network, programs on its hosts | `emulation.rs` |
+//! | the emulator's loop | `run.rs` |
+//! | how often it polls | `pace.rs` |
+//! | how packets are read | `packet_reader.rs` |
+//! | the last known state of each host | `polls.rs`; the wait for a processor: `run_queue.rs` |
+//! | estimated arrival times | `inbox.rs` |
+//! | packets on their links | `engine.rs` |
+//! | segmentation and coalescing of packets | `packet.rs`, `packet/` |
+//! | namespaces and their removal | `namespace.rs` |
 //! | networks without root | `rootless.rs` |
 //! | the device of a host | `tun.rs`; system calls: `sys.rs` |
-//! | what is asked of the kernel's TCP | `tcp.rs` |
-//! | packets in files | `capture.rs` |
-//! | why processors do not fall asleep meanwhile | `awake.rs` |
+//! | statistics of the kernel's TCP | `tcp.rs` |
+//! | capture files | `capture.rs` |
+//! | processor sleep | `awake.rs` |
 //! | how late packets leave | `lateness.rs` |
-//! | how much of a processor it needs | `busy.rs` |
+//! | processor load | `busy.rs` |
 //! | when a run is invalid | `flaw.rs` |
-//! | what this machine can carry | `capacity.rs` |
-//! | memory of packets under way | `pool.rs` |
+//! | the capacity of this machine | `capacity.rs` |
+//! | memory of packets in flight | `pool.rs` |
 
 mod awake;
 mod busy;
@@ -37,13 +37,13 @@ mod engine;
 mod error;
 mod flaw;
 mod inbox;
-mod intake;
 mod lateness;
-mod looks;
 mod namespace;
 mod network;
 mod pace;
 mod packet;
+mod packet_reader;
+mod polls;
 mod pool;
 mod relay;
 mod rootless;

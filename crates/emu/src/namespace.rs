@@ -1,4 +1,4 @@
-//! Namespaces without names: they live as long as somebody holds them, so that nothing of them is ever left behind.
+//! Unnamed namespaces. They live only as long as they are held open, so nothing is left behind.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,15 +14,15 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::sys;
 
-/// How long ending all processes may take before it is left to go on by itself.
+/// How long to wait for all processes to end before that goes on in the background.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A network of its own: interfaces, addresses, routes, ports.
+/// A separate network: interfaces, addresses, routes, ports.
 #[derive(Debug)]
 pub(crate) struct NetworkNamespace(OwnedFd);
 
 impl NetworkNamespace {
-    /// Makes one, and runs `furnish` inside.
+    /// Makes a namespace and runs `furnish` inside.
     pub(crate) fn new<T: Send>(furnish: impl FnOnce() -> io::Result<T> + Send) -> io::Result<(Self, T)> {
         in_a_thread(|| {
             sys::leave_network()?;
@@ -31,7 +31,7 @@ impl NetworkNamespace {
         })
     }
 
-    /// Runs `work` inside, in a thread of its own; what it starts or opens stays inside.
+    /// Runs `work` inside, in its own thread. Processes that it starts and files that it opens stay inside.
     pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         in_a_thread(|| {
             move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -40,7 +40,7 @@ impl NetworkNamespace {
     }
 }
 
-/// A world of processes that ends, all of them at once, when this value is dropped or the process that holds it is no more.
+/// A process namespace. All its processes end when this value is dropped or the process that holds it ends.
 #[derive(Debug)]
 pub(crate) struct ProcessNamespace {
     namespace: OwnedFd,
@@ -60,7 +60,7 @@ impl ProcessNamespace {
         })
     }
 
-    /// What the calling thread starts from now on is inside.
+    /// Moves processes that the calling thread starts from now on into the namespace.
     pub(crate) fn adopt_children(&self) -> io::Result<()> {
         Ok(move_into_link_name_space(self.namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?)
     }
@@ -69,8 +69,8 @@ impl ProcessNamespace {
 impl Drop for ProcessNamespace {
     fn drop(&mut self) {
         self.alive = None;
-        // Its init ends all others and then waits until somebody has buried them. Those that this program started and never
-        // waited for are only buried with this program, so nobody waits for that here.
+        // The init process ends all others and then waits until they are reaped. Children that this program never
+        // waited for are reaped only when it ends, so the wait is bounded.
         let (init, (ended, wait)) = (self.init, channel());
         thread::spawn(move || {
             let _ = waitpid(Some(init), WaitOptions::empty());
@@ -86,7 +86,7 @@ fn handle(kind: &str) -> io::Result<OwnedFd> {
     Ok(open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Runs `work` in a thread that ends with it: namespaces belong to threads, and no other thread shall notice.
+/// Runs `work` in a temporary thread. Namespaces belong to threads, so no other thread is affected.
 fn in_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(result) => result,

@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use farhaul_netem::{PathSpec, Routes};
 use farhaul_units::Rng;
 
-/// Most hosts: each is a namespace and a device.
+/// Most hosts. Each is a namespace and a device.
 pub const MAX_HOSTS: usize = 1_000;
 
-/// The largest packet of hosts whose description says nothing else, in bytes: that of Ethernet.
+/// Default size of the largest packet, in bytes: that of Ethernet.
 pub const DEFAULT_MTU: u32 = 1_500;
 
 /// A host or a router.
@@ -19,7 +19,7 @@ pub struct NodeId(pub(crate) usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub(crate) usize);
 
-/// A host: a network of its own on this machine, with one interface.
+/// A host: a separate network on this machine with one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub(crate) u32);
 
@@ -46,23 +46,23 @@ pub struct HostId(pub(crate) u32);
 /// ```
 #[derive(Clone, Debug)]
 pub struct NetworkSpec {
-    /// For each node, which host it is.
+    /// The host at each node.
     nodes: Vec<Option<HostId>>,
     hosts: Vec<HostSpec>,
     pub(crate) links: Vec<LinkSpec>,
-    /// Routes that differ from the shortest way: at a node, towards another, by a link.
+    /// Routes that differ from the shortest path: (node, destination, link).
     detours: Vec<(NodeId, NodeId, LinkId)>,
     seeds: Rng,
 }
 
-/// What a host is like.
+/// Properties of a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostSpec {
     pub(crate) node: NodeId,
     pub(crate) mtu: u32,
 }
 
-/// A link and what it does to packets.
+/// A link and its path model.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkSpec {
     pub(crate) from: NodeId,
@@ -71,12 +71,13 @@ pub(crate) struct LinkSpec {
 }
 
 impl NetworkSpec {
-    /// A network of nothing; `seed` decides which packets its links lose.
+    /// An empty network. `seed` determines the random draws of its links.
     pub fn new(seed: u64) -> Self {
         Self { nodes: Vec::new(), hosts: Vec::new(), links: Vec::new(), detours: Vec::new(), seeds: Rng::new(seed) }
     }
 
-    /// Two hosts and one path between them, `up` from the first to the second and `down` back, with the seeds that these have.
+    /// Two hosts and one path between them, `up` from the first to the second and `down` back. The paths keep their
+    /// seeds.
     pub fn pair(up: &PathSpec, down: &PathSpec, mtu: u32) -> (Self, [HostId; 2]) {
         let mut network = Self::new(0);
         let hosts = [network.host_of(mtu), network.host_of(mtu)];
@@ -86,12 +87,12 @@ impl NetworkSpec {
         (network, hosts)
     }
 
-    /// One more host.
+    /// Adds a host.
     pub fn host(&mut self) -> HostId {
         self.host_of(DEFAULT_MTU)
     }
 
-    /// One more host, whose packets have up to `mtu` bytes.
+    /// Adds a host whose packets have at most `mtu` bytes.
     pub fn host_of(&mut self, mtu: u32) -> HostId {
         let host = HostId(self.hosts.len() as u32);
         self.hosts.push(HostSpec { node: NodeId(self.nodes.len()), mtu });
@@ -99,46 +100,46 @@ impl NetworkSpec {
         host
     }
 
-    /// One more router.
+    /// Adds a router.
     pub fn router(&mut self) -> NodeId {
         self.nodes.push(None);
         NodeId(self.nodes.len() - 1)
     }
 
-    /// Where in the network a host is.
+    /// The node of a host.
     pub fn node(&self, host: HostId) -> NodeId {
         self.hosts[host.0 as usize].node
     }
 
-    /// A link in one direction. Its seed is replaced, so that no two links suffer alike.
+    /// Adds a link in one direction. Its seed is replaced, so that no two links have the same losses.
     pub fn simplex(&mut self, from: NodeId, to: NodeId, path: &PathSpec) -> LinkId {
         let path = PathSpec { seed: self.seeds.next_u64(), ..path.clone() };
         self.links.push(LinkSpec { from, to, path });
         LinkId(self.links.len() - 1)
     }
 
-    /// Two links, one in each direction.
+    /// Adds two links, one in each direction.
     pub fn duplex(&mut self, from: NodeId, to: NodeId, path: &PathSpec) -> [LinkId; 2] {
         [self.simplex(from, to, path), self.simplex(to, from, path)]
     }
 
-    /// At `node`, packets for `destination` take `link`, whatever the shortest way is.
+    /// Sends packets for `destination` from `node` over `link`, instead of the shortest path.
     pub fn route(&mut self, node: NodeId, destination: NodeId, link: LinkId) {
         self.detours.push((node, destination, link));
     }
 
-    /// A host's address: 10.77.0.1 for the first, and on from there.
+    /// A host's IPv4 address. The first host has 10.77.0.1, the second 10.77.0.2 and so on.
     pub fn ipv4(&self, host: HostId) -> Ipv4Addr {
         let [.., high, low] = (host.0 + 1).to_be_bytes();
         Ipv4Addr::new(10, 77, high, low)
     }
 
-    /// A host's other address: fd77::1 for the first, and on from there.
+    /// A host's IPv6 address. The first host has fd77::1, the second fd77::2 and so on.
     pub fn ipv6(&self, host: HostId) -> Ipv6Addr {
         Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, host.0 as u16 + 1)
     }
 
-    /// The host with that address.
+    /// The host with this address.
     pub(crate) fn host_at(&self, address: IpAddr) -> Option<HostId> {
         let number = match address {
             IpAddr::V4(address) => match address.octets() {

@@ -1,9 +1,11 @@
-//! An IP packet on its way through an emulated network.
+//! An IP packet in an emulated network.
 //!
-//! Hosts hand over and take packets in the form of virtio: large ones that a network card would cut (`packet/cut.rs`), with
-//! checksums that it would fill in. On the links every packet is by itself and has the length that it would have on a cable.
-//! Towards the receiving host, packets that follow each other travel together again (`packet/train.rs`), as a network card
-//! delivers them. Checksums are never computed on the way, unless somebody damages the packet: no bit can be lost in memory.
+//! Hosts exchange packets with the emulator in the form of virtio. Packets may be larger than the MTU, for segmentation
+//! by a network card (`packet/cut.rs`), and may lack checksums. On the links every packet is separate and has its
+//! length on the wire. Consecutive packets for one host are coalesced again (`packet/train.rs`), as a network card
+//! delivers them.
+//!
+//! The emulator computes checksums only before it damages a packet, because memory does not flip bits.
 
 pub(crate) mod cut;
 pub(crate) mod headers;
@@ -16,7 +18,7 @@ use farhaul_units::{Instant, Rng};
 use crate::pool::Buffer;
 use headers::Checksum;
 
-/// Number of a host.
+/// Index of a host.
 pub(crate) type HostIndex = u32;
 
 /// One IP packet, as long as on the wire.
@@ -34,7 +36,7 @@ impl Packet {
         Self { bytes, checksum, to, earliest: Instant::ZERO }
     }
 
-    /// When it can be at its host, whatever the links say.
+    /// Earliest arrival at its host, independent of the links.
     pub(crate) fn earliest(&self) -> Instant {
         self.earliest
     }
@@ -67,7 +69,7 @@ impl farhaul_netem::Packet for Packet {
         Self { bytes: self.bytes.again(), ..*self }
     }
 
-    /// As on a cable: the receiving host finds a checksum that is wrong, as a rule.
+    /// Fills in the checksum first. As on a cable, the receiving host usually detects the damage.
     fn corrupt(&mut self, rng: &mut Rng) {
         if let Some(checksum) = self.checksum.take() {
             checksum.fill_in(&mut self.bytes);
@@ -86,8 +88,8 @@ mod tests {
     use crate::pool::Pool;
 
     #[test]
-    fn damage_is_done_to_a_packet_whose_checksum_was_right() {
-        // Twenty bytes in front, then a segment whose checksum field holds the sum of its pseudo-header, here zero.
+    fn a_damaged_packet_gets_its_checksum_before_the_damage() {
+        // Twenty bytes, then a segment whose checksum field holds the sum of its pseudo-header, here zero.
         let mut bytes = Rc::new(Pool::default()).copy(&[0; 40]).unwrap();
         bytes[21] = 7;
         let checksum = Checksum { start: 20, offset: 6 };

@@ -1,4 +1,4 @@
-//! Memory of packets under way, used again and bounded.
+//! A bounded pool of memory for packets in flight.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -8,14 +8,14 @@ use std::rc::Rc;
 /// Sizes of buffers: acknowledgements, full Ethernet packets, jumbo packets, the largest packet.
 const CLASSES: [usize; 4] = [256, 2_048, 16_384, 65_536];
 
-/// Most memory for packets under way: a bandwidth-delay product of 10 Gbit/s × 400 ms, and as much in a queue.
+/// Most memory for packets in flight: the BDP of 10 Gbit/s × 400 ms, and as much in a queue.
 pub(crate) const MAX_BYTES: usize = 1 << 30;
 
-/// Buffers that were returned, for the next packets.
+/// Returned buffers, for reuse.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: [RefCell<Vec<Box<[u8]>>>; CLASSES.len()],
-    /// Bytes in buffers that are in use.
+    /// Bytes in buffers in use.
     used: Cell<usize>,
     limit: usize,
 }
@@ -27,17 +27,17 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// A pool with memory for so many bytes.
+    /// A pool of `limit` bytes.
     pub(crate) fn of(limit: usize) -> Self {
         Self { free: Default::default(), used: Cell::new(0), limit }
     }
 
-    /// An empty buffer with room for `length` bytes; `None` if too much is under way already.
+    /// An empty buffer with room for `length` bytes; `None` if the pool is exhausted.
     pub(crate) fn buffer(self: &Rc<Self>, length: usize) -> Option<Buffer> {
         (self.used.get() < self.limit).then(|| self.take(length))
     }
 
-    /// A copy of `bytes`; `None` if too much is under way already.
+    /// A copy of `bytes`; `None` if the pool is exhausted.
     pub(crate) fn copy(self: &Rc<Self>, bytes: &[u8]) -> Option<Buffer> {
         let mut buffer = self.buffer(bytes.len())?;
         buffer.append(bytes);
@@ -53,7 +53,7 @@ impl Pool {
     }
 }
 
-/// The bytes of a packet. Their memory goes back to its pool when dropped.
+/// The bytes of a packet. Returns its memory to the pool when dropped.
 pub(crate) struct Buffer {
     room: Box<[u8]>,
     length: usize,
@@ -62,26 +62,26 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Another one with the same bytes, however much is under way: who makes copies is bounded by what they are made of.
+    /// A copy, even if the pool is exhausted. Copies are bounded by the packets they duplicate.
     pub(crate) fn again(&self) -> Self {
         let mut copy = self.pool.take(self.length);
         copy.append(self);
         copy
     }
 
-    /// Adds bytes, for which there must be room.
+    /// Appends bytes, for which there must be room.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
         self.room[self.length..end].copy_from_slice(bytes);
         self.length = end;
     }
 
-    /// All of its memory, to be filled from the beginning; [`set_length`](Self::set_length) says how far it was.
+    /// All of its memory. After filling it from the beginning, call [`set_length`](Self::set_length).
     pub(crate) fn room(&mut self) -> &mut [u8] {
         &mut self.room
     }
 
-    /// The first `length` bytes of its memory count.
+    /// Sets the number of used bytes.
     pub(crate) fn set_length(&mut self, length: usize) {
         self.length = length.min(self.room.len());
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again() {
+    fn memory_is_reused() {
         let pool = Rc::new(Pool::default());
         let first = pool.copy(&[1; 1_472]).unwrap();
         let address = first.as_ptr();

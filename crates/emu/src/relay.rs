@@ -1,13 +1,12 @@
-//! A user-space UDP relay that behaves like a long path, with a path model in each direction and no special rights.
+//! A user-space UDP relay that emulates a path in each direction and needs no special rights.
 //!
-//! A client sends to the relay instead of to the server; the relay holds each datagram as long as the model says (or
-//! loses it) and sends it on. Every client gets an upstream socket of its own, so that answers find their way back.
+//! A client sends to the relay instead of the server. The relay delays each datagram as the model says, or loses it,
+//! and forwards it. Every client has its own upstream socket, so that answers find their way back.
 //!
-//! Precision without burning a processor: arrivals carry the kernel's timestamp, so that it does not matter when the
-//! relay comes to read them; departures are computed exactly by the model, and only their release waits for the
-//! relay, which naps at least [`NAP`] while packets flow and then releases all that is due as trains. Where it is
-//! allowed to (as root it is) it runs as a real-time thread. How late packets were is measured, and a run in which the
-//! relay rather than the path was the limit is marked as invalid.
+//! The relay is precise without busy waiting. Arrivals carry the kernel's timestamps, so the time of reading does not
+//! matter. The model computes exact departure times, and only the release waits for the relay. Under load it naps for
+//! at least [`NAP`] and then releases all due packets as trains. With the necessary rights it runs as a real-time
+//! thread. It measures how late packets leave. A run that the relay limited, instead of the path, is marked as invalid.
 
 mod clients;
 mod datagram;
@@ -27,7 +26,7 @@ use farhaul_udp::{Options, UdpSocket};
 
 pub use report::{DirectionReport, RelayReport};
 
-/// The shortest sleep while packets flow: bounds wake-ups to 20 000 a second, at the price of that much lateness.
+/// The shortest sleep under load. It limits wake-ups to 20 000 a second, at the price of that much lateness.
 pub const NAP: Duration = Duration::from_micros(50);
 
 /// A relay between clients and one server.
@@ -41,8 +40,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay that clients reach at `listen` and that sends on to `to`, through `up` on the way there and through
-    /// `down` on the way back. Give the two specifications different seeds, or both directions suffer alike.
+    /// A relay that clients reach at `listen` and that forwards to `to`, through `up` on the way there and through
+    /// `down` on the way back. Give the two specifications different seeds, or both directions have the same losses.
     ///
     /// # Errors
     /// As [`UdpSocket::bind`].
@@ -50,20 +49,20 @@ impl Relay {
         Ok(Self { listen: UdpSocket::bind(listen, socket_options())?, to, up, down, nap: NAP })
     }
 
-    /// The shortest sleep while packets flow, instead of [`NAP`]: shorter is more precise and costs more. Zero
-    /// sleeps until the next event, however near.
+    /// Sets the shortest sleep under load, instead of [`NAP`]. A shorter sleep is more precise and costs more processor
+    /// time. Zero sleeps until the next event, however near.
     #[must_use]
     pub fn with_nap(mut self, nap: Duration) -> Self {
         self.nap = nap;
         self
     }
 
-    /// Where clients send to.
+    /// The address to which clients send.
     pub fn local_addr(&self) -> SocketAddr {
         self.listen.local_addr()
     }
 
-    /// Warnings about socket buffers, for people.
+    /// Warnings about socket buffers, for display.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.listen.buffers().iter().filter_map(farhaul_udp::BufferReport::warning)
     }
@@ -71,13 +70,13 @@ impl Relay {
     /// Relays until `stop` is true, which is noticed within 50 ms. Every run begins with empty paths and no clients.
     ///
     /// # Errors
-    /// A socket broke, or the system has no more of them.
+    /// A socket failed, or the system has no more sockets.
     pub fn run(&mut self, stop: &AtomicBool) -> io::Result<RelayReport> {
         run::run(self, stop)
     }
 }
 
-/// Sockets of a relay: large buffers, offloads, and the kernel's time of arrival.
+/// Options of the relay's sockets: large buffers, offloads, and the kernel's arrival timestamps.
 fn socket_options() -> Options {
     Options { timestamps: true, ..Options::default() }
 }

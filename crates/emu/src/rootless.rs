@@ -1,7 +1,7 @@
-//! The rights to make networks, for programs that root did not start.
+//! The rights to make networks, for programs without root.
 //!
-//! In a user namespace of its own a program may make networks and processes namespaces, whoever started it. It keeps the user and
-//! the group that it has, so that its files stay what they are, and passes on to what it starts only the rights over networks.
+//! A program may make network and process namespaces in its own user namespace, whoever started it. It keeps its user
+//! and group, so that its files stay unchanged. Programs that it starts inherit only the rights over networks.
 
 use std::fs;
 use std::io;
@@ -17,17 +17,20 @@ use crate::network::DEFAULT_MTU;
 use crate::sys;
 use crate::tun::{self, Tun};
 
-/// What making networks takes.
+/// The capabilities needed to make networks.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
 
-/// What programs may do to the networks that they run in: configure them, open raw sockets (`ping`, `tcpdump`), listen on any port.
+/// The capabilities that programs inside need: configure interfaces, open raw sockets (`ping`, `tcpdump`), listen on
+/// any port.
 const PASSED_ON: [CapabilitySet; 3] =
     [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE];
 
-/// Sees to it that this program may make networks. Whoever may already, as root, stays as it is; others go into a user namespace of
-/// their own, if the system lets them. First it is tried in a child that ends at once: where this fails, nothing has changed.
+/// Acquires the rights to make networks.
 ///
-/// To be called while the program has a single thread.
+/// A program that has them, as root does, stays as it is. Others move into their own user namespace if the system
+/// permits it. A child process tries this first and exits at once. If it fails, this program is unchanged.
+///
+/// Call this while the program has a single thread.
 ///
 /// # Errors
 /// The system does not permit it or has no TUN devices, or there are several threads.
@@ -42,14 +45,14 @@ fn acquire() -> io::Result<()> {
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     sys::leave_users()?;
-    // Without this nobody may choose groups (user_namespaces(7)).
+    // The kernel accepts the group map only after this (user_namespaces(7)).
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
     pass_rights_on()
 }
 
-/// Programs that are started from now on have the rights over their networks, although no root starts them.
+/// Grants programs started from now on the rights over their networks, although they do not run as root.
 fn pass_rights_on() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     PASSED_ON.into_iter().for_each(|right| sets.inheritable |= right);
@@ -57,21 +60,21 @@ fn pass_rights_on() -> io::Result<()> {
     PASSED_ON.into_iter().try_for_each(|right| Ok(configure_capability_in_ambient_set(right, true)?))
 }
 
-/// All that a network takes, once.
+/// Makes one host to test every step.
 fn furnish_a_host() -> io::Result<()> {
     let addresses = (Ipv4Addr::new(10, 77, 0, 1), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1));
     NetworkNamespace::new(|| Tun::new(addresses.0, addresses.1, DEFAULT_MTU))?;
     ProcessNamespace::new().map(drop)
 }
 
-/// What the system meant.
+/// The meaning of an error of the system.
 fn explained(error: io::Error) -> EmulateError {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         _ if tun::refused_with(&error) => EmulateError::NoTun(error),
-        // Namespaces are not allowed, limited to none (the limits answer with these two), or not built in.
+        // Namespaces are forbidden, limited to zero (reported by these two codes), or not built in.
         Some(Errno::PERM | Errno::ACCESS | Errno::NOSPC | Errno::USERS | Errno::NOSYS | Errno::INVAL) => {
             EmulateError::NoPermission(error)
         }
-        _ => EmulateError::System { what: "trying whether a network can be made", source: error },
+        _ => EmulateError::System { what: "testing whether a network can be made", source: error },
     }
 }

@@ -1,4 +1,4 @@
-//! The emulator's loop: take packets from hosts, let the links work, give packets to hosts, sleep.
+//! The emulator's loop: read packets from hosts, run the links, write packets to hosts, sleep.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,10 +14,8 @@ use crate::busy::Busy;
 use crate::capture::{BrokenCapture, Capture};
 use crate::emulation::{Shared, Snapshot};
 use crate::engine::Engine;
-use crate::inbox::{Dated, Inbox};
-use crate::intake::Intake;
+use crate::inbox::{ArrivalEstimate, Inbox};
 use crate::lateness::{Lateness, LatenessReport};
-use crate::looks::Looks;
 use crate::network::{HostId, NetworkSpec};
 use crate::pace::Pace;
 use crate::packet::Packet;
@@ -25,53 +23,55 @@ use crate::packet::cut::cut;
 use crate::packet::headers::{destination, is_ip};
 use crate::packet::train::Train;
 use crate::packet::virtio;
+use crate::packet_reader::PacketReader;
+use crate::polls::Polls;
 use crate::pool::Pool;
 use crate::run_queue::RunQueue;
 use crate::tun::Tun;
 
-/// How long an idle emulator sleeps at most, so that it notices that it should stop.
+/// The longest sleep when idle, so that a stop is noticed.
 const IDLE: Duration = Duration::from_millis(50);
-/// How often others are told how things stand.
-const LOOK: Duration = Duration::from_millis(10);
-/// Times that a host is read from before the others have their turn and what is due leaves: what it hands over in 3 ms at
-/// 1 Gbit/s, and half a millisecond of work.
+/// Interval between updates of the shared snapshot.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(10);
+/// Reads from a host per round, before other hosts and due departures are served. Covers 3 ms at 1 Gbit/s and half a
+/// millisecond of work.
 const BUDGET: usize = 256;
-/// The same of all hosts together, where many have something: a round of 64 of them.
+/// Reads per round in total, which matters if many hosts are ready: those of 64 hosts.
 const ROUND: usize = 64 * BUDGET;
-/// A wait shorter than this did not sleep: what it found had come before.
-const WAITED: Duration = Duration::from_micros(10);
-/// Only after a wait longer than this it is asked whether its end was kept from a processor: so much of a pause is let pass when
-/// packets are dated, too. Before each that may get so long it has to be asked as well, which at 1.4 µs and the most looks that
-/// there are takes 2 % of a processor.
-const DETAINED: Duration = Duration::from_micros(300);
+/// A shorter wait did not sleep: its packets had arrived before.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(10);
+/// After a wait longer than this, the loop checks whether its thread had to wait for a processor. Dating of packets
+/// tolerates shorter pauses, too. The check also needs a reading before each such wait. At 1.4 µs and the largest poll
+/// rate, the readings take 2 % of a processor.
+const CPU_WAIT_CHECK: Duration = Duration::from_micros(300);
 
-/// What the loop found about itself.
+/// The loop's own counters and delays.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) lateness: LatenessReport,
-    /// How long it did not look at any host, at most.
+    /// The longest time without a poll of any host.
     pub(crate) longest_gap: Duration,
-    /// 99 % of the times that it did not look at any host were no longer than this.
+    /// 99 % of the times without a poll of any host were at most this long.
     pub(crate) p99_gap: Duration,
-    /// Packets for which there was no memory.
+    /// Packets dropped for lack of memory.
     pub(crate) exhausted: u64,
-    /// Packets that the system did not take.
+    /// Packets that the system refused.
     pub(crate) unsent: u64,
-    /// Packets to addresses that nobody has, or that no link leads to.
+    /// Packets to unknown addresses or without a route.
     pub(crate) unroutable: u64,
-    /// Packets that are missing in captures.
+    /// Packets missing in captures.
     pub(crate) uncaptured: u64,
     pub(crate) broken_captures: Vec<BrokenCapture>,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
-    /// The largest share of a processor that it needed in any whole second.
+    /// The largest share of a processor in any whole second.
     pub(crate) busiest: f64,
     pub(crate) rounds: u64,
 }
 
 /// Runs until `shared` says stop.
 pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) -> io::Result<Findings> {
-    // As in the relay: a link does not wait for a processor.
+    // A link does not wait for a processor, so neither should its emulator (see the relay).
     let _real_time = RealTime::enter();
     let mut run = Run::new(spec, ports, shared)?;
     while !shared.stop.load(Ordering::Relaxed) {
@@ -80,7 +80,7 @@ pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) ->
     Ok(run.findings())
 }
 
-/// Where a host's packets come from and go to.
+/// The device, MTU and capture of a host.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) tun: Tun,
@@ -94,11 +94,11 @@ struct Run<'a> {
     waiter: Waiter,
     ready: Vec<Ready>,
     ports: Vec<Port>,
-    /// What is being put together for each of them.
+    /// The train under construction for each port.
     trains: Vec<Train>,
     /// The wall clock, for captures.
     wall: Wall,
-    intake: Intake,
+    reader: PacketReader,
     pool: Rc<Pool>,
     inbox: Inbox,
     engine: Engine,
@@ -108,12 +108,12 @@ struct Run<'a> {
     busy: Busy,
     pace: Pace,
     run_queue: RunQueue,
-    /// Until when it is known what each host sent.
-    looks: Looks,
-    /// Up to where the links are: the end of the last look.
+    /// The last polls of all hosts.
+    polls: Polls,
+    /// The current time of the links: the end of the last poll.
     present: Instant,
-    /// When others were told last.
-    told: Instant,
+    /// When the shared snapshot was last updated.
+    snapshot_at: Instant,
     findings: Findings,
     cpu_before: Duration,
 }
@@ -128,14 +128,14 @@ impl<'a> Run<'a> {
         Ok(Self {
             shared,
             clock,
-            trains: ports.iter().map(|port| Train::new(port.tun.bundles())).collect(),
+            trains: ports.iter().map(|port| Train::new(port.tun.gso_types())).collect(),
             inbox: Inbox::of(ports.len()),
-            looks: Looks::of(ports.len()),
+            polls: Polls::of(ports.len()),
             ports,
             wall: clock.wall(),
             waiter,
             ready: Vec::new(),
-            intake: Intake::new(),
+            reader: PacketReader::new(),
             pool: Rc::new(Pool::of(shared.memory)),
             engine: Engine::new(spec),
             lateness: Lateness::new(),
@@ -145,42 +145,44 @@ impl<'a> Run<'a> {
             pace: Pace::default(),
             run_queue: RunQueue::of_this_thread(),
             present: Instant::ZERO,
-            told: Instant::ZERO,
+            snapshot_at: Instant::ZERO,
             findings: Findings::default(),
             cpu_before: thread_cpu_time(),
         })
     }
 
-    /// Sleeps until something arrives or is due, deals with it, and naps if the next round should have more to do.
+    /// Sleeps until something arrives or is due, handles it, and naps if the next round should have more to do.
     fn round(&mut self) -> io::Result<()> {
         let before = self.clock.now();
-        // Whatever came since the last look has waited, and so it does from the end of the wait until it is taken in.
-        let waited = before - self.looks.oldest();
+        // Packets that arrived since the last poll have waited, and wait on from the end of this wait until they are
+        // read.
+        let waited = before - self.polls.oldest();
         let timeout = self.engine.next_event().map_or(IDLE, |next| next - before).min(IDLE);
-        let detained = (timeout > DETAINED).then(|| self.run_queue.waited());
+        let cpu_wait = (timeout > CPU_WAIT_CHECK).then(|| self.run_queue.waited());
         self.wait(before, timeout)?;
         let now = self.clock.now();
         let slept = now - before;
-        let detained = detained.filter(|_| slept > DETAINED && !self.ready.is_empty());
-        let detained = detained.map_or(Duration::ZERO, |before| self.run_queue.waited().saturating_sub(before));
-        // Who was waited for came when a processor should have been there, or since the wait should have ended.
-        let woken = (slept > WAITED).then(|| now.saturating_sub(detained).clamp(before, before + timeout));
+        let cpu_wait = cpu_wait.filter(|_| slept > CPU_WAIT_CHECK && !self.ready.is_empty());
+        let cpu_wait = cpu_wait.map_or(Duration::ZERO, |before| self.run_queue.waited().saturating_sub(before));
+        // The packets that ended the wait arrived when the thread became ready to run, at the latest when the wait was
+        // due to end.
+        let woken = (slept > SHORTEST_SLEEP).then(|| now.saturating_sub(cpu_wait).clamp(before, before + timeout));
         let found_late = woken.filter(|_| !self.ready.is_empty()).map_or(Duration::ZERO, |woken| now - woken);
         #[cfg(test)]
         self.shared.obstruct(&self.clock);
         self.findings.rounds += 1;
         let host_of = |ready: &Ready| HostId(ready.token.0 as u32);
-        self.looks.on_asked(now, self.ready.iter().map(host_of));
+        self.polls.on_poll(now, self.ready.iter().map(host_of));
         let budget = BUDGET.min(ROUND / self.ready.len().max(1));
         let mut more = false;
         for index in 0..self.ready.len() {
             let from = host_of(&self.ready[index]);
             let has_more = self.take_in(from, budget)?;
-            // More may have come while this was taken in.
+            // Further packets may have arrived during the reads.
             self.present = self.clock.now();
-            self.inbox.date(from, self.looks.since(from, woken), self.present);
+            self.inbox.date(from, self.polls.since(from, woken), self.present);
             if !has_more {
-                self.looks.on_emptied(from, self.present);
+                self.polls.on_emptied(from, self.present);
             }
             more |= has_more;
         }
@@ -188,9 +190,9 @@ impl<'a> Run<'a> {
         self.gaps.record(waited + found_late + (self.present - now));
         self.forward();
         let released = self.release();
-        if now - self.told >= LOOK {
-            self.told = now;
-            self.tell();
+        if now - self.snapshot_at >= SNAPSHOT_INTERVAL {
+            self.snapshot_at = now;
+            self.update_snapshot();
             self.busy.on_time(now, thread_cpu_time);
         }
         if released == 0 && self.ready.is_empty() {
@@ -204,12 +206,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits until a host has something, or for `timeout` from `begin` on; the last of it awake, if that can be afforded.
+    /// Waits until a host has packets, or for `timeout` from `begin` on. Spins through the end if the budget permits.
     fn wait(&mut self, begin: Instant, timeout: Duration) -> io::Result<()> {
-        let vigil = if timeout < IDLE { self.pace.vigil(begin).min(timeout) } else { Duration::ZERO };
+        let spin = if timeout < IDLE { self.pace.spin(begin).min(timeout) } else { Duration::ZERO };
         self.ready.clear();
-        self.ready.extend_from_slice(self.waiter.wait(Some(timeout - vigil))?);
-        if vigil.is_zero() || !self.ready.is_empty() {
+        self.ready.extend_from_slice(self.waiter.wait(Some(timeout - spin))?);
+        if spin.is_zero() || !self.ready.is_empty() {
             return Ok(());
         }
         let woken = self.clock.now();
@@ -218,15 +220,15 @@ impl<'a> Run<'a> {
             self.ready.extend_from_slice(self.waiter.wait(Some(Duration::ZERO))?);
             now = self.clock.now();
         }
-        self.pace.on_vigil(now, now - woken);
+        self.pace.on_spin(now, now - woken);
         Ok(())
     }
 
-    /// Takes in what a host sends, in so many reads at most; returns whether there may be more.
+    /// Reads the packets of a host, with at most `budget` reads. Returns whether there may be more.
     fn take_in(&mut self, from: HostId, budget: usize) -> io::Result<bool> {
         for _ in 0..budget {
             let port = &self.ports[from.0 as usize];
-            match self.intake.read(&port.tun, port.mtu as usize, &self.pool) {
+            match self.reader.read(&port.tun, port.mtu as usize, &self.pool) {
                 Ok(()) => self.accept(from),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -236,35 +238,35 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Makes packets of what was read.
+    /// Makes packets from the bytes just read.
     fn accept(&mut self, from: HostId) {
-        let Self { intake, engine, pool, inbox, findings, .. } = self;
-        let (header, packet) = intake.packet();
+        let Self { reader, engine, pool, inbox, findings, .. } = self;
+        let (header, packet) = reader.packet();
         let to = destination(packet).and_then(|address| engine.host_at(address));
         let (Some(to), Some(header)) = (to, virtio::Header::read(header)) else {
             findings.unroutable += u64::from(!destination(packet).is_some_and(is_for_many));
             return;
         };
-        let Some(bundle) = header.bundle else {
-            match intake.take(pool) {
+        let Some(gso) = header.gso else {
+            match reader.take(pool) {
                 Some(bytes) => inbox.add(from, Packet::new(bytes, header.checksum, to.0)),
                 None => findings.exhausted += 1,
             }
             return;
         };
-        let outcome = cut(packet, bundle, to.0, pool, |packet| inbox.add(from, packet));
-        findings.exhausted += outcome.exhausted;
-        findings.unroutable += outcome.malformed;
+        let counts = cut(packet, gso, to.0, pool, |packet| inbox.add(from, packet));
+        findings.exhausted += counts.exhausted;
+        findings.unroutable += counts.malformed;
     }
 
-    /// Puts packets onto their first links, and lets everything happen that is due by the last look.
+    /// Puts packets onto their first links and processes everything due by the last poll.
     fn forward(&mut self) {
-        while let Some((Dated { at, seen, waited }, from, packet)) = self.inbox.pop() {
+        while let Some((ArrivalEstimate { at, latest, waited }, from, packet)) = self.inbox.pop() {
             self.engine.advance(at);
             if let Some(capture) = &mut self.ports[from.0 as usize].capture {
                 capture.add(self.wall.time_of(at), &packet);
             }
-            let late = self.engine.push(at, seen, from, packet).max(waited);
+            let late = self.engine.push(at, latest, from, packet).max(waited);
             if !late.is_zero() {
                 self.lateness.record(late);
             }
@@ -272,14 +274,14 @@ impl<'a> Run<'a> {
         self.engine.advance(self.present);
     }
 
-    /// Gives hosts what has arrived; returns how many packets that were.
+    /// Gives arrived packets to their hosts. Returns how many.
     fn release(&mut self) -> u64 {
         let mut released = 0;
         while let Some((due, packet)) = self.engine.pop() {
             let now = self.clock.now();
             self.lateness.record(now - due);
             released += 1;
-            // The path's damage, and no failure of ours that the host does not take it.
+            // The path damaged it. The host's refusal would not be a fault of the emulator.
             if !is_ip(packet.bytes()) {
                 continue;
             }
@@ -289,7 +291,7 @@ impl<'a> Run<'a> {
             }
             if let Err(packet) = self.trains[host].add(packet) {
                 self.deliver(host);
-                // A train that was just emptied takes anything.
+                // An empty train accepts any packet.
                 let _ = self.trains[host].add(packet);
             }
         }
@@ -306,9 +308,9 @@ impl<'a> Run<'a> {
         self.findings.unsent += train.write(|parts| tun.write(parts));
     }
 
-    /// Tells others how things stand.
-    fn tell(&mut self) {
-        // Who holds it copies a few numbers; if it is held just now, the next time is soon.
+    /// Updates the shared snapshot.
+    fn update_snapshot(&mut self) {
+        // A reader holds the lock only to copy a few numbers, and the next update comes soon.
         if let Ok(mut snapshot) = self.shared.snapshot.try_lock() {
             let Snapshot { links, at, lateness, .. } = &mut *snapshot;
             self.engine.counters(links);
@@ -341,7 +343,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Announcements that a host makes by itself to a network: nobody misses them here.
+/// Whether an address is multicast or broadcast. Hosts send such announcements by themselves; dropping them is no
+/// error.
 fn is_for_many(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast() || address.octets()[2..] == [255, 255],

@@ -1,7 +1,7 @@
-//! How long the emulator's thread stood in line for a processor.
+//! How long the emulator's thread waited for a processor.
 //!
-//! A packet that ends a wait makes the thread ready to run, not run. On a busy machine, without the rights of a real-time thread,
-//! tens of milliseconds may lie between the two, and no clock shows them: the wait ended early, just later than it could have.
+//! A packet that ends a wait makes the thread ready to run. On a busy machine, without real-time rights, it may run
+//! tens of milliseconds later. The clock does not show this, because the wait itself still ends early.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,20 +9,20 @@ use std::str;
 
 use farhaul_units::Duration;
 
-/// Three numbers of 64 bits, two spaces and the end of the line.
+/// Three 64-bit numbers, two spaces and the end of the line.
 const LINE: usize = 3 * 20 + 3;
 
-/// The kernel's account of one thread; nothing where it keeps none.
+/// The kernel's statistics of one thread; `None` if the kernel has none.
 #[derive(Debug)]
 pub(crate) struct RunQueue(Option<File>);
 
 impl RunQueue {
-    /// The calling thread's.
+    /// The statistics of the calling thread.
     pub(crate) fn of_this_thread() -> Self {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// How long it was ready without a processor, since it exists. Takes 1.4 µs.
+    /// How long the thread has been ready without a processor, since its start. The call takes 1.4 µs.
     pub(crate) fn waited(&self) -> Duration {
         let mut line = [0; LINE];
         let length = self.0.as_ref().and_then(|file| file.read_at(&mut line, 0).ok());
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_number_is_what_was_waited() {
+    fn the_second_number_is_the_wait() {
         assert_eq!(waited_in(b"1065137 1319964 26\n"), Some(Duration::from_nanos(1_319_964)));
         assert_eq!((waited_in(b"12\n"), waited_in(b"")), (None, None));
         let most = format!("{0} {0} {0}\n", u64::MAX);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_the_account_tells_of_no_wait() {
+    fn without_the_statistics_the_wait_is_zero() {
         assert_eq!(RunQueue(None).waited(), Duration::ZERO);
     }
 }

@@ -15,41 +15,48 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 mod netlink;
 
-/// What the kernel may leave to the reader of a TUN device.
+/// Work that the kernel may leave to the reader of a TUN device.
 pub(crate) mod offload {
     /// Checksums.
     pub(crate) const CHECKSUMS: u32 = libc::TUN_F_CSUM;
-    /// Cutting TCP into segments, over IPv4 and IPv6, also with congestion marks.
+    /// Segmentation of TCP over IPv4 and IPv6, also with ECN.
     pub(crate) const TCP: u32 = libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
-    /// Cutting UDP into datagrams, over IPv4 and IPv6; Linux 6.2 and later.
+    /// Segmentation of UDP over IPv4 and IPv6; Linux 6.2 and later.
     pub(crate) const UDP: u32 = libc::TUN_F_USO4 | libc::TUN_F_USO6;
 }
 
-/// The calling thread, and what it starts from now on, gets a network of its own, with nothing in it but a loopback that is down.
+/// Moves the calling thread and the processes it starts into a new network namespace, which has only an inactive
+/// loopback interface.
 pub(crate) fn leave_network() -> io::Result<()> {
-    // SAFETY: a network namespace shares no memory and no descriptors; only later calls of this thread see another network.
+    // SAFETY: a network namespace shares no memory and no descriptors. Only later calls of this thread see another
+    // network.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 
-/// Processes that the calling thread starts from now on count for themselves; the first one is their init.
+/// Gives processes that the calling thread starts from now on their own process namespace. The first one is its init.
 pub(crate) fn leave_processes() -> io::Result<()> {
     // SAFETY: concerns only processes that are started later.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?)
 }
 
-/// This program gets users of its own. Fails unless it has a single thread.
+/// Moves this program into its own user namespace.
+///
+/// # Errors
+/// The program has several threads, or the system refuses.
 pub(crate) fn leave_users() -> io::Result<()> {
     // SAFETY: a user namespace shares no memory and no descriptors; only what this program may do changes.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?)
 }
 
-/// Does `work` in a child of this program, which must have a single thread, and returns how that went: as the error that the system
-/// gave, or some error where there is no number for it.
+/// Runs `work` in a child of this program, which must have a single thread, and returns the result.
+///
+/// # Errors
+/// The system's error in the child, or `EIO` for an error without a number.
 pub(crate) fn try_in_a_child(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::other("to be done while the program has a single thread"));
+        return Err(io::Error::other("this needs a program with a single thread"));
     }
-    // SAFETY: there is no other thread whose locks the child could find taken, so that it may do whatever this program may.
+    // SAFETY: there is no other thread whose locks the child could inherit, so the child may call anything.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -59,7 +66,7 @@ pub(crate) fn try_in_a_child(work: impl FnOnce() -> io::Result<()>) -> io::Resul
                 Ok(Err(error)) => error.raw_os_error().unwrap_or(libc::EIO),
                 Err(_) => libc::EIO,
             };
-            // SAFETY: ends the child without the program's own last words.
+            // SAFETY: ends the child without running this program's exit handlers.
             unsafe { libc::_exit(number) }
         }
         child => {
@@ -79,12 +86,14 @@ pub(crate) fn try_in_a_child(work: impl FnOnce() -> io::Result<()>) -> io::Resul
     }
 }
 
-/// A process that does nothing until the last write end of the pipe of `until` is closed, and then ends; `alive` is this program's,
-/// and it keeps no copy. As the init of its process namespace it buries all orphans, and all others in there end with it.
+/// Starts a process that ends when the last write end of the pipe of `until` is closed. `alive` is this program's write
+/// end, which the process closes.
+///
+/// As the init of its process namespace it reaps orphans, and all processes in the namespace end with it.
 pub(crate) fn spawn_init(until: BorrowedFd<'_>, alive: BorrowedFd<'_>) -> io::Result<Pid> {
     let (pipe, alive) = (until.as_raw_fd(), alive.as_raw_fd());
-    // SAFETY: the child of a fork in a program with threads may call only what is safe in a signal handler until it ends;
-    // `init` does no more than that and never returns.
+    // SAFETY: this program has threads, so the child of a fork may call only async-signal-safe functions until it ends.
+    // `init` calls no others and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: as above.
@@ -93,22 +102,22 @@ pub(crate) fn spawn_init(until: BorrowedFd<'_>, alive: BorrowedFd<'_>) -> io::Re
     }
 }
 
-/// What the process of [`spawn_init`] does.
+/// The body of the process of [`spawn_init`].
 ///
 /// # Safety
-/// To be called in a child that nobody else runs in; only async-signal-safe functions are called.
+/// Call this only in a child process without other threads. It calls only async-signal-safe functions.
 unsafe fn init(pipe: RawFd, alive: RawFd) -> ! {
-    /// Descriptor 0, where the pipe is put so that all others can be closed.
+    /// The pipe becomes descriptor 0, so that all others can be closed.
     const PIPE: RawFd = 0;
-    // SAFETY: plain numbers and one local buffer go in; every function is on the list of signal-safety(7), except `syscall`,
-    // which is bare here, and `_exit` ends the process.
+    // SAFETY: the arguments are plain numbers and one local buffer. Every function is on the list of signal-safety(7),
+    // except `syscall`, which makes one bare call, and `_exit`, which ends the process.
     unsafe {
-        // Children that end are buried by the system.
+        // The system reaps children.
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
             libc::signal(signal, libc::SIG_IGN);
         }
-        // Kernels before 5.9 do not know the call that closes all others; with this one open it would never end.
+        // Kernels before 5.9 lack the call that closes all others. With this one open the process would never end.
         libc::close(alive);
         libc::dup2(pipe, PIPE);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
@@ -118,22 +127,22 @@ unsafe fn init(pipe: RawFd, alive: RawFd) -> ! {
     }
 }
 
-/// Makes `device`, an open `/dev/net/tun`, the device `name` of the calling thread's network: IP packets, each behind a virtio
-/// header.
+/// Turns `device`, an open `/dev/net/tun`, into the device `name` of the calling thread's network. It carries IP
+/// packets, each behind a virtio header.
 pub(crate) fn become_tun(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let mut request = interface(name)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
     ioctl(device, libc::TUNSETIFF, &raw mut request)
 }
 
-/// Tells a TUN device what its reader takes over.
+/// Sets the work that the reader of a TUN device takes over.
 pub(crate) fn set_offloads(device: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
     // SAFETY: this request takes a plain number.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives the interface `name` an address, and a route to all others of its network.
+/// Gives the interface `name` an IPv4 address, and a route to the rest of its subnet.
 pub(crate) fn set_ipv4(name: &str, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
     let socket = control(libc::AF_INET)?;
     let mut request = interface(name)?;
@@ -143,12 +152,12 @@ pub(crate) fn set_ipv4(name: &str, address: Ipv4Addr, prefix: u32) -> io::Result
     ioctl(borrow(&socket), libc::SIOCSIFNETMASK, &raw mut request)
 }
 
-/// The same with an IPv6 address. The interface must be up.
+/// Gives the interface `name` an IPv6 address. The interface must be up.
 pub(crate) fn set_ipv6(name: &str, address: Ipv6Addr, prefix: u32) -> io::Result<()> {
     let socket = control(libc::AF_INET6)?;
     let mut request = interface(name)?;
     ioctl(borrow(&socket), libc::SIOCGIFINDEX, &raw mut request)?;
-    // SAFETY: the call before has filled in the index, and any bits are a number.
+    // SAFETY: the call before has filled in the index, and any bit pattern is a valid number.
     let index = unsafe { request.ifr_ifru.ifru_ifindex };
     let mut request = libc::in6_ifreq {
         ifr6_addr: libc::in6_addr { s6_addr: address.octets() },
@@ -158,8 +167,8 @@ pub(crate) fn set_ipv6(name: &str, address: Ipv6Addr, prefix: u32) -> io::Result
     ioctl(borrow(&socket), libc::SIOCSIFADDR, &raw mut request)
 }
 
-/// Sets the largest packet of an interface, in bytes, and how many packets may wait to be read. By netlink: the older request
-/// about the queue wants the rights of the whole machine.
+/// Sets the MTU of an interface in bytes and the length of its transmit queue in packets. Uses netlink, because the
+/// older ioctl for the queue needs rights over the whole machine.
 pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
     let mut attributes = netlink::attribute(libc::IFLA_IFNAME, CString::new(name)?.as_bytes_with_nul());
     attributes.extend(netlink::attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()));
@@ -172,17 +181,17 @@ pub(crate) fn switch(name: &str, on: bool) -> io::Result<()> {
     let socket = control(libc::AF_INET)?;
     let mut request = interface(name)?;
     ioctl(borrow(&socket), libc::SIOCGIFFLAGS, &raw mut request)?;
-    // SAFETY: the call before has filled in the flags, and any bits are a number.
+    // SAFETY: the call before has filled in the flags, and any bit pattern is a valid number.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     let up = libc::IFF_UP as libc::c_short;
     request.ifr_ifru.ifru_flags = if on { flags | up } else { flags & !up };
     ioctl(borrow(&socket), libc::SIOCSIFFLAGS, &raw mut request)
 }
 
-/// Room for Linux' `struct tcp_info` as of 6.18, and what may come.
+/// Room for Linux' `struct tcp_info` as of 6.18, and for later fields.
 pub(crate) const TCP_INFO: usize = 384;
 
-/// What the kernel says about a TCP connection; what it does not know is zero.
+/// The kernel's statistics of a TCP connection. Unknown fields are zero.
 pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<[u8; TCP_INFO]> {
     let mut info = [0_u8; TCP_INFO];
     let mut length = TCP_INFO as libc::socklen_t;
@@ -199,7 +208,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<[u8; TCP_INFO]> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(info) }
 }
 
-/// Bounds the window that a TCP socket offers.
+/// Limits the window that a TCP socket advertises.
 pub(crate) fn limit_tcp_window(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     // SAFETY: the option takes a C int, and `bytes` is one that outlives the call.
@@ -217,10 +226,10 @@ pub(crate) fn limit_tcp_window(socket: BorrowedFd<'_>, bytes: u32) -> io::Result
 
 /// A socket for requests about interfaces, in the calling thread's network.
 fn control(family: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: plain numbers; the result is checked before it is owned. Of netlink, the protocol about links is number 0.
+    // SAFETY: plain numbers; the result is checked before it is owned. Protocol 0 of netlink is the one about links.
     match unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
         -1 => Err(io::Error::last_os_error()),
-        // SAFETY: a descriptor that was just made belongs to nobody else.
+        // SAFETY: a descriptor just created has no other owner.
         socket => Ok(unsafe { OwnedFd::from_raw_fd(socket) }),
     }
 }
@@ -254,7 +263,7 @@ fn ipv4(address: Ipv4Addr) -> libc::sockaddr {
 
 /// Makes a request that reads and writes a structure.
 fn ioctl<T>(descriptor: BorrowedFd<'_>, request: libc::Ioctl, value: *mut T) -> io::Result<()> {
-    // SAFETY: every caller hands in the structure that its request is documented to take, alive and writable.
+    // SAFETY: every caller passes the structure documented for its request, alive and writable.
     let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), request, value) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The kernel's TCP as seen from its sockets.
+//! Statistics of the kernel's TCP sockets.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,49 +7,50 @@ use farhaul_units::Duration;
 
 use crate::sys;
 
-/// How a TCP connection of the kernel stands: part of Linux' `struct tcp_info` (`include/uapi/linux/tcp.h`).
+/// State of a kernel TCP connection: part of Linux' `struct tcp_info` (`include/uapi/linux/tcp.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TcpInfo {
-    /// Smoothed round-trip time.
+    /// Smoothed RTT.
     pub rtt: Duration,
-    /// Its mean deviation.
+    /// Mean deviation of the RTT.
     pub rtt_var: Duration,
-    /// The shortest round-trip time.
+    /// Minimum RTT.
     pub min_rtt: Duration,
     /// Congestion window, in packets.
     pub window: u32,
-    /// Packets under way.
+    /// Packets in flight.
     pub in_flight: u32,
-    /// Packets that were sent, all kinds.
+    /// Packets sent, with and without data.
     pub packets_sent: u64,
-    /// Packets with data that were sent, retransmissions included.
+    /// Data packets sent, retransmissions included.
     pub data_packets_sent: u64,
-    /// Packets with data that came.
+    /// Data packets received.
     pub data_packets_received: u64,
-    /// Packets that were sent again.
+    /// Packets retransmitted.
     pub retransmitted: u64,
     /// Bytes that the peer has acknowledged.
     pub bytes_acknowledged: u64,
 }
 
-/// How the connection of a TCP socket stands.
+/// The state of a TCP socket's connection.
 ///
 /// # Errors
-/// It is no TCP socket.
+/// The socket is not TCP.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     Ok(read(&sys::tcp_info(socket.as_fd())?))
 }
 
-/// Lets a TCP socket, and those that it accepts from now on, offer no larger window than so many bytes.
+/// Limits the window that a TCP socket, and sockets it accepts from now on, advertise to `bytes`.
 ///
 /// # Errors
-/// It is no TCP socket.
+/// The socket is not TCP.
 pub fn limit_tcp_window(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     sys::limit_tcp_window(socket.as_fd(), bytes)
 }
 
-/// Reads the structure by the places of its members, of which newer kernels add some at the end; those of older ones stay zero.
+/// Reads the structure by the offsets of its fields. Newer kernels append fields. Fields missing in older kernels stay
+/// zero.
 fn read(info: &[u8; sys::TCP_INFO]) -> TcpInfo {
     let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|byte| info[at + byte]));
     let long = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| info[at + byte]));
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_says_what_it_has_sent_and_how_long_that_took() {
+    fn tcp_info_reports_sent_packets_and_the_rtt() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut receiver, _) = listener.accept().unwrap();
@@ -85,7 +86,7 @@ mod tests {
         sender.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(receiver.read(&mut [0; 1]).unwrap(), 0);
         drop(receiver);
-        // The end of the other side acknowledges everything.
+        // The end of the peer's stream acknowledges everything.
         assert_eq!(sender.read(&mut [0; 1]).unwrap(), 0);
         let info = tcp_info(&sender).unwrap();
         assert!((100_000..=100_002).contains(&info.bytes_acknowledged), "{info:?}");
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sockets_have_none() {
+    fn other_sockets_have_no_tcp_info() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(tcp_info(&socket).is_err() && limit_tcp_window(&socket, 10_000).is_err());
     }

@@ -1,4 +1,4 @@
-//! A TUN device: the network interface of a host whose cable is this program.
+//! A TUN device: the network interface of a host. This program acts as its cable.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -6,15 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::packet::virtio::Bundles;
+use crate::packet::virtio::GsoTypes;
 use crate::sys::{self, offload};
 
-/// What every host calls its interface.
+/// The interface name on every host.
 pub(crate) const INTERFACE: &str = "tun0";
-/// Packets of a host that wait to be read. The emulator looks every 75 to 100 µs, in which a sender without any pacing can hand over
-/// some hundreds; as many as fit 20 ms of 5 Gbit/s in packets of 1500 bytes are never the limit.
+/// Length of a host's queue to the emulator, in packets: 20 ms of 5 Gbit/s in packets of 1500 bytes.
+///
+/// The emulator polls every 75 to 100 µs, in which an unpaced sender can queue some hundred packets.
 const QUEUE: u32 = 10_000;
-/// All addresses of a network are on one subnet each, so that no host needs other routes.
+/// All addresses of a network share one subnet per family, so that hosts need no further routes.
 const IPV4_PREFIX: u32 = 16;
 const IPV6_PREFIX: u32 = 64;
 
@@ -22,16 +23,16 @@ const IPV6_PREFIX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Tun {
     device: OwnedFd,
-    /// Which packets the system takes several of at once.
-    bundles: Bundles,
+    /// The types of large packets that the system accepts.
+    gso_types: GsoTypes,
 }
 
 impl Tun {
-    /// Makes one in the calling thread's network and switches it on.
+    /// Makes a device in the calling thread's network and switches it on.
     pub(crate) fn new(ipv4: Ipv4Addr, ipv6: Ipv6Addr, mtu: u32) -> io::Result<Self> {
         let device = device()?;
         sys::become_tun(device.as_fd(), INTERFACE)?;
-        // Older systems cut UDP themselves, and take no bundles of it either.
+        // Older systems segment UDP themselves, and accept no large UDP packets either.
         let udp = sys::set_offloads(device.as_fd(), offload::CHECKSUMS | offload::TCP | offload::UDP).is_ok();
         if !udp {
             sys::set_offloads(device.as_fd(), offload::CHECKSUMS | offload::TCP)?;
@@ -40,22 +41,25 @@ impl Tun {
         sys::switch("lo", true)?;
         sys::set_ipv4(INTERFACE, ipv4, IPV4_PREFIX)?;
         sys::switch(INTERFACE, true)?;
-        // A system without IPv6 has hosts without it.
+        // On a system without IPv6 the hosts have none either.
         let _ = sys::set_ipv6(INTERFACE, ipv6, IPV6_PREFIX);
-        Ok(Self { device, bundles: Bundles { udp, ..Bundles::ALL } })
+        Ok(Self { device, gso_types: GsoTypes { udp, ..GsoTypes::ALL } })
     }
 
-    /// Which packets the host takes several of at once.
-    pub(crate) fn bundles(&self) -> Bundles {
-        self.bundles
+    /// The types of large packets that the host accepts.
+    pub(crate) fn gso_types(&self) -> GsoTypes {
+        self.gso_types
     }
 
-    /// The next packet that the host sends, behind its virtio header; `WouldBlock` if there is none.
+    /// The next packet from the host, behind its virtio header.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none.
     pub(crate) fn read(&self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         Ok(rustix::io::readv(&self.device, parts)?)
     }
 
-    /// Gives a packet to the host, with its virtio header in front.
+    /// Gives a packet to the host, behind its virtio header.
     pub(crate) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         rustix::io::writev(&self.device, parts)?;
         Ok(())
@@ -68,23 +72,23 @@ impl AsFd for Tun {
     }
 }
 
-/// What becomes a device.
+/// Opens the file that becomes a device.
 fn device() -> io::Result<OwnedFd> {
     Ok(open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Whether devices are what failed with `error`, and not the namespace around them: they cannot be opened here either.
+/// Whether `error` comes from TUN devices and not from the namespace around them. They cannot be opened here either.
 pub(crate) fn refused_with(error: &io::Error) -> bool {
     device().is_err_and(|refusal| refusal.raw_os_error() == error.raw_os_error())
 }
 
-/// How many packets of the calling thread's network found no place in the queue of its interface, since that exists.
+/// Packets that overflowed the transmit queue of the interface in the calling thread's network, since it exists.
 pub(crate) fn overflows() -> io::Result<u64> {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev")?;
-    overflows_in(&table).ok_or_else(|| io::Error::other("/proc/thread-self/net/dev has no line for the interface"))
+    overflows_in(&table).ok_or_else(|| io::Error::other("/proc/thread-self/net/dev does not list the interface"))
 }
 
-/// The fourth number of those about sending, of which eight about receiving stand in front.
+/// The fourth of the numbers about sending, behind eight about receiving.
 fn overflows_in(table: &str) -> Option<u64> {
     let numbers = table.lines().find_map(|line| line.trim_start().strip_prefix(INTERFACE)?.strip_prefix(':'))?;
     numbers.split_whitespace().nth(8 + 3)?.parse().ok()
@@ -95,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_found_no_place_are_read_from_the_right_column() {
+    fn overflows_are_read_from_the_right_column() {
         let table = "Inter-|   Receive                      |  Transmit\n    \
              lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  \
              tun0:  100 1 0 0 0 0 0 0  200 2 0 37 0 0 0 0\n";

@@ -1,5 +1,5 @@
-//! A network of hosts on this machine: what programs of the system see of it. Needs the rights of root, if only in a user
-//! namespace, and TUN devices; without them the tests say so and pass.
+//! A network of hosts on this machine, seen by programs of the system. Needs root rights, if only in a user namespace,
+//! and TUN devices. Without them the tests print a notice and pass.
 
 #[path = "network/requirement.rs"]
 mod requirement;
@@ -29,7 +29,7 @@ fn path(megabits: u64, delay: u64) -> PathSpec {
     PathSpec { rate, delay: Duration::from_millis(delay), ..PathSpec::default() }
 }
 
-/// Sends `bytes` over the kernel's TCP; returns what arrived.
+/// Sends `bytes` over the kernel's TCP. Returns the received bytes.
 fn transfer(emulation: &Emulation, [from, to]: [HostId; 2], bytes: &[u8]) -> Vec<u8> {
     let listener = emulation.enter(to, || TcpListener::bind("0.0.0.0:5000")).expect("a listener");
     let address = (emulation.ipv4(to), 5_000);
@@ -52,7 +52,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn kernel_tcp_arrives_whole_through_large_packets_that_are_cut_and_put_together() {
+fn kernel_tcp_arrives_whole_through_segmentation_and_coalescing() {
     let (network, hosts) = NetworkSpec::pair(&path(400, 1), &path(400, 1), 1_500);
     let Some(emulation) = started(&network) else { return };
     let bytes = pattern(20_000_000);
@@ -103,11 +103,11 @@ fn hosts_of_a_larger_network_reach_each_other_over_their_own_links() {
 }
 
 #[test]
-fn programs_of_hosts_end_with_the_network_even_if_nobody_waited_for_them() {
+fn programs_of_hosts_end_with_the_network_even_without_a_wait() {
     let (network, [near, _]) = NetworkSpec::pair(&path(100, 1), &path(100, 1), 1_500);
     let Some(emulation) = started(&network) else { return };
     let mut sleeper = emulation.spawn(near, Command::new("sleep").arg("1000")).unwrap();
-    // One that its parent has left alone, too.
+    // A process whose parent has ended, too.
     emulation.spawn(near, Command::new("sh").args(["-c", "sleep 1000 &"])).unwrap().wait().unwrap();
     assert!(sleeper.try_wait().unwrap().is_none());
     emulation.stop().unwrap();

@@ -1,4 +1,4 @@
-//! The relay between real sockets: what the path says happens to the datagrams, in both directions.
+//! The relay between real sockets: it treats the datagrams of both directions as the path says.
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ impl Host {
         }
     }
 
-    /// The next `count` datagrams; fails rather than waits for ever.
+    /// The next `count` datagrams. Fails instead of waiting for ever.
     fn recv(&mut self, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         while self.inbox.len() < count {
             let ready = self.waiter.wait(Some(PATIENCE)).expect("a wait");
@@ -56,7 +56,7 @@ impl Host {
     }
 }
 
-/// Stops the relay also when the test fails.
+/// Stops the relay even if the test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -65,7 +65,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Runs `play` with the address of a relay in front of `server`, while the relay is running.
+/// Runs `play` with the address of a relay in front of `server` while the relay runs.
 fn with_relay(server: SocketAddr, up: PathSpec, down: PathSpec, play: impl FnOnce(SocketAddr)) -> RelayReport {
     let listen = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let mut relay = Relay::bind(listen.parse().expect("an address"), server, up, down).expect("a relay");
@@ -150,7 +150,7 @@ fn two_clients_each_get_their_own_answers() {
 }
 
 #[test]
-fn a_client_too_many_is_turned_away_and_makes_the_run_invalid() {
+fn a_client_beyond_the_limit_is_refused_and_invalidates_the_run() {
     const PLACES: usize = 64;
     let placed: Vec<Host> = (0..PLACES).map(|_| Host::new("127.0.0.1:0")).collect();
     let last = Host::new("127.0.0.1:0");
@@ -169,7 +169,7 @@ fn a_client_too_many_is_turned_away_and_makes_the_run_invalid() {
 }
 
 #[test]
-fn only_the_server_is_listened_to() {
+fn datagrams_from_other_senders_are_ignored() {
     let (mut client, mut server) = (Host::new("127.0.0.1:0"), Host::new("127.0.0.1:0"));
     let stranger = Host::new("127.0.0.1:0");
     let report = with_relay(server.addr(), PathSpec::default(), PathSpec::default(), |relay| {
@@ -183,7 +183,7 @@ fn only_the_server_is_listened_to() {
 }
 
 #[test]
-fn a_server_that_is_not_there_ends_nothing() {
+fn a_missing_server_does_not_end_the_relay() {
     let client = Host::new("127.0.0.1:0");
     let addr = Host::new("127.0.0.1:0").addr();
     let report = with_relay(addr, PathSpec::default(), PathSpec::default(), |relay| {

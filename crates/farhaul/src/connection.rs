@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(feature = "tokio")]
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use farhaul_units::Instant;
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{CancelFlags, Core, Driver, Place};
+#[cfg(feature = "tokio")]
+use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
 use crate::protocol::AnyEndpoint;
 use crate::reach::Reaching;
@@ -202,9 +205,27 @@ impl Connection {
     }
 
     /// Tries `attempt` once, and has the task woken when it is worth another try.
-    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
-    pub(crate) fn poll<R>(&self, place: Place, cx: &Context<'_>, attempt: impl Attempt<R>) -> Poll<Result<R, Error>> {
-        self.host.driver.poll_for(place, self.flags(), cx, attempt)
+    #[cfg(feature = "tokio")]
+    pub(crate) fn poll<R>(
+        &self,
+        place: Place,
+        cx: &Context<'_>,
+        registration: &mut Registration,
+        attempt: impl Attempt<R>,
+    ) -> Poll<Result<R, Error>> {
+        self.host.driver.poll_for(place, self.flags(), cx, registration, attempt)
+    }
+
+    /// A task no longer waits for what it [polled](Self::poll).
+    #[cfg(feature = "tokio")]
+    pub(crate) fn withdraw(&self, place: Place, registration: &mut Registration) {
+        self.host.driver.withdraw(place, registration);
+    }
+
+    /// Has a task wait until `attempt` gives something, trying again whenever the bell of `place` rings.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn wait<R>(&self, place: Place, attempt: impl Attempt<R>) -> impl Future<Output = Result<R, Error>> {
+        TaskWait::new(&self.host.driver, place, self.flags(), attempt)
     }
 
     /// Whether everything was acknowledged: an attempt for [`Place::Settle`].

@@ -14,8 +14,8 @@
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | what the lock protects, who waits for what | `core.rs`, `bell.rs` |
-//! | a turn at the lock, waiting for something to happen | `turn.rs` |
+//! | what the lock protects, who waits for what | `core.rs`, `bell.rs`, `wakers.rs` |
+//! | a turn at the lock, waiting for something to happen | `turn.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
 //! | how the thread ends after the last handle | `threads.rs`, `departure.rs` |
 //! | when it looks away to gather datagrams | `nap.rs` |
@@ -34,8 +34,16 @@ mod outbox;
 mod tests;
 mod threads;
 mod turn;
+#[cfg(any(test, feature = "tokio"))]
+mod wait;
+#[cfg_attr(not(any(test, feature = "tokio")), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
+mod wakers;
 
 pub(crate) use self::core::{Core, Place};
 pub use departure::wait_for_farewells;
 pub(crate) use threads::Driver;
 pub(crate) use turn::CancelFlags;
+#[cfg(any(test, feature = "tokio"))]
+pub(crate) use wait::TaskWait;
+#[cfg(any(test, feature = "tokio"))]
+pub(crate) use wakers::Registration;

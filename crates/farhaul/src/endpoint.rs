@@ -21,7 +21,7 @@ use crate::stream::Stream;
 ///
 /// A clone is a second handle of the same port. The port stays open while any handle of it lives: endpoint, listener,
 /// stream or message socket. Dropping the last one returns at once; the port's thread closes it when the peers have been told
-/// good-bye, after a quarter of a second at most: see [`wait_for_farewells`](crate::wait_for_farewells).
+/// good-bye, which takes some two round trips: see [`wait_for_farewells`](crate::wait_for_farewells).
 #[derive(Clone)]
 pub struct Endpoint {
     host: Arc<Host>,

@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-#[cfg(feature = "tokio")]
-use std::task::{Context, Poll};
 
 use farhaul_proto::Mode;
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::connection::{Attempt, Connection, Host};
+#[cfg(feature = "tokio")]
+use crate::driver::TaskWait;
 use crate::driver::{CancelFlags, Core, Place};
 use crate::endpoint::{Endpoint, first_that_works, resolve};
 use crate::error::Error;
@@ -111,8 +111,8 @@ impl<S: Accept> Listener<S> {
     }
 
     #[cfg(feature = "tokio")]
-    pub(crate) fn poll_accept(&self, cx: &Context<'_>) -> Poll<Result<(S, SocketAddr), Error>> {
-        self.host.driver.poll_for(Place::Accept, self.flags(), cx, self.next())
+    pub(crate) fn wait_for_next(&self) -> impl Future<Output = Result<(S, SocketAddr), Error>> {
+        TaskWait::new(&self.host.driver, Place::Accept, self.flags(), self.next())
     }
 
     /// The connections as they come; ends when the listener is closed or cancelled.

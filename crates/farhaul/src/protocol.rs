@@ -191,6 +191,10 @@ impl Streams for AnyEndpoint {
         self.streams_mut().release(now, id);
     }
 
+    fn is_leaving(&self, id: ConnectionId) -> bool {
+        self.streams().is_leaving(id)
+    }
+
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.streams().peer(id)
     }

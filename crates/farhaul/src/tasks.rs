@@ -1,12 +1,14 @@
 //! Tasks in place of threads: the same driver thread and the same connections, with wakers in place of blocked threads.
 //!
+//! A wait that is given up leaves nothing: its future takes the waker out again. A stream's reads and writes are polled without
+//! a future of this crate, so a stream holds the waker of the last poll in each direction until the next one, or its end.
+//!
 //! Nothing here needs a particular runtime; tokio's traits are what most asynchronous code is written against.
 
 mod connect;
 mod message;
 mod stream;
 
-use std::future::poll_fn;
 use std::net::SocketAddr;
 
 use farhaul_proto::Stats;
@@ -87,7 +89,7 @@ connection_of_tasks!(AsyncMessageSocket, MessageSocket);
 
 async fn finish(connection: &Connection) -> Result<(), Error> {
     connection.begin_to_finish()?;
-    poll_fn(|cx| connection.poll(Place::Settle(connection.id()), cx, connection.is_finished())).await
+    connection.wait(Place::Settle(connection.id()), connection.is_finished()).await
 }
 
 impl<S: Accept> Listener<S> {
@@ -97,7 +99,7 @@ impl<S: Accept> Listener<S> {
     /// # Errors
     /// The listener was closed, or somebody cancelled.
     pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
-        let (connection, peer) = poll_fn(|cx| self.poll_accept(cx)).await?;
+        let (connection, peer) = self.wait_for_next().await?;
         Ok((connection.into(), peer))
     }
 }

@@ -7,8 +7,8 @@ use farhaul_sim::measure::interval::mean_interval;
 use crate::expression::{Environment, Expression, Reference, Unit};
 use crate::figures::FigureResult;
 use crate::record::{AxisValue, Record};
-use crate::report::worlds;
 use crate::scenario::Scenario;
+use crate::world::twin::{emulated_twin, simulated_twin};
 
 /// Where in a grid: the value of each axis by its name.
 pub type Point = BTreeMap<String, AxisValue>;
@@ -100,7 +100,7 @@ impl<'a> Measured<'a> {
         for cell in &mut cells {
             cell.runs.sort_by_key(|run| run.seed);
             cell.runs.dedup_by_key(|run| run.seed);
-            let emulated = result.emulated.as_ref().filter(|_| worlds::simulated_twin(cell.curve).is_some());
+            let emulated = result.emulated.as_ref().filter(|_| simulated_twin(cell.curve).is_some());
             let seeds = &emulated.map_or(&result.scenario, |emulated| &emulated.scenario).seeds;
             let complete = seeds.iter().all(|seed| cell.runs.iter().any(|run| run.seed == *seed));
             if complete {
@@ -170,7 +170,7 @@ impl Environment for Place<'_> {
         // The same curve of another figure, or its first if it has none of that name.
         let curve = match &reference.curve {
             // Of an emulated curve, others are meant as they were emulated.
-            Some(curve) if worlds::simulated_twin(self.curve).is_some() => &worlds::twin(curve),
+            Some(curve) if simulated_twin(self.curve).is_some() => &emulated_twin(curve),
             Some(curve) => curve,
             None if curves.iter().any(|curve| curve.name == self.curve) => self.curve,
             None => &curves.first()?.name,

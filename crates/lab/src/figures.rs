@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{LabError, ScenarioError};
 use crate::expression::Expression;
 use crate::record::{AxisValue, Record};
-use crate::scenario::{Job, Overrides, Plan, Scenario, ScoreSpec, files, nearest};
+use crate::scenario::{Experiment, Job, Overrides, Scenario, ScoreSpec, files, nearest};
 use crate::world::World;
 
 /// What a figure is, before it is run.
@@ -124,7 +124,7 @@ pub struct Figure {
     /// What it is.
     pub info: FigureInfo,
     /// Its experiments.
-    pub plan: Plan,
+    pub experiment: Experiment,
     /// The scenario's text.
     pub text: String,
     /// The text of `paper.csv`, empty if there is none.
@@ -157,14 +157,14 @@ impl Figure {
     /// # Errors
     /// An experiment that cannot be run here.
     pub(crate) fn files(&self) -> Result<BTreeMap<String, PathBuf>, ScenarioError> {
-        let mut jobs = self.plan.jobs("")?;
+        let mut jobs = self.experiment.jobs("")?;
         for quick in [false, true] {
             let overrides = Overrides { quick, ..Overrides::default() };
             // What cannot be run otherwise is not asked for here.
-            let other = Plan::read(&self.info.id, self.plan.file(), &self.text, &overrides);
-            jobs.extend(other.and_then(|plan| plan.jobs("")).unwrap_or_default());
+            let other = Experiment::read(&self.info.id, self.experiment.file(), &self.text, &overrides);
+            jobs.extend(other.and_then(|experiment| experiment.jobs("")).unwrap_or_default());
         }
-        let scenario = Path::new(self.plan.file());
+        let scenario = Path::new(self.experiment.file());
         let names = jobs.iter().flat_map(Job::files);
         Ok(names.map(|name| (name.clone(), files::place(scenario, name))).collect())
     }
@@ -230,8 +230,8 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn read(self, overrides: &Overrides) -> Result<Figure, ScenarioError> {
-        let plan = Plan::read(self.id, self.file, &self.text, overrides)?;
-        let scenario = &plan.scenario;
+        let experiment = Experiment::read(self.id, self.file, &self.text, overrides)?;
+        let scenario = &experiment.scenario;
         let axes: Vec<&str> = scenario.axes.iter().map(|axis| axis.name.as_str()).collect();
         let published = crate::paper::read(self.published, &axes).map_err(|wrong| ScenarioError {
             file: Path::new(self.file).with_file_name("paper.csv").display().to_string(),
@@ -248,7 +248,7 @@ impl Source<'_> {
             readme: self.readme.to_owned(),
             published,
         };
-        Ok(Figure { info, plan, text: self.text, published: self.published.to_owned() })
+        Ok(Figure { info, experiment, text: self.text, published: self.published.to_owned() })
     }
 }
 

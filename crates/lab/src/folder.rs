@@ -78,7 +78,7 @@ fn file(world: World) -> &'static str {
 fn keep_files(folder: &Path, figure: &Figure) -> Result<(), LabError> {
     let at_home = |path: &Path| Some(path.parent()?.canonicalize().ok()? == folder.canonicalize().ok()?);
     // A scenario that lies in the folder of its results has them already; copies would hide what is changed in them later.
-    if at_home(Path::new(figure.plan.file())) == Some(true) {
+    if at_home(Path::new(figure.experiment.file())) == Some(true) {
         return Ok(());
     }
     for (name, from) in figure.files()? {
@@ -116,13 +116,13 @@ fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
     })?;
     let mut figure = Figure::file(&folder.join(SCENARIO), &settings.overrides())?;
     figure.info.id.clone_from(&settings.figure);
-    figure.plan.scenario.name.clone_from(&settings.figure);
+    figure.experiment.scenario.name.clone_from(&settings.figure);
     let store = Store::open(folder)?;
-    let jobs = figure.plan.jobs(&settings.build)?;
+    let jobs = figure.experiment.jobs(&settings.build)?;
     let records = jobs.iter().filter_map(|job| store.get(&job.key).cloned()).collect();
     Ok(FigureResult {
         info: figure.info,
-        scenario: figure.plan.scenario,
+        scenario: figure.experiment.scenario,
         world: settings.world,
         records,
         quick: settings.quick,

@@ -3,6 +3,7 @@
 //! | to change … | open |
 //! | --- | --- |
 //! | what one run says about itself | `record.rs` |
+//! | the keys of metrics and series | `metric.rs` |
 //! | what an expression can say, and what it means | `expression.rs`, `expression/*.rs` |
 //! | means and intervals over seeds | `aggregate.rs` |
 //! | when a score is met, and by how much | `score.rs` |
@@ -24,6 +25,7 @@ pub mod expression;
 pub mod figures;
 pub mod folder;
 mod key;
+pub mod metric;
 pub mod paper;
 pub mod record;
 pub mod report;
@@ -40,5 +42,5 @@ pub mod world;
 pub use error::{LabError, ScenarioError};
 pub use figures::{Bound, Figure, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};
-pub use scenario::{Job, Overrides, Plan, Scenario};
+pub use scenario::{Experiment, Job, Overrides, Scenario};
 pub use world::World;

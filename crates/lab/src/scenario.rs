@@ -15,7 +15,7 @@ mod tests;
 pub(crate) mod topology;
 
 pub use axis::{Axis, Curve, base_units};
-pub use expand::{Job, Overrides, Plan};
+pub use expand::{Experiment, Job, Overrides};
 pub use plot::{PlotAxis, PlotKind, PlotSpec, Scale};
 pub use reader::nearest;
 pub use score::{Demand, Direction, ScoreSource, ScoreSpec};
@@ -69,7 +69,7 @@ struct AllChanges {
 }
 
 impl Scenario {
-    /// Reads everything but the experiment itself, which [`Plan`] adds.
+    /// Reads the scenario without its setups, which [`Experiment`] adds.
     fn read(name: &str, file: &str, root: &Node) -> Result<(Self, AllChanges), ScenarioError> {
         let mut root = Section::of(file, "the scenario", root)?;
         let axes: Vec<_> = root.sections("axis")?.into_iter().map(Axis::read).collect::<Result<_, _>>()?;

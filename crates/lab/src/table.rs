@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use crate::aggregate::{Estimate, Measurements, grid};
 use crate::expression::{Expression, Unit};
 use crate::figures::FigureResult;
+use crate::metric::{Quantity, RunMetric};
 use crate::scenario::{PlotKind, Scenario};
 
 /// Columns of metrics that are shown at most: what fits on a screen.
 const MAX_COLUMNS: usize = 14;
-/// Metrics of a scenario that draws none: those of every flow that begin so, and those of the run.
-const OF_FLOWS: &str = "goodput.";
-const OF_RUN: [&str; 3] = ["utilisation", "jain", "queue.mean"];
+/// Metrics of the run in the table of a scenario that draws none.
+const OF_RUN: [RunMetric; 3] = [RunMetric::Utilisation, RunMetric::Jain, RunMetric::QueueMean];
 
 /// A table with a line for each curve at each point: what the figure draws, as means over the seeds with their 95 % interval.
 /// `measurements` holds it and the figures that it refers to.
@@ -90,8 +90,8 @@ fn columns(result: &FigureResult) -> Vec<String> {
         }
     }
     if columns.is_empty() {
-        let flows = result.scenario.flows.iter().map(|flow| format!("{OF_FLOWS}{flow}"));
-        let shown: Vec<String> = flows.chain(OF_RUN.map(str::to_owned)).collect();
+        let flows = result.scenario.flows.iter().map(|flow| Quantity::Goodput.of_flow(flow));
+        let shown: Vec<String> = flows.chain(OF_RUN.map(|metric| metric.key().to_owned())).collect();
         columns.extend(shown.into_iter().filter(|name| names.contains(name.as_str())));
     }
     columns.truncate(MAX_COLUMNS);

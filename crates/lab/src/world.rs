@@ -3,6 +3,7 @@
 
 pub(crate) mod emu;
 pub(crate) mod sim;
+pub(crate) mod twin;
 
 use std::fmt;
 

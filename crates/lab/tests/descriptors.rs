@@ -7,7 +7,7 @@ mod requirement;
 use farhaul_emu::EmulateError;
 use farhaul_lab::run::run;
 use farhaul_lab::world::{Choices, Venue};
-use farhaul_lab::{LabError, Overrides, Plan};
+use farhaul_lab::{Experiment, LabError, Overrides};
 use requirement::skip;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -24,8 +24,8 @@ fn a_run_gets_the_open_files_that_it_takes_or_is_refused_before_it_begins() {
         setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) }).unwrap();
     };
     let venue = Venue::Emulator(Choices::default());
-    let plan = Plan::read("x", "x.toml", SCENARIO, &Overrides::default()).unwrap();
-    let jobs = plan.jobs("").unwrap();
+    let experiment = Experiment::read("x", "x.toml", SCENARIO, &Overrides::default()).unwrap();
+    let jobs = experiment.jobs("").unwrap();
     limit(64, NEEDED);
     match run("x", &jobs[0], &venue, None, &|| false) {
         Err(LabError::Emulate(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_)))) => {
@@ -36,6 +36,6 @@ fn a_run_gets_the_open_files_that_it_takes_or_is_refused_before_it_begins() {
     limit(64, NEEDED - 1);
     let Err(LabError::Refused { reason }) = run("x", &jobs[0], &venue, None, &|| false) else { panic!("it began") };
     assert!(reason.contains(&format!("need {NEEDED} open files, and {} are allowed", NEEDED - 1)), "{reason}");
-    let (possible, refusals) = plan.possible(jobs, &venue);
+    let (possible, refusals) = experiment.possible(jobs, &venue);
     assert!(possible.is_empty() && refusals[0].message.contains("open files"), "{refusals:?}");
 }

@@ -1,4 +1,4 @@
-//! Every shipped figure: what belongs to it is there, and a sketch of it runs and gives what it gave before.
+//! Every shipped figure: what belongs to it is there, and a smoke run of it works and gives what it gave before.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use farhaul_lab::sweep::{Options, Work, sweep};
 use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, Overrides, Record};
 
-/// What a sketch shows of each run.
+/// Metrics in the snapshot of a smoke run.
 const METRICS: [&str; 5] = ["goodput.total", "utilisation", "jain", "queue.mean", "drops"];
 
 #[test]
@@ -19,14 +19,18 @@ fn every_figure_says_where_it_is_from_and_what_it_must_reach() {
         let id = figure.id;
         assert_eq!(id, id.to_ascii_lowercase());
         assert!(shipped().iter().filter(|other| other.id == id).count() == 1, "{id} is there twice");
-        let Figure { info, plan, .. } = figure.read(&Overrides::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let Figure { info, experiment, .. } =
+            figure.read(&Overrides::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert_eq!(info.paper, figure.paper, "{id} lies in the folder of another paper");
         assert!(bibliography.contains(&format!("{{{},", info.paper)), "{id}: {}", info.paper);
         assert!(!info.source.is_empty() && !info.shows.is_empty(), "{id} needs `source` and `shows`");
         assert!(!figure.published.is_empty(), "{id} needs paper.csv, if only to say that nothing is printed");
-        assert!(!plan.scenario.plots.is_empty() && !plan.scenario.scores.is_empty(), "{id} draws and scores nothing");
+        assert!(
+            !experiment.scenario.plots.is_empty() && !experiment.scenario.scores.is_empty(),
+            "{id} draws and scores nothing"
+        );
         let quick = figure.read(&Overrides { quick: true, ..Overrides::default() });
-        quick.and_then(|quick| Ok(quick.plan.jobs("")?)).unwrap_or_else(|wrong| panic!("{wrong}"));
+        quick.and_then(|quick| Ok(quick.experiment.jobs("")?)).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }
 
@@ -51,11 +55,14 @@ fn every_figure_says_how_to_run_it() {
 }
 
 #[test]
-fn sketches_of_all_figures_are_as_they_were() {
-    let overrides = Overrides { quick: true, seed: Some(1), sketch: true, ..Overrides::default() };
+fn smoke_runs_of_all_figures_are_as_they_were() {
+    let overrides = Overrides { quick: true, seed: Some(1), smoke: true, ..Overrides::default() };
     let figures: Vec<Figure> = shipped().iter().map(|figure| figure.read(&overrides).unwrap()).collect();
-    let work =
-        |figure: &Figure| Work { figure: figure.info.id.clone(), jobs: figure.plan.jobs("").unwrap(), store: None };
+    let work = |figure: &Figure| Work {
+        figure: figure.info.id.clone(),
+        jobs: figure.experiment.jobs("").unwrap(),
+        store: None,
+    };
     let mut works: Vec<Work> = figures.iter().map(work).collect();
     let mut results = vec![Vec::new(); works.len()];
     let options = Options {

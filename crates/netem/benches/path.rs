@@ -1,22 +1,22 @@
-//! What one packet costs in a path: a push and a pop, nanoseconds of real time on one core.
+//! Cost of one packet in a path: one push and one pop, in nanoseconds of real time on one core.
 //!
-//! `cargo bench -p farhaul-netem --bench path -- [PATH] [ROUNDS]`; a single round of one path under `valgrind
+//! `cargo bench -p farhaul-netem --bench path -- [PATH] [ROUNDS]`. A single round of one path under `valgrind
 //! --tool=callgrind` counts instructions, which other programs do not change.
 //!
-//! The host is the busiest one there is: packets arrive as fast as the path sends them, every event is served at its
-//! instant, and fifty milliseconds of packets are always under way.
+//! The load is the heaviest possible. Packets arrive as fast as the path sends them, and the driver serves every event
+//! at its instant. Fifty milliseconds of packets are always in flight.
 
 use farhaul_netem::{
     CoDelSpec, Discipline, Element, LossSpec, PathSpec, QueueSize, RedSpec, Schedule, Step, Variation, WireLen,
 };
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
-/// Packets per measurement: as few milliseconds as fit between two interruptions by other programs.
+/// Packets per measurement. A short measurement is more likely to run without an interruption by other programs.
 const PACKETS: u64 = 200_000;
-/// Measurements, of which the fastest counts: whatever else the machine does only adds.
+/// Number of measurements. The fastest counts, because other load on the machine only adds time.
 const ROUNDS: usize = 100;
 
-/// A simulator's packet: a handle and the length, to be moved cheaply.
+/// A simulator's packet: a handle and a length, cheap to move.
 #[derive(Clone, Copy)]
 struct Handle {
     bytes: u32,
@@ -64,7 +64,7 @@ fn main() {
     }
 }
 
-/// Packets of changing length (two of three are full), as many as a gigabit per second takes.
+/// Offers packets of changing length, two of three full-sized, at 1 Gbit/s.
 fn run(spec: &PathSpec) {
     let mut path: Box<dyn Element<Handle>> = spec.build_element();
     let mut delivered = 0u64;

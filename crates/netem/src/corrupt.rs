@@ -4,18 +4,19 @@ use farhaul_units::{Instant, Rng};
 
 use crate::{Impairment, Outlet, Packet};
 
-/// Damages random packets.
+/// Damages randomly chosen packets.
 #[derive(Clone, Debug)]
 pub struct Corrupt {
     probability: f64,
-    /// Which packets. Apart from `damage`, so that a packet that draws more leaves the others' fate alone.
+    /// Chooses the packets. Separate from `damage`, so that a packet that needs more draws does not change later
+    /// choices.
     choice: Rng,
-    /// Where in the packet.
+    /// Chooses the damage within a packet.
     damage: Rng,
 }
 
 impl Corrupt {
-    /// Damage with `probability` in 0..=1, drawn from `rng`.
+    /// Damages each packet with `probability` in 0..=1, drawn from `rng`.
     pub fn new(probability: f64, mut rng: Rng) -> Self {
         let damage = rng.fork();
         Self { probability, choice: rng, damage }
@@ -32,7 +33,7 @@ impl<P: Packet> Impairment<P> for Corrupt {
     }
 }
 
-/// Turns one random bit of `bytes` over; nothing if there are none.
+/// Flips one random bit of `bytes`. Does nothing if `bytes` is empty.
 pub fn flip_random_bit(bytes: &mut [u8], rng: &mut Rng) {
     let index = rng.below(bytes.len() as u64) as usize;
     let bit = rng.below(u64::from(u8::BITS));

@@ -1,14 +1,14 @@
-//! Packets that wait for their instant: constant time as long as they keep their order.
+//! Delayed packets, released when they are due.
 
 use core::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use farhaul_units::Instant;
 
-/// Packets by the instant at which they are due; equal instants in the order of pushing.
+/// Packets ordered by due time. Packets with equal due times keep the order in which they were pushed.
 ///
-/// Packets that keep the order, nearly all, go through a plain FIFO; only one that is due before the last of the FIFO
-/// goes through a heap.
+/// Packets usually arrive in order of their due time and go through a FIFO in constant time. Only a packet due before
+/// the last one of the FIFO goes through a heap.
 #[derive(Debug)]
 pub(crate) struct DelayLine<P> {
     in_order: VecDeque<Entry<P>>,
@@ -30,7 +30,7 @@ impl<P> DelayLine<P> {
         }
     }
 
-    /// When the next packet is due. A packet due in the far future never comes.
+    /// When the next packet is due. A packet due at [`Instant::FAR_FUTURE`] never comes.
     pub(crate) fn next_event(&self) -> Option<Instant> {
         let next = if self.overtaking_is_next() { self.overtaking.peek() } else { self.in_order.front() };
         next.map(|entry| entry.due).filter(|due| *due < Instant::FAR_FUTURE)
@@ -53,7 +53,7 @@ impl<P> DelayLine<P> {
 #[derive(Debug)]
 struct Entry<P> {
     due: Instant,
-    /// Breaks ties: packets due at the same instant leave as they came.
+    /// Breaks ties: packets due at the same instant leave in the order of arrival.
     number: u64,
     packet: P,
 }
@@ -79,7 +79,7 @@ impl<P> PartialOrd for Entry<P> {
 }
 
 impl<P> Ord for Entry<P> {
-    /// Reversed: the heap has its largest entry on top, and the earliest is wanted there.
+    /// Reversed, because the heap keeps its largest entry on top and the earliest must be there.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_stays_once_it_has_grown() {
+    fn repeated_load_allocates_no_more_memory() {
         let mut line = DelayLine::new();
         let load = |line: &mut DelayLine<u64>, start: u64| {
             (0..100).for_each(|i| line.push(Instant::from_nanos(start + i * 7 % 50), i));

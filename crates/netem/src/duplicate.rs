@@ -4,7 +4,7 @@ use farhaul_units::{Instant, Rng};
 
 use crate::{Impairment, Outlet, Packet};
 
-/// Sends a copy directly after random packets.
+/// Sends a copy directly behind randomly chosen packets.
 #[derive(Clone, Debug)]
 pub struct Duplicate {
     probability: f64,
@@ -12,7 +12,7 @@ pub struct Duplicate {
 }
 
 impl Duplicate {
-    /// A copy with `probability` in 0..=1, drawn from `rng`.
+    /// Copies each packet with `probability` in 0..=1, drawn from `rng`.
     pub fn new(probability: f64, rng: Rng) -> Self {
         Self { probability, rng }
     }

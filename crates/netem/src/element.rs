@@ -1,4 +1,4 @@
-//! What every model can do: take packets in, say when it wants to be asked again, give packets out.
+//! The interface of every model: push packets in, ask for the next event, pop packets out.
 
 use farhaul_units::Instant;
 
@@ -6,31 +6,33 @@ use crate::Counters;
 
 /// A piece of a path.
 ///
-/// The contract between an element and its host:
+/// The contract between an element and its driver:
 ///
-/// - `now` never goes back from one call to the next.
+/// - `now` never decreases from one call to the next.
 /// - After [`pop`](Element::pop) returned `None`, [`next_event`](Element::next_event) is later than that `now`.
-/// - A late host changes no packet's fate: what the element does happens at the instants when it was due, whenever
-///   the host comes to ask. Only the last step, out of the element, waits for the host.
+/// - A late driver does not change what happens to a packet. The element computes each step for the instant at which it
+///   was due. Only the last step, out of the element, waits for the driver.
 ///
-/// So a host pops until `None`, then sleeps until `next_event` or until it has something to push.
+/// A driver therefore pops until `None`, then sleeps until `next_event` or until it has a packet to push.
 pub trait Element<P> {
     /// Takes in a packet that arrives at `now`.
     fn push(&mut self, now: Instant, packet: P);
 
-    /// When [`pop`](Element::pop) is worth the next call; `None` if that takes another push. A packet may come out
-    /// then, or only move on inside. The answer changes with `push`, `pop` and `advance` alone.
+    /// When to call [`pop`](Element::pop) again. `None` if nothing happens before the next push.
+    ///
+    /// At that instant a packet comes out or moves on inside the element. Only `push`, `pop` and `advance` change the
+    /// answer.
     fn next_event(&self) -> Option<Instant>;
 
-    /// The next packet that has left the element by `now`, in order of leaving.
+    /// The next packet that has left the element by `now`, in order of departure.
     fn pop(&mut self, now: Instant) -> Option<P>;
 
-    /// Lets time pass inside the element up to `now`, so that [`counters`](Element::counters) show that instant.
-    /// Needed only before reading them: `push` and `pop` go as far as they must by themselves.
+    /// Runs the element up to `now`, so that [`counters`](Element::counters) describe that instant. Needed only before
+    /// reading counters: `push` and `pop` run the element as far as they need.
     fn advance(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// What has happened up to the latest [`advance`](Element::advance).
+    /// The counters at the latest [`advance`](Element::advance).
     fn counters(&self) -> Counters;
 }

@@ -1,21 +1,22 @@
-//! How a rule about single packets becomes an element: the rule decides, the outlet keeps, orders and counts.
+//! Turns a rule about single packets into an element. The rule decides; the outlet stores, orders and counts.
 
 use farhaul_units::Instant;
 
 use crate::delay_line::DelayLine;
 use crate::{Counters, Element, WireLen};
 
-/// A rule that decides the fate of one packet at a time. A new impairment is a file with one such rule.
+/// A rule that decides for one packet at a time whether and when it passes. A new impairment is one file with one rule.
 pub trait Impairment<P> {
-    /// Passes `packet`, or several, or none to `out`.
+    /// Hands `packet` to `out`: once, several times or not at all.
     fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>);
 }
 
-/// Where packets go when their fate is decided.
+/// The output of an impairment.
 #[derive(Debug)]
 pub struct Outlet<P> {
     line: DelayLine<P>,
-    /// What has happened; `pushed`, `delivered` and `dropped_loss` are kept by the outlet, the rest by its user.
+    /// Counters of the element. The outlet keeps `pushed`, `delivered` and `dropped_loss`; the impairment keeps the
+    /// rest.
     pub counters: Counters,
 }
 
@@ -24,12 +25,12 @@ impl<P: WireLen> Outlet<P> {
         Self { line: DelayLine::new(), counters: Counters::default() }
     }
 
-    /// The packet leaves at `due`, which may be before packets that were passed earlier.
+    /// Lets `packet` leave at `due`, which may be earlier than packets passed before.
     pub fn pass(&mut self, due: Instant, packet: P) {
         self.line.push(due, packet);
     }
 
-    /// The packet is lost on the link.
+    /// Counts `packet` as lost on the link.
     pub fn lose(&mut self, packet: P) {
         self.counters.dropped_loss.add(packet.wire_len());
     }
@@ -53,7 +54,7 @@ pub struct Impair<I, P> {
 }
 
 impl<I: Impairment<P>, P: WireLen> Impair<I, P> {
-    /// An element that does to each packet what `impairment` says.
+    /// An element that applies `impairment` to each packet.
     pub fn new(impairment: I) -> Self {
         Self { impairment, outlet: Outlet::new() }
     }

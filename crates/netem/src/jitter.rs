@@ -1,44 +1,46 @@
-//! Delay that differs from packet to packet.
+//! Delay that varies from packet to packet.
 
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::schedule::nanos;
 use crate::{Impairment, Outlet, WireLen};
 
-/// Uniform draws whose mean is nearly normal: with three, the bounds lie at exactly three standard deviations.
+/// Number of uniform draws that are averaged to approximate a normal distribution. With three, the bounds lie at
+/// exactly three standard deviations.
 const NORMAL_DRAWS: u128 = 3;
 
-/// How the additional delays of many packets are distributed.
+/// Distribution of the additional delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterShape {
-    /// Every delay up to the maximum is as likely as any other.
+    /// Every delay up to the maximum is equally likely.
     #[default]
     Uniform,
-    /// Like a normal distribution, cut off at three standard deviations: mean max/2, standard deviation max/6. It is
-    /// the mean of three uniform draws, so the bounds are exact and so is every machine's result.
+    /// Approximates a normal distribution cut off at three standard deviations: mean max/2, standard deviation max/6.
+    ///
+    /// The delay is the mean of three uniform draws. The bounds are exact and the result is the same on every machine.
     Normal,
 }
 
-/// How far the additional delay goes.
+/// Range and distribution of the additional delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitterSpec {
-    /// The additional delay lies in 0..=`max`, to the nanosecond.
+    /// The additional delay lies in 0..=`max`, in whole nanoseconds.
     pub max: Duration,
-    /// How it is distributed there.
+    /// Its distribution in that range.
     pub shape: JitterShape,
-    /// Whether packets may overtake one another. If not, a packet waits for the one before it; so when packets follow
-    /// closer than the jitter, they come in bunches, delayed by nearly `max`.
+    /// Whether packets may overtake one another. If not, a packet waits for the one before it. Packets closer together
+    /// than the jitter then arrive in bunches, delayed by nearly `max`.
     pub may_reorder: bool,
 }
 
 impl JitterSpec {
-    /// Jitter up to `max` that keeps the order of packets, as a queue of other people's traffic does.
+    /// Jitter up to `max` that keeps packets in order, as queueing behind cross traffic does.
     pub const fn up_to(max: Duration) -> Self {
         Self { max, shape: JitterShape::Uniform, may_reorder: false }
     }
 }
 
-/// Delays each packet by a draw of its own.
+/// Delays each packet by its own random draw.
 #[derive(Clone, Debug)]
 pub struct Jitter {
     spec: JitterSpec,
@@ -48,7 +50,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Delays as `spec` says, drawn from `rng`.
+    /// Delays packets as `spec` says, drawn from `rng`.
     pub fn new(spec: JitterSpec, rng: Rng) -> Self {
         Self { spec, rng, last_due: Instant::ZERO }
     }

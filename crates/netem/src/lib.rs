@@ -1,8 +1,8 @@
-//! Sans-IO models of links, queues and impairments: packets and instants go in, packets come out when they are due.
+//! Sans-IO models of links, queues and impairments. Packets and instants go in; packets come out when they are due.
 //!
-//! A simulator drives these models with virtual time and moves handles through them; a user-space relay drives the
-//! same models with real time and moves buffers. Neither bytes nor clocks are looked at here: a packet is anything
-//! that knows its length ([`WireLen`]), and every call is told what time it is.
+//! A simulator drives these models with virtual time and passes handles through them. A user-space relay drives the
+//! same models with real time and passes buffers. The models read neither bytes nor clocks: a packet is any type that
+//! knows its length ([`WireLen`]), and every call carries the current time.
 //!
 //! Start with [`PathSpec`], which describes one direction of a path and builds it:
 //!
@@ -24,21 +24,21 @@
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | what every model can do | `element.rs` |
-//! | what a packet must be able to do | `packet.rs` |
-//! | rate, propagation delay, exact time of sending | `link.rs`, `link/transmitter.rs` |
+//! | the interface of every model | `element.rs` |
+//! | the interface of a packet | `packet.rs` |
+//! | rate, propagation delay, exact transmission times | `link.rs`, `link/transmitter.rs` |
 //! | rates and delays that change, recorded links | `schedule.rs`, `trace.rs` |
 //! | which packets a queue drops | `queue.rs`, `queue/*.rs` |
-//! | which packets get lost | `loss.rs`, `loss/*.rs` |
+//! | which packets the link loses | `loss.rs`, `loss/*.rs` |
 //! | other impairments, one file each | `policer.rs`, `jitter.rs`, `reorder.rs`, `duplicate.rs`, `corrupt.rs` |
 //! | how an impairment becomes an element | `impair.rs` |
 //! | how elements are joined | `pipe.rs` |
-//! | what is counted | `counters.rs` |
+//! | counters | `counters.rs` |
 //! | the description of a whole path | `path.rs` |
 //! | which link leads to which host | `routes.rs` |
 //!
-//! Equal inputs give equal outputs: each impairment owns a seeded generator, and nothing depends on how promptly the
-//! host calls. In steady state nothing is allocated per packet: buffers grow to the largest load and stay.
+//! Equal inputs give equal outputs: each impairment owns a seeded generator, and no result depends on how promptly the
+//! driver calls. In steady state the models do not allocate: buffers grow to the largest load and keep their capacity.
 #![forbid(unsafe_code)]
 
 mod corrupt;

@@ -1,4 +1,4 @@
-//! A link: packets wait in a queue, are sent at the link's rate and travel for its delay.
+//! A link: packets wait in a queue, are sent at the link's rate and travel for its propagation delay.
 
 mod meter;
 mod opportunities;
@@ -18,30 +18,30 @@ use opportunities::Opportunities;
 use server::Server;
 use transmitter::Transmitter;
 
-/// Queue, then rate, then propagation delay.
+/// A queue, then a rate, then a propagation delay.
 ///
-/// The queue holds the packets that wait; the packet that is being sent has left it. A link without a rate has no
-/// queue: it holds as many packets as arrive during its delay, however many that are.
+/// The queue holds the waiting packets. The packet in transmission has left it. A link without a rate has no queue and
+/// holds every packet that arrives during its delay, without a limit.
 #[derive(Debug)]
 pub struct Link<P, Q = DropTail<P>> {
     queue: Q,
-    /// `None` when sending takes no time.
+    /// `None` if transmission takes no time.
     server: Option<Server>,
     propagation: Propagation,
     meter: Meter,
-    /// Packets that are being sent or travel. As long as all have the same delay, they stay in order.
+    /// Packets in transmission and in propagation.
     outlet: Outlet<P>,
 }
 
 impl<P: WireLen> Link<P> {
-    /// A link with a drop-tail queue of `size`. Without a rate, sending takes no time and nothing is queued.
+    /// A link with a drop-tail queue of `size`. Without a rate, transmission takes no time and the queue stays empty.
     pub fn new(rate: Option<Rate>, delay: Duration, size: QueueSize) -> Self {
         Self::with_queue(rate, delay, size.drop_tail(rate))
     }
 }
 
 impl<P: WireLen, Q: Queue<P>> Link<P, Q> {
-    /// A link with a queue of its own kind.
+    /// A link with a queue of another discipline.
     pub fn with_queue(rate: Option<Rate>, delay: Duration, queue: Q) -> Self {
         Self::varying(rate, delay, &Variation::None, queue)
     }
@@ -62,7 +62,7 @@ impl<P: WireLen, Q: Queue<P>> Link<P, Q> {
         Self { queue, server, propagation, meter: Meter::default(), outlet: Outlet::new() }
     }
 
-    /// Sends what can begin by `now`, each packet at the instant when the one before was out.
+    /// Sends every packet whose transmission can begin by `now`, each when the one before it has ended.
     fn send_waiting(&mut self, now: Instant) {
         let Some(server) = &mut self.server else { return };
         loop {
@@ -102,8 +102,8 @@ impl<P: WireLen, Q: Queue<P>> Element<P> for Link<P, Q> {
 
     fn next_event(&self) -> Option<Instant> {
         let arrival = self.outlet.next_event();
-        // Packets that stay in order arrive after those that are under way, so these are the next event. Only behind
-        // a delay that lets them overtake, or while a recorded link has no opportunity, a departure can come first.
+        // With in-order propagation, packets in flight arrive before any that still waits, so their arrival is next.
+        // A departure from the queue matters if no packet is in flight, or if the delay lets packets overtake.
         if arrival.is_some() && !self.propagation.may_reorder {
             return arrival;
         }

@@ -1,4 +1,4 @@
-//! Which packets get lost on the link.
+//! Models of packet loss on the link.
 
 mod bernoulli;
 mod bit_errors;
@@ -16,19 +16,19 @@ pub use periodic::Periodic;
 pub use recorded::{LossTrace, MAX_RECORDED_PACKETS, ParseLossTraceError, RecordedLoss};
 pub use sparing::Sparing;
 
-/// A loss model as a path description names it.
+/// A loss model, as a path description names it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossSpec {
-    /// Each packet by itself, with this probability in 0..=1.
+    /// Independent loss of each packet, with this probability in 0..=1.
     Bernoulli(f64),
-    /// In bursts: a good and a bad state of the link.
+    /// Bursts of loss from a link with a good and a bad state.
     GilbertElliott(GilbertElliottSpec),
-    /// Each bit by itself is wrong with this probability in 0..=1, and a packet with a wrong bit is lost.
+    /// Independent bit errors with this probability in 0..=1. A packet with a wrong bit is lost.
     BitErrors(f64),
-    /// One packet of every so many.
+    /// One packet of every period.
     Periodic(Periodic),
     /// Chosen packets, at most 64.
     Pattern(Pattern),
-    /// Chosen packets, any number.
+    /// Chosen packets, at most [`MAX_RECORDED_PACKETS`].
     Trace(LossTrace),
 }

@@ -1,4 +1,4 @@
-//! The description of one direction of a path, and how the elements of such a path are joined.
+//! The description of one direction of a path, and how its elements are joined.
 
 #[cfg(test)]
 mod tests;
@@ -11,15 +11,16 @@ use crate::{
     QueueSize, RecordedLoss, Red, Reorder, ReorderSpec, Schedule, Sparing,
 };
 
-/// One direction of a path: plain data, the same for simulator, relay and demo.
+/// One direction of a path as plain data, the same for simulator, relay and demo.
 ///
-/// A packet meets, in this order: the queue, the rate, the delay, then policer, loss, duplication, corruption, jitter
-/// and reordering, as far as they are asked for. Impairments come behind the bottleneck, because the published
-/// experiments mean errors of the link: a packet that is lost has taken its place in the queue and its time on the
-/// link. Losses before the queue would unload it and hide congestion. For the other order, join elements by hand in a
-/// [`Pipe`].
+/// A packet passes the configured models in this order: queue, rate, delay, policer, loss, duplication, corruption,
+/// jitter, reordering.
 ///
-/// The default is a perfect path. Write what differs: `PathSpec { rate, delay, ..PathSpec::default() }`.
+/// Impairments come behind the bottleneck, because the published experiments mean errors of the link. A lost packet has
+/// occupied the queue and the link. Losses in front of the queue would unload it and hide congestion. For another
+/// order, join elements by hand in a [`Pipe`].
+///
+/// The default is a perfect path. Write only the differences: `PathSpec { rate, delay, ..PathSpec::default() }`.
 ///
 /// ```
 /// use farhaul_netem::{Discipline, GilbertElliottSpec, LossSpec, PathSpec, QueueSize, RedSpec, Schedule, Step, Variation};
@@ -43,50 +44,50 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathSpec {
-    /// The rate of the bottleneck; `None` sends in no time and so never queues.
+    /// The rate of the bottleneck. With `None`, transmission takes no time and nothing waits.
     pub rate: Option<Rate>,
     /// The propagation delay of this direction.
     pub delay: Duration,
     /// How rate and delay change over time.
     pub variation: Variation,
-    /// How many packets may wait for the bottleneck; a thousand unless said otherwise. Without a rate nothing waits.
+    /// How many packets may wait for the bottleneck; by default 1000. Unused without a rate.
     pub queue: QueueSize,
-    /// Which packets are dropped, and when; who comes when the queue is full, unless said otherwise.
+    /// Which packets the queue drops, and when; by default drop-tail.
     pub discipline: Discipline,
-    /// A rate above which packets are dropped behind the link, without being queued. The link's rate is then that of
-    /// the interface in front of it.
+    /// A rate above which packets are dropped behind the link, without queueing. `rate` is then the rate of the
+    /// interface in front of the policer.
     pub policer: Option<PolicerSpec>,
-    /// Packets lost on the link.
+    /// Loss on the link.
     pub loss: Option<LossSpec>,
-    /// Packets shorter than this many bytes are spared by `loss`: with 100, only data is lost and no acknowledgement.
-    /// Zero spares none.
+    /// `loss` spares packets shorter than this many bytes. With 100, only data is lost and no acknowledgement. Zero
+    /// spares none.
     pub lossless_below: u32,
     /// The share of packets that arrive twice, in 0..=1.
     pub duplicate: f64,
-    /// The share of packets that arrive damaged, in 0..=1; copies are damaged each by itself.
+    /// The share of packets that arrive damaged, in 0..=1. Copies are damaged independently.
     pub corrupt: f64,
-    /// Delay that differs from packet to packet.
+    /// Delay that varies from packet to packet.
     pub jitter: Option<JitterSpec>,
-    /// Packets that are held back, so that later ones overtake.
+    /// Packets held back so that later ones overtake them.
     pub reorder: Option<ReorderSpec>,
-    /// Decides the fate of every packet. Give the two directions different seeds, or they suffer alike.
+    /// The seed of all random draws. Give the two directions different seeds, or they suffer the same losses.
     pub seed: u64,
 }
 
 /// How a link changes over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Variation {
-    /// It does not.
+    /// Constant rate and delay.
     #[default]
     None,
     /// Rate and delay change at known instants.
     Schedule(Schedule),
-    /// Packets leave when a recorded link let packets leave; the rate of the description is not used, its delay is.
+    /// Packets leave at the recorded opportunities of a link. The trace replaces `rate`; `delay` still applies.
     Trace(DeliveryTrace),
 }
 
 impl PathSpec {
-    /// The path, new and empty.
+    /// Builds the path, empty.
     pub fn build<P: Packet + 'static>(&self) -> Pipe<P> {
         let randomness = Randomness::new(self.seed);
         let mut path = self.bottleneck(randomness.queue);
@@ -117,12 +118,12 @@ impl PathSpec {
         path
     }
 
-    /// The path, new and empty, as a simulator keeps it: one of a link alone is just that link.
+    /// Builds the path, empty, behind one pointer. A path of a link alone becomes just that link.
     pub fn build_element<P: Packet + 'static>(&self) -> Box<dyn Element<P>> {
         self.build().into_element()
     }
 
-    /// The rate by which queues are dimensioned: the link's, or the highest or mean one where it changes.
+    /// The rate that sizes the queue: the link's constant rate, the highest of a schedule, or the mean of a trace.
     pub fn nominal_rate(&self) -> Option<Rate> {
         match &self.variation {
             Variation::None => self.rate,
@@ -155,7 +156,8 @@ impl PathSpec {
     }
 }
 
-/// A generator for each impairment, made whether it is used or not: switching one on leaves the others' draws alone.
+/// One generator per impairment, made whether it is used or not. Enabling one impairment then does not change the draws
+/// of the others.
 struct Randomness {
     loss: Rng,
     duplicate: Rng,
@@ -166,7 +168,7 @@ struct Randomness {
 }
 
 impl Randomness {
-    /// New impairments fork last: the order is part of what a seed means.
+    /// Fork for new impairments at the end: the order is part of the meaning of a seed.
     fn new(seed: u64) -> Self {
         let mut root = Rng::new(seed);
         Self {

@@ -1,4 +1,4 @@
-//! A list of elements is an element.
+//! Elements joined to one element.
 
 #[cfg(test)]
 mod tests;
@@ -9,10 +9,12 @@ use farhaul_units::Instant;
 
 use crate::{Counters, Element};
 
-/// Elements one behind the other; what leaves one arrives at the next at that same instant, however late the host is.
+/// Elements one behind the other. A packet that leaves one arrives at the next at that same instant, however late the
+/// driver is.
 ///
-/// A pipe has few elements, so it looks at them all for the next event and keeps no heap. It is not `Send`, because
-/// simulators' packets are not: build it in the thread that drives it, from a [`PathSpec`](crate::PathSpec), which is.
+/// A pipe has few elements, so it searches all of them for the next event and keeps no heap. It is not `Send`, because
+/// simulated packets are not. Build it in the thread that drives it, from a [`PathSpec`](crate::PathSpec), which is
+/// `Send`.
 pub struct Pipe<P> {
     /// Never empty.
     stages: Vec<Stage<P>>,
@@ -24,14 +26,14 @@ impl<P> Pipe<P> {
         Self { stages: vec![Stage::new(first)] }
     }
 
-    /// This pipe with `next` behind its last element.
+    /// This pipe with `next` appended.
     #[must_use]
     pub fn then(mut self, next: impl Element<P> + 'static) -> Self {
         self.stages.push(Stage::new(next));
         self
     }
 
-    /// The same path behind one pointer: the element itself if there is only one.
+    /// The same path behind one pointer. A pipe of one element becomes that element.
     pub fn into_element(mut self) -> Box<dyn Element<P>>
     where
         P: 'static,
@@ -54,7 +56,7 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// When and from which element the next packet moves on to the element behind it.
+    /// When the next packet moves between two elements, and from which one.
     fn next_transfer(&self) -> Option<(Instant, usize)> {
         let with_successor = &self.stages[..self.stages.len() - 1];
         let events = with_successor.iter().enumerate();
@@ -82,7 +84,7 @@ impl<P> Element<P> for Pipe<P> {
         self.stages.iter_mut().for_each(|stage| stage.advance(now));
     }
 
-    /// Taken in by the first element, given out by the last, everything else summed up; of the queues' high-water
+    /// `pushed` of the first element, `delivered` of the last, the sum of all other counters. Of the queues' high-water
     /// marks the highest.
     fn counters(&self) -> Counters {
         let counters = self.stages.iter().map(|stage| stage.element.counters());
@@ -96,7 +98,7 @@ impl<P> fmt::Debug for Pipe<P> {
     }
 }
 
-/// An element and when it next has something to do, remembered because a pipe asks far more often than that changes.
+/// An element with its next event cached, because a pipe reads the next event far more often than it changes.
 struct Stage<P> {
     element: Box<dyn Element<P>>,
     next_event: Option<Instant>,
@@ -113,7 +115,7 @@ impl<P> Stage<P> {
         self.next_event = self.element.next_event();
     }
 
-    /// Nothing before the next event, without asking the element.
+    /// Returns `None` before the next event, without a call to the element.
     fn pop(&mut self, now: Instant) -> Option<P> {
         self.next_event.filter(|due| *due <= now)?;
         let packet = self.element.pop(now);

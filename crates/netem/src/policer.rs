@@ -1,13 +1,12 @@
-//! A policer: drops what exceeds a rate, and neither queues nor delays.
+//! A policer: drops traffic above a rate, without queueing or delay.
 //!
 //! ```text
 //! tokens ← min(burst, tokens + rate·elapsed)                    (1)
 //! a packet of L bytes passes if tokens ≥ L; tokens ← tokens − L (2)
 //! ```
 //!
-//! The bucket is full at the beginning. Tokens are kept in bits × 10⁹, of which a rate of 1 bit/s brings one per
-//! nanosecond, so nothing is ever rounded: in any time t no more than burst + rate·t passes, and a stream that keeps
-//! to that loses nothing.
+//! The bucket starts full. Tokens are kept in bits × 10⁹, of which a rate of 1 bit/s adds one per nanosecond, so no
+//! step rounds. In any time t at most burst + rate·t passes, and a stream within that bound loses nothing.
 
 use farhaul_units::{ByteSize, Instant, Rate};
 
@@ -16,12 +15,12 @@ use crate::{Impairment, Outlet, WireLen};
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 const BITS_PER_BYTE: u128 = 8;
 
-/// What a policer lets pass.
+/// Parameters of a policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerSpec {
-    /// The rate in the long run.
+    /// The long-term rate.
     pub rate: Rate,
-    /// What may pass at once after a pause. Packets longer than this never pass.
+    /// The largest burst after a pause. Longer packets never pass.
     pub burst: ByteSize,
 }
 
@@ -30,15 +29,15 @@ pub struct PolicerSpec {
 pub struct Policer {
     /// Bits per second.
     rate: u128,
-    /// Bits × 10⁹, as `tokens`.
+    /// Bits × 10⁹, like `tokens`.
     burst: u128,
     tokens: u128,
-    /// Until when `tokens` are counted.
+    /// `tokens` are up to date until here.
     until: Instant,
 }
 
 impl Policer {
-    /// A full bucket.
+    /// A policer with a full bucket.
     pub fn new(spec: PolicerSpec) -> Self {
         let ByteSize(bytes) = spec.burst;
         let burst = work(bytes);
@@ -61,7 +60,7 @@ impl<P: WireLen> Impairment<P> for Policer {
     }
 }
 
-/// What `bytes` cost.
+/// The tokens that `bytes` need.
 fn work(bytes: u64) -> u128 {
     u128::from(bytes) * BITS_PER_BYTE * NANOS_PER_SECOND
 }
@@ -82,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_the_rate() {
-        // Ten packets fit into the bucket; at 100 Mbit/s one more every 120 µs.
+        // Ten packets fit into the bucket. At 100 Mbit/s one more passes every 120 µs.
         let out = play(&mut policer(100, 15_000), 100, 12_000);
         let passed = numbers(&out);
         assert_eq!(passed[..11], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
@@ -95,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_stream_of_exactly_the_rate_loses_nothing_for_ever() {
-        // At 7 Mbit/s a full packet takes 1714285 5/7 ns: seven of them, 12 ms.
-        // The bucket holds a byte more than a packet, because arrivals are rounded to nanoseconds.
+        // At 7 Mbit/s a full packet takes 1714285 5/7 ns, and seven packets take 12 ms. The bucket holds one byte more
+        // than a packet, because arrivals are rounded to nanoseconds.
         let mut policer = policer(7, 1_501);
         let rate = Rate::from_megabits_per_second(7);
         for number in 0..100_000u64 {
@@ -113,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_time_sees_more_than_the_burst_and_the_rate(
+        fn no_interval_passes_more_than_the_burst_plus_rate_times_time(
             gaps in prop::collection::vec(0u64..2_000_000, 1..100), burst in 1_500u64..20_000,
         ) {
             let mut policer = policer(10, burst);

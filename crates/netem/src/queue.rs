@@ -1,4 +1,4 @@
-//! Where packets wait for the link, how many may, and which are dropped.
+//! Queues in front of a link: disciplines and limits.
 
 mod backlog;
 mod codel;
@@ -16,67 +16,66 @@ use farhaul_units::{ByteSize, Duration, Instant, Rate};
 
 use crate::{Tally, WireLen};
 
-/// The size of a full packet, in bytes, by which a bandwidth-delay product becomes a number of packets: the usual MTU.
+/// Size of a full packet in bytes, the usual MTU. Converts a bandwidth-delay product to packets.
 pub const FULL_PACKET: u32 = 1_500;
 
-/// The least number of packets in a queue of one bandwidth-delay product, so that a slow or short path still takes a
-/// burst.
+/// Smallest queue of one bandwidth-delay product, in packets, so that a slow or short path still absorbs a burst.
 pub const MIN_BDP_QUEUE: u64 = 100;
 
-/// A queueing discipline: which packet waits, which leaves next, which is dropped, on arrival or on leaving.
+/// A queueing discipline. It decides which packet leaves next and which are dropped, on arrival or on departure.
 pub trait Queue<P> {
-    /// Takes in a packet that arrives at `now`, or drops it or another.
+    /// Takes in a packet that arrives at `now`, or drops it or another one.
     fn enqueue(&mut self, now: Instant, packet: P);
 
-    /// The packet to be sent at `now`; `None` if none is left. The link asks whenever it could send; so the first
-    /// `None` says since when it is idle.
+    /// The packet to send at `now`; `None` if the queue is empty. The link asks whenever it can send, so the first
+    /// `None` marks the instant since which it is idle.
     fn dequeue(&mut self, now: Instant) -> Option<P>;
 
-    /// The packets that wait.
+    /// The waiting packets.
     fn waiting(&self) -> Tally;
 
     /// The packets dropped so far.
     fn dropped(&self) -> Tally;
 
-    /// Those of them that were dropped although there was room.
+    /// The packets dropped so far although there was room.
     fn dropped_early(&self) -> Tally {
         Tally::default()
     }
 
-    /// The average length, in packets, by which the discipline decides; zero if it has none.
+    /// The average length in packets on which the discipline bases its drops. Zero for disciplines without one.
     fn average(&self) -> f64 {
         0.0
     }
 }
 
-/// A queueing discipline as a path description names it. How much may wait is said beside it, by a [`QueueSize`].
+/// A queueing discipline, as a path description names it. A [`QueueSize`] limits how much may wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Discipline {
-    /// Who comes when the queue is full is dropped.
+    /// Drops the arriving packet when the queue is full.
     #[default]
     DropTail,
-    /// Who has waited longest is dropped when another comes and the queue is full.
+    /// Drops the packet at the head, which waited longest, when another arrives and the queue is full.
     DropHead,
-    /// Random early detection: see [`Red`].
+    /// Random early detection, see [`Red`].
     Red(RedSpec),
-    /// Controlled delay: see [`CoDel`].
+    /// Controlled delay, see [`CoDel`].
     CoDel(CoDelSpec),
 }
 
-/// How many packets may wait. The packet that is being sent does not count.
+/// How much may wait. The packet in transmission does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueSize {
-    /// A number of packets, of whatever size.
+    /// A number of packets of any size.
     Packets(u32),
-    /// A number of bytes as [`WireLen`] counts them.
+    /// A number of bytes, as [`WireLen`] counts them.
     Bytes(ByteSize),
-    /// One bandwidth-delay product for this round-trip time, in packets of [`FULL_PACKET`] bytes rounded up, and at
-    /// least [`MIN_BDP_QUEUE`].
+    /// One bandwidth-delay product for this RTT, in packets of [`FULL_PACKET`] bytes rounded up. At least
+    /// [`MIN_BDP_QUEUE`].
     Bdp(Duration),
 }
 
 impl QueueSize {
-    /// What this size means before a link of `rate`.
+    /// The limit that this size means in front of a link of `rate`.
     pub fn limit(self, rate: Option<Rate>) -> Limit {
         match self {
             Self::Packets(packets) => Limit::of_packets(u64::from(packets)),
@@ -88,14 +87,14 @@ impl QueueSize {
         }
     }
 
-    /// The drop-tail queue of this size before a link of `rate`.
+    /// A drop-tail queue of this size in front of a link of `rate`.
     pub fn drop_tail<P: WireLen>(self, rate: Option<Rate>) -> DropTail<P> {
         DropTail::new(self.limit(rate))
     }
 }
 
 impl Default for QueueSize {
-    /// A thousand packets, the usual length of a network interface's queue on Linux.
+    /// A thousand packets, the usual queue length of a network interface on Linux.
     fn default() -> Self {
         Self::Packets(1_000)
     }

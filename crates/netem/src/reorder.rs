@@ -1,4 +1,4 @@
-//! Packets that are held back, so that later ones overtake them.
+//! Packets held back so that later ones overtake them.
 
 use farhaul_units::{Duration, Instant, Rng};
 
@@ -7,13 +7,13 @@ use crate::{Impairment, Outlet, WireLen};
 /// How many packets are held back, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReorderSpec {
-    /// The share of packets that are held back, in 0..=1.
+    /// The share of packets held back, in 0..=1.
     pub probability: f64,
-    /// For how long; packets that arrive in this time and are not held back themselves overtake.
+    /// How long they are held back. Packets that arrive in this time overtake, unless they are held back too.
     pub extra_delay: Duration,
 }
 
-/// Holds back random packets and lets the others pass at once.
+/// Holds back randomly chosen packets and passes the others at once.
 #[derive(Clone, Debug)]
 pub struct Reorder {
     spec: ReorderSpec,

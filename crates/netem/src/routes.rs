@@ -1,8 +1,8 @@
-//! Which link leads on: static routes over nodes and links.
+//! Static routes over nodes and links.
 
 use std::collections::VecDeque;
 
-/// For every node, the link towards every other: the way with the fewest links, the first added among equals.
+/// For every node, the link towards every other node. A route has the fewest links; among equals the first added wins.
 ///
 /// ```
 /// use farhaul_netem::Routes;
@@ -21,10 +21,10 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// The routes between `nodes` nodes, numbered from zero, over simplex `links`, each from one node to another.
+    /// The routes between `nodes` nodes, numbered from zero, over simplex `links` of the form (from, to).
     ///
     /// # Panics
-    /// A link begins or ends at no node.
+    /// A link begins or ends at a node that does not exist.
     pub fn shortest(nodes: usize, links: &[(usize, usize)]) -> Self {
         let mut next = vec![vec![None; nodes]; nodes];
         let mut into: Vec<Vec<usize>> = vec![Vec::new(); nodes];
@@ -45,21 +45,22 @@ impl Routes {
         Self { links: links.to_vec(), next }
     }
 
-    /// At `node`, what is for `destination` takes `link` from now on, whatever the shortest way is.
+    /// Sends packets for `destination` from `node` over `link` from now on, instead of the shortest route.
     ///
     /// # Panics
-    /// The link begins elsewhere, or there is no such link or node.
+    /// The link begins at another node, or the link or a node does not exist.
     pub fn detour(&mut self, node: usize, destination: usize, link: usize) {
         assert_eq!(self.links[link].0, node, "a route takes a link that begins at its node");
         self.next[node][destination] = Some(link);
     }
 
-    /// The link that leads from `node` towards `destination`; `None` if none does, or if it is there already.
+    /// The link that leads from `node` towards `destination`. `None` if there is no route, or if `node` is the
+    /// destination.
     pub fn next(&self, node: usize, destination: usize) -> Option<usize> {
         *self.next.get(node)?.get(destination)?
     }
 
-    /// The links on the way, and `None` if nobody gets there.
+    /// The links of the route between two nodes; `None` if there is no route.
     pub fn way(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let mut at = from;
         let mut way = Vec::new();
@@ -67,7 +68,7 @@ impl Routes {
             let link = self.next(at, to)?;
             way.push(link);
             at = self.links[link].1;
-            // Detours can lead in circles.
+            // Detours can form a loop.
             if way.len() > self.next.len() {
                 return None;
             }
@@ -93,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_route_of_ones_own_wins() {
+    fn a_detour_overrides_the_shortest_route() {
         let mut routes = chain();
         routes.detour(0, 3, 0);
         assert_eq!(routes.way(0, 3), Some(vec![0, 2, 4]));
     }
 
     #[test]
-    fn nobody_gets_where_no_link_leads_or_links_lead_in_circles() {
+    fn there_is_no_route_without_links_or_through_a_loop() {
         let routes = Routes::shortest(3, &[(0, 1)]);
         assert_eq!((routes.way(1, 0), routes.way(0, 2), routes.way(2, 2)), (None, None, Some(vec![])));
         let mut circle = chain();

@@ -4,26 +4,27 @@ use std::sync::Arc;
 
 use farhaul_units::{Duration, Instant, Rate};
 
-/// Most steps of one schedule, so that a description from outside has a bound.
+/// Most steps in one schedule, which bounds the memory of a description from outside.
 pub const MAX_STEPS: usize = 1_000_000;
 
 /// One change, at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// When, counted from the host's [`Instant::ZERO`], or in a repeated schedule from the beginning of the cycle.
+    /// When, counted from the driver's [`Instant::ZERO`]. In a repeated schedule, counted from the beginning of the
+    /// cycle.
     pub at: Duration,
-    /// The rate from here on; `None` leaves it. A rate of zero is an outage.
+    /// The rate from here on; `None` keeps it. A rate of zero is an outage.
     pub rate: Option<Rate>,
-    /// The propagation delay of packets that leave the transmitter from here on; `None` leaves it.
+    /// The propagation delay of packets that leave the transmitter from here on; `None` keeps it.
     pub delay: Option<Duration>,
 }
 
-/// Steps in order of time.
+/// Changes of rate and delay in order of time.
 ///
-/// Before the first step the link has the rate and the delay of its description. A packet that is being sent when the
-/// rate changes sends its remaining bits at the new rate, to the fraction of a bit. A delay that becomes shorter does
-/// not let packets overtake: they arrive together with the last one of before, unless [`reordering`](Self::reordering)
-/// was asked for, as when a route changes.
+/// Before the first step the link has the rate and delay of its description. A packet in transmission when the rate
+/// changes sends its remaining bits at the new rate, to the fraction of a bit. A shorter delay does not let packets
+/// overtake: they arrive together with the last earlier one. [`reordering`](Self::reordering) lets them overtake, as a
+/// route change does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     steps: Arc<[Step]>,
@@ -31,26 +32,26 @@ pub struct Schedule {
     may_reorder: bool,
 }
 
-/// Why a list of steps is no schedule.
+/// The error of making a [`Schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
-    /// Steps are applied one after the other, so their instants must not go back.
-    #[error("step {0} (counted from 1) comes before the step in front of it: steps go by time")]
+    /// A step lies before its predecessor.
+    #[error("step {0} (counted from 1) is earlier than the step before it")]
     NotInOrder(usize),
-    /// More steps than memory should hold.
+    /// More than [`MAX_STEPS`] steps.
     #[error("a schedule has at most {MAX_STEPS} steps, not {0}")]
     TooMany(usize),
-    /// A cycle holds all of its steps.
-    #[error("a cycle of {0:?} ends before its last step, or takes no time")]
+    /// The cycle ends before its last step.
+    #[error("a cycle of {0:?} is too short: it must end after its last step")]
     ShortPeriod(Duration),
 }
 
 impl Schedule {
-    /// The schedule with these steps. Of several at one instant the last one decides.
+    /// A schedule of these steps. Of several steps at one instant the last one applies.
     ///
     /// # Errors
-    /// The steps are out of order or too many.
+    /// The steps are out of order, or more than [`MAX_STEPS`].
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Result<Self, ScheduleError> {
         let steps: Arc<[Step]> = steps.into_iter().take(MAX_STEPS + 1).collect();
         if steps.len() > MAX_STEPS {
@@ -62,10 +63,10 @@ impl Schedule {
         Ok(Self { steps, period: None, may_reorder: false })
     }
 
-    /// The same steps over and over; each cycle begins with the rate and delay of the link's description.
+    /// Repeats the steps. Each cycle begins with the rate and delay of the link's description.
     ///
     /// # Errors
-    /// A step lies behind the end of the cycle, or the cycle takes no time.
+    /// A step lies beyond the end of the cycle, or `period` is zero.
     pub fn repeated(mut self, period: Duration) -> Result<Self, ScheduleError> {
         if period.is_zero() || self.steps.last().is_some_and(|last| last.at >= period) {
             return Err(ScheduleError::ShortPeriod(period));
@@ -74,7 +75,7 @@ impl Schedule {
         Ok(self)
     }
 
-    /// Lets packets with a shorter delay overtake those with a longer one.
+    /// Lets packets with a shorter delay overtake packets with a longer one.
     #[must_use]
     pub fn reordering(mut self) -> Self {
         self.may_reorder = true;
@@ -86,7 +87,7 @@ impl Schedule {
         &self.steps
     }
 
-    /// The length of a cycle, if the steps repeat.
+    /// The length of a cycle; `None` if the steps do not repeat.
     pub fn period(&self) -> Option<Duration> {
         self.period
     }
@@ -96,13 +97,13 @@ impl Schedule {
         self.may_reorder
     }
 
-    /// The highest rate there is, given the one before the first step; `None` if a link is ever without one.
+    /// The highest rate, including `base`, the one before the first step. `None` if `base` is.
     pub(crate) fn highest_rate(&self, base: Option<Rate>) -> Option<Rate> {
         let stepped = self.steps.iter().filter_map(|step| step.rate).max();
         base.map(|base| stepped.map_or(base, |stepped| stepped.max(base)))
     }
 
-    /// What holds when, for a link that has `rate` and `delay` before the first step.
+    /// The timeline of a link that has `rate` and `delay` before the first step.
     pub(crate) fn timeline(&self, rate: Option<Rate>, delay: Duration) -> Timeline {
         let mut pieces = vec![Piece { start: 0, rate, delay: nanos(delay) }];
         for step in self.steps.iter() {
@@ -123,26 +124,26 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A time in which nothing changes.
+/// A time during which rate and delay are constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     /// Nanoseconds since the beginning of the cycle.
     start: u64,
-    /// `None`: sending takes no time.
+    /// `None` if transmission takes no time.
     pub(crate) rate: Option<Rate>,
     /// Nanoseconds.
     pub(crate) delay: u64,
 }
 
-/// What can pass in a cycle, in bits × 10⁹.
+/// The work possible in one cycle, in bits × 10⁹.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CycleWork {
-    /// There is no cycle, or no limit to what passes in it.
+    /// There is no cycle, or the work has no limit.
     Unknown,
     Known(u128),
 }
 
-/// The pieces of a schedule and a place in it that only moves on.
+/// The pieces of a schedule and a position in it that only moves forward.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     pieces: Arc<[Piece]>,
@@ -164,12 +165,12 @@ impl Timeline {
         timeline
     }
 
-    /// The piece of the present place.
+    /// The piece at the present position.
     pub(crate) fn piece(&self) -> &Piece {
         &self.pieces[self.index]
     }
 
-    /// Moves on to the piece that holds at `time`; never back.
+    /// Moves to the piece that holds at `time`. Never moves back.
     pub(crate) fn seek(&mut self, time: u64) {
         if time < self.until || self.until == u64::MAX {
             return;
@@ -211,11 +212,11 @@ fn cycle_work(pieces: &[Piece], period: u64) -> CycleWork {
         let rate = piece.rate?.bits_per_second();
         Some(u128::from(rate) * u128::from(end - piece.start))
     });
-    // Pieces are at most 2^64 ns and 2^64 bit/s together, so the sum stays below 2^128.
+    // The pieces last at most 2^64 ns together and no rate reaches 2^64 bit/s, so the sum stays below 2^128.
     work.sum::<Option<u128>>().map_or(CycleWork::Unknown, CycleWork::Known)
 }
 
-/// The propagation delay of a link, which may change; packets stay in order unless asked.
+/// The propagation delay of a link, constant or changing. Packets stay in order unless `may_reorder`.
 #[derive(Clone, Debug)]
 pub(crate) struct Propagation {
     /// Nanoseconds.
@@ -235,7 +236,7 @@ impl Propagation {
         Self { delay: timeline.piece().delay, changes: Some(timeline), may_reorder, last: Instant::ZERO }
     }
 
-    /// When a packet arrives that has been sent at `sent`, which never goes back.
+    /// When a packet sent at `sent` arrives. `sent` never decreases from call to call.
     pub(crate) fn arrival(&mut self, sent: Instant) -> Instant {
         let sent = sent.as_nanos();
         let Some(timeline) = &mut self.changes else {
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeline_knows_what_holds_when() {
+    fn a_timeline_reports_rate_and_delay_at_every_instant() {
         let delay =
             |at, delay| Step { at: Duration::from_nanos(at), delay: Some(Duration::from_nanos(delay)), rate: None };
         let schedule = Schedule::new([delay(10, 1), delay(10, 2), delay(30, 3)]).unwrap();

@@ -1,4 +1,4 @@
-//! Packets that tests can tell apart, and a host that calls at exactly the right instants.
+//! Distinguishable packets for tests, and a driver that calls at exactly the right instants.
 
 use farhaul_units::{Instant, Rng};
 
@@ -34,24 +34,24 @@ impl Packet for Numbered {
     }
 }
 
-/// Everything that comes out up to `end`, with the instant when it did.
+/// All packets that come out up to `end`, with their instants.
 pub(crate) fn pop_until(element: &mut impl Element<Numbered>, end: Instant) -> Vec<(Instant, Numbered)> {
     let mut out = Vec::new();
     while let Some(due) = element.next_event().filter(|due| *due <= end) {
         while let Some(packet) = element.pop(due) {
             out.push((due, packet));
         }
-        assert!(element.next_event().is_none_or(|next| next > due), "nothing more to do at {due}");
+        assert!(element.next_event().is_none_or(|next| next > due), "no event is left at {due}");
     }
     out
 }
 
-/// Everything that comes out from here on.
+/// All packets that are still inside, with their instants.
 pub(crate) fn drain(element: &mut impl Element<Numbered>) -> Vec<(Instant, Numbered)> {
     pop_until(element, Instant::FAR_FUTURE)
 }
 
-/// Pushes packets 0..`count`, one every `period` nanoseconds, and takes out what comes.
+/// Pushes packets 0..`count`, one every `period` nanoseconds, and collects the output.
 pub(crate) fn play(element: &mut impl Element<Numbered>, count: u32, period: u64) -> Vec<(Instant, Numbered)> {
     let mut out = Vec::new();
     for number in 0..count {
@@ -63,7 +63,7 @@ pub(crate) fn play(element: &mut impl Element<Numbered>, count: u32, period: u64
     out
 }
 
-/// The numbers of the packets alone.
+/// The packet numbers alone.
 pub(crate) fn numbers(out: &[(Instant, Numbered)]) -> Vec<u32> {
     out.iter().map(|(_, packet)| packet.number).collect()
 }

@@ -1,49 +1,50 @@
-//! Recorded links: when a cellular or other link could have sent how much, in the format of mahimahi.
+//! Recorded links, cellular for example: delivery opportunities in mahimahi's format.
 
 use core::str::FromStr;
 use std::sync::Arc;
 
 use farhaul_units::Rate;
 
-/// Bytes that pass at one opportunity: a full Ethernet packet and the four bytes that a Linux tunnel device writes in
-/// front of it (paper:mahimahi-2015; its `PACKET_SIZE`).
+/// Bytes per opportunity: a full Ethernet packet and the four bytes that a Linux tunnel device writes in front of it
+/// (paper:mahimahi-2015; its `PACKET_SIZE`).
 pub const OPPORTUNITY_BYTES: u32 = 1_504;
 
-/// What mahimahi counts beside each packet, because it sees packets as its tunnel device hands them over.
+/// Bytes that mahimahi counts on top of each packet, because its tunnel device adds them.
 pub const TUNNEL_HEADER: u32 = 4;
 
-/// Most lines of a trace: 83 hours at 100 packets per second, six minutes at a gigabit per second.
+/// Most lines of a trace: 83 hours at 100 packets per second, six minutes at 1 Gbit/s.
 pub const MAX_OPPORTUNITIES: usize = 30_000_000;
 
 const BITS_PER_BYTE: u64 = 8;
 const MILLIS_PER_SECOND: u64 = 1_000;
 
-/// A delivery trace in mahimahi's format: a text with one time stamp a line, in whole milliseconds and in order. Each
-/// is an opportunity to deliver [`OPPORTUNITY_BYTES`] bytes; several lines may have the same stamp. The last stamp is
-/// also the period with which everything repeats.
+/// A delivery trace in mahimahi's format: one time stamp per line, in whole milliseconds and in order.
 ///
-/// What an opportunity leaves over goes to the packets behind, as far as they wait already; what nobody waits for is
-/// lost. A packet may take several opportunities and leaves with the last of them.
+/// Each line is an opportunity to deliver [`OPPORTUNITY_BYTES`] bytes. Several lines may have the same stamp. The last
+/// stamp is also the period after which the trace repeats.
+///
+/// Bytes that an opportunity leaves over go to the packets that already wait behind. If none waits, they are lost. A
+/// packet may take several opportunities and leaves with the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
-    /// Milliseconds; not empty, and the last one is not zero.
+    /// Milliseconds. Not empty, and the last stamp is above zero.
     stamps: Arc<[u32]>,
 }
 
-/// Why a text is no delivery trace.
+/// The error of reading a [`DeliveryTrace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseTraceError {
-    /// Something else than a whole number of milliseconds, or one beyond 49 days.
-    #[error("line {0} is no whole number of milliseconds below 2^32")]
+    /// Not a whole number of milliseconds, or more than 49 days.
+    #[error("line {0} is not a whole number of milliseconds below 2^32")]
     NotANumber(usize),
-    /// Stamps are in order.
+    /// A stamp is lower than the one before it.
     #[error("line {0} has an earlier time than the line before it")]
     NotInOrder(usize),
-    /// Longer than memory should hold.
-    #[error("line {0} is beyond the limit of {MAX_OPPORTUNITIES} opportunities")]
+    /// More than [`MAX_OPPORTUNITIES`] lines.
+    #[error("line {0} exceeds the limit of {MAX_OPPORTUNITIES} opportunities")]
     TooLong(usize),
-    /// Without an end above zero there is nothing to repeat.
+    /// No line at all, or a period of zero.
     #[error("a trace needs at least one line, and its last time, which is its period, must be above 0 ms")]
     NoTime,
 }
@@ -51,7 +52,7 @@ pub enum ParseTraceError {
 impl FromStr for DeliveryTrace {
     type Err = ParseTraceError;
 
-    /// Reads one number a line. Space around it and empty lines at the end are fine.
+    /// Reads one number per line. Surrounding white space and empty lines at the end are ignored.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut stamps: Vec<u32> = Vec::new();
         for (index, line) in text.trim_end().lines().enumerate() {
@@ -75,18 +76,18 @@ impl FromStr for DeliveryTrace {
 }
 
 impl DeliveryTrace {
-    /// The mean rate that the trace offers, with every byte of every opportunity used.
+    /// The mean rate if every byte of every opportunity is used.
     pub fn mean_rate(&self) -> Rate {
         let bits = self.stamps.len() as u64 * u64::from(OPPORTUNITY_BYTES) * BITS_PER_BYTE;
         Rate::from_bits_per_second(bits * MILLIS_PER_SECOND / u64::from(self.period()))
     }
 
-    /// How many opportunities a period has.
+    /// Number of opportunities in a period.
     pub fn opportunities(&self) -> usize {
         self.stamps.len()
     }
 
-    /// Milliseconds until everything repeats.
+    /// Milliseconds until the trace repeats.
     pub(crate) fn period(&self) -> u32 {
         *self.stamps.last().expect("no trace is empty")
     }

@@ -22,6 +22,7 @@ pub use error::{ConnectError, ConnectionLost, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
+pub use udt::farewell::LONGEST_FAREWELL;
 mod admission;
 mod buffer;
 mod estimate;

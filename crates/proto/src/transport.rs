@@ -83,8 +83,12 @@ pub trait Streams: Transport {
     /// Ends the connection at once; unsent data is lost. Harmless on a connection that is over.
     fn close(&mut self, now: Instant, id: ConnectionId);
 
-    /// Forgets a connection: closes it if it still lives, and frees its memory once the peer has been told.
+    /// Forgets a connection: closes it if it still lives, and frees its memory once the peer has been told, which takes
+    /// [`LONGEST_FAREWELL`](crate::LONGEST_FAREWELL) at most.
     fn release(&mut self, now: Instant, id: ConnectionId);
+
+    /// Whether this side has closed the connection and its peer has not been told often enough yet.
+    fn is_leaving(&self, id: ConnectionId) -> bool;
 
     /// The address of the peer.
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr>;

@@ -99,7 +99,7 @@ fail_codes! {
     ReadOnly = 8, "read-only file system", "Nothing can be written there; ends the session.";
     TooLarge = 9, "file too large", "Larger than the file system or the receiver's limits allow.";
     NameRefused = 10, "name refused", "The name or the depth of the path is not allowed, or the name comes twice.";
-    Exists = 11, "something else is in the way", "A directory stands where a file should go, or the reverse.";
+    Exists = 11, "something else is in the way", "The target is no regular file: a directory, link, device, pipe or socket. Or it is no directory where one should go.";
     SpecialFile = 12, "neither file nor directory", "Devices, pipes, sockets and symbolic links are not copied.";
     ParentFailed = 13, "its directory failed", "The directory that it belongs into could not be made.";
     GivenUp = 14, "given up after the other side's failure", "The sender stopped sending because the receiver had refused the file.";

@@ -24,8 +24,11 @@
 //!
 //! // The connecting side: everything that can leave before the first answer.
 //! let mut sender = FileSender::connect(Push::default());
-//! let bytes = sender.poll_write(&mut source).to_vec();
-//! sender.handle_written(bytes.len());
+//! let mut bytes = Vec::new();
+//! while let count @ 1.. = sender.poll_write(&mut source).len() {
+//!     bytes.extend_from_slice(sender.poll_write(&mut source));
+//!     sender.handle_written(count);
+//! }
 //!
 //! // The accepting side: what is asked for, then the session.
 //! let (used, open) = Acceptor::new().handle_received(&bytes)?;

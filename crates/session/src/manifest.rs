@@ -46,7 +46,8 @@ pub struct Entry {
     pub path: RelPath,
     /// What.
     pub kind: EntryKind,
-    /// Bytes of a file, or [`UNKNOWN_SIZE`](Self::UNKNOWN_SIZE) until it has ended; zero for a directory.
+    /// Bytes of a file, or [`UNKNOWN_SIZE`](Self::UNKNOWN_SIZE) until it has ended; zero for a directory. A known size
+    /// bounds the content: a receiver takes no more and no less of it, and compares the digest of what came.
     pub size: u64,
     /// Permission bits of the source, `0o777` at most; the receiving host applies its umask.
     pub mode: u32,
@@ -55,7 +56,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Stands for the size of a file that is not known before its end, since it comes out of a pipe. Its digest ends it.
+    /// Stands for the size of a file that is not known before its end: it comes out of a pipe, or the system makes it up
+    /// while it is read. Its digest ends it.
     pub const UNKNOWN_SIZE: u64 = u64::MAX;
 
     /// Whether the size is known.

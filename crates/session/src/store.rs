@@ -43,16 +43,18 @@ pub trait Source {
     ///
     /// Offsets ascend without gaps, and no more than the entry's size is asked for. Short reads are fine. A file of
     /// [unknown size](Entry::UNKNOWN_SIZE) ends with [`Chunk::End`]; what was read until then is its size, which
-    /// [`recheck`](Self::recheck) has to agree with.
+    /// [`recheck`](Self::recheck) has to agree with. Sources announce that size for every file that may not end where the
+    /// system says, for instance one of /proc.
     ///
     /// # Errors
     /// The file cannot be read; it fails, the session goes on.
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure>;
 
-    /// Size and time of the file `id` now, from the open handle (and, better, of the file that now has its name).
+    /// Size and time of the file `id` now, from the open handle (and, better, of the file that now has its name). The size
+    /// is that of what was read, and a source checks that nothing follows it.
     ///
     /// # Errors
-    /// They cannot be told; the file fails.
+    /// They cannot be told, or the source knows better than size and time that the file changed; the file fails.
     fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure>;
 
     /// The file `id` is not needed any more.
@@ -95,7 +97,9 @@ pub enum Chunk {
 /// [`commit`](Store::commit), and then only whole: until then the bytes are in a file of the same directory that was
 /// made exclusively under the name `.NAME.RANDOM.fhpart` (unpredictable, the name shortened where it would be too
 /// long) with mode 0600. Directories are walked by handle, component by component, never through symbolic links.
-/// Modes have the umask applied. What was under the final name before stays untouched until the commit replaces it.
+/// Modes have the umask applied. What was under the final name before stays untouched until the commit replaces it. A
+/// commit replaces a regular file or nothing. A link, device, pipe, socket or directory keeps its name, and the file fails
+/// with [`Exists`](crate::FailCode::Exists).
 pub trait Store {
     /// Makes a directory, or takes the one that stands there; accessible to its owner only until it is finished.
     ///

@@ -1,4 +1,4 @@
-//! What controllers make of 1 Gbit/s, 100 ms and a queue of one bandwidth-delay product, at three loss rates.
+//! Throughput and completion times of controllers at 1 Gbit/s, 100 ms RTT and a queue of one BDP, at three loss rates.
 //!
 //! `cargo run --release -p farhaul-sim --example controllers [name …]`
 
@@ -7,7 +7,7 @@ use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
 use farhaul_sim::measure::throughput::{goodput, retransmission_share};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate};
 
 const LINK: Rate = Rate::from_megabits_per_second(1_000);
@@ -21,7 +21,7 @@ fn main() {
     if names.is_empty() {
         names = ["udt", "udt:native"].map(String::from).to_vec();
     }
-    println!("| controller | loss | goodput 0..10 s | goodput 10..40 s | sent again | 1 MB | 1 GB |");
+    println!("| controller | loss | goodput 0..10 s | goodput 10..40 s | retransmitted | 1 MB | 1 GB |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     for name in &names {
         for loss in [0.0, 1e-4, 1e-3] {
@@ -31,7 +31,7 @@ fn main() {
 }
 
 fn row(name: &str, loss: f64) -> String {
-    let mut run = start(name, loss, Plan::send_without_end());
+    let mut run = start(name, loss, Workload::send_without_end());
     run.sample_every(Duration::from_millis(100));
     run.run_for(END);
     let samples = run.samples().expect("they were asked for");
@@ -47,21 +47,21 @@ fn row(name: &str, loss: f64) -> String {
     format!("| {name} | {loss:.0e} | {first_part} | {rest} | {again:.2} % | {small} | {large} |")
 }
 
-/// From the call to the last byte read.
+/// Time from the call until the last byte is read.
 fn completion_time(name: &str, loss: f64, bytes: u64) -> String {
-    let mut run = start(name, loss, Plan::send(bytes));
+    let mut run = start(name, loss, Workload::send(bytes));
     run.run_until_done(PATIENCE);
     let complete = run.flows(LISTENER).first().and_then(|flow| flow.received().complete_at);
     complete.map_or("-".into(), |at| format!("{:.2} s", (at - Instant::ZERO).as_secs_f64()))
 }
 
-fn start(controller: &str, loss: f64, plan: Plan) -> Simulation<Endpoint> {
+fn start(controller: &str, loss: f64, workload: Workload) -> Simulation<Endpoint> {
     let clean =
         PathSpec { rate: Some(LINK), delay: ROUND_TRIP / 2, queue: QueueSize::Bdp(ROUND_TRIP), ..PathSpec::default() };
     let up = PathSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..clean.clone() };
     let mut listener = endpoint(controller, 2);
     listener.listen(Mode::Stream);
-    Pair::new(endpoint(controller, 1), listener).up(up).down(clean).caller(plan).seed(1).start()
+    Pair::new(endpoint(controller, 1), listener).up(up).down(clean).caller(workload).seed(1).start()
 }
 
 fn endpoint(controller: &str, seed: u64) -> Endpoint {

@@ -1,13 +1,14 @@
-//! Mean goodput of controllers on one path, one line for each seed, to compare the generations of UDT.
+//! Mean goodput of controllers on one path, one line per seed, to compare the generations of UDT.
 //!
-//! `cargo run --release -p farhaul-sim --example generations rate round-trip loss from to seeds queue controller …`, where
-//! `from..to` is what counts and `queue` a number of packets or `bdp`; `queue/8192` also limits the receiver's window to so many
-//! packets, libudt's default. For example `1gbit 25ms 0.001% 0s 60s 1..5 bdp udt:native udt-2011`.
+//! `cargo run --release -p farhaul-sim --example generations rate round-trip loss from to seeds queue controller …`
+//!
+//! The goodput counts in `from..to`. `queue` is a number of packets or `bdp`. `queue/8192` also limits the receiver's
+//! window to 8192 packets, the default of libudt. Example: `1gbit 25ms 0.001% 0s 60s 1..5 bdp udt:native udt-2011`.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::{goodput, retransmission_share};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_units::{Duration, Instant, Rate, parse_duration, parse_ratio};
@@ -38,7 +39,7 @@ fn main() {
     };
     let (first, last) = words[5].split_once("..").expect("seeds such as 1..5");
     let seeds = first.parse::<u64>().expect("a seed")..=last.parse().expect("a seed");
-    println!("controller,seed,goodput Mbit/s,sent again %");
+    println!("controller,seed,goodput Mbit/s,retransmitted %");
     for controller in &words[7..] {
         for seed in seeds.clone() {
             let (megabits, again) = run(&setting, controller, seed);
@@ -47,7 +48,7 @@ fn main() {
     }
 }
 
-/// Goodput in Mbit/s, and the share of packets that was sent again.
+/// Goodput in Mbit/s and the share of retransmitted packets.
 fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
     let clean = PathSpec {
         rate: Some(setting.rate),
@@ -60,7 +61,7 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
     let mut listener = endpoint(controller, setting.window, 2 * seed + 1);
     listener.listen(Mode::Stream);
     let pair = Pair::new(endpoint(controller, setting.window, 2 * seed), listener).up(up).down(clean);
-    let mut run = pair.caller(Plan::send_without_end()).seed(seed).start();
+    let mut run = pair.caller(Workload::send_without_end()).seed(seed).start();
     run.sample_every(Duration::from_millis(100));
     run.run_for(setting.to);
     let samples = run.samples().expect("they were asked for");

@@ -1,14 +1,14 @@
-//! How many packet-hops a real second simulates: one UDT flow of full state machines over one link, 1 Gbit/s and 100 ms.
+//! Packet-hops simulated per real second: one UDT flow with full state machines over one link, 1 Gbit/s, 100 ms RTT.
 //!
 //! `cargo run --release -p farhaul-sim --example hops [virtual seconds]`
 //!
-//! What it sends is zeros, as all bulk senders do, so that datagrams fold on the link; the example `speed` sends and checks bytes that
-//! do not.
+//! Like every bulk sender it sends zeros, so the link stores datagrams compressed. The example `speed` sends and checks
+//! incompressible bytes.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode};
-use farhaul_sim::Host;
+use farhaul_sim::TransportAgent;
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_units::{Duration, Instant, Rate};
@@ -29,8 +29,8 @@ fn main() {
     listener.listen(Mode::Stream);
     let sender = BulkSender::new(graph.address(1, 9), Instant::ZERO);
     let flow = graph.next_flow();
-    graph.add(0, 9, flow, Box::new(Host::new(endpoint(1), sender)));
-    graph.add(1, 9, flow, Box::new(Host::new(listener, BulkReceiver::new())));
+    graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));
+    graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, BulkReceiver::new())));
     let mut world = graph.start(1);
     let real_time = stopwatch(|| world.run_for(Duration::from_secs(seconds)));
     let hops = world.network_counters().packet_hops;

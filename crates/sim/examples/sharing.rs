@@ -1,17 +1,19 @@
-//! How flows share one bottleneck with a queue of one bandwidth-delay product.
+//! Shares of flows at one bottleneck with a queue of one BDP.
 //!
-//! `cargo run --release -p farhaul-sim --example sharing [rate] [round trip] [end] [controller …]`, one flow for each
-//! controller, for example `100mbit 16ms 60s udt udt udt:native`. The first quarter of the time does not count.
+//! `cargo run --release -p farhaul-sim --example sharing [rate] [round trip] [end] [controller …]`
+//!
+//! One flow per controller, for example `100mbit 16ms 60s udt udt udt:native`. The first quarter of the time does not
+//! count.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::dumbbell::{Dumbbell, Flank, RIGHTWARDS, listener};
 use farhaul_units::{Duration, Instant, Rate, parse_duration};
 
-/// Each setting is run this often, with another seed.
+/// Runs of each setting, each with another seed.
 const SEEDS: u64 = 5;
 
 fn main() {
@@ -52,7 +54,7 @@ fn row(rate: Rate, round_trip: Duration, end: Duration, controllers: &[&str], se
                 delay: access,
                 ..PathSpec::default()
             },
-            plan: Plan::send_without_end(),
+            workload: Workload::send_without_end(),
             begins: Instant::ZERO + Duration::from_millis(37 * pair as u64 * seed),
         });
     }

@@ -1,11 +1,11 @@
-//! How many virtual seconds a real second simulates: one UDT flow at 1 Gbit/s and 100 ms.
+//! Virtual seconds simulated per real second: one UDT flow at 1 Gbit/s and 100 ms RTT.
 //!
 //! `cargo run --release -p farhaul-sim --example speed [virtual seconds]`
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{LISTENER, Pair};
 use farhaul_units::{Duration, Rate};
 
@@ -21,7 +21,7 @@ fn main() {
     let endpoint = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed });
     let mut listener = endpoint(2);
     listener.listen(Mode::Stream);
-    let mut run = Pair::new(endpoint(1), listener).path(path).caller(Plan::send_without_end()).start();
+    let mut run = Pair::new(endpoint(1), listener).path(path).caller(Workload::send_without_end()).start();
     let virtual_time = Duration::from_secs(seconds);
     let real_time = stopwatch(|| run.run_for(virtual_time));
     let bytes = run.flows(LISTENER)[0].received().bytes;

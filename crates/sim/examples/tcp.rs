@@ -1,9 +1,9 @@
-//! One TCP flow between two nodes, set as ns-2's agents are in `cargo xtask bench tcp`.
+//! One TCP flow between two nodes, with the settings of the ns-2 agents in `cargo xtask bench tcp`.
 //!
 //! `cargo run --release -p farhaul-sim --example tcp -- RECOVERY RATE DELAY_MS QUEUE LOSS SEED SECONDS CUT WINDOW`
 //!
-//! Data is lost behind the queue with probability LOSS, acknowledgements are not. Prints the segments acknowledged at CUT
-//! and at SECONDS, data segments sent, those sent again, time-outs, and packet hops.
+//! Data is lost behind the queue with probability LOSS, acknowledgements are not. Prints the segments acknowledged at
+//! CUT and at SECONDS, then data segments sent, retransmissions, time-outs, and packet hops.
 
 use farhaul_cc::Spec;
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
@@ -12,7 +12,7 @@ use farhaul_sim::agent::tcp::{ReceiverConfig, Recovery, RtoConfig, SenderConfig,
 use farhaul_sim::topology::graph::Graph;
 use farhaul_units::{Duration, Instant, Rate};
 
-/// Long enough for no acknowledgement ever to be dropped.
+/// Long enough that no acknowledgement is dropped.
 const ACK_QUEUE: QueueSize = QueueSize::Packets(1_000_000);
 
 fn main() {
@@ -56,15 +56,15 @@ fn main() {
     println!("{} {} {sent} {repeated} {} {hops}", acknowledged(0), acknowledged(1), end.timeouts);
 }
 
-/// The settings that both simulators share: 1460 bytes of data, a handshake of one round trip, two packets at first, one round trip measured
-/// at a time by a clock of 10 ms, time-outs of 200 ms at least.
+/// The settings of both simulators: 1460 bytes of data, a handshake of one RTT, an initial window of two packets. The
+/// clock of 10 ms takes one RTT sample at a time. Time-outs last at least 200 ms.
 fn sender(recovery: &str, max_window: u32) -> (SenderConfig, &'static str) {
     let (recovery, controller) = match recovery {
         "tahoe" => (Recovery::Tahoe, "tahoe"),
         "reno" => (Recovery::Reno, "reno"),
         "newreno" => (Recovery::NewReno, "reno"),
         "sack" => (Recovery::Sack, "reno"),
-        other => panic!("no recovery is called '{other}': tahoe, reno, newreno or sack"),
+        other => panic!("unknown recovery '{other}': use tahoe, reno, newreno or sack"),
     };
     let rto = RtoConfig { min: Duration::from_millis(200), tick: Duration::from_millis(10), ..RtoConfig::default() };
     let config = SenderConfig {
@@ -80,5 +80,5 @@ fn sender(recovery: &str, max_window: u32) -> (SenderConfig, &'static str) {
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> T {
-    text.parse().unwrap_or_else(|_| panic!("'{text}' is no number"))
+    text.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"))
 }

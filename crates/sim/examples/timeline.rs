@@ -1,12 +1,13 @@
-//! What a sender does from its first packet on: one line per interval.
+//! State of a sender from its first packet on, one line per interval.
 //!
-//! `cargo run --release -p farhaul-sim --example timeline [rate] [round trip] [loss] [interval] [end] [controller]`,
-//! for example `1gbit 100ms 0.01% 100ms 5s udt`. The queue is one bandwidth-delay product.
+//! `cargo run --release -p farhaul-sim --example timeline [rate] [round trip] [loss] [interval] [end] [controller]`
+//!
+//! For example `1gbit 100ms 0.01% 100ms 5s udt`. The queue is one BDP.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, Stats, controller_factory};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, UP};
 use farhaul_units::{Instant, Rate, parse_duration, parse_ratio};
 
@@ -28,7 +29,8 @@ fn main() {
     };
     let mut listener = endpoint(2);
     listener.listen(Mode::Stream);
-    let mut run = Pair::new(endpoint(1), listener).up(up).down(clean).caller(Plan::send_without_end()).seed(1).start();
+    let mut run =
+        Pair::new(endpoint(1), listener).up(up).down(clean).caller(Workload::send_without_end()).seed(1).start();
     run.sample_every(interval);
     run.run_for(end);
 

@@ -1,9 +1,10 @@
-//! What lives at an address: anything that takes packets and sends packets.
+//! Agents: endpoints of flows in a simulation, at one address each.
 
 pub mod bulk;
 pub mod disk;
 pub mod source;
 pub mod tcp;
+pub(crate) mod transport;
 
 use core::net::SocketAddr;
 
@@ -15,32 +16,32 @@ use crate::packet::{Payload, PooledPacket, Share};
 
 /// One end of a flow: a transport with its application, a TCP sender, a source of cross traffic, a sink.
 ///
-/// The simulator calls; an agent never does anything between calls. Equal calls give equal answers. Like a transport, an
-/// agent says after each call when it wants the next one.
+/// The simulator calls; an agent acts only within calls. Equal calls give equal answers. Like a transport, an agent
+/// states after each call when it needs the next one.
 pub trait Agent {
-    /// A packet for this agent arrived. What it sends goes to `out`, at once.
+    /// A packet for this agent arrived. Packets sent in response go to `out`, at once.
     fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>);
 
-    /// The time that [`poll_timeout`](Agent::poll_timeout) asked for has come. Early calls are harmless.
+    /// The time returned by [`poll_timeout`](Agent::poll_timeout) has come. Early calls are harmless.
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>);
 
-    /// When it wants to be called next; an agent that wants to begin says when.
+    /// When the agent needs the next call. Before its first packet: when it begins. `None` to wait for a packet.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Appends counters and estimates of its connections: a receiver counts `bytes_read`, a sender the rest.
+    /// Appends counters and estimates of each connection. A receiver counts `bytes_read`, a sender the rest.
     fn sample(&self, now: Instant, out: &mut Vec<(ConnectionId, Stats)>);
 
-    /// When everything that it had to send had been acknowledged; `None` until then, and for whoever only receives.
+    /// When all data had been acknowledged; `None` until then, and for agents that only receive.
     fn finished_at(&self) -> Option<Instant> {
         None
     }
 
-    /// How long each transfer took that is done, for agents with a list of them.
+    /// Durations of completed transfers, for agents with a list of transfers.
     fn transfer_times(&self) -> &[Duration] {
         &[]
     }
 
-    /// Where packets that it did not ask for count: damaged ones reach it only if it says so. UDP and TCP have checksums.
+    /// Whether damaged packets reach the agent. By default they do not, because UDP and TCP have checksums.
     fn takes_damaged(&self) -> bool {
         false
     }
@@ -76,7 +77,7 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
     }
 }
 
-/// Where an agent puts what it sends: the network, as seen from the agent's place in it.
+/// The network as an agent sees it: where it puts the packets it sends.
 pub struct Outbox<'a> {
     pub(crate) network: &'a mut Network,
     pub(crate) now: Instant,
@@ -84,12 +85,12 @@ pub struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// Sends a UDP datagram with these bytes; the network adds 28 bytes of headers.
+    /// Sends a UDP datagram with these bytes. The network adds 28 bytes of headers.
     pub fn datagram(&mut self, to: SocketAddr, bytes: &[u8], share: Share) {
         self.network.send_datagram(self.now, self.agent, to, bytes, share);
     }
 
-    /// Sends a packet without bytes, which takes `wire_len` bytes of a link, headers included.
+    /// Sends a packet without content. It occupies `wire_len` bytes of a link, headers included.
     pub fn packet(&mut self, to: SocketAddr, payload: Payload, wire_len: u32, share: Share) {
         self.network.send_typed(self.now, self.agent, to, (payload, wire_len), share);
     }

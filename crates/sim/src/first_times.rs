@@ -1,18 +1,18 @@
-//! Which datagrams carry new data, seen from outside: by their sequence numbers.
+//! Tells new data from retransmissions by the sequence numbers on the wire.
 
 use crate::packet::Share;
 
-/// The first bit of UDT's packets: 1 in control packets.
+/// The first bit of a UDT packet: 1 in control packets.
 const CONTROL: u32 = 1 << 31;
 
-/// Tells new data from repeated data by the first 32 bits of each datagram that one side of one connection sends.
+/// Tells new data from retransmissions by the first 32 bits of each datagram of one direction of one connection.
 ///
-/// All generations of UDT begin with a bit that is 0 in data packets, then the packet's number.
+/// In all generations of UDT, data packets begin with a 0 bit and then their sequence number.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstTimes {
-    /// Numbers count from zero to this one and begin again.
+    /// The largest sequence number. Zero follows it.
     last: u32,
-    /// The highest number sent so far.
+    /// The highest sequence number sent so far.
     highest: Option<u32>,
 }
 
@@ -23,7 +23,7 @@ impl FirstTimes {
     /// The protocol of the 2004 paper: 30 bits.
     pub const UDT_2004: Self = Self { last: (1 << 30) - 1, highest: None };
 
-    /// Which share of the traffic this datagram belongs to, which is about to be sent.
+    /// The share of the traffic to which `datagram`, which is about to be sent, belongs.
     pub fn share(&mut self, datagram: &[u8]) -> Share {
         let Some(word) = datagram.first_chunk().map(|word| u32::from_be_bytes(*word)) else { return Share::Control };
         if word & CONTROL != 0 {
@@ -49,14 +49,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_goes_beyond_the_highest_number_is_new() {
+    fn only_numbers_above_the_highest_are_new_data() {
         use Share::{Control, New, Repeated};
         let words = [5, 6, 8, 6, 8, 9, CONTROL | 10, 10];
         assert_eq!(shares(FirstTimes::UDT4, &words), [New, New, New, Repeated, Repeated, New, Control, New]);
     }
 
     #[test]
-    fn numbers_begin_again_at_zero() {
+    fn numbers_wrap_to_zero() {
         for (numbering, last) in [(FirstTimes::UDT4, (1 << 31) - 1), (FirstTimes::UDT_2004, (1 << 30) - 1)] {
             let words = [last - 1, last, 0, last, 1];
             assert_eq!(shares(numbering, &words), [Share::New, Share::New, Share::New, Share::Repeated, Share::New]);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_too_short_for_a_number_is_no_data() {
+    fn a_datagram_too_short_for_a_number_is_control() {
         let mut numbering = FirstTimes::UDT4;
         assert_eq!(numbering.share(&[0, 0, 0]), Share::Control);
     }

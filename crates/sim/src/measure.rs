@@ -1,6 +1,6 @@
-//! Figures computed from the samples of a run: pure functions of slices, so that any source of numbers will do.
+//! Metrics of a run as pure functions of slices, for samples from any source.
 //!
-//! Nothing here gives NaN for finite values: what an index is for no flow, no sample or a capacity of zero stands with it.
+//! No function returns NaN for finite values. Each states its value for no flow, no sample or a capacity of zero.
 
 pub mod convergence;
 pub mod fairness;

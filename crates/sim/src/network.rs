@@ -8,21 +8,21 @@ use farhaul_netem::{Counters, Element, Tally, WireLen};
 use farhaul_units::Instant;
 
 use crate::packet::{Ends, Payload, Pool, PooledPacket, Share};
-use crate::trace::{Departing, Tap, TraceHash, Verdict};
+use crate::trace::{Departing, Tap, TapAction, TraceHash};
 
 /// A place where links begin and end.
 pub type NodeId = usize;
 
-/// A link's index, in the order in which links were added.
+/// A link's index, in the order of creation.
 pub type LinkId = usize;
 
-/// An agent's index, in the order in which agents were added.
+/// An agent's index, in the order of creation.
 pub type AgentId = usize;
 
-/// A flow's index: the agents at both of its ends have the same.
+/// A flow's index, the same for the agents at both ends.
 pub type FlowId = usize;
 
-/// A direction of the path: any netem model of it.
+/// One direction of a path: any netem model.
 pub(crate) type BoxedElement = Box<dyn Element<PooledPacket>>;
 
 /// Sees every packet that leaves or reaches an agent.
@@ -31,20 +31,20 @@ pub type Capture = Box<dyn FnMut(Instant, Passing, &PooledPacket)>;
 /// Where a [`Capture`] sees a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passing {
-    /// It leaves this agent.
+    /// The packet leaves this agent.
     Sent(AgentId),
-    /// It has reached this agent.
+    /// The packet reached this agent.
     Delivered(AgentId),
 }
 
-/// What has left a link of one flow.
+/// Traffic of one flow that has left a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTally {
-    /// Data on its first way.
+    /// Data sent for the first time.
     pub new: Tally,
-    /// Data that had been sent before.
+    /// Retransmitted data.
     pub repeated: Tally,
-    /// Acknowledgements, reports, handshakes.
+    /// Acknowledgements, loss reports, handshakes.
     pub control: Tally,
 }
 
@@ -62,40 +62,40 @@ impl FlowTally {
 struct SimLink {
     element: BoxedElement,
     to: NodeId,
-    /// Whether it stands among those whose next event may have changed.
+    /// Whether the link is listed in `touched`.
     touched: bool,
-    /// What has left it, by flow; as long as the flows seen so far.
+    /// Traffic that has left it, by flow. As long as the flows seen so far.
     flows: Vec<FlowTally>,
 }
 
-/// Where an agent is, and whom it sends to.
+/// The address and node of an agent, and its peers.
 struct Place {
     address: SocketAddr,
     node: NodeId,
     flow: FlowId,
-    /// The ends of the packet that it sent last: nearly always the next one has the same.
+    /// The ends of its last packet. Usually the next packet has the same.
     last: Option<Rc<Ends>>,
-    /// Those of packets to other agents.
+    /// The ends of packets to other agents.
     peers: BTreeMap<SocketAddr, Rc<Ends>>,
 }
 
-/// What the network did beside what its links count.
+/// Counters of the network, in addition to those of its links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
-    /// Packets to an address that no agent has, or that no link leads to.
+    /// Packets to an unknown address or without a route.
     pub unroutable: u64,
-    /// Datagrams that a tap dropped.
+    /// Datagrams dropped by a tap.
     pub tapped: u64,
-    /// Damaged packets that the receiving host's checksum caught.
+    /// Damaged packets caught by the receiving host's checksum.
     pub checksum_failures: u64,
-    /// Times that a packet left a link: what a simulator's speed is measured in.
+    /// Packets that left a link, counted per link: the unit of a simulator's speed.
     pub packet_hops: u64,
 }
 
-/// Nodes, links, routes, and the packets on them.
+/// Nodes, links, routes, and the packets in flight.
 pub(crate) struct Network {
     links: Vec<SimLink>,
-    /// `routes[node][destination]`: the link that leads from the node towards the other.
+    /// `routes[node][destination]`: the link towards the destination.
     routes: Vec<Vec<Option<LinkId>>>,
     places: Vec<Place>,
     agents: BTreeMap<SocketAddr, AgentId>,
@@ -109,16 +109,16 @@ pub(crate) struct Network {
     pub(crate) trace: TraceHash,
 }
 
-/// Where a packet that left a link is now.
+/// The position of a packet that left a link.
 pub(crate) enum Arrival {
-    /// At the agent that it is for.
+    /// At its destination.
     Agent(AgentId, PooledPacket),
-    /// On another link, or nowhere.
+    /// On another link, or dropped for want of a route.
     Forwarded,
 }
 
 impl Network {
-    /// A network of so many nodes, without links.
+    /// A network of `nodes` nodes without links.
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
             links: Vec::new(),
@@ -135,7 +135,7 @@ impl Network {
         }
     }
 
-    /// The next agent is at `node` and can be reached at `address`.
+    /// Adds an agent at `node` with `address`.
     pub(crate) fn add_place(&mut self, address: SocketAddr, node: NodeId, flow: FlowId) -> AgentId {
         self.agents.insert(address, self.places.len());
         self.places.push(Place { address, node, flow, last: None, peers: BTreeMap::new() });
@@ -167,7 +167,7 @@ impl Network {
         &self.pool
     }
 
-    /// An agent sends a datagram.
+    /// Sends a datagram from an agent.
     pub(crate) fn send_datagram(&mut self, now: Instant, agent: AgentId, to: SocketAddr, bytes: &[u8], share: Share) {
         self.trace.record(now, agent as u64, bytes.len(), bytes);
         let ends = self.ends(agent, to);
@@ -175,7 +175,7 @@ impl Network {
         self.depart(now, agent, packet);
     }
 
-    /// An agent sends a packet without bytes, of this length on a link.
+    /// Sends a packet without content from an agent; `wire_len` is its length on a link.
     pub(crate) fn send_typed(
         &mut self,
         now: Instant,
@@ -209,7 +209,7 @@ impl Network {
         }
     }
 
-    /// The ends of a packet that `agent` sends.
+    /// The ends of a packet from `agent` to `to`.
     fn ends(&mut self, agent: AgentId, to: SocketAddr) -> Rc<Ends> {
         let Place { address, flow, last, peers, .. } = &mut self.places[agent];
         if let Some(ends) = last.as_ref().filter(|ends| ends.to == to) {
@@ -228,17 +228,17 @@ impl Network {
         ends
     }
 
-    /// Shows a datagram to the tap.
+    /// Shows a datagram to the tap. Returns `false` if the tap drops it.
     fn passes_tap(&mut self, now: Instant, packet: &mut PooledPacket) -> bool {
         let (from, to) = (packet.from(), packet.to());
         let (Some(tap), Some(bytes)) = (&mut self.tap, packet.bytes_mut()) else { return true };
-        let verdict = tap(&mut Departing { now, from, to, bytes, forged: &mut self.forged });
+        let action = tap(&mut Departing { now, from, to, bytes, forged: &mut self.forged });
         self.forged.reverse();
-        self.counters.tapped += u64::from(verdict == Verdict::Drop);
-        verdict == Verdict::Pass
+        self.counters.tapped += u64::from(action == TapAction::Drop);
+        action == TapAction::Pass
     }
 
-    /// Puts a packet that is at `node` on the link towards its destination.
+    /// Puts a packet at `node` on the link towards its destination.
     fn forward(&mut self, now: Instant, node: NodeId, packet: PooledPacket) {
         let destination = packet.destination().map(|agent| self.places[agent].node);
         let Some(link) = destination.and_then(|destination| self.routes[node][destination]) else {
@@ -281,14 +281,14 @@ impl Network {
         }
     }
 
-    /// A link that was pushed to or popped from, and its next event; each once.
+    /// A link that was pushed to or popped from, with its next event. Returns each link once.
     pub(crate) fn take_touched(&mut self) -> Option<(LinkId, Option<Instant>)> {
         let link = self.touched.pop()?;
         self.links[link].touched = false;
         Some((link, self.next_event(link)))
     }
 
-    /// When something may leave a link next.
+    /// When the next packet may leave a link.
     pub(crate) fn next_event(&self, link: LinkId) -> Option<Instant> {
         self.links[link].element.next_event()
     }
@@ -297,14 +297,14 @@ impl Network {
         self.links.len()
     }
 
-    /// What a link has done up to `now`.
+    /// Counters of a link at `now`.
     pub(crate) fn link_counters(&mut self, now: Instant, link: LinkId) -> Counters {
         self.links[link].element.advance(now);
         self.touch(link);
         self.links[link].element.counters()
     }
 
-    /// What has left a link of one flow.
+    /// Traffic of one flow that has left a link.
     pub(crate) fn flow_tally(&self, link: LinkId, flow: FlowId) -> FlowTally {
         self.links[link].flows.get(flow).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Packets on their way: encoded datagrams, and typed stand-ins for them.
+//! Packets in flight: encoded datagrams, and typed substitutes.
 
 mod body;
 mod pool;
@@ -18,45 +18,45 @@ pub use pool::Pool;
 /// Bytes of IPv4 and UDP header, which occupy the link but are not stored.
 pub const HEADER_OVERHEAD: u32 = 28;
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Payload {
     /// A UDP datagram: the packet's [`bytes`](PooledPacket::bytes).
     #[default]
     Datagram,
-    /// Nothing that anybody looks at: cross traffic.
+    /// Cross traffic without content.
     Filler,
     /// A TCP segment.
     Tcp(Segment),
 }
 
-/// Which share of a flow's traffic a packet belongs to; links count them apart.
+/// Class of a packet within a flow. Links count the classes separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
-    /// Data on its first way.
+    /// Data sent for the first time.
     New,
-    /// Data that was sent before.
+    /// Retransmitted data.
     Repeated,
-    /// Everything else: acknowledgements, loss reports, handshakes.
+    /// All other packets: acknowledgements, loss reports, handshakes.
     #[default]
     Control,
 }
 
-/// Where a packet comes from and goes to: the same for all that an agent sends to one address.
+/// Source and destination, shared by all packets of an agent to one address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
-    /// The agent at `to`, if there is one and it was looked up.
+    /// The agent at `to`, if it exists and was looked up.
     pub(crate) destination: Option<AgentId>,
     pub(crate) flow: FlowId,
 }
 
-/// A packet of a [`Pool`], to which its memory goes back when it is delivered or lost.
+/// A packet of a [`Pool`], which takes its memory back on delivery or loss.
 ///
-/// It holds all that links and their queues ask for, and the datagram itself if that is short or folds (see
-/// `packet/body.rs`): packets that lie in a queue one behind the other are read as fast as memory goes, while each pointer
-/// followed into memory that was last used a round trip ago would cost more than all that a link does.
+/// It holds all fields that links and their queues read, and the datagram itself if that is short or compressed (see
+/// `packet/body.rs`). Neighbours in a queue are then read at the speed of sequential memory access. A pointer into
+/// memory last used one RTT ago would cost more than all other work of a link.
 pub struct PooledPacket {
     content: Content,
     ends: Rc<Ends>,
@@ -82,7 +82,7 @@ impl PooledPacket {
         self.ends.to
     }
 
-    /// What UDP carries.
+    /// The UDP payload.
     pub fn bytes(&self) -> &[u8] {
         match &self.content {
             Content::Datagram(body) => body.bytes(|| self.pool.buffer()),
@@ -90,7 +90,7 @@ impl PooledPacket {
         }
     }
 
-    /// What UDP carries, to be changed in place; the packet keeps its length on the link. `None` for what is no datagram.
+    /// The UDP payload, mutable. The packet keeps its length on the link. `None` if the packet is not a datagram.
     pub fn bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.content {
             Content::Datagram(body) => Some(body.bytes_mut(|| self.pool.buffer())),
@@ -98,7 +98,7 @@ impl PooledPacket {
         }
     }
 
-    /// How many bytes UDP carries, and the first of them, 40 or all.
+    /// Length of the UDP payload, and its first bytes: at least 40, or all.
     pub(crate) fn outline(&self) -> (usize, &[u8]) {
         match &self.content {
             Content::Datagram(body) => (body.len(), body.head()),
@@ -106,7 +106,7 @@ impl PooledPacket {
         }
     }
 
-    /// What it carries.
+    /// The content.
     pub fn payload(&self) -> &Payload {
         match &self.content {
             Content::Datagram(_) => &Payload::Datagram,
@@ -114,12 +114,12 @@ impl PooledPacket {
         }
     }
 
-    /// Whose it is.
+    /// The flow to which it belongs.
     pub fn flow(&self) -> FlowId {
         self.ends.flow
     }
 
-    /// Whether it is new data, repeated data or control.
+    /// Whether it is new data, retransmitted data or control.
     pub fn share(&self) -> Share {
         self.share
     }
@@ -128,20 +128,20 @@ impl PooledPacket {
         self.ends.destination
     }
 
-    /// Its length follows its bytes again, after somebody changed them.
+    /// Recomputes the length on the link after a change of the payload.
     pub(crate) fn measure(&mut self) {
         if let Content::Datagram(body) = &self.content {
             self.wire_len = datagram_len(body.len());
         }
     }
 
-    /// Whether a model of the path damaged it, which UDP's checksum shows.
+    /// Whether a model of the path damaged it, which UDP's checksum detects.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
 }
 
-/// What a datagram of so many bytes takes of a link.
+/// Bytes on a link of a datagram with `bytes` bytes of payload.
 fn datagram_len(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(HEADER_OVERHEAD)
 }

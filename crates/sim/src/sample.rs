@@ -1,4 +1,4 @@
-//! Time series of what a run records: every connection's counters and every link's, at regular instants.
+//! Time series of a run: the counters of every connection and link at regular instants.
 
 use farhaul_netem::Counters;
 use farhaul_proto::{ConnectionId, Stats};
@@ -9,26 +9,26 @@ use crate::network::NodeId;
 /// One connection at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSample {
-    /// At which host.
+    /// Index of the agent.
     pub host: NodeId,
-    /// Which connection of it.
+    /// The connection at that agent.
     pub id: ConnectionId,
     /// Counters and estimates.
     pub stats: Stats,
 }
 
-/// Everything at one instant.
+/// All counters at one instant.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// When.
     pub at: Instant,
-    /// The connections that exist, by host and then in the order of their beginning.
+    /// The existing connections, ordered by agent and then by age.
     pub flows: Vec<FlowSample>,
-    /// The links, in the order in which they were added.
+    /// The links, in the order of creation.
     pub links: Vec<Counters>,
 }
 
-/// The samples of a run, one every period.
+/// The samples of a run, one per period.
 #[derive(Clone, Debug)]
 pub struct Samples {
     period: Duration,
@@ -40,7 +40,7 @@ impl Samples {
         Self { period, rows: Vec::new() }
     }
 
-    /// Keeps a sample and says when the next one is due.
+    /// Adds a sample and returns when the next one is due.
     pub(crate) fn add(&mut self, sample: Sample) -> Instant {
         let next = sample.at + self.period;
         self.rows.push(sample);
@@ -52,7 +52,7 @@ impl Samples {
         &self.rows
     }
 
-    /// How one connection fared: `(when, counters)`, while it existed.
+    /// Counters of one connection while it existed: `(when, counters)`.
     pub fn flow(&self, host: NodeId, id: ConnectionId) -> impl Iterator<Item = (Instant, &Stats)> {
         self.rows.iter().filter_map(move |row| {
             let flow = row.flows.iter().find(|flow| (flow.host, flow.id) == (host, id))?;
@@ -60,7 +60,7 @@ impl Samples {
         })
     }
 
-    /// How many packets waited for a link: `(when, packets)`.
+    /// Packets waiting for a link: `(when, packets)`.
     pub fn queue(&self, link: usize) -> impl Iterator<Item = (Instant, u64)> {
         self.rows.iter().map(move |row| (row.at, row.links[link].queue.waiting.packets))
     }

@@ -1,31 +1,31 @@
-//! Virtual time: what is due next, and what time it is then.
+//! Virtual time: the earliest deadline, and the clock it sets.
 
 use farhaul_units::Instant;
 
-/// Where a source stands in the heap when it wants nothing.
+/// The heap position of a source without a deadline.
 const ABSENT: usize = usize::MAX;
 
-/// Hands out the earliest of many deadlines.
+/// Returns the earliest of many deadlines.
 ///
-/// Every source (a host's timer, a link, a sampler) owns one entry, however many packets it carries, so the heap is as
-/// small as the topology and nothing is allocated while a simulation runs. Deadlines that fall on the same instant come
-/// in the order of the sources' indices, so that equal scenarios run equally.
+/// Every source (an agent's timer, a link, a sampler) owns one entry, however many packets it carries. The heap is as
+/// small as the topology and does not allocate while a simulation runs. Equal deadlines come in the order of the
+/// sources' indices, so that equal scenarios run equally.
 #[derive(Clone, Debug, Default)]
 pub struct Scheduler {
     now: Instant,
-    /// A binary heap of deadlines and whose they are, the earliest first.
+    /// A binary heap of deadlines and their sources, earliest first.
     heap: Vec<(Instant, usize)>,
-    /// Each source's place in the heap.
+    /// Each source's position in the heap.
     places: Vec<usize>,
 }
 
 impl Scheduler {
-    /// Nobody wants anything, at instant zero.
+    /// A scheduler without sources, at instant zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The time in the simulation.
+    /// The current virtual time.
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -37,7 +37,7 @@ impl Scheduler {
         self.places.len() - 1
     }
 
-    /// Sets what `source` waits for; `None` for nothing. A deadline in the past is due now.
+    /// Sets the deadline of `source`; `None` for none. A deadline in the past is due now.
     pub fn set(&mut self, source: usize, deadline: Option<Instant>) {
         let place = self.places[source];
         match (deadline, place) {
@@ -64,8 +64,8 @@ impl Scheduler {
         self.heap.first().map(|&(deadline, _)| deadline)
     }
 
-    /// Moves time to the earliest deadline, if it is not after `limit`, and returns whose it is. The source keeps its
-    /// deadline until it sets another. Otherwise moves time to `limit` and returns `None`.
+    /// Moves time to the earliest deadline not after `limit` and returns its source. The source keeps its deadline
+    /// until it sets another. Without such a deadline, moves time to `limit` and returns `None`.
     pub fn advance(&mut self, limit: Instant) -> Option<usize> {
         let due = self.heap.first().filter(|(deadline, _)| *deadline <= limit);
         let reached = due.map_or(limit, |(deadline, _)| *deadline);
@@ -83,7 +83,7 @@ impl Scheduler {
         }
     }
 
-    /// Moves the source at `place` up to where it belongs, and returns that place.
+    /// Moves the entry at `place` up to its position, and returns that position.
     fn rise(&mut self, mut place: usize) -> usize {
         let entry = self.heap[place];
         while place > 0 {
@@ -98,7 +98,7 @@ impl Scheduler {
         place
     }
 
-    /// Moves the source at `place` down to where it belongs.
+    /// Moves the entry at `place` down to its position.
     fn sink(&mut self, mut place: usize) {
         let entry = self.heap[place];
         while let Some(child) = self.earlier_child(place) {
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_earliest_source_always_wins(
+        fn the_earliest_source_always_comes_first(
             steps in prop::collection::vec((0usize..12, prop::option::of(0u64..40)), 1..200),
         ) {
             let mut scheduler = Scheduler::new();

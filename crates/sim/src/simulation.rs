@@ -1,4 +1,4 @@
-//! Simulations whose hosts all run the same transport: what its tests look at.
+//! Simulations whose hosts all run the same transport, for tests of that transport.
 
 use core::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use farhaul_netem::Counters;
 use farhaul_proto::Streams;
 use farhaul_units::{Duration, Instant};
 
-use crate::host::{Application, Host};
+use crate::agent::transport::{Application, TransportAgent};
 use crate::network::{LinkId, Network, NetworkCounters, NodeId};
 use crate::packet::Pool;
 use crate::sample::Samples;
@@ -14,19 +14,19 @@ use crate::trace::{Tap, TraceHash};
 use crate::traffic::{Flow, Traffic, delivery};
 use crate::world::World;
 
-/// How often [`Simulation::run_until_true`] looks whether its condition holds.
+/// How often [`Simulation::run_until_true`] checks its condition.
 const CHECK_PERIOD: Duration = Duration::from_millis(1);
 
-/// Hosts and links in virtual time, of which transports and applications can be seen. Made by a topology such as
+/// Hosts and links in virtual time, with access to transports and applications. Made by a topology such as
 /// [`Pair`](crate::topology::path::Pair).
 pub struct Simulation<T, A = Traffic> {
-    world: World<Host<T, A>>,
+    world: World<TransportAgent<T, A>>,
 }
 
 impl<T: Streams, A: Application<T>> Simulation<T, A> {
-    /// One host for each place of the network.
+    /// One host per address of the network.
     pub(crate) fn new(network: Network, hosts: Vec<(T, A)>) -> Self {
-        let hosts = hosts.into_iter().map(|(transport, application)| Host::new(transport, application));
+        let hosts = hosts.into_iter().map(|(transport, application)| TransportAgent::new(transport, application));
         Self { world: World::new(network, hosts.collect()) }
     }
 
@@ -55,7 +55,7 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
         self.world.run_for(time);
     }
 
-    /// Gives commands to a host, after which its transport is drained as after any command.
+    /// Gives commands to a host, and drains its transport afterwards.
     pub fn command<R>(&mut self, host: NodeId, give: impl FnOnce(Instant, &mut T, &mut A) -> R) -> R {
         self.world.interfere(host, |now, host, out| {
             let result = give(now, &mut host.transport, &mut host.application);
@@ -64,17 +64,17 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
         })
     }
 
-    /// A datagram from any address arrives at a host now, without having travelled.
+    /// Delivers a datagram from any address to a host now, without a path.
     pub fn inject(&mut self, host: NodeId, from: SocketAddr, bytes: &[u8]) {
         self.world.inject(host, from, bytes);
     }
 
-    /// Lets `tap` see every datagram that hosts send from now on; `None` takes it away.
+    /// Shows every datagram that hosts send from now on to `tap`; `None` removes the tap.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.world.set_tap(tap);
     }
 
-    /// Whether damaged datagrams reach the transport. By default they do not: UDP's checksum catches them.
+    /// Whether damaged datagrams reach the transport. By default UDP's checksum drops them.
     pub fn deliver_damaged(&mut self, deliver: bool) {
         for host in 0..self.world.agents().len() {
             self.world.interfere(host, |_, host, _| host.takes_damaged = deliver);
@@ -86,32 +86,32 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
         self.world.sample_every(period);
     }
 
-    /// What was recorded; `None` unless [`sample_every`](Simulation::sample_every) was called.
+    /// The samples; `None` unless [`sample_every`](Simulation::sample_every) was called.
     pub fn samples(&self) -> Option<&Samples> {
         self.world.samples()
     }
 
-    /// The hash of everything that was sent and delivered so far.
+    /// The hash of all packets sent and delivered so far.
     pub fn trace_hash(&self) -> TraceHash {
         self.world.trace_hash()
     }
 
-    /// What a link has done so far.
+    /// Counters of a link so far.
     pub fn link_counters(&mut self, link: LinkId) -> Counters {
         self.world.link_counters(link)
     }
 
-    /// What happened between the links.
+    /// Counters of the network.
     pub fn network_counters(&self) -> NetworkCounters {
         self.world.network_counters()
     }
 
-    /// The datagrams on their way.
+    /// The packets in flight.
     pub fn pool(&self) -> &Pool {
         self.world.pool()
     }
 
-    /// Runs until `condition` holds, which is looked at every millisecond, or `end` is reached; returns whether it held.
+    /// Runs until `condition` holds, checked every millisecond, or until `end`. Returns whether it held.
     pub fn run_until_true(&mut self, end: Instant, condition: impl Fn(&Self) -> bool) -> bool {
         while !condition(self) {
             if self.now() >= end {
@@ -124,19 +124,19 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
 }
 
 impl<T: Streams> Simulation<T> {
-    /// Runs until every host that has connections is done with them, or for `limit`; returns whether all are done.
+    /// Runs until every host with connections is done with them, at most for `limit`. Returns whether all are done.
     pub fn run_until_done(&mut self, limit: Duration) -> bool {
         let end = self.now() + limit;
         self.run_until_true(end, |run| run.world.agents().iter().all(|host| host.application.is_done()))
     }
 
-    /// The streams of host `from` that have not arrived at host `to` whole, each with what is wrong; empty if all have.
+    /// Describes each stream of host `from` that did not arrive whole at host `to`. Empty if all did.
     pub fn missing(&self, from: NodeId, to: NodeId) -> Vec<String> {
         let arrived = self.flows(to);
         self.flows(from).iter().filter_map(|sent| delivery::fault(sent, arrived)).collect()
     }
 
-    /// A host's connections, in order of their beginning.
+    /// A host's connections, oldest first.
     pub fn flows(&self, host: NodeId) -> &[Flow] {
         self.application(host).flows()
     }

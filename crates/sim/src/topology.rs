@@ -1,4 +1,4 @@
-//! Drawings of networks: which hosts there are and which links lie between them.
+//! Networks of hosts and links.
 
 pub mod dumbbell;
 pub mod graph;

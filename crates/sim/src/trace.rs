@@ -1,4 +1,4 @@
-//! What happened on the wire, as a hash of everything in order and as a place to look and to interfere.
+//! Observation of the wire: a hash of all packets in order, and taps that inspect and interfere.
 
 use core::net::SocketAddr;
 
@@ -10,28 +10,28 @@ use crate::packet::{Payload, PooledPacket};
 /// Multiplier of the hash, odd: the golden ratio in 64 bits.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Bytes of each datagram that enter the hash: every header, and some of the payload. What the payload should be follows
-/// from the seed and is checked by the receiver.
+/// Bytes of each datagram in the hash: every header and some payload. The payload follows from the seed, and the
+/// receiver checks it.
 const HASHED_BYTES: usize = 32;
 
-/// A hash of all datagrams sent and delivered, with their times, in order. Two runs are equal exactly if theirs are.
+/// A hash of all packets sent and delivered, with their times, in order. Equal runs have equal hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceHash(u64);
 
 impl TraceHash {
-    /// Of an empty trace.
+    /// The hash of an empty trace.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value; made for comparing, not for storing across versions.
+    /// The value, for comparisons within one version.
     pub fn value(self) -> u64 {
         self.0
     }
 
-    /// One more thing happened: `place` tells apart who saw it.
+    /// Adds an event. `place` identifies the observer.
     ///
-    /// Of the datagram, which has `len` bytes, `head` are the first, all that enter the hash at least.
+    /// `len` is the length of the datagram, and `head` its first bytes: at least those that enter the hash.
     pub(crate) fn record(&mut self, now: Instant, place: u64, len: usize, head: &[u8]) {
         self.mix(now.as_nanos());
         self.mix(place << 32 | len as u64);
@@ -44,7 +44,7 @@ impl TraceHash {
         }
     }
 
-    /// A packet without bytes was sent.
+    /// Adds the sending of a packet without bytes.
     pub(crate) fn record_payload(&mut self, now: Instant, place: u64, payload: &Payload, wire_len: u32) {
         self.mix(now.as_nanos());
         self.mix(place << 32 | u64::from(wire_len));
@@ -57,7 +57,7 @@ impl TraceHash {
         }
     }
 
-    /// A packet arrived at an agent.
+    /// Adds the arrival of a packet at an agent.
     pub(crate) fn record_delivery(&mut self, now: Instant, place: u64, packet: &PooledPacket) {
         match packet.payload() {
             Payload::Datagram => {
@@ -74,38 +74,38 @@ impl TraceHash {
     }
 }
 
-/// A datagram that a host is about to put on the wire.
+/// A datagram that a host is about to send.
 pub struct Departing<'a> {
     /// The time.
     pub now: Instant,
-    /// Who sends it.
+    /// The sender's address.
     pub from: SocketAddr,
-    /// Who is to receive it.
+    /// The receiver's address.
     pub to: SocketAddr,
-    /// What UDP carries; may be changed.
+    /// The UDP payload, which a tap may change.
     pub bytes: &'a mut Vec<u8>,
-    /// Datagrams to be sent after this one as if from any address: `(from, to, bytes)`.
+    /// Datagrams to send behind this one, from any address: `(from, to, bytes)`.
     pub forged: &'a mut Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
 }
 
-/// What becomes of a datagram that a [`Tap`] saw.
+/// A [`Tap`]'s decision on a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It goes on its way.
+pub enum TapAction {
+    /// Sends the datagram.
     Pass,
-    /// It vanishes.
+    /// Drops the datagram.
     Drop,
 }
 
-/// Sees every datagram that hosts send, before the path does; may record, change, drop and forge.
-pub type Tap = Box<dyn FnMut(&mut Departing<'_>) -> Verdict>;
+/// Sees every datagram that hosts send before it enters the path. May record, change, drop and forge.
+pub type Tap = Box<dyn FnMut(&mut Departing<'_>) -> TapAction>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn time_place_order_and_bytes_all_count() {
+    fn the_hash_depends_on_time_place_order_and_bytes() {
         let hash = |events: &[(u64, u64, &[u8])]| {
             let mut hash = TraceHash::new();
             for &(nanos, place, bytes) in events {

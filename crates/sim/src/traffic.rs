@@ -1,4 +1,4 @@
-//! Bulk transfers: who connects, what is sent each way, and whether it arrived byte by byte.
+//! Bulk transfers: connections, the data in each direction, and a check of every byte.
 
 mod content;
 pub(crate) mod delivery;
@@ -12,28 +12,28 @@ use core::net::SocketAddr;
 use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams, earliest};
 use farhaul_units::{Duration, Instant, Rate};
 
-use crate::host::Application;
+use crate::agent::transport::Application;
 
-/// How much a side sends on each of its connections.
+/// The amount of data that a side sends on each of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Amount {
     /// Nothing.
     #[default]
     Nothing,
-    /// So many bytes, the 16 of the stream's own header included (at least those are sent).
+    /// This many bytes, the 16 of the stream's header included. At least the header is sent.
     Bytes(u64),
-    /// As much as goes, without an end.
+    /// Unlimited data.
     Unlimited,
 }
 
-/// What a side does on each of its connections.
+/// The work of one side on each of its connections.
 ///
-/// A connection is finished by a side that has written everything and has received everything it expects.
+/// A side finishes a connection once it has written all its data and received all it expects.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plan {
-    /// What it sends.
+pub struct Workload {
+    /// The data it sends.
     pub send: Amount,
-    /// Whether the peer sends too: then this side finishes only once all of that has arrived.
+    /// Whether the peer sends too. The side then finishes only after all of that has arrived.
     pub expect: bool,
     /// How fast the application reads; `None` for at once.
     pub read_rate: Option<Rate>,
@@ -41,13 +41,13 @@ pub struct Plan {
     pub keep_open: bool,
 }
 
-impl Plan {
+impl Workload {
     /// Sends `bytes` and expects nothing.
     pub fn send(bytes: u64) -> Self {
         Self { send: Amount::Bytes(bytes), ..Self::default() }
     }
 
-    /// Sends for as long as the simulation runs.
+    /// Sends until the end of the simulation.
     pub fn send_without_end() -> Self {
         Self { send: Amount::Unlimited, ..Self::default() }
     }
@@ -69,7 +69,7 @@ impl Plan {
         self
     }
 
-    /// Leaves the connection open, idle, when all is done.
+    /// Leaves the connection open and idle when all is done.
     #[must_use]
     pub fn kept_open(mut self) -> Self {
         self.keep_open = true;
@@ -80,26 +80,26 @@ impl Plan {
 /// How often a slow application reads.
 const READ_TICK: Duration = Duration::from_millis(1);
 
-/// The application of a host: opens connections, accepts them, and carries out one [`Plan`] on each.
+/// The application of a host: opens and accepts connections, and performs one [`Workload`] on each.
 pub struct Traffic {
-    plan: Plan,
+    workload: Workload,
     seed: u64,
-    /// Connections to open, the latest first.
+    /// Connections to open, latest first.
     calls: Vec<(Instant, SocketAddr)>,
     /// When slow readers read next.
     next_read: Option<Instant>,
     flows: Vec<Flow>,
-    /// Which flow each slot of the endpoint's table belongs to.
+    /// The flow of each slot in the endpoint's table.
     by_slot: Vec<Option<usize>>,
     log: Vec<(Instant, Event)>,
     buffer: Vec<u8>,
 }
 
 impl Traffic {
-    /// Carries out `plan` on every connection; what is sent follows from `seed`.
-    pub fn new(plan: Plan, seed: u64) -> Self {
+    /// Performs `workload` on every connection. `seed` determines the data.
+    pub fn new(workload: Workload, seed: u64) -> Self {
         Self {
-            plan,
+            workload,
             seed,
             calls: Vec::new(),
             next_read: None,
@@ -118,17 +118,17 @@ impl Traffic {
         self
     }
 
-    /// The connections in the order in which they were opened or accepted.
+    /// The connections, oldest first.
     pub fn flows(&self) -> &[Flow] {
         &self.flows
     }
 
-    /// Everything that the transport told, in order.
+    /// All events of the transport, in order.
     pub fn log(&self) -> &[(Instant, Event)] {
         &self.log
     }
 
-    /// Whether all connections that were to be opened were, and every one is over or has nothing left to do.
+    /// Whether all connections were opened, and each is over or idle for good.
     pub fn is_done(&self) -> bool {
         self.calls.is_empty() && !self.flows.is_empty() && self.flows.iter().all(Flow::is_done)
     }
@@ -140,9 +140,9 @@ impl Traffic {
 
     fn add_flow(&mut self, id: ConnectionId) -> usize {
         let index = self.flows.len();
-        // Streams differ by connection and by host, so that data in the wrong place is noticed.
+        // Streams differ by connection and by host, so that misplaced data is detected.
         let content = Content::new(self.seed.rotate_left(17).wrapping_add(index as u64 + 1));
-        self.flows.push(Flow::new(id, content, self.plan));
+        self.flows.push(Flow::new(id, content, self.workload));
         if self.by_slot.len() <= id.slot() {
             self.by_slot.resize(id.slot() + 1, None);
         }
@@ -161,23 +161,23 @@ impl Traffic {
                 return;
             }
             self.calls.pop();
-            let id = transport.connect(now, peer).expect("the scenario asks for a connection that can be begun");
+            let id = transport.connect(now, peer).expect("the scenario connects only where the transport allows it");
             self.add_flow(id);
         }
     }
 
     fn begin<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize) {
         self.flows[index].connected_at = Some(now);
-        if self.plan.read_rate.is_some() && self.next_read.is_none() {
+        if self.workload.read_rate.is_some() && self.next_read.is_none() {
             self.next_read = Some(now + READ_TICK);
         }
         self.work(now, transport, index);
     }
 
-    /// Reads and writes as far as it goes, and finishes when all is done.
+    /// Reads and writes as much as possible, and finishes when all is done.
     fn work<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize) {
         let flow = &mut self.flows[index];
-        if self.plan.read_rate.is_none() {
+        if self.workload.read_rate.is_none() {
             flow.read(now, transport, &mut self.buffer, u64::MAX);
         }
         flow.write(now, transport, &mut self.buffer);
@@ -185,7 +185,7 @@ impl Traffic {
     }
 
     fn read_slowly<T: Streams>(&mut self, now: Instant, transport: &mut T) {
-        let Some(rate) = self.plan.read_rate else { return };
+        let Some(rate) = self.workload.read_rate else { return };
         for flow in self.flows.iter_mut().filter(|flow| flow.connected_at.is_some()) {
             flow.read(now, transport, &mut self.buffer, rate.bytes_in(READ_TICK));
             flow.finish_if_done(now, transport);
@@ -197,7 +197,7 @@ impl Traffic {
     fn end<T: Streams>(&mut self, now: Instant, transport: &mut T, index: usize, reason: ConnectionLost) {
         let flow = &mut self.flows[index];
         flow.closed = Some((now, reason));
-        if self.plan.read_rate.is_none() || flow.connected_at.is_none() {
+        if self.workload.read_rate.is_none() || flow.connected_at.is_none() {
             flow.read(now, transport, &mut self.buffer, u64::MAX);
         }
     }

@@ -1,4 +1,4 @@
-//! The loop: the earliest deadline, whose it is, and what follows from it.
+//! The event loop: finds the earliest deadline and serves its source.
 
 use core::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::sample::{FlowSample, Sample, Samples};
 use crate::scheduler::Scheduler;
 use crate::trace::{Tap, TraceHash};
 
-/// Events at one instant after which somebody asks to be woken without ever doing anything about it.
+/// Events at one instant after which the run fails, because a source requests the same instant for ever.
 const MAX_EVENTS_PER_INSTANT: u32 = 1_000_000;
 
 /// Agents and links in virtual time. Made by a topology such as [`Graph`](crate::topology::graph::Graph).
@@ -21,12 +21,12 @@ pub struct World<A> {
     agents: Vec<A>,
     network: Network,
     samples: Option<Samples>,
-    /// Events at this instant so far.
+    /// The current instant and its events so far.
     events_at: (Instant, u32),
 }
 
 impl<A: Agent> World<A> {
-    /// Sources of the scheduler are agents, then links, then the sampler.
+    /// Sources of the scheduler are the agents, then the links, then the sampler.
     pub(crate) fn new(network: Network, agents: Vec<A>) -> Self {
         let mut scheduler = Scheduler::new();
         for _ in 0..agents.len() + network.links() + 1 {
@@ -48,12 +48,12 @@ impl<A: Agent> World<A> {
         &self.agents[agent]
     }
 
-    /// All agents, in the order in which they were added.
+    /// All agents, in the order of creation.
     pub fn agents(&self) -> &[A] {
         &self.agents
     }
 
-    /// Where an agent can be reached.
+    /// The address of an agent.
     pub fn address(&self, agent: AgentId) -> SocketAddr {
         self.network.address(agent)
     }
@@ -68,7 +68,7 @@ impl<A: Agent> World<A> {
         self.run_until(self.now() + time);
     }
 
-    /// Does something to an agent from outside, after which it is asked for its deadline as after any call.
+    /// Acts on an agent from outside, then reads its new deadline.
     pub fn interfere<R>(&mut self, agent: AgentId, act: impl FnOnce(Instant, &mut A, &mut Outbox<'_>) -> R) -> R {
         let now = self.now();
         let result = act(now, &mut self.agents[agent], &mut Outbox { network: &mut self.network, now, agent });
@@ -76,19 +76,19 @@ impl<A: Agent> World<A> {
         result
     }
 
-    /// A datagram from any address arrives at an agent now, without having travelled.
+    /// Delivers a datagram from any address to an agent now, without a path.
     pub fn inject(&mut self, agent: AgentId, from: SocketAddr, bytes: &[u8]) {
         let packet = self.network.pool().packet(from, self.network.address(agent), bytes);
         self.deliver(agent, packet);
         self.reschedule_links();
     }
 
-    /// Lets `tap` see every datagram that agents send from now on; `None` takes it away.
+    /// Shows every datagram that agents send from now on to `tap`; `None` removes the tap.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.network.set_tap(tap);
     }
 
-    /// Lets `capture` see every packet that agents send and get from now on; `None` takes it away.
+    /// Shows every packet that agents send and receive from now on to `capture`; `None` removes it.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         self.network.set_capture(capture);
     }
@@ -100,34 +100,34 @@ impl<A: Agent> World<A> {
         self.scheduler.set(sampler, Some(self.now()));
     }
 
-    /// What was recorded; `None` unless [`sample_every`](World::sample_every) was called.
+    /// The samples; `None` unless [`sample_every`](World::sample_every) was called.
     pub fn samples(&self) -> Option<&Samples> {
         self.samples.as_ref()
     }
 
-    /// The hash of everything that was sent and delivered so far.
+    /// The hash of all packets sent and delivered so far.
     pub fn trace_hash(&self) -> TraceHash {
         self.network.trace
     }
 
-    /// What a link has done so far.
+    /// Counters of a link so far.
     pub fn link_counters(&mut self, link: LinkId) -> Counters {
         let counters = self.network.link_counters(self.now(), link);
         self.reschedule_links();
         counters
     }
 
-    /// What has left a link of one flow.
+    /// Traffic of one flow that has left a link.
     pub fn flow_tally(&self, link: LinkId, flow: FlowId) -> FlowTally {
         self.network.flow_tally(link, flow)
     }
 
-    /// What happened between the links.
+    /// Counters of the network.
     pub fn network_counters(&self) -> NetworkCounters {
         self.network.counters
     }
 
-    /// The packets on their way.
+    /// The packets in flight.
     pub fn pool(&self) -> &Pool {
         self.network.pool()
     }
@@ -136,7 +136,7 @@ impl<A: Agent> World<A> {
         self.agents.len() + self.network.links()
     }
 
-    /// Handles the next event, if it is not after `limit`; otherwise moves time to `limit` and returns false.
+    /// Handles the next event not after `limit`. Otherwise moves time to `limit` and returns `false`.
     fn step(&mut self, limit: Instant) -> bool {
         let Some(source) = self.scheduler.advance(limit) else { return false };
         self.notice_standstill(source);
@@ -156,7 +156,7 @@ impl<A: Agent> World<A> {
         self.reschedule(agent);
     }
 
-    /// Takes everything out of a link that has arrived at its end.
+    /// Takes all packets that have left a link.
     fn empty(&mut self, link: LinkId) {
         let now = self.now();
         while let Some(arrival) = self.network.take(now, link) {
@@ -170,7 +170,7 @@ impl<A: Agent> World<A> {
         self.reschedule_links();
     }
 
-    /// Hands a packet to an agent; links to which it answers are to be rescheduled afterwards.
+    /// Hands a packet to an agent. The caller must then reschedule the links.
     fn deliver(&mut self, agent: AgentId, mut packet: PooledPacket) {
         if packet.is_damaged() && !self.agents[agent].takes_damaged() {
             self.network.counters.checksum_failures += 1;
@@ -208,12 +208,14 @@ impl<A: Agent> World<A> {
         self.scheduler.set(sampler, next);
     }
 
-    /// Fails the run when time stands still: an agent that asks again and again for the same instant would otherwise hang
-    /// it.
+    /// Fails the run if a source requests the same instant for ever, which would otherwise hang it.
     fn notice_standstill(&mut self, source: usize) {
         let now = self.now();
         let (at, count) = self.events_at;
         self.events_at = if at == now { (at, count + 1) } else { (now, 0) };
-        assert!(count < MAX_EVENTS_PER_INSTANT, "time stands still at {now}: source {source} asks for it for ever");
+        assert!(
+            count < MAX_EVENTS_PER_INSTANT,
+            "virtual time is stuck at {now}: source {source} keeps requesting that instant"
+        );
     }
 }

@@ -4,7 +4,7 @@
 mod toy;
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::topology::dumbbell::{Dumbbell, Flank, LEFTWARDS, RIGHTWARDS, caller, listener};
 use farhaul_units::{Duration, Instant, Rate};
 use toy::Toy;
@@ -16,7 +16,7 @@ fn flank(pair: u64) -> Flank<Toy> {
         ..PathSpec::default()
     };
     let begins = Instant::ZERO + Duration::from_millis(pair * 10);
-    Flank { caller: Toy::default(), listener: Toy::default(), access, plan: Plan::send(300_000), begins }
+    Flank { caller: Toy::default(), listener: Toy::default(), access, workload: Workload::send(300_000), begins }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The generations of UDT as whole endpoints on one path: that they work, and what tells them apart.
+//! The generations of UDT as whole endpoints on one path: they work, and they differ as published.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use farhaul_proto::{Config, Entropy, Mode, controller_factory};
 use farhaul_sim::measure::interval::mean;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
-use farhaul_sim::{Plan, Simulation, Verdict};
+use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rate};
 
 const SEEDS: u64 = 2;
@@ -26,7 +26,7 @@ fn start(controller: &str, rate: Rate, round_trip: Duration, loss: f64, seed: u6
     let mut listener = endpoint(controller, 2 * seed + 1);
     listener.listen(Mode::Stream);
     let pair = Pair::new(endpoint(controller, 2 * seed), listener).up(up).down(clean);
-    pair.caller(Plan::send_without_end()).seed(seed).start()
+    pair.caller(Workload::send_without_end()).seed(seed).start()
 }
 
 /// Goodput in Mbit/s from second 10 to second 20, for each seed, at 100 Mbit/s and 40 ms.
@@ -48,7 +48,8 @@ fn settled(controller: &str, loss: f64) -> Vec<f64> {
 fn every_generation_fills_a_clean_path() {
     for controller in ["udt-2007", "udt-2011", "udt-2011:only=rate", "udt-2011:only=window"] {
         let megabits = mean(&settled(controller, 0.0));
-        // A payload of 1456 in 1500 bytes makes 97 at best; the last tenth of the link fills at 1.2 Mbit/s a second.
+        // A payload of 1456 in 1500 bytes gives at most 97 Mbit/s. The last tenth of the link fills at 1.2 Mbit/s per
+        // second.
         assert!((85.0..97.1).contains(&megabits), "{controller}: {megabits:.1} Mbit/s");
     }
 }
@@ -77,12 +78,12 @@ fn silence_after_a_report(controller: &str) -> Duration {
         let is_data = datagram.bytes[0] & 0x80 == 0;
         if is_data && datagram.from == address(CALLER) {
             seen.departures.push(datagram.now);
-            return if seen.departures.len() == 1 { Verdict::Drop } else { Verdict::Pass };
+            return if seen.departures.len() == 1 { TapAction::Drop } else { TapAction::Pass };
         }
         if datagram.bytes[..2] == NAK && seen.reported.is_none() {
             seen.reported = Some(datagram.now + round_trip / 2);
         }
-        Verdict::Pass
+        TapAction::Pass
     })));
     run.run_for(Duration::from_millis(200));
     let seen = seen.borrow();

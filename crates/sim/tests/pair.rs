@@ -1,4 +1,4 @@
-//! Two hosts with a toy transport: what arrives, when, and that it is the same every time.
+//! Two hosts with a toy transport: delivery, timing and determinism.
 
 #[path = "pair/toy.rs"]
 mod toy;
@@ -10,7 +10,7 @@ use farhaul_netem::{LossSpec, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::{ConnectionLost, Event};
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::path::{CALLER, DOWN, LISTENER, Pair, UP, address};
-use farhaul_sim::{Integrity, Plan, Simulation, TraceHash, Verdict};
+use farhaul_sim::{Integrity, Simulation, TapAction, TraceHash, Workload};
 use farhaul_units::{Duration, Instant, Rate};
 use toy::Toy;
 
@@ -21,7 +21,7 @@ fn pair() -> Pair<Toy> {
     Pair::new(Toy::default(), Toy::default())
 }
 
-/// 100 Mbit/s, 20 ms there and back.
+/// 100 Mbit/s, 20 ms RTT.
 fn clean() -> PathSpec {
     PathSpec {
         rate: Some(Rate::from_megabits_per_second(100)),
@@ -42,10 +42,10 @@ fn bad() -> PathSpec {
 
 #[test]
 fn a_transfer_takes_the_time_that_the_path_dictates() {
-    let mut run = pair().path(clean()).caller(Plan::send(50_000)).start();
+    let mut run = pair().path(clean()).caller(Workload::send(50_000)).start();
     assert!(run.run_until_done(LIMIT));
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
-    // Opening and the data take 10 ms each way of travel, then 50 packets of 1037 bytes leave at 100 Mbit/s.
+    // Handshake and data travel 10 ms each way, then 50 packets of 1037 bytes leave at 100 Mbit/s.
     let complete = run.flows(LISTENER)[0].received().complete_at.expect("it is complete");
     let opening = 2 * Duration::from_nanos(10_002_960);
     assert_eq!(complete, Instant::ZERO + opening + Duration::from_nanos(10_000_000 + 50 * 82_960));
@@ -53,7 +53,8 @@ fn a_transfer_takes_the_time_that_the_path_dictates() {
 
 #[test]
 fn both_ways_at_once_arrive_whole_through_a_bad_path() {
-    let mut run = pair().path(bad()).caller(Plan::exchange(LENGTH)).listener(Plan::exchange(LENGTH)).seed(3).start();
+    let mut run =
+        pair().path(bad()).caller(Workload::exchange(LENGTH)).listener(Workload::exchange(LENGTH)).seed(3).start();
     let whole = |run: &Simulation<Toy>| {
         let flows = [CALLER, LISTENER].map(|host| run.flows(host).first());
         flows.iter().all(|flow| flow.is_some_and(|flow| flow.received().complete_at.is_some()))
@@ -70,7 +71,7 @@ fn both_ways_at_once_arrive_whole_through_a_bad_path() {
 }
 
 fn hash_of(seed: u64, path: PathSpec) -> TraceHash {
-    let mut run = pair().path(path).caller(Plan::send(LENGTH)).seed(seed).start();
+    let mut run = pair().path(path).caller(Workload::send(LENGTH)).seed(seed).start();
     run.run_until_done(LIMIT);
     run.trace_hash()
 }
@@ -84,7 +85,7 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 #[test]
 fn the_trace_does_not_depend_on_where_a_run_is_interrupted() {
     let run_in_steps = |step: Duration| {
-        let mut run = pair().path(bad()).caller(Plan::send(LENGTH)).seed(5).start();
+        let mut run = pair().path(bad()).caller(Workload::send(LENGTH)).seed(5).start();
         while run.now() < Instant::ZERO + Duration::from_secs(3) {
             run.run_for(step);
         }
@@ -95,7 +96,7 @@ fn the_trace_does_not_depend_on_where_a_run_is_interrupted() {
 
 #[test]
 fn no_buffer_is_made_once_the_largest_flight_was_under_way() {
-    let mut run = pair().path(clean()).caller(Plan::send(1 << 21)).start();
+    let mut run = pair().path(clean()).caller(Workload::send(1 << 21)).start();
     run.run_for(Duration::from_millis(100));
     let made = run.pool().made();
     assert!(run.run_until_done(LIMIT));
@@ -106,7 +107,7 @@ fn no_buffer_is_made_once_the_largest_flight_was_under_way() {
 #[test]
 fn damaged_data_is_noticed_when_no_checksum_stops_it() {
     let spec = PathSpec { corrupt: 0.1, ..clean() };
-    let mut run = pair().up(spec).down(clean()).caller(Plan::send(LENGTH)).seed(1).start();
+    let mut run = pair().up(spec).down(clean()).caller(Workload::send(LENGTH)).seed(1).start();
     run.deliver_damaged(true);
     run.run_for(Duration::from_secs(20));
     let received = run.flows(LISTENER)[0].received();
@@ -116,8 +117,8 @@ fn damaged_data_is_noticed_when_no_checksum_stops_it() {
 
 #[test]
 fn a_slow_reader_reads_at_its_rate() {
-    let reader = Plan::receive().reading_at(Rate::from_megabits_per_second(1));
-    let mut run = pair().path(clean()).caller(Plan::send(LENGTH)).listener(reader).start();
+    let reader = Workload::receive().reading_at(Rate::from_megabits_per_second(1));
+    let mut run = pair().path(clean()).caller(Workload::send(LENGTH)).listener(reader).start();
     run.sample_every(Duration::from_millis(100));
     let complete =
         |run: &Simulation<Toy>| run.flows(LISTENER).first().is_some_and(|flow| flow.received().complete_at.is_some());
@@ -133,7 +134,7 @@ fn a_slow_reader_reads_at_its_rate() {
 #[test]
 fn samples_show_the_queue_before_the_bottleneck() {
     let slow = PathSpec { rate: Some(Rate::from_megabits_per_second(5)), queue: QueueSize::Packets(20), ..clean() };
-    let mut run = pair().up(slow).down(clean()).caller(Plan::send(LENGTH)).start();
+    let mut run = pair().up(slow).down(clean()).caller(Workload::send(LENGTH)).start();
     run.sample_every(Duration::from_millis(1));
     assert!(run.run_until_done(LIMIT));
     let samples = run.samples().expect("they were asked for");
@@ -144,18 +145,18 @@ fn samples_show_the_queue_before_the_bottleneck() {
 
 #[test]
 fn a_tap_sees_drops_and_forges_datagrams() {
-    let mut run = pair().path(clean()).caller(Plan::send(20_000)).start();
+    let mut run = pair().path(clean()).caller(Workload::send(20_000)).start();
     let seen = Rc::new(RefCell::new(Vec::new()));
     let record = Rc::clone(&seen);
     run.set_tap(Some(Box::new(move |datagram| {
         record.borrow_mut().push((datagram.from, datagram.bytes[0]));
         let first_data = datagram.bytes[0] == 2 && record.borrow().iter().filter(|seen| seen.1 == 2).count() == 1;
         if first_data {
-            // An end of the connection, as if the caller had sent it.
+            // A close of the connection, forged as the caller's.
             datagram.forged.push((datagram.from, datagram.to, [4; 9].to_vec()));
-            return Verdict::Drop;
+            return TapAction::Drop;
         }
-        Verdict::Pass
+        TapAction::Pass
     })));
     run.run_for(Duration::from_millis(100));
     assert_eq!(run.network_counters().tapped, 1);

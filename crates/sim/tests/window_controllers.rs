@@ -1,17 +1,17 @@
-//! TCP's window laws on UDT4: the controllers that the TCP agents use, on the other transport.
+//! TCP's window laws on UDT4: the controllers of the TCP agents on the other transport.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rate};
 
 const FAST: Rate = Rate::from_megabits_per_second(100);
 const SLOW: Rate = Rate::from_megabits_per_second(10);
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
-fn start(controller: &str, link: Rate, loss: f64, plan: Plan) -> Simulation<Endpoint> {
+fn start(controller: &str, link: Rate, loss: f64, workload: Workload) -> Simulation<Endpoint> {
     let path = PathSpec {
         rate: Some(link),
         delay: ROUND_TRIP / 2,
@@ -26,27 +26,27 @@ fn start(controller: &str, link: Rate, loss: f64, plan: Plan) -> Simulation<Endp
     };
     let mut listener = endpoint(2);
     listener.listen(Mode::Stream);
-    Pair::new(endpoint(1), listener).path(path).caller(plan).start()
+    Pair::new(endpoint(1), listener).path(path).caller(workload).start()
 }
 
 /// Megabits of payload per second.
 fn goodput(controller: &str, link: Rate, loss: f64) -> f64 {
-    let mut run = start(controller, link, loss, Plan::send_without_end());
+    let mut run = start(controller, link, loss, Workload::send_without_end());
     run.run_for(Duration::from_secs(300));
     run.flows(LISTENER)[0].received().bytes as f64 * 8.0 / 300e6
 }
 
 #[test]
-fn what_they_send_arrives() {
+fn all_data_arrives_under_every_window_controller() {
     for controller in ["reno", "cubic", "tahoe"] {
-        let mut run = start(controller, FAST, 0.001, Plan::send(5_000_000));
+        let mut run = start(controller, FAST, 0.001, Workload::send(5_000_000));
         assert!(run.run_until_done(Duration::from_secs(300)), "{controller}");
         assert_eq!(run.missing(CALLER, LISTENER), Vec::<String>::new(), "{controller}");
     }
 }
 
-/// Additive increase and halving settle at 1.31/(RTT·√p) packets a second (Ott, Kemperman and Mathis); UDT's acknowledgements come
-/// up to 10 ms late, which lengthens the round trip.
+/// Additive increase and halving settle at 1.31/(RTT·√p) packets a second (Ott, Kemperman and Mathis). UDT acknowledges
+/// up to 10 ms late, which adds to the RTT.
 #[test]
 fn reno_follows_the_square_root_law_and_tahoe_stays_below() {
     let law = 1.31 / (0.1 * 0.001f64.sqrt()) * 1_456.0 * 8.0 / 1e6;
@@ -55,8 +55,8 @@ fn reno_follows_the_square_root_law_and_tahoe_stays_below() {
     assert!((0.5..0.97).contains(&(tahoe / reno)), "tahoe {tahoe:.2}, reno {reno:.2}");
 }
 
-/// On a short path with losses its growth is Reno's, and its cuts are smaller: the same throughput by RFC 9438 §4.3. UDT4's clock, one
-/// acknowledgement in ten milliseconds, is the same for both.
+/// On a short path with losses CUBIC grows like Reno and reduces less, for the same throughput (RFC 9438 §4.3). Both
+/// share UDT4's clock of one acknowledgement per ten milliseconds.
 #[test]
 fn cubic_is_as_fast_as_reno_where_reno_does_well_and_faster_on_long_fast_paths() {
     let (reno, cubic) = (goodput("reno", FAST, 0.01), goodput("cubic", FAST, 0.01));

@@ -7,33 +7,33 @@ use std::net::SocketAddr;
 use farhaul_units::Duration;
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
-/// Bytes for one train: the kernel puts together at most what an IP packet can hold.
+/// Bytes for one train, the most that the kernel coalesces: the size of the largest IP packet.
 const TRAIN_BYTES: usize = 1 << 16;
 
-/// Reusable memory for what one receive call gives: several trains.
+/// Reusable memory for the result of one receive call: several trains.
 pub struct RecvBatch {
     bytes: Vec<u8>,
     metas: Vec<RecvMeta>,
-    /// How many trains the last receive call gave.
+    /// Number of trains from the last receive call.
     filled: usize,
 }
 
 impl RecvBatch {
     /// Room for `trains` trains (1..=32) of 64 KiB each.
     ///
-    /// Few are faster where trains are long, because their memory stays in the processor's cache; where offloads are
-    /// missing, a train is a single datagram and many save system calls. 8 is a good middle.
+    /// A few are faster where trains are long, because their memory stays in the processor's cache. Without offloads a
+    /// train is a single datagram, and many trains save system calls. 8 is a good compromise.
     pub fn new(trains: usize) -> Self {
         let trains = trains.clamp(1, BATCH_SIZE);
         Self { bytes: vec![0; trains * TRAIN_BYTES], metas: vec![RecvMeta::default(); trains], filled: 0 }
     }
 
-    /// The number of trains that the last receive call gave.
+    /// Number of trains from the last receive call.
     pub fn len(&self) -> usize {
         self.filled
     }
 
-    /// Whether the last receive call gave nothing.
+    /// Whether the last receive call returned nothing.
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }
@@ -43,12 +43,12 @@ impl RecvBatch {
         self.filled == self.metas.len()
     }
 
-    /// Forgets the trains of the last receive call.
+    /// Discards the trains of the last receive call.
     pub fn clear(&mut self) {
         self.filled = 0;
     }
 
-    /// The trains that the last receive call gave, in order of arrival.
+    /// The trains of the last receive call, in order of arrival.
     pub fn trains(&mut self) -> impl Iterator<Item = Train<'_>> {
         self.bytes.chunks_exact_mut(TRAIN_BYTES).zip(&self.metas[..self.filled]).map(|(bytes, meta)| Train {
             from: unmapped(meta.addr),
@@ -58,7 +58,7 @@ impl RecvBatch {
         })
     }
 
-    /// Lets `receive` fill the buffers it is handed; it returns how many it filled.
+    /// Lets `receive` fill the buffers. It returns how many it filled.
     pub(crate) fn fill<E>(
         &mut self,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> Result<usize, E>,
@@ -79,7 +79,7 @@ impl fmt::Debug for RecvBatch {
     }
 }
 
-/// An IPv4 address that a socket of both families gives as an IPv6 address, as itself; others as they are.
+/// An IPv4-mapped IPv6 address, as a dual-stack socket reports it, as IPv4. Other addresses are unchanged.
 fn unmapped(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => v6.ip().to_ipv4_mapped().map_or(address, |ip| (ip, v6.port()).into()),
@@ -87,22 +87,22 @@ fn unmapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Datagrams from one address that the kernel handed over together.
+/// Datagrams from one address that the kernel delivered together.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Train<'a> {
-    /// Who sent them.
+    /// The sender's address.
     pub from: SocketAddr,
     /// The datagrams, back to back.
     pub bytes: &'a mut [u8],
     /// Length of each datagram, at least one; the last may be shorter. A single datagram has `stride >= bytes.len()`.
     pub stride: usize,
-    /// When the kernel got the first one: wall-clock time since 1970, if the socket was told to ask
-    /// ([`Options::timestamps`](crate::Options::timestamps)).
+    /// When the kernel received the first one: wall-clock time since 1970. `None` unless
+    /// [`Options::timestamps`](crate::Options::timestamps) is set.
     pub arrived: Option<Duration>,
 }
 
 impl Train<'_> {
-    /// The datagrams one by one; an empty train is one empty datagram.
+    /// The datagrams one by one. An empty train is one empty datagram.
     pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
         let count = self.bytes.len().div_ceil(self.stride).max(1);
         (0..count).map(|index| {

@@ -1,4 +1,4 @@
-//! How large socket buffers are: asked for, read back, and the advice when the kernel gave less.
+//! Sizes of socket buffers: the request, the result, and advice if the kernel granted less.
 
 use std::io;
 
@@ -6,37 +6,37 @@ use farhaul_units::ByteSize;
 use rustix::net::sockopt;
 use socket2::Socket;
 
-/// Receive buffer that is asked for: 64 ms of a gigabit, so that a thread that was not scheduled for a while loses
-/// nothing. The kernel only charges for what is in it.
+/// Requested receive buffer: 64 ms at 1 Gbit/s, so that a thread delayed by the scheduler loses nothing. The kernel
+/// charges only for its content.
 pub const RECV_BUFFER: usize = 8 << 20;
 
-/// Send buffer that is asked for: half of it, since the sender decides itself when it sends.
+/// Requested send buffer. Half of the other, since the sender controls its own timing.
 pub const SEND_BUFFER: usize = 4 << 20;
 
-/// Which of a socket's two buffers.
+/// Identifies one of a socket's two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferKind {
-    /// What arrived and was not read yet.
+    /// Data received and not yet read.
     Recv,
-    /// What was sent and has not left yet.
+    /// Data sent that has not left yet.
     Send,
 }
 
-/// How a buffer was asked for and what the kernel gave.
+/// Requested and granted size of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferReport {
-    /// Which buffer.
+    /// The buffer.
     pub kind: BufferKind,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub asked: usize,
-    /// Bytes given, in the same measure as asked (Linux reports twice that, to count its own bookkeeping).
+    /// Bytes granted, in the same measure. Linux reports twice that, because it includes its own bookkeeping.
     pub got: usize,
-    /// Whether the system-wide limit was overridden, which takes the right to administer the network.
+    /// Whether the system-wide limit was overridden, which needs the right to administer the network.
     pub forced: bool,
 }
 
 impl BufferReport {
-    /// One line for people, naming the command that helps, if the kernel gave less than was asked for.
+    /// A line for display if the kernel granted less than requested. It names the command that raises the limit.
     pub fn warning(&self) -> Option<String> {
         let (name, key) = match self.kind {
             BufferKind::Recv => ("receive", "net.core.rmem_max"),
@@ -44,7 +44,7 @@ impl BufferReport {
         };
         (self.got < self.asked).then(|| {
             format!(
-                "the {name} buffer of the socket is {} instead of {}, which costs speed: sysctl -w {key}={}",
+                "the {name} buffer of the socket is {} instead of {}, which reduces throughput: sysctl -w {key}={}",
                 ByteSize(self.got as u64),
                 ByteSize(self.asked as u64),
                 self.asked
@@ -53,7 +53,7 @@ impl BufferReport {
     }
 }
 
-/// Asks for a buffer of `asked` bytes, past the system-wide limit if this process may, and reads back what it got.
+/// Requests a buffer of `asked` bytes, beyond the system-wide limit if permitted, and reads back the granted size.
 pub(crate) fn request(socket: &Socket, kind: BufferKind, asked: usize) -> io::Result<BufferReport> {
     let forced = match kind {
         BufferKind::Recv => sockopt::set_socket_recv_buffer_size_force(socket, asked),
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_is_read_back() {
+    fn the_granted_size_is_read_back() {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
         for kind in [BufferKind::Recv, BufferKind::Send] {
             let report = request(&socket, kind, 1 << 16).unwrap();
@@ -100,9 +100,9 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_cannot_be_had_is_a_warning_and_no_error() {
+    fn a_buffer_beyond_the_limit_is_a_warning_not_an_error() {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
-        // Linux counts a buffer twice, in an int, so nobody gets as much as an int can say, by right or by force.
+        // Linux doubles the size and stores it in an int, so no process gets the largest int.
         let asked = i32::MAX as usize;
         for kind in [BufferKind::Recv, BufferKind::Send] {
             let report = request(&socket, kind, asked).unwrap();

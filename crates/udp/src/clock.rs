@@ -1,4 +1,4 @@
-//! Where real time enters this crate.
+//! The clock of this crate: the only place where it reads real time.
 
 use std::time::{Instant as StdInstant, SystemTime};
 
@@ -8,10 +8,10 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::wait::make_sleeps_precise;
 
-/// A kernel timestamp older than this is not believed: the wall clock was set in between.
+/// The oldest plausible kernel timestamp. An older one means that the wall clock was set in between.
 const OLDEST_TIMESTAMP: Duration = Duration::from_millis(100);
 
-/// The monotonic clock, counted from the moment this value was made.
+/// The monotonic clock, counted from its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     zero: StdInstant,
@@ -24,25 +24,25 @@ impl Clock {
         Self { zero: StdInstant::now() }
     }
 
-    /// The present.
+    /// The current time.
     #[expect(clippy::disallowed_methods, reason = "this is the clock.rs of the sockets")]
     pub fn now(&self) -> Instant {
         Instant::ZERO + StdInstant::now().saturating_duration_since(self.zero)
     }
 
-    /// Sleeps until `deadline`, to the nanosecond as far as the system can.
+    /// Sleeps until `deadline`, as precisely as the system permits.
     pub fn sleep_until(&self, deadline: Instant) {
         make_sleeps_precise();
         let left = deadline - self.now();
         if left > Duration::ZERO
             && let Ok(left) = Timespec::try_from(left)
         {
-            // A signal may end it early, which does no harm: the caller looks at the clock again.
+            // A signal may end the sleep early, which is harmless: the caller reads the clock again.
             let _ = clock_nanosleep_relative(rustix::thread::ClockId::Monotonic, &left);
         }
     }
 
-    /// Relates the wall clock, in which the kernel stamps packets, to this clock, for a short while.
+    /// Relates this clock to the wall clock, which the kernel uses for timestamps. Valid for a short while.
     pub fn wall(&self) -> Wall {
         #[expect(clippy::disallowed_methods, reason = "kernel timestamps are wall-clock times")]
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -50,21 +50,21 @@ impl Clock {
     }
 }
 
-/// One reading of both clocks.
+/// A reading of both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Wall {
-    /// The present on the monotonic clock.
+    /// The monotonic time of the reading.
     pub now: Instant,
     wall: Duration,
 }
 
 impl Wall {
-    /// What the wall clock shows at `instant`, as time since 1970, if nobody sets it until then.
+    /// The wall-clock time at `instant`, since 1970, if the wall clock is not set in between.
     pub fn time_of(&self, instant: Instant) -> Duration {
         (self.wall + (instant - self.now)).saturating_sub(self.now - instant)
     }
 
-    /// The instant of a kernel timestamp. A stamp from the future, or one that is implausibly old, counts as now.
+    /// The instant of a kernel timestamp. A stamp from the future or an implausibly old one counts as now.
     pub fn instant_of(&self, stamp: Duration) -> Instant {
         match self.wall.checked_sub(stamp) {
             Some(age) if age <= OLDEST_TIMESTAMP => self.now.saturating_sub(age),
@@ -73,7 +73,7 @@ impl Wall {
     }
 }
 
-/// Processor time that the calling thread has used, user and system together.
+/// Processor time of the calling thread, user and system together.
 pub fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))

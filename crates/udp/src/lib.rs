@@ -1,18 +1,18 @@
-//! UDP sockets in batches, with offloads that switch themselves off.
+//! UDP sockets with batches, and with offloads that are switched off when they fail.
 //!
 //! | to change … | open |
 //! | --- | --- |
 //! | sending and receiving trains of datagrams | `socket.rs` |
 //! | memory for received trains | `batch.rs` |
-//! | what happens when the kernel refuses to send | `offload.rs` |
-//! | how large socket buffers are, and the advice when they are not | `buffers.rs` |
-//! | sleeping until a socket, a thread or a deadline calls | `wait.rs` |
-//! | where real time enters | `clock.rs` |
+//! | errors of a send | `offload.rs` |
+//! | sizes of socket buffers, and advice about them | `buffers.rs` |
+//! | waiting for a socket, a thread or a deadline | `wait.rs` |
+//! | the clock | `clock.rs` |
 //! | system calls that no safe library offers | `sys.rs` |
 //!
-//! A *train* is a number of datagrams of equal length, back to back in one buffer, of which the last may be shorter:
-//! what the kernel's segmentation offload (GSO) takes and its receive offload (GRO) gives. Trains are what makes UDP
-//! fast: ten times the rate at an eighth of the processor time, compared with one system call per datagram.
+//! A *train* is a number of datagrams of equal length, back to back in one buffer. The last may be shorter. The
+//! kernel's segmentation offload (GSO) takes trains and its receive offload (GRO) returns them. Trains reach ten times
+//! the rate at an eighth of the processor time, compared with one system call per datagram.
 
 mod batch;
 mod buffers;

@@ -1,8 +1,8 @@
-//! What happens when the kernel refuses to send: whose fault it is, and what becomes of the datagrams.
+//! Errors of a send: their cause, and the consequence for the datagrams.
 //!
-//! Segmentation offload can fail at run time, long after it was found to be there: a route changes to a device that
-//! cannot compute checksums, a tunnel appears. The kernel says so with an error per call. Then the same datagrams are
-//! sent again one by one, and if that works the offload was at fault and stays off for this socket.
+//! Segmentation offload can fail at run time, although it was available before. A route may change to a device that
+//! cannot compute checksums, or a tunnel may appear. The kernel then returns an error per call. The same datagrams are
+//! sent again one by one. If that works, the offload was the cause and stays off for this socket.
 
 #[cfg(test)]
 mod tests;
@@ -10,19 +10,19 @@ mod tests;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Most datagrams in one segmented send (Linux, `UDP_MAX_SEGMENTS`; newer kernels take 128, all take 64).
+/// Most datagrams in one segmented send (Linux, `UDP_MAX_SEGMENTS`; newer kernels accept 128, all accept 64).
 pub const MAX_TRAIN_SEGMENTS: usize = 64;
 
-/// Most bytes in one send: what an IPv4 packet can hold behind 20 bytes of IP and 8 bytes of UDP header.
+/// Most bytes in one send: the payload of the largest IPv4 packet behind 20 bytes of IP and 8 bytes of UDP header.
 pub const MAX_TRAIN_BYTES: usize = 65_507;
 
-/// What became of a train that was given to [`UdpSocket::send`](crate::UdpSocket::send).
+/// The result of [`UdpSocket::send`](crate::UdpSocket::send).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "what was not taken has to be sent again"]
+#[must_use = "the bytes not taken must be sent again"]
 pub struct Sent {
-    /// Bytes that need not be offered again, from the front: handed to the network, or lost like in a network.
+    /// Bytes done, from the front: handed to the network, or lost as in a network.
     pub taken: usize,
-    /// Why it stopped there.
+    /// Why the send stopped there.
     pub status: SendStatus,
 }
 
@@ -30,21 +30,21 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendStatus {
-    /// Everything was taken.
+    /// All bytes were taken.
     Complete,
-    /// The send buffer is full (`WouldBlock`): wait until the socket is writable and offer the rest.
+    /// The send buffer is full (`WouldBlock`). Wait until the socket is writable and send the rest.
     Blocked,
-    /// The next datagram is larger than the path takes (`EMSGSIZE`). Offering it again unchanged gives the same
-    /// answer: lower the datagram size, or skip it.
+    /// The next datagram is larger than the path MTU (`EMSGSIZE`). Sending it unchanged fails again: lower the datagram
+    /// size or skip it.
     TooLarge,
 }
 
-/// What a socket has met while sending.
+/// Counters of a socket's sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendCounters {
-    /// Datagrams that the kernel refused for a passing reason (no route, no buffers, a firewall, an earlier ICMP
-    /// message); they count as lost on the way.
+    /// Datagrams that the kernel refused for a temporary reason (no route, no buffers, a firewall, an earlier ICMP
+    /// message). They count as lost in the network.
     pub lost: u64,
     /// Segmented sends that failed and were repeated one datagram at a time.
     pub fallbacks: u64,
@@ -52,7 +52,7 @@ pub struct SendCounters {
     pub segmentation: bool,
 }
 
-/// The segmentation offload of one socket, with what it learnt about it.
+/// The segmentation offload of one socket, and whether it works.
 #[derive(Debug)]
 pub(crate) struct Offload {
     on: AtomicBool,
@@ -73,12 +73,12 @@ impl Offload {
         }
     }
 
-    /// Sends `bytes` as datagrams of `segment_size` through `kernel`, which sends its first argument at once: as one
-    /// datagram, or cut into datagrams of the given length.
+    /// Sends `bytes` as datagrams of `segment_size`. `kernel` sends its first argument in one call: as one datagram, or
+    /// segmented into datagrams of the given length.
     ///
-    /// A failed segmented send is repeated singly. It is the offload's fault only if a datagram then passes: a
-    /// destination that can never be sent to (such as port 0, which anybody can put into a forged datagram) fails both
-    /// ways and must not slow the socket down for everybody.
+    /// A failed segmented send is repeated one by one. The offload is at fault only if a datagram then passes. Some
+    /// destinations always fail, such as port 0, which an attacker can put into a forged datagram. They must not cost
+    /// other peers the offload.
     pub(crate) fn send(
         &self,
         bytes: &[u8],
@@ -88,7 +88,7 @@ impl Offload {
         let segment_size = segment_size.max(1);
         let longest = (MAX_TRAIN_BYTES / segment_size).clamp(1, MAX_TRAIN_SEGMENTS) * segment_size;
         let mut taken = 0;
-        // Bytes before this offset failed as a train and go out singly.
+        // Bytes before this offset failed as a train and are sent one by one.
         let mut singly_until = 0;
         let mut suspected = false;
         while taken < bytes.len() {
@@ -124,24 +124,26 @@ impl Offload {
     }
 }
 
-/// What an error of a send call means.
+/// The meaning of an error of a send call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// No room now.
+    /// The send buffer is full.
     Blocked,
-    /// Larger than the path takes.
+    /// Larger than the path MTU.
     TooLarge,
-    /// The way in which it was to be sent, or this destination at all.
+    /// The offload or the destination is not supported.
     Unsupported,
-    /// Over before long, or only for this destination.
+    /// Temporary, or only for this destination.
     Passing,
     /// The socket cannot send at all.
     Fatal,
 }
 
 impl Refusal {
-    /// Errors of `sendmsg` (man pages socket(7), ip(7), udp(7)). `ECONNREFUSED` and the unreachables come from ICMP
-    /// messages, which anybody can forge: they never end anything here. A timer ends what stays unreachable.
+    /// Classifies errors of `sendmsg` (man pages socket(7), ip(7), udp(7)).
+    ///
+    /// `ECONNREFUSED` and the unreachable errors come from ICMP messages, which anyone can forge, so they never end a
+    /// connection here. A timer ends one whose peer stays unreachable.
     fn of(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::WouldBlock {
             return Self::Blocked;

@@ -12,19 +12,19 @@ use crate::buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER, request
 use crate::offload::{Offload, SendCounters, Sent};
 use crate::sys;
 
-/// How often a receive call is repeated over errors that belong to earlier sends before it says that nothing is there.
+/// How often a receive call is repeated over errors of earlier sends before it returns `WouldBlock`.
 const MAX_STALE_ERRORS: usize = 16;
 
-/// How a socket is made.
+/// Options of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Receive buffer to ask for, in bytes.
+    /// Requested receive buffer, in bytes.
     pub recv_buffer: usize,
-    /// Send buffer to ask for, in bytes.
+    /// Requested send buffer, in bytes.
     pub send_buffer: usize,
-    /// Whether to use segmentation and receive offload (GSO, GRO) where they exist.
+    /// Whether to use segmentation and receive offload (GSO, GRO) if available.
     pub offload: bool,
-    /// Whether received trains say when the kernel got them.
+    /// Whether received trains carry the time at which the kernel received them.
     pub timestamps: bool,
 }
 
@@ -44,17 +44,19 @@ pub struct UdpSocket {
     state: UdpSocketState,
     offload: Offload,
     local: SocketAddr,
-    /// Of IPv4 and IPv6.
+    /// The socket is dual-stack: IPv4 and IPv6.
     takes_both: bool,
     buffers: [BufferReport; 2],
 }
 
 impl UdpSocket {
-    /// A socket at `local`; port 0 lets the system choose. One at `[::]` takes IPv4 as well, whose addresses look like those
-    /// of an IPv4 socket in both directions; one at any other IPv6 address takes IPv6 alone.
+    /// A socket at `local`. Port 0 lets the system choose.
+    ///
+    /// A socket at `[::]` is dual-stack and reports and accepts IPv4 addresses like an IPv4 socket. One at another IPv6
+    /// address handles IPv6 alone.
     ///
     /// # Errors
-    /// The address is taken, not one of this machine, or the system has no more sockets.
+    /// The address is in use or not one of this machine, or the system has no more sockets.
     pub fn bind(local: SocketAddr, options: Options) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         let takes_both = local.ip() == Ipv6Addr::UNSPECIFIED;
@@ -74,7 +76,7 @@ impl UdpSocket {
             sys::allow_fragments(&socket, false)?;
         }
         if !options.timestamps {
-            // On by default in quinn-udp; nobody here looks at them unless asked to.
+            // On by default in quinn-udp, and unused here unless requested.
             sys::set_timestamps(&socket, false)?;
         }
         if !options.offload && state.gro_segments() > 1 {
@@ -85,23 +87,23 @@ impl UdpSocket {
         Ok(Self { socket, state, offload, local, takes_both, buffers })
     }
 
-    /// Whether datagrams can be sent to addresses of the family of `peer`.
+    /// Whether the socket can send to the address family of `peer`.
     pub fn is_of_family(&self, peer: SocketAddr) -> bool {
         self.takes_both || self.local.is_ipv4() == peer.is_ipv4()
     }
 
-    /// The address it is bound to, with the port that the system chose.
+    /// The bound address, with the port chosen by the system.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
     /// Sends `bytes` to `to` as datagrams of `segment_size` bytes, of which the last may be shorter.
     ///
-    /// Trains longer than the kernel takes are split; datagrams that the kernel refuses for a passing reason count as
-    /// lost. [`Sent`] says how much was taken and why it stopped there. An empty train sends nothing.
+    /// Trains longer than the kernel accepts are split. Datagrams refused for a temporary reason count as lost.
+    /// [`Sent`] states how much was taken and why the send stopped there. An empty train sends nothing.
     ///
     /// # Errors
-    /// The socket cannot send at all (for instance to an address of the other family). Never `WouldBlock`, which is
+    /// The socket cannot send at all, for example to another address family. Never `WouldBlock`, which is
     /// [`SendStatus::Blocked`](crate::SendStatus::Blocked).
     pub fn send(&self, to: SocketAddr, segment_size: usize, bytes: &[u8]) -> io::Result<Sent> {
         self.offload.send(bytes, segment_size, |piece, segment_size| self.send_piece(to, piece, segment_size))
@@ -110,16 +112,16 @@ impl UdpSocket {
     /// Sends `datagram` to `to`, even an empty one.
     ///
     /// # Errors
-    /// As [`send`](UdpSocket::send), but every error of the system, `WouldBlock` included, is handed on.
+    /// As [`send`](UdpSocket::send), but returns every error of the system, `WouldBlock` included.
     pub fn send_one(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
         self.send_piece(to, datagram, None)
     }
 
-    /// Receives up to as many trains as `batch` has room for, and returns how many.
+    /// Receives as many trains as `batch` has room for, and returns their number.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is waiting; others if the socket is broken. Errors that belong to datagrams sent
-    /// earlier (an ICMP message came back) are none.
+    /// `WouldBlock` if nothing is waiting; others if the socket failed. Errors of earlier sends, reported by ICMP
+    /// messages, are skipped.
     pub fn recv(&self, batch: &mut RecvBatch) -> io::Result<usize> {
         for _ in 0..MAX_STALE_ERRORS {
             let result = batch.fill(|slices, metas| self.state.recv(UdpSockRef::from(&self.socket), slices, metas));
@@ -136,16 +138,15 @@ impl UdpSocket {
         &self.buffers
     }
 
-    /// What was met while sending.
+    /// Counters of the sends.
     pub fn send_counters(&self) -> SendCounters {
         self.offload.counters()
     }
 
-    /// Datagrams that the kernel threw away because this socket's receive buffer was full, since it exists (modulo
-    /// 2^32).
+    /// Datagrams that the kernel dropped because this socket's receive buffer was full, since it exists (modulo 2^32).
     ///
     /// # Errors
-    /// The system cannot say (Linux before 4.12).
+    /// The system has no such counter (Linux before 4.12).
     pub fn recv_drops(&self) -> io::Result<u32> {
         sys::socket_drops(&self.socket)
     }
@@ -167,7 +168,7 @@ impl AsFd for UdpSocket {
     }
 }
 
-/// Whether a receive call returned an error that an earlier send provoked.
+/// Whether a receive call returned the error of an earlier send.
 fn is_stale(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// On the loopback interface what was sent is there at once.
+    /// On the loopback interface sent data is available at once.
     fn everything(receiver: &UdpSocket) -> Vec<u8> {
         let (mut batch, mut received) = (RecvBatch::new(32), Vec::new());
         while receiver.recv(&mut batch).is_ok() {

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::mem::size_of_val;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Number of values that `SO_MEMINFO` gives (Linux, `linux/sock_diag.h`: `SK_MEMINFO_VARS`).
+/// Number of values in `SO_MEMINFO` (Linux, `linux/sock_diag.h`: `SK_MEMINFO_VARS`).
 const MEMINFO_VALUES: usize = 9;
-/// Which of them counts the datagrams that were dropped because the receive buffer was full (`SK_MEMINFO_DROPS`).
+/// Index of the datagrams dropped because the receive buffer was full (`SK_MEMINFO_DROPS`).
 const MEMINFO_DROPS: usize = 8;
 
 /// Datagrams that the kernel dropped at this socket since it exists, modulo 2^32.
@@ -28,24 +28,26 @@ pub(crate) fn socket_drops(socket: impl AsFd) -> io::Result<u32> {
     if result == 0 { Ok(values[MEMINFO_DROPS]) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether the kernel may put received datagrams of one flow together (GRO).
+/// Whether the kernel may coalesce received datagrams of one flow (GRO).
 pub(crate) fn set_receive_offload(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_flag(socket, libc::SOL_UDP, libc::UDP_GRO, on)
 }
 
-/// Whether received datagrams carry the wall-clock time at which the kernel got them.
+/// Whether received datagrams carry the wall-clock time at which the kernel received them.
 pub(crate) fn set_timestamps(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, on)
 }
 
-/// Has the kernel refuse segmentation offload on this socket from now on (Linux: segments need checksums).
+/// Makes the kernel refuse segmentation offload on this socket from now on (Linux: segments need checksums).
 #[cfg(test)]
 pub(crate) fn refuse_segmentation(socket: impl AsFd) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, true)
 }
 
-/// Lets datagrams that are larger than the path's MTU travel in fragments, as libudt's do. A path that is narrower than the
-/// interface says is then slow; refusing to fragment would stop a transfer for good, because UDT cannot cut a packet anew.
+/// Lets datagrams larger than the path MTU travel in fragments, as those of libudt do.
+///
+/// A path narrower than the interface is then slow. Without fragments a transfer would stop for good, because UDT
+/// cannot change the size of a packet already sent.
 pub(crate) fn allow_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
     if ipv6 {
         set_value(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)
@@ -54,17 +56,17 @@ pub(crate) fn allow_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
     }
 }
 
-/// The calling thread runs before all ordinary threads while this value lives, if it is allowed to (as root it is).
+/// Raises the calling thread above all ordinary threads while this value lives, if permitted, as for root.
 #[derive(Debug)]
 pub struct RealTime {
-    /// Whether there is something to undo.
+    /// Whether dropping the value must restore the class.
     entered: bool,
     /// The value belongs to its thread.
     _here: PhantomData<*const ()>,
 }
 
 impl RealTime {
-    /// Tries to enter the real-time class, with its lowest priority. A thread that is in it already stays as it is.
+    /// Tries to enter the real-time class at its lowest priority. A thread already in it is left unchanged.
     pub fn enter() -> Self {
         // SAFETY: takes and returns plain numbers; zero is the calling thread.
         let ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
@@ -76,13 +78,13 @@ impl RealTime {
 impl Drop for RealTime {
     fn drop(&mut self) {
         if self.entered {
-            // Leaving is always allowed.
+            // Leaving is always permitted.
             set_scheduler(libc::SCHED_OTHER, 0);
         }
     }
 }
 
-/// Whether the calling thread is scheduled as asked from now on.
+/// Sets the scheduling of the calling thread. Returns whether that succeeded.
 fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: `parameters` is a valid structure that outlives the call; zero is the calling thread.
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_real_time_only_while_it_asked_for_it() {
+    fn a_thread_is_real_time_only_while_the_value_lives() {
         assert!(!is_real_time());
         let real_time = RealTime::enter();
         assert_eq!(is_real_time(), real_time.entered, "as root; others stay as they are");

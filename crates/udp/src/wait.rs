@@ -1,4 +1,4 @@
-//! Sleeping until a socket is ready, another thread calls, or a time has passed, to the nanosecond.
+//! Waiting for a ready socket, a call by another thread, or a deadline, with nanosecond precision.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,43 +13,43 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-/// How many ready sources one wait reports unless asked for more; others are reported by the next.
+/// Most ready sources reported by one wait, unless requested otherwise. The next wait reports the others.
 const EVENTS: usize = 64;
 
-/// The name under which the eventfd of a [`Waker`] is registered.
+/// The token of the eventfd of a [`Waker`].
 const WAKE: Token = Token(u64::MAX);
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// As good as never: 68 years.
+/// Practically never: 68 years.
 const FOREVER: Timespec = Timespec { tv_sec: i32::MAX as i64, tv_nsec: 0 };
 
 thread_local! {
-    /// Whether this thread has already asked the kernel not to round its sleeps up (50 µs by default).
+    /// Whether this thread has already asked the kernel not to round up its sleeps (by default 50 µs).
     static PRECISE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The caller's own name for something it waits for; any number but `u64::MAX`.
+/// The caller's id for a source; any number but `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
-/// What a source is watched for.
+/// The events for which a source is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Something to receive.
+    /// Readable: data to receive.
     Readable,
-    /// Room to send.
+    /// Writable: room to send.
     Writable,
     /// Either.
     Both,
 }
 
-/// A source that is ready. Errors and hang-ups count as both: the next call on the source tells.
+/// A ready source. Errors and hang-ups set both flags, and the next call on the source returns the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Which source.
+    /// The source.
     pub token: Token,
-    /// Something is there to receive.
+    /// There is data to receive.
     pub readable: bool,
     /// There is room to send.
     pub writable: bool,
@@ -64,7 +64,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter that watches nothing yet but can be woken.
+    /// A waiter without sources that can be woken.
     ///
     /// # Errors
     /// The system has no more file descriptors.
@@ -72,12 +72,12 @@ impl Waiter {
         Self::reporting(EVENTS)
     }
 
-    /// The same for so many sources, all of which one wait reports if they are ready: whoever is missing there is not.
+    /// A waiter for `sources` sources. One wait reports every ready source.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn for_sources(sources: usize) -> io::Result<Self> {
-        // The waker is one more.
+        // One more for the waker.
         Self::reporting(EVENTS.max(sources.saturating_add(1)))
     }
 
@@ -88,7 +88,7 @@ impl Waiter {
         Ok(Self { epoll, wake, events: Vec::with_capacity(events), ready: Vec::with_capacity(events) })
     }
 
-    /// Watches `source` from now on, until it is closed, and calls it `token`.
+    /// Watches `source` as `token` from now on, until it is closed.
     ///
     /// # Errors
     /// It is watched already, or the system refuses.
@@ -96,7 +96,7 @@ impl Waiter {
         Ok(epoll::add(&self.epoll, source, EventData::new_u64(token.0), interest.flags())?)
     }
 
-    /// Changes what `source` is watched for.
+    /// Changes the events for which `source` is watched.
     ///
     /// # Errors
     /// It is not watched.
@@ -104,16 +104,16 @@ impl Waiter {
         Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token.0), interest.flags())?)
     }
 
-    /// What other threads wake this one with.
+    /// The handle with which other threads wake this one.
     pub fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.wake))
     }
 
-    /// Sleeps until a source is ready, a [`Waker`] called (also if it did so before), or `timeout` has passed (never,
-    /// if there is none). Returns the sources that are ready, without the waker.
+    /// Sleeps until a source is ready, a [`Waker`] was called, or `timeout` has passed. `None` waits without a limit. A
+    /// call before the wait counts, too. Returns the ready sources, without the waker.
     ///
     /// # Errors
-    /// Only what would be a mistake of this crate.
+    /// Only after a mistake in this crate.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<&[Ready]> {
         make_sleeps_precise();
         let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or(FOREVER));
@@ -138,7 +138,7 @@ impl Waiter {
             });
         }
         if woken {
-            // One read takes all calls together; it cannot fail otherwise than by there being none.
+            // One read takes all calls together. It fails only if there was none.
             let _ = rustix::io::read(&self.wake, &mut [0_u8; 8]);
         }
         Ok(&self.ready)
@@ -147,7 +147,7 @@ impl Waiter {
     /// Fills `events`.
     fn epoll_wait(&mut self, timeout: Option<&Timespec>) -> Result<(), Errno> {
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
-            // Kernels before 5.11 do not know this call; waiting for one descriptor was precise before.
+            // Kernels before 5.11 lack this call. There, `poll` on one descriptor gives the precision.
             Err(Errno::NOSYS) => {
                 poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout)?;
                 epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&AT_ONCE))?;
@@ -164,14 +164,14 @@ impl fmt::Debug for Waiter {
     }
 }
 
-/// Wakes the thread that waits, from any other; cheap to clone.
+/// Wakes the waiting thread from any other thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// Ends the present wait, or the next one if there is none.
+    /// Ends the current wait, or the next one if there is none.
     pub fn wake(&self) {
-        // It fails only if 2^64 - 2 calls are pending, and then the thread is being woken anyway.
+        // It fails only if 2^64 - 2 calls are pending, and then the thread is already being woken.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
@@ -186,11 +186,11 @@ impl Interest {
     }
 }
 
-/// Sleeps of the calling thread end when they should, not up to 50 µs later to save the system a wake-up.
+/// Makes sleeps of the calling thread end on time. By default the kernel delays them by up to 50 µs to save wake-ups.
 pub(crate) fn make_sleeps_precise() {
     PRECISE.with(|precise| {
         if !precise.replace(true) {
-            // A system that refuses sleeps a little longer, which is no reason to fail.
+            // If the system refuses, sleeps end a little later.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
     });
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::{Clock, Options, UdpSocket};
 
-    /// Ends a wait that would otherwise never end, so that a broken test fails.
+    /// A limit on waits, so that a failing test ends.
     const LIMIT: Option<Duration> = Some(Duration::from_secs(10));
 
     fn socket() -> UdpSocket {

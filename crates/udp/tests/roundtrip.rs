@@ -1,4 +1,4 @@
-//! Real sockets on the loopback interface: what goes in at one side comes out at the other.
+//! Real sockets on the loopback interface: data sent at one side arrives at the other.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use farhaul_units::Duration;
 const IPV4: &str = "127.0.0.1:0";
 const IPV6: &str = "[::1]:0";
 
-/// A receiver with a bound on its patience.
+/// A receiver with a time limit.
 struct Inbox {
     socket: UdpSocket,
     waiter: Waiter,
     batch: RecvBatch,
 }
 
-/// One datagram or more, as they came.
+/// One or more datagrams, as received.
 #[derive(Debug, PartialEq, Eq)]
 struct Arrival {
     from: SocketAddr,
@@ -32,7 +32,7 @@ impl Inbox {
         Self { socket, waiter, batch: RecvBatch::new(4) }
     }
 
-    /// Trains until their bytes add up to `bytes`.
+    /// Receives trains until their bytes add up to `bytes`.
     fn recv(&mut self, bytes: usize) -> Vec<Arrival> {
         let mut arrivals: Vec<Arrival> = Vec::new();
         while arrivals.iter().map(|arrival| arrival.bytes.len()).sum::<usize>() < bytes {
@@ -79,7 +79,7 @@ fn trains_arrive_whole_over_both_families() {
 }
 
 #[test]
-fn a_socket_at_no_address_takes_both_families_and_gives_ipv4_its_usual_look() {
+fn a_dual_stack_socket_reports_ipv4_addresses_as_ipv4() {
     for local in [IPV4, IPV6] {
         let mut inbox = Inbox::new("[::]:0", Options::default());
         let mut peer = Inbox::new(local, Options::default());
@@ -116,13 +116,13 @@ fn every_mixture_of_offloads_gives_the_same_datagrams() {
 }
 
 #[test]
-fn nothing_waiting_is_would_block() {
+fn a_receive_without_data_is_would_block() {
     let socket = sender(IPV4, Options::default());
     assert_eq!(socket.recv(&mut RecvBatch::new(1)).unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
 #[test]
-fn a_datagram_that_no_packet_can_hold_is_too_large() {
+fn a_datagram_above_the_ip_limit_is_too_large() {
     let inbox = Inbox::new(IPV4, Options::default());
     let socket = sender(IPV4, Options::default());
     let sent = socket.send(inbox.addr(), 65_520, &vec![0; 65_520]).unwrap();
@@ -141,7 +141,7 @@ fn a_closed_port_is_a_loss_and_not_an_error() {
 }
 
 #[test]
-fn port_zero_in_a_forged_datagram_costs_nobody_the_offload() {
+fn an_answer_to_port_zero_keeps_the_offload() {
     let mut inbox = Inbox::new(IPV4, Options::default());
     let socket = sender(IPV4, Options::default());
     let sent = socket.send("127.0.0.1:0".parse().unwrap(), 10, &[0; 100]).unwrap();
@@ -159,7 +159,7 @@ fn the_other_family_is_an_error() {
 }
 
 #[test]
-fn kernel_timestamps_come_when_asked_for() {
+fn kernel_timestamps_come_when_requested() {
     for timestamps in [true, false] {
         let mut inbox = Inbox::new(IPV4, Options { timestamps, ..Options::default() });
         inbox.socket.send_one(inbox.addr(), b"x").unwrap();
@@ -169,7 +169,7 @@ fn kernel_timestamps_come_when_asked_for() {
 }
 
 #[test]
-fn what_overflows_the_receive_buffer_is_counted() {
+fn receive_buffer_overflows_are_counted() {
     let inbox = Inbox::new(IPV4, Options { recv_buffer: 4_096, offload: false, ..Options::default() });
     let socket = sender(IPV4, Options::default());
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Numbers of bytes, as people read and write them.
+//! Numbers of bytes, with formats for reading and display.
 
 use core::fmt;
 use core::str::FromStr;
@@ -34,8 +34,9 @@ impl fmt::Display for ByteSize {
 impl FromStr for ByteSize {
     type Err = ParseQuantityError;
 
-    /// Reads `64MiB`, `4GB`, `1.5TB`, `800B`; a single letter is the binary unit (`64M` = `64MiB`), as in coreutils.
-    /// A bare number is refused, because half of all people mean megabytes; bits are refused, because sizes are bytes.
+    /// Reads `64MiB`, `4GB`, `1.5TB`, `800B`. A single letter is the binary unit (`64M` = `64MiB`), as in coreutils.
+    ///
+    /// A bare number is refused, because many people mean megabytes by it. Bits are refused, because sizes are bytes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (number, unit) = split_number(text)?;
         let scale: f64 = match unit {

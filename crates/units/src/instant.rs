@@ -4,17 +4,17 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
-/// A point in time: nanoseconds from an arbitrary zero that the host chose.
+/// A point in time: nanoseconds from an arbitrary zero chosen by the driver.
 ///
-/// Nanoseconds because a 1500-byte packet lasts 1.2 µs at 10 Gbit/s; 64 bits of them last 584 years.
-/// A simulator makes instants from nothing, a driver makes them from a monotonic clock.
+/// Nanoseconds are fine enough for 10 Gbit/s, where a 1500-byte packet lasts 1.2 µs. 64 bits of them last 584 years. A
+/// simulator counts instants itself; a driver thread takes them from a monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The host's zero.
+    /// The driver's zero.
     pub const ZERO: Self = Self(0);
-    /// Later than everything that happens.
+    /// Later than any event.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The instant `nanos` nanoseconds after [`Instant::ZERO`].
@@ -32,12 +32,12 @@ impl Instant {
         self.0 / 1_000
     }
 
-    /// Time since `earlier`; zero if `earlier` is in fact later.
+    /// Time since `earlier`; zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// `duration` before this instant, or [`Instant::ZERO`] if that would be before it.
+    /// The instant `duration` earlier, but not before [`Instant::ZERO`].
     pub fn saturating_sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(duration)))
     }
@@ -65,7 +65,7 @@ impl AddAssign<Duration> for Instant {
 impl Sub for Instant {
     type Output = Duration;
 
-    /// Zero when the right side is later: a late packet must not bring a process down.
+    /// Zero if the right side is later: a late packet must not crash a process.
     fn sub(self, earlier: Self) -> Duration {
         self.saturating_since(earlier)
     }

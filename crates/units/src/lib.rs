@@ -1,4 +1,4 @@
-//! The nouns that every Farhaul crate shares: instants, rates, sizes, sequence numbers and seeded randomness.
+//! The value types of all Farhaul crates: instants, rates, sizes, sequence numbers and seeded randomness.
 //!
 //! | type | unit | file |
 //! | --- | --- | --- |
@@ -10,8 +10,7 @@
 //! | [`SeqNo`], [`MsgNo`], [`AckNo`] | serial numbers that wrap | `seq.rs` |
 //! | [`Rng`] | the only randomness in the pure zone | `rng.rs` |
 //!
-//! Nothing here reads a clock: an [`Instant`] always comes from the host, be it a thread with a real clock or a
-//! simulator.
+//! The crate reads no clock: an [`Instant`] always comes from the driver, a thread with a real clock or a simulator.
 #![forbid(unsafe_code)]
 
 mod byte_size;

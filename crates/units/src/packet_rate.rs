@@ -5,17 +5,17 @@ use core::time::Duration;
 
 use crate::{Rate, SendPeriod};
 
-/// Packets per second: arrival speed, link capacity and delivery rate are measured in it.
+/// Packets per second, the unit of arrival rate, link capacity and delivery rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct PacketRate(f64);
 
 impl PacketRate {
-    /// `packets` per second; anything that is not a positive finite number becomes zero.
+    /// `packets` per second. A value that is not a positive finite number becomes zero.
     pub fn new(packets: f64) -> Self {
         if packets.is_finite() && packets > 0.0 { Self(packets) } else { Self(0.0) }
     }
 
-    /// The rate of `packets` in `time`; `None` if no time passed.
+    /// The rate of `packets` in `time`; `None` if `time` is zero.
     pub fn from_packets_in(packets: u64, time: Duration) -> Option<Self> {
         let seconds = time.as_secs_f64();
         (seconds > 0.0).then(|| Self::new(packets as f64 / seconds))
@@ -26,17 +26,17 @@ impl PacketRate {
         self.0
     }
 
-    /// The value for the wire: whole packets per second, rounded up (libudt's rounding), at most 2^31 - 1.
+    /// The value on the wire: whole packets per second, rounded up as in libudt, at most 2^31 - 1.
     pub fn to_wire(self) -> u32 {
         self.0.ceil().min(f64::from(i32::MAX)) as u32
     }
 
-    /// From the wire; zero means "not known".
+    /// The value from the wire; zero means "not known".
     pub fn from_wire(packets: u32) -> Option<Self> {
         (packets > 0).then(|| Self(f64::from(packets)))
     }
 
-    /// The packet-to-packet time of this rate; unpaced at rate zero.
+    /// The send period of this rate; unpaced at rate zero.
     pub fn send_period(self) -> SendPeriod {
         if self.0 > 0.0 { SendPeriod::from_micros(1e6 / self.0) } else { SendPeriod::UNPACED }
     }

@@ -1,10 +1,10 @@
-//! Reading numbers with units, as people type them.
+//! Reading numbers with units.
 
 use core::time::Duration;
 use std::error::Error;
 use std::fmt;
 
-/// Why a text is not a rate, a size or a time. The message says what would have been accepted.
+/// The error of reading a rate, a size or a time. The message states the accepted forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError(String);
 
@@ -31,7 +31,7 @@ impl fmt::Display for ParseQuantityError {
 
 impl Error for ParseQuantityError {}
 
-/// The leading number (never negative, never infinite) and what follows it, trimmed.
+/// The leading number (never negative, never infinite) and the rest, trimmed.
 pub(crate) fn split_number(text: &str) -> Result<(f64, &str), ParseQuantityError> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -42,7 +42,7 @@ pub(crate) fn split_number(text: &str) -> Result<(f64, &str), ParseQuantityError
 /// Reads a time with its unit: `50ms`, `1.5s`, `200us`, `3min`. A bare number is refused, except zero.
 ///
 /// # Errors
-/// No number, no unit, or a unit that is not one of time.
+/// No number, no unit, or an unknown unit of time.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
     let (number, unit) = split_number(text)?;
     let nanos = match unit {
@@ -59,7 +59,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
     Ok(Duration::from_nanos((number * nanos).round() as u64))
 }
 
-/// Reads a share of a whole: `0.1%`, `1e-4` or `0.001`; always in 0..=1.
+/// Reads a ratio: `0.1%`, `1e-4` or `0.001`; always in 0..=1.
 ///
 /// # Errors
 /// Not a number, or outside 0..=1.

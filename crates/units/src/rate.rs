@@ -6,14 +6,14 @@ use core::time::Duration;
 
 use crate::quantity::{ParseQuantityError, split_number};
 
-/// A bit rate. Link rates and goodput are given in bits per second; sizes are given in bytes.
+/// A bit rate. Link rates and goodput are in bits per second; sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 impl Rate {
-    /// No bits at all.
+    /// Zero bits per second.
     pub const ZERO: Self = Self(0);
 
     /// `bits` per second.
@@ -26,7 +26,7 @@ impl Rate {
         Self(megabits * 1_000_000)
     }
 
-    /// The rate of `bytes` in `time`; `None` if no time passed.
+    /// The rate of `bytes` in `time`; `None` if `time` is zero.
     pub fn from_bytes_in(bytes: u64, time: Duration) -> Option<Self> {
         let nanos = time.as_nanos();
         if nanos == 0 {
@@ -41,7 +41,7 @@ impl Rate {
         self.0
     }
 
-    /// How long `bytes` take at this rate, rounded up to a nanosecond. [`Duration::MAX`] at rate zero.
+    /// How long `bytes` bytes take at this rate, rounded up to a nanosecond. [`Duration::MAX`] at rate zero.
     pub fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -50,7 +50,7 @@ impl Rate {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How many whole bytes pass in `time`.
+    /// Whole bytes that pass in `time`.
     pub fn bytes_in(self, time: Duration) -> u64 {
         let bytes = u128::from(self.0) * time.as_nanos() / (8 * NANOS_PER_SECOND);
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -81,7 +81,8 @@ impl fmt::Display for Rate {
 impl FromStr for Rate {
     type Err = ParseQuantityError;
 
-    /// Reads `10gbit`, `950mbit`, `2.5Gbit/s`, `64kbit`, `800bit`; `MB/s` and friends are bytes and count eightfold.
+    /// Reads `10gbit`, `950mbit`, `2.5Gbit/s`, `64kbit`, `800bit`. Units such as `MB/s` are bytes and count eightfold.
+    ///
     /// A bare number is refused.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (number, unit) = split_number(text)?;
@@ -116,12 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_ever_arrives_at_rate_zero() {
+    fn at_rate_zero_a_transfer_takes_for_ever() {
         assert_eq!(Rate::ZERO.time_for(1), Duration::MAX);
     }
 
     #[test]
-    fn parses_what_people_type() {
+    fn parses_the_usual_spellings() {
         for (text, bits) in [
             ("10gbit", 10_000_000_000),
             ("950mbit", 950_000_000),

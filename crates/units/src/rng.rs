@@ -1,21 +1,21 @@
-//! The only randomness in the pure zone: seeded, small, the same on every machine.
+//! The only randomness in the pure zone: seeded, small, and equal on every machine.
 
 /// A seeded random number generator (xoshiro256**, seeded through SplitMix64).
 ///
-/// Not for secrets: keys and socket ids come from the operating system, through the host.
-/// Written out here, and not taken from a library, because the streams of published figures must never change with a
-/// version of one. Both algorithms are in the public domain (Blackman and Vigna, prng.di.unimi.it).
+/// Not for secrets: keys and socket ids come from the operating system, through the driver. The code is written out
+/// here because a library's new version might change the random streams of published figures. Both algorithms are in
+/// the public domain (Blackman and Vigna, prng.di.unimi.it).
 #[derive(Clone, Debug)]
 pub struct Rng([u64; 4]);
 
 impl Rng {
-    /// A generator whose whole future follows from `seed`.
+    /// A generator whose output is determined by `seed`.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self([(); 4].map(|()| split_mix(&mut state)))
     }
 
-    /// A generator for a part, independent of this one's future draws.
+    /// A generator for a component, independent of this one's later draws.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next_u64())
     }
@@ -39,7 +39,7 @@ impl Rng {
         (self.next_u64() >> 32) as u32
     }
 
-    /// Uniform in 0..`bound` (by widening multiplication; the bias is below 2^-32). Zero when `bound` is zero.
+    /// Uniform in 0..`bound`, by widening multiplication with a bias below 2^-32. Zero if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_stream_of_seed_zero_never_changes() {
-        // SplitMix64 from 0 begins with this published value; the rest pins our own composition.
+        // SplitMix64 from 0 begins with this published value. The rest fixes our own composition.
         let mut state = 0;
         assert_eq!(split_mix(&mut state), 0xE220_A839_7B1D_CDAF);
         let mut rng = Rng::new(0);

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use crate::{PacketRate, Rate};
 
-/// The time from the departure of one packet to the next, which is what a rate-based controller sets.
+/// The time from the departure of one packet to the next, set by a rate-based controller.
 ///
-/// Held in microseconds as a float, because UDT's laws multiply it by factors such as 1.125; zero means unpaced.
+/// Stored in microseconds as a float, because UDT's laws multiply it by factors such as 1.125. Zero means unpaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct SendPeriod(f64);
 
@@ -14,17 +14,17 @@ impl SendPeriod {
     /// No pacing: packets leave as the window allows.
     pub const UNPACED: Self = Self(0.0);
 
-    /// `micros` microseconds from packet to packet; anything that is not a positive finite number is unpaced.
+    /// `micros` microseconds from packet to packet. A value that is not a positive finite number is unpaced.
     pub fn from_micros(micros: f64) -> Self {
         if micros.is_finite() && micros > 0.0 { Self(micros) } else { Self::UNPACED }
     }
 
-    /// The period at which packets of `packet_size` bytes make up `rate`.
+    /// The period at which packets of `packet_size` bytes give `rate`.
     pub fn from_rate(rate: Rate, packet_size: u32) -> Self {
         Self::from_micros(f64::from(packet_size) * 8e6 / rate.bits_per_second() as f64)
     }
 
-    /// Microseconds from packet to packet; zero when unpaced.
+    /// Microseconds from packet to packet; zero if unpaced.
     pub const fn as_micros(self) -> f64 {
         self.0
     }
@@ -34,17 +34,17 @@ impl SendPeriod {
         self.0 <= 0.0
     }
 
-    /// Packets per second; `None` when unpaced.
+    /// Packets per second; `None` if unpaced.
     pub fn packet_rate(self) -> Option<PacketRate> {
         (!self.is_unpaced()).then(|| PacketRate::new(1e6 / self.0))
     }
 
-    /// The time that `packets` packets take.
+    /// The time for `packets` packets.
     pub fn time_for(self, packets: u64) -> Duration {
         Duration::from_nanos((self.0 * 1e3 * packets as f64) as u64)
     }
 
-    /// This period times `factor`: 1.125 slows down by a ninth.
+    /// This period times `factor`. 1.125 lowers the rate by a ninth.
     pub fn scaled(self, factor: f64) -> Self {
         Self::from_micros(self.0 * factor)
     }

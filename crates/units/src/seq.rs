@@ -1,7 +1,7 @@
 //! Serial numbers that wrap: packets (31 bits), messages (29 bits), acknowledgements (31 bits).
 //!
-//! Raw comparison of such numbers is always a mistake (attack B12, B13 of the design), so none of these types is
-//! `Ord`: order is asked for by name and by signed distance.
+//! Comparing the raw values is always a mistake (attacks B12, B13 of the design), so none of these types is `Ord`.
+//! Order has named functions, based on the signed distance.
 
 use core::fmt;
 
@@ -10,26 +10,26 @@ use core::fmt;
 pub struct SeqNo(u32);
 
 impl SeqNo {
-    /// The largest number; the next is zero.
+    /// The largest number. Zero follows it.
     pub const MAX: Self = Self(0x7FFF_FFFF);
 
-    /// The low 31 bits of `value`; the top bit is never part of a sequence number.
+    /// The low 31 bits of `value`. The top bit is never part of a sequence number.
     pub const fn new(value: u32) -> Self {
         Self(value & Self::MAX.0)
     }
 
-    /// The number as it stands on the wire.
+    /// The number as encoded on the wire.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// `packets` further on.
+    /// The number `packets` later.
     #[must_use]
     pub const fn plus(self, packets: u32) -> Self {
         Self::new(self.0.wrapping_add(packets))
     }
 
-    /// `packets` back.
+    /// The number `packets` earlier.
     #[must_use]
     pub const fn minus(self, packets: u32) -> Self {
         Self::new(self.0.wrapping_sub(packets))
@@ -41,17 +41,17 @@ impl SeqNo {
         self.plus(1)
     }
 
-    /// Signed distance from `base` to this number, in -2^30..2^30: positive when this one is later.
+    /// Signed distance from `base` to this number, in -2^30..2^30. Positive if this one is later.
     pub const fn distance_from(self, base: Self) -> i32 {
         (self.0.wrapping_sub(base.0) << 1) as i32 >> 1
     }
 
-    /// Whether this number comes before `other` on the shorter way round.
+    /// Whether this number comes before `other` in the shorter direction.
     pub const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// Whether this number comes after `other` on the shorter way round.
+    /// Whether this number comes after `other` in the shorter direction.
     pub const fn is_after(self, other: Self) -> bool {
         self.distance_from(other) > 0
     }
@@ -80,7 +80,7 @@ impl fmt::Display for SeqNo {
 pub struct SeqRange {
     /// The first packet.
     pub first: SeqNo,
-    /// The last packet, itself included.
+    /// The last packet, inclusive.
     pub last: SeqNo,
 }
 
@@ -90,7 +90,7 @@ impl SeqRange {
         Self { first, last }
     }
 
-    /// Number of packets; zero when `last` comes before `first`.
+    /// Number of packets; zero if `last` comes before `first`.
     pub const fn len(self) -> u32 {
         let distance = self.last.distance_from(self.first);
         if distance < 0 { 0 } else { distance as u32 + 1 }
@@ -101,10 +101,10 @@ impl SeqRange {
         self.len() == 0
     }
 
-    /// The packets of this range that lie in `first..=last` of `other`; `None` if there are none.
+    /// The packets of this range that lie in `other`; `None` if there are none.
     ///
-    /// Distances are taken from `other.first` alone: before and after are not transitive, and a range on the far side of
-    /// the number space would seem to begin after the one and to end before the other.
+    /// Distances are taken from `other.first` alone, because before and after are not transitive. A range on the far
+    /// side of the number space would seem to begin after `other.first` and to end before `other.last`.
     pub fn clip(self, other: Self) -> Option<Self> {
         let start = i64::from(self.first.distance_from(other.first));
         let end = start + i64::from(self.len());
@@ -113,7 +113,7 @@ impl SeqRange {
     }
 }
 
-/// A message number, 1..=2^29 - 2: libudt skips zero and the largest value when it wraps.
+/// A message number, 1..=2^29 - 2. libudt skips zero and the largest value when it wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MsgNo(u32);
 
@@ -128,19 +128,19 @@ impl MsgNo {
         Self(value & Self::MASK)
     }
 
-    /// The number as it stands on the wire.
+    /// The number as encoded on the wire.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// The number of the message after this one: one, where it would reach 2^29 - 1.
+    /// The number of the next message. Wraps to one instead of reaching 2^29 - 1.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 + 1 >= Self::MASK { Self::FIRST } else { Self(self.0 + 1) }
     }
 }
 
-/// The number of an acknowledgement, 0..=2^31 - 1, wrapping to 0; a connection starts at 1.
+/// The number of an acknowledgement, 0..=2^31 - 1, wrapping to 0. A connection starts at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AckNo(u32);
 
@@ -153,7 +153,7 @@ impl AckNo {
         Self(value & SeqNo::MAX.0)
     }
 
-    /// The number as it stands on the wire.
+    /// The number as encoded on the wire.
     pub const fn value(self) -> u32 {
         self.0
     }

@@ -1,15 +1,15 @@
-//! Why a datagram is not a packet: what is wrong, and where.
+//! Errors of decoding a datagram.
 
 use farhaul_units::SeqNo;
 
 /// Why a datagram was refused.
 ///
-/// Always the sender's fault, or line noise: count it, drop it, and never answer it (an answer to garbage is how two
-/// services are talked into an endless loop).
+/// The fault lies with the sender or the line. Count the datagram, drop it, and never answer it: answers to garbage can
+/// trap two services in an endless loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Too short to be any packet of its protocol.
+    /// Too short for a packet of this protocol.
     #[error("a datagram of {length} bytes is shorter than the {header}-byte header")]
     TooShort {
         /// Length of the datagram in bytes.
@@ -17,47 +17,47 @@ pub enum DecodeError {
         /// Length of the header in bytes.
         header: usize,
     },
-    /// A control packet where a data packet was asked for.
-    #[error("a control packet stands where a data packet was expected")]
+    /// A control packet, where the caller expected a data packet.
+    #[error("a control packet was found where a data packet was expected")]
     NotData,
-    /// A data packet where a control packet was asked for.
-    #[error("a data packet stands where a control packet was expected")]
+    /// A data packet, where the caller expected a control packet.
+    #[error("a data packet was found where a control packet was expected")]
     NotControl,
-    /// The body has a length that this type of packet never has.
-    #[error("{packet}: a body of {length} bytes; legal is {legal}")]
+    /// A length that the body of this packet type never has.
+    #[error("{packet}: the body has {length} bytes, valid is {legal}")]
     BodyLength {
         /// Name of the packet type.
         packet: &'static str,
         /// Length of the body in bytes.
         length: usize,
-        /// The legal lengths, in words.
+        /// The valid lengths, in words.
         legal: &'static str,
     },
-    /// A number of 31 bits came with the 32nd bit set.
-    #[error("{field} is {value:#010x}: the top bit is never part of it")]
+    /// A 31-bit number with the 32nd bit set.
+    #[error("{field} is {value:#010x}, but its top bit must be zero")]
     TopBit {
         /// Name of the field.
         field: &'static str,
-        /// The word as it came.
+        /// The word on the wire.
         value: u32,
     },
-    /// A number that its field never holds.
-    #[error("{field} is {value}; legal is {legal}")]
+    /// A value that its field never has.
+    #[error("{field} is {value}, valid is {legal}")]
     OutOfRange {
         /// Name of the field.
         field: &'static str,
-        /// The value as it came.
+        /// The value on the wire.
         value: u32,
-        /// The legal values, in words.
+        /// The valid values, in words.
         legal: &'static str,
     },
-    /// The last word of a loss list begins a range that nothing ends.
-    #[error("loss list: word {word} begins a range and is the last one")]
+    /// The last word of a loss list begins a range without an end.
+    #[error("loss list: the range at word {word} has no end")]
     OpenRange {
         /// Index of the offending word in the body, from 0.
         word: usize,
     },
-    /// The word that should end a range begins another.
+    /// A range begins where another one should end.
     #[error("loss list: word {word} should end a range but begins one")]
     RangeEndMarked {
         /// Index of the offending word in the body, from 0.
@@ -68,9 +68,9 @@ pub enum DecodeError {
     ReversedRange {
         /// Name of the packet type.
         packet: &'static str,
-        /// The packet said to be the first.
+        /// The first packet of the range.
         first: SeqNo,
-        /// The packet said to be the last.
+        /// The last packet of the range.
         last: SeqNo,
     },
 }

@@ -1,13 +1,13 @@
-//! Big-endian 32-bit words at fixed places, read and written in arrays whose length is checked beforehand.
+//! Big-endian 32-bit words at fixed offsets, read and written in arrays of checked length.
 
 use farhaul_units::{AckNo, SeqNo};
 
 use crate::DecodeError;
 
-/// A 32-bit big-endian word at a fixed place of a header or body.
+/// A 32-bit big-endian word at a fixed offset in a header or body.
 ///
-/// Reading takes an array of known length, so whoever holds one has checked the length already; and as the place is a
-/// constant, nothing is left of the access but the load.
+/// The array type proves that the length was checked. Since the offset is a constant, an access compiles to a single
+/// load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     name: &'static str,
@@ -31,7 +31,7 @@ impl Word {
         bytes[self.offset..self.offset + 4].copy_from_slice(&value.to_be_bytes());
     }
 
-    /// The word, which must have its top bit clear.
+    /// The word, whose top bit must be zero.
     #[inline]
     pub(crate) const fn read_31<const N: usize>(self, bytes: &[u8; N]) -> Result<u32, DecodeError> {
         without_top_bit(self.name, self.read(bytes))

@@ -1,13 +1,13 @@
-//! Packet formats of UDT, its first generation and its fourth: bytes to values and back, no state.
+//! Packet formats of UDT's first and fourth generation, as stateless conversions between bytes and values.
 //!
-//! | module | what it owns |
+//! | module | content |
 //! | --- | --- |
-//! | [`udt4`] | every packet of UDT4 as libudt 4.11 speaks it |
-//! | [`udt2004`] | every packet of the 2004 paper, with four bytes of header |
-//! | [`DecodeError`] | why a datagram is not a packet |
+//! | [`udt4`] | every packet of UDT4 in the format of libudt 4.11 |
+//! | [`udt2004`] | every packet of the 2004 paper, with a header of four bytes |
+//! | [`DecodeError`] | why a datagram was refused |
 //!
-//! Decoding borrows from the datagram and never allocates; encoding appends to a buffer of the caller. A decoder never
-//! panics, whatever the bytes, and never believes a length that it has not checked.
+//! Decoding borrows from the datagram and never allocates. Encoding appends to a buffer of the caller. A decoder never
+//! panics on any bytes, and checks every length before use.
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation)]
 

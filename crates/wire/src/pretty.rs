@@ -1,10 +1,10 @@
-//! Any packet in one line, for logs, tests and people.
+//! One-line text of packets for logs and tests.
 
 use core::fmt;
 
 use crate::udt4::{Ack, Control, DropRequest, Handshake, LossList, MessageField, Packet, Position};
 
-/// How many ranges of a loss list are printed before it is cut short.
+/// Number of ranges of a loss list printed before it is truncated.
 const RANGES_SHOWN: usize = 8;
 
 impl fmt::Display for Packet<'_> {

@@ -1,15 +1,16 @@
-//! Every packet of the 2004 protocol (paper:udt-2004 §3.2), four bytes of header each.
+//! Every packet of the 2004 protocol (paper:udt-2004 §3.2), with a header of four bytes.
 //!
 //! | bits | data packet | control packet |
 //! | --- | --- | --- |
 //! | 0 | 0 | 1 |
 //! | 1-3 | sequence number | type |
-//! | 4-15 | … | reserved: zero, and not looked at |
+//! | 4-15 | … | reserved: zero, ignored |
 //! | 16-31 | … | ACK id of an ACK or ACK2, number of losses of a NAK, otherwise zero |
 //!
-//! Sequence numbers lie in 0..=2^30 - 1 ([`SeqNo30`]). A packet does not say which connection it belongs to: addresses do.
-//! What the paper leaves open is ours: the layout of the handshake, the close packet (type 5), the units of an ACK
-//! (departures D120 to D123 in docs/papers/departures.md).
+//! Sequence numbers lie in 0..=2^30 - 1 ([`SeqNo30`]). A packet does not identify its connection: the addresses do.
+//!
+//! The paper leaves some details open. Ours are the layout of the handshake, the close packet (type 5) and the units of
+//! an ACK (departures D120 to D123 in docs/papers/departures.md).
 //!
 //! Start with [`Packet::decode`], or on the hot path with [`is_control`] and [`split_data`].
 
@@ -32,14 +33,14 @@ pub use seq::SeqNo30;
 /// Any packet of the 2004 protocol, borrowing its payload from the datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// A piece of the user's data.
+    /// User data.
     Data {
-        /// Its number.
+        /// Its sequence number.
         seq: SeqNo30,
-        /// What follows the header; may be empty.
+        /// The bytes behind the header; may be empty.
         payload: &'a [u8],
     },
-    /// A word from protocol to protocol.
+    /// A message between the protocol's two ends.
     Control(Control<'a>),
 }
 
@@ -47,7 +48,7 @@ impl<'a> Packet<'a> {
     /// Reads the UDP payload `datagram`.
     ///
     /// # Errors
-    /// Anything that no sender of this protocol sends in a packet of its type: see [`DecodeError`].
+    /// The datagram is not a valid packet of this protocol: see [`DecodeError`].
     pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
         if is_control(datagram) {
             return Control::decode(datagram).map(Self::Control);

@@ -1,12 +1,12 @@
-//! Every packet of UDT4, as libudt 4.11 speaks it on the wire.
+//! Every packet of UDT4 in the format of libudt 4.11.
 //!
-//! A packet is a header of four big-endian words and a body. Bit 31 of the first word tells control from data:
+//! A packet has a header of four big-endian words and a body. Bit 31 of the first word distinguishes control from data:
 //!
 //! | word | data packet | control packet |
 //! | --- | --- | --- |
 //! | 0 | sequence number | 1, type (15 bits), reserved or user type (16 bits) |
 //! | 1 | position, in-order flag, message number | additional information, by type |
-//! | 2 | time stamp, microseconds since the socket was opened | the same (libudt leaves it zero) |
+//! | 2 | time stamp, microseconds since the socket was opened | the same (zero from libudt) |
 //! | 3 | socket id of the destination | the same |
 //!
 //! Start with [`Packet::decode`], or on the hot path with [`is_control`], [`destination`] and [`DataHeader::decode`].
@@ -22,7 +22,7 @@ mod loss_list;
 use crate::DecodeError;
 
 pub use ack::Ack;
-pub use control::Control;
+pub use control::{CONNECTION_BROKEN, Control};
 pub use data::{DataHeader, MessageField, Position};
 pub use drop_request::DropRequest;
 pub use handshake::{Handshake, Request, SocketType};
@@ -32,20 +32,20 @@ pub use loss_list::{LossList, encode_losses};
 /// Any packet of UDT4, borrowing its payload from the datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// A piece of the user's data.
+    /// User data.
     Data {
         /// The first 16 bytes.
         header: DataHeader,
-        /// What follows; may be empty.
+        /// The bytes behind the header; may be empty.
         payload: &'a [u8],
     },
-    /// A word from protocol to protocol.
+    /// A message between the protocol's two ends.
     Control {
         /// When it was sent, on the sender's clock; zero from libudt.
         timestamp: Timestamp,
-        /// The socket that it is meant for.
+        /// The destination socket.
         destination: SocketId,
-        /// What it says.
+        /// Its content.
         control: Control<'a>,
     },
 }
@@ -54,8 +54,7 @@ impl<'a> Packet<'a> {
     /// Reads the UDP payload `datagram`.
     ///
     /// # Errors
-    /// Anything that libudt never sends in a packet of its type: see [`DecodeError`]. Reserved bits and the contents of
-    /// pad bytes are not looked at.
+    /// The datagram is not a valid packet: see [`DecodeError`]. Reserved bits and pad bytes are ignored.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
         if is_control(datagram) {
             let (timestamp, destination, control) = Control::decode(datagram)?;

@@ -1,5 +1,5 @@
-//! Bytes that libudt 4.11 put on the wire, decoded to the values they carry and encoded back to the same bytes.
-//! How each was captured is told in `golden/README.md`.
+//! Bytes sent by libudt 4.11, decoded to their values and encoded back to the same bytes. `golden/README.md` describes
+//! how each was captured.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use farhaul_wire::udt4::{
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// The one file that does not come back to the same bytes: our encoder always writes the pad.
+/// The one file that is encoded to other bytes, because our encoder always writes the pad.
 const WITHOUT_PAD: &str = "handmade-keep-alive-without-pad";
 
 fn folder() -> PathBuf {
@@ -45,12 +45,12 @@ fn range(first: u32, last: u32) -> SeqRange {
     SeqRange::new(SeqNo::new(first), SeqNo::new(last))
 }
 
-/// What the test program sends as long messages: the alphabet, over and over.
+/// The content of the test program's long messages: the alphabet, repeated.
 fn alphabet(length: usize) -> Vec<u8> {
     (b'A'..=b'Z').cycle().take(length).collect()
 }
 
-/// A handshake as libudt sends it with default options; the variants change what differs.
+/// A handshake of libudt with default options; the variants change single fields.
 fn handshake(request: Request, isn: u32, socket_id: u32, cookie: u32) -> Handshake {
     Handshake {
         version: Handshake::VERSION,
@@ -221,7 +221,7 @@ fn loss_reports_are_those_of_libudt() {
 }
 
 #[test]
-fn every_golden_file_is_expected_to_mean_something() {
+fn every_golden_file_has_an_expected_value() {
     let mut named: BTreeSet<&str> = BTreeSet::new();
     named.extend(handshakes().iter().chain(&acknowledgements()).chain(&other_control()).map(|(name, _)| *name));
     named.extend(data_packets().iter().map(|(name, ..)| *name));

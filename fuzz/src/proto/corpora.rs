@@ -1,4 +1,4 @@
-//! How the corpora of the 2004 protocol were made, from what its encoders and its endpoints really write.
+//! Generates the corpora of the 2004 protocol from the output of its encoders and endpoints.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::protocol::{FIRST, Protocol};
 use super::script::Script;
 use super::udt2004::{data, encoded, losses};
 
-/// Bytes of a recorded list of operations at most: enough for every ending, little enough to read.
+/// Longest recorded operation list in bytes: enough for every ending, short enough to read.
 const LONGEST: u64 = 250;
 
 fn write(target: &str, name: &str, bytes: &[u8]) {
@@ -40,10 +40,10 @@ fn record_2004_corpora() {
     record_operations();
 }
 
-/// Datagrams in the name of the first caller, some of them a while after one another.
+/// Datagrams from the first caller, some with pauses between them.
 fn record_datagrams(name: &str, datagrams: &[Vec<u8>]) {
     let mut input = vec![0];
-    // Their lengths have one byte.
+    // The format has one byte for the length.
     for (index, datagram) in datagrams.iter().filter(|datagram| datagram.len() < 256).enumerate() {
         input.extend([u8::from(index % 4 == 3) << 5, datagram.len() as u8]);
         input.extend(datagram);
@@ -51,7 +51,7 @@ fn record_datagrams(name: &str, datagrams: &[Vec<u8>]) {
     write("proto__datagrams_2004", name, &input);
 }
 
-/// What no honest peer says, in packets as its encoders write them.
+/// Packets that no honest peer sends, in valid encoding.
 fn attacks() -> [(&'static str, Vec<Vec<u8>>); 8] {
     let first = SeqNo30::from(FIRST);
     let ack = |seq, rtt, speed| {
@@ -100,7 +100,7 @@ fn attacks() -> [(&'static str, Vec<Vec<u8>>); 8] {
     ]
 }
 
-/// One packet of each kind, and its losses if it has any.
+/// Records one packet of each type, and its losses if it has any.
 fn record_packets(direction: &str, datagrams: &[Vec<u8>]) {
     let mut kinds = BTreeMap::new();
     for datagram in datagrams {
@@ -112,7 +112,7 @@ fn record_packets(direction: &str, datagrams: &[Vec<u8>]) {
                 .unwrap_or("")
                 .to_lowercase(),
         };
-        // The longest report of losses has ranges.
+        // The longest loss report has ranges.
         let prefer = |known: &&Vec<u8>| kind == "nak" && datagram.len() > known.len();
         if kinds.get(&kind).is_none_or(prefer) {
             kinds.insert(kind, datagram);
@@ -133,7 +133,7 @@ fn record_packets(direction: &str, datagrams: &[Vec<u8>]) {
     }
 }
 
-/// What two endpoints say to each other from call to close, with losses and a growing round trip.
+/// The datagrams of two endpoints from call to close, with losses and a growing RTT.
 fn transfer() -> [Vec<Vec<u8>>; 2] {
     let end = |seed: u8| {
         let config = farhaul_proto::Config { initial_seq: Some(FIRST), ..Endpoint::config() };
@@ -166,7 +166,7 @@ fn transfer() -> [Vec<Vec<u8>>; 2] {
                 sent.extend(transmit.datagrams().map(<[u8]>::to_vec));
             }
             for bytes in sent {
-                // Some are lost, at times several in a row; the round trip grows from 20 ms to 220 ms.
+                // Some datagrams are lost, sometimes several in a row. The RTT grows from 20 ms to 220 ms.
                 if milli < 100 || (rng.below(20) > 0 && milli % 500 > 40) {
                     flying.push((now + Duration::from_millis(10 + (milli / 20).min(100)), 1 - host, bytes.clone()));
                 }
@@ -185,7 +185,7 @@ fn transfer() -> [Vec<Vec<u8>>; 2] {
     said
 }
 
-/// The shortest list of operations that brings about each ending.
+/// Records the shortest operation list for each ending.
 fn record_operations() {
     let mut shortest: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut rng = Rng::new(2004);

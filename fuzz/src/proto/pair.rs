@@ -1,7 +1,8 @@
-//! Two endpoints, a network that loses, repeats, reorders and damages, forgers who know everything, and applications.
+//! Two endpoints with applications, a network with loss, duplicates, reordering and damage, and attackers who know the
+//! state.
 //!
-//! What holds whatever happens: nothing panics, memory is bounded, nobody turns in circles, and every connection comes to
-//! an end. What holds as long as nothing is forged: what is read is a prefix of what was written.
+//! Invariants for every input: no panic, bounded memory, no endless loop, and every connection ends. Without forgery
+//! also: the data read is a prefix of the data written.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -14,15 +15,15 @@ use super::protocol::{Protocol, Received};
 use super::script::Script;
 
 const DELAY: Duration = Duration::from_millis(10);
-/// Caps of the endpoints' buffers; what they hold beside is small.
+/// Limits of the endpoints' buffers. The rest of their memory is small.
 const BUFFER: u64 = 1 << 20;
 const MAX_MEMORY: u64 = 6 << 20;
-/// Datagrams at one instant, and wake-ups beyond some for each millisecond: more is a circle.
+/// Most datagrams at one instant, and most wake-ups per millisecond beyond some. More is an endless loop.
 const MAX_AT_ONCE: u32 = 20_000;
 const WAKES_PER_MILLI: u64 = 60;
-/// Connections that an application opens at most.
+/// Most connections that an application opens.
 const MAX_CONNECTIONS: usize = 6;
-/// By then everything is over: lingering, silence, and a peer that claims a minute's round trip.
+/// Time after which every connection has ended: lingering, silence, and a peer that claims an RTT of a minute.
 const PATIENCE: Duration = Duration::from_secs(4_000);
 
 pub(super) struct Pair<P> {
@@ -33,9 +34,9 @@ pub(super) struct Pair<P> {
     flying: Vec<Flying>,
     order: u64,
     fates: VecDeque<Fate>,
-    /// Datagrams to be sent again by an attacker.
+    /// Datagrams that an attacker may replay.
     overheard: VecDeque<Flying>,
-    /// Ids of connections seen on the wire, by the host that the packet was for.
+    /// Connection ids seen on the wire, by the receiving host.
     ids: [Vec<[u8; 4]>; 2],
     connections: [Vec<ConnectionId>; 2],
     ended: BTreeMap<(usize, ConnectionId), Event>,
@@ -112,7 +113,7 @@ impl<P: Protocol> Pair<P> {
         pair
     }
 
-    /// One operation; false when the script is over.
+    /// Performs one operation. Returns `false` at the end of the script.
     pub(super) fn step(&mut self, script: &mut Script<'_>) -> bool {
         let (operation, argument) = (script.byte(), script.byte());
         let host = usize::from(operation >> 7);
@@ -140,7 +141,8 @@ impl<P: Protocol> Pair<P> {
         !script.is_over()
     }
 
-    /// Everybody reads and finishes; the network is good from now on. All connections end and leave nothing behind.
+    /// Both applications read and finish, and the network is good from now on. All connections must end and free their
+    /// memory.
     pub(super) fn conclude(&mut self) {
         self.fates.clear();
         let start = self.now;
@@ -159,9 +161,9 @@ impl<P: Protocol> Pair<P> {
                     self.ends[host].finish(self.now, id);
                 }
             }
-            assert!(self.now - start < PATIENCE, "a connection lives for ever: {:?}", self.ended);
+            assert!(self.now - start < PATIENCE, "a connection never ends: {:?}", self.ended);
         }
-        // A caller's last word may still be on its way and be accepted meanwhile.
+        // A caller's last packet may still be in flight and be accepted in the meantime.
         for _ in 0..2 {
             for host in [0, 1] {
                 for id in self.connections[host].clone() {
@@ -170,10 +172,10 @@ impl<P: Protocol> Pair<P> {
             }
             self.run_for(Duration::from_secs(300));
         }
-        assert_eq!(self.ends.each_ref().map(P::connections), [0, 0], "something stays behind");
+        assert_eq!(self.ends.each_ref().map(P::connections), [0, 0], "a connection is left over");
     }
 
-    /// How the connections ended, in words.
+    /// How the connections ended, as words.
     pub(super) fn endings(&self) -> BTreeSet<String> {
         let word = |event: &Event| match event {
             Event::Closed(_, reason) => {
@@ -247,9 +249,9 @@ impl<P: Protocol> Pair<P> {
 
     fn check_message(&mut self, host: usize, bytes: &[u8]) {
         let number = bytes.first_chunk().map_or(u32::MAX, |head| u32::from_be_bytes(*head));
-        assert!(number < self.messages_sent[1 - host], "a message that nobody sent");
+        assert!(number < self.messages_sent[1 - host], "a message that was never sent");
         assert!(message(number, bytes.len()) == bytes, "message {number} is damaged");
-        assert!(!self.messages_read[host].contains(&number), "message {number} came twice");
+        assert!(!self.messages_read[host].contains(&number), "message {number} was received twice");
         self.messages_read[host].push(number);
     }
 
@@ -270,14 +272,14 @@ impl<P: Protocol> Pair<P> {
 
     // ---- attackers ----
 
-    /// A datagram of any type with the right address and, mostly, a right id.
+    /// Injects a forged datagram of any type with a valid address and usually a valid id.
     fn forge(&mut self, host: usize, kind: u8, script: &mut Script<'_>) {
         let near = |script: &mut Script<'_>| self.near(host, script);
         let bytes = P::forge(kind, self.id_of(host, kind >> 5), &near, script);
         self.inject(host, bytes);
     }
 
-    /// A number close to those that a host has seen last, so that forgeries get past the first check.
+    /// A number close to the latest that a host has seen, so that forgeries pass the first check.
     fn near(&self, host: usize, script: &mut Script<'_>) -> u32 {
         let newest = |flying: &&Flying| flying.to == host && flying.bytes.first().is_some_and(|byte| byte >> 7 == 0);
         let seen = self.overheard.iter().rev().find(newest).and_then(|flying| flying.bytes.first_chunk());
@@ -293,7 +295,7 @@ impl<P: Protocol> Pair<P> {
                 *byte ^= script.byte();
             }
         }
-        // To the host that it was for, or reflected to the other.
+        // To its original receiver, or reflected to the other host.
         let to = if which & 0x40 == 0 { old.to } else { host };
         self.inject(to, old.bytes);
     }
@@ -313,7 +315,7 @@ impl<P: Protocol> Pair<P> {
 
     // ---- time and network ----
 
-    /// The host sleeps: nobody serves its timers for minutes.
+    /// Suspends the host: its timers are not served for minutes.
     fn sleep(&mut self, minutes: u8) {
         self.now += Duration::from_secs(u64::from(minutes) * 10);
         self.run_for(Duration::ZERO);
@@ -361,7 +363,7 @@ impl<P: Protocol> Pair<P> {
         while let Some(transmit) = self.ends[host].poll_transmit(self.now, &mut batch) {
             sent.extend(transmit.datagrams().map(<[u8]>::to_vec));
             count += 1;
-            assert!(count < MAX_AT_ONCE, "it sends for ever");
+            assert!(count < MAX_AT_ONCE, "endless transmission");
         }
         for bytes in sent {
             self.depart(1 - host, bytes);
@@ -388,7 +390,7 @@ impl<P: Protocol> Pair<P> {
         self.order += 1;
         let (mut at, order) = (self.now + DELAY, self.order);
         match self.fates.pop_front() {
-            // UDP's checksum finds the damage; a forger would write a right one.
+            // UDP's checksum detects the damage. An attacker would write a valid one.
             Some(Fate::Drop) => return,
             Some(Fate::Damage(..)) if !self.forging => return,
             Some(Fate::Damage(place, mask)) => {
@@ -412,7 +414,7 @@ impl<P: Protocol> Pair<P> {
     }
 }
 
-/// The text of a message: its number, and what follows from it.
+/// The content of a message: its number, and bytes that follow from it.
 fn message(number: u32, bytes: usize) -> Vec<u8> {
     let head = number.to_be_bytes();
     head.into_iter().chain((4..bytes.max(4)).map(|at| content(at as u64 + u64::from(number)))).collect()

@@ -1,4 +1,4 @@
-//! What the protocols do differently, as far as the targets are concerned.
+//! The differences between the protocols for the fuzz targets.
 
 use std::net::SocketAddr;
 
@@ -8,13 +8,13 @@ use farhaul_units::{Instant, Rng, SeqNo};
 
 use super::script::Script;
 
-/// The first packet of both sides of every connection that strangers make up datagrams for.
+/// The first sequence number in both directions of every connection for which datagrams are generated.
 pub(super) const FIRST: SeqNo = SeqNo::new(0x0101_0101);
 
-/// One of the transports under test, and those who know its format.
+/// A transport under test, with knowledge of its packet format.
 pub(super) trait Protocol: Streams + Sized {
     const MODES: &'static [Mode];
-    /// The largest number of a data packet, which the first word of its header holds.
+    /// The largest sequence number, which the first header word of a data packet holds.
     const MAX_SEQ: u32;
 
     /// The default settings.
@@ -23,13 +23,13 @@ pub(super) trait Protocol: Streams + Sized {
     /// An endpoint that accepts callers.
     fn listening(config: Config, entropy: Entropy, mode: Mode) -> Self;
 
-    /// Opens a connection, if that can be.
+    /// Opens a connection, if possible.
     fn call(&mut self, now: Instant, peer: SocketAddr, mode: Mode, rendezvous: bool) -> Option<ConnectionId>;
 
-    /// Connections held.
+    /// Number of connections.
     fn connections(&self) -> usize;
 
-    /// Hands in a message; whether it was taken.
+    /// Queues a message. Returns whether it was accepted.
     fn send_message(&mut self, _now: Instant, _id: ConnectionId, _message: &[u8], _options: MessageOptions) -> bool {
         false
     }
@@ -39,45 +39,45 @@ pub(super) trait Protocol: Streams + Sized {
         None
     }
 
-    /// A word of the application to its peer beside the data: about an error, or its own.
+    /// Sends an error signal or a custom packet of the application.
     fn say(&mut self, _id: ConnectionId, _error: bool, _argument: u8) {}
 
     // ---- who knows the format ----
 
-    /// The id of a connection that a datagram gives away.
+    /// The connection id in a datagram, if it has one.
     fn id_in(datagram: &[u8]) -> Option<[u8; 4]>;
 
-    /// The id under which the connection is reached that this answer of a listener announces.
+    /// The connection id announced by a listener's answer.
     fn id_announced(answer: &[u8]) -> Option<[u8; 4]> {
         Self::id_in(answer)
     }
 
-    /// Makes a datagram one of the connection with this id, where it has a place for that.
+    /// Sets the connection id of a datagram, if its type has one.
     fn claim_id(datagram: &mut [u8], id: [u8; 4]);
 
-    /// Whether it is for no connection in particular.
+    /// Whether the datagram addresses no particular connection.
     fn is_unaddressed(datagram: &[u8]) -> bool;
 
-    /// What a caller with number `host` says after it heard `answer`: first of all, and once more.
+    /// The handshake of caller number `host`: the first one, or the second one in response to `answer`.
     fn introduction(host: u8, mode: Mode, answer: Option<&[u8]>) -> Vec<u8>;
 
-    /// A datagram of any type for the connection with this id, with numbers that `near` gives or that the script has.
+    /// A datagram of any type for the connection with this id, with numbers from `near` or the script.
     fn forge(kind: u8, id: [u8; 4], near: &Near<'_>, script: &mut Script<'_>) -> Vec<u8>;
 
     /// A datagram of any type with numbers near [`FIRST`].
     fn plausible(rng: &mut Rng) -> Vec<u8>;
 }
 
-/// A number close to those in use.
+/// Returns a number close to those in use.
 pub(super) type Near<'a> = dyn Fn(&mut Script<'_>) -> u32 + 'a;
 
-/// A message that came.
+/// A received message.
 pub(super) struct Received {
     pub(super) len: usize,
     pub(super) truncated: bool,
 }
 
-/// A number near [`FIRST`], or now and then any other.
+/// A number near [`FIRST`], or occasionally any other.
 pub(super) fn some_number(rng: &mut Rng) -> u32 {
     if rng.below(8) == 0 { rng.next_u32() } else { FIRST.plus(rng.below(40) as u32).value() }
 }

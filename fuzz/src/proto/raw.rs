@@ -1,4 +1,4 @@
-//! Any bytes into an endpoint that listens, calls, meets, and has connections.
+//! Random datagrams into an endpoint that listens, calls, meets in a rendezvous, and has connections.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,12 +21,12 @@ struct Target<P> {
     now: Instant,
     ids: Vec<[u8; 4]>,
     connections: Vec<ConnectionId>,
-    /// Bytes to and from each address.
+    /// Bytes from and to each address.
     received: BTreeMap<SocketAddr, usize>,
     sent: BTreeMap<SocketAddr, usize>,
 }
 
-/// Datagrams of chosen lengths and origins, for a chosen connection or as they come; time passes in between.
+/// Delivers datagrams of chosen lengths and origins, for a chosen connection or unchanged, with pauses between them.
 pub(super) fn run<P: Protocol>(script: &mut Script<'_>) {
     let mode = P::MODES[usize::from(script.byte() & 1) % P::MODES.len()];
     let mut target = Target::<P>::new(mode);
@@ -36,7 +36,7 @@ pub(super) fn run<P: Protocol>(script: &mut Script<'_>) {
         if selector & 7 < 6 {
             P::claim_id(&mut datagram, target.ids.get(usize::from(selector & 7)).copied().unwrap_or_default());
         }
-        // From somebody whom the endpoint knows, or from a stranger.
+        // From an address that the endpoint knows, or from a stranger.
         let nearest = if selector & 7 < 7 { 1 } else { 5 };
         target.deliver(address(nearest + (selector >> 3 & 3)), &mut datagram);
         let pause = u64::from(selector >> 5) * 30;
@@ -49,7 +49,7 @@ pub(super) fn run<P: Protocol>(script: &mut Script<'_>) {
 }
 
 impl<P: Protocol> Target<P> {
-    /// It listens; hosts 1 and 2 have called it, it calls host 3 and meets or calls host 4.
+    /// An endpoint that listens. Hosts 1 and 2 have called it. It calls host 3, and meets host 4 or calls it.
     fn new(mode: Mode) -> Self {
         let config = Config { recv_buffer: 1 << 20, send_buffer: 1 << 20, ..P::config() };
         let config = Config { initial_seq: Some(FIRST), ..config };
@@ -131,7 +131,7 @@ impl<P: Protocol> Target<P> {
             *self.sent.entry(transmit.to).or_default() += transmit.bytes.len();
             all.extend(transmit.datagrams().map(<[u8]>::to_vec));
             count += 1;
-            assert!(count < MAX_AT_ONCE, "it sends for ever");
+            assert!(count < MAX_AT_ONCE, "endless transmission");
         }
         while let Some(event) = self.end.poll_event() {
             if let Event::Accepted(id) = event {
@@ -141,7 +141,7 @@ impl<P: Protocol> Target<P> {
         all
     }
 
-    /// Released, everything goes.
+    /// Releases all connections, after which nothing may be left.
     fn conclude(&mut self) {
         for id in self.connections.clone() {
             self.end.release(self.now, id);

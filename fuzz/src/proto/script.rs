@@ -1,6 +1,6 @@
-//! Bytes read as decisions.
+//! Reads bytes as decisions.
 
-/// What is left of the input. When it is used up, every decision is zero.
+/// The rest of the input. After its end every decision is zero.
 pub(super) struct Script<'a> {
     rest: &'a [u8],
 }
@@ -22,7 +22,7 @@ impl<'a> Script<'a> {
         self.bytes(4).iter().fold(0, |word, &byte| word << 8 | u32::from(byte))
     }
 
-    /// The next `count` bytes, or as many as there are.
+    /// The next `count` bytes, or fewer at the end.
     pub(super) fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (bytes, rest) = self.rest.split_at(count.min(self.rest.len()));
         self.rest = rest;

@@ -1,4 +1,4 @@
-//! The protocol of 2004: its packets as its peers and strangers write them.
+//! The protocol of 2004: packets of its peers and of attackers.
 
 use std::net::SocketAddr;
 
@@ -54,7 +54,7 @@ impl Protocol for Endpoint {
         }
     }
 
-    /// Addresses are all that a packet is known by.
+    /// Packets have no connection id; the address identifies the connection.
     fn is_unaddressed(_datagram: &[u8]) -> bool {
         true
     }
@@ -102,7 +102,7 @@ impl Protocol for Endpoint {
                 encoded(Control::Close { connection: u32::from_be_bytes(id), end: seq, acked })
             }
             6 => encoded(Control::Ack2(script.byte().into())),
-            // A keep-alive, a warning, or what nobody defined; now and then with something behind it.
+            // A keep-alive, a warning, or an undefined type, occasionally with extra bytes.
             other => {
                 let mut bytes = vec![0x80 | other << 4, 0, 0, 0];
                 let excess = usize::from(script.byte().saturating_sub(240));

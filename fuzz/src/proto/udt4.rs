@@ -1,4 +1,4 @@
-//! UDT4: its packets as its peers and strangers write them.
+//! UDT4: packets of its peers and of attackers.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, SocketType, Time
 use super::protocol::{FIRST, Near, Protocol, Received, some_number};
 use super::script::Script;
 
-/// Among the types of control packets, the one that stands for data.
+/// A number outside the control packet types that stands for data.
 const DATA: u8 = 9;
 
 impl Protocol for Endpoint {

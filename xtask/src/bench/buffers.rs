@@ -1,4 +1,4 @@
-//! Under which limits of the kernel sockets get their buffers: set for a while, and set back whatever happens.
+//! Kernel limits of socket buffers during a measurement, always restored afterwards.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -7,26 +7,26 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Where the limits stand.
+/// The folder of the limits.
 const FOLDER: &str = "/proc/sys/net/core";
 const NAMES: [&str; 2] = ["rmem_max", "wmem_max"];
-/// What Linux has unless told otherwise: 256 packets of 256 bytes with their bookkeeping (`SK_RMEM_MAX`).
+/// The default of Linux: 256 packets of 256 bytes with their bookkeeping (`SK_RMEM_MAX`).
 const KERNEL_DEFAULT: u64 = 212_992;
-/// More than libudt asks for, and what tuning guides for long paths name.
+/// More than libudt requests, and the value in tuning guides for long paths.
 const RAISED: u64 = 16 << 20;
-/// Who holds the right to administer the network passes the limits; without it a program gets what any user gets.
+/// The right to administer the network, which overrides the limits. Without it a program gets the buffers of any user.
 const RIGHT: &str = "net_admin";
 
-/// One setting.
+/// A setting of the limits and rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Buffers {
-    /// High limits, without the right to pass them.
+    /// High limits, without the right to override them.
     Raised,
-    /// The kernel's own limits, without the right to pass them.
+    /// The kernel's own limits, without the right to override them.
     KernelDefault,
-    /// The kernel's own limits and the right to pass them: what a program gets as root.
+    /// The kernel's own limits and the right to override them, as for a program of root.
     Forced,
-    /// Whatever holds here.
+    /// The current limits.
     AsFound,
 }
 
@@ -36,11 +36,11 @@ impl Buffers {
             "raised" => Self::Raised,
             "default" => Self::KernelDefault,
             "forced" => Self::Forced,
-            _ => bail!("'{word}' is no setting of the socket buffers; there are raised, default, forced"),
+            _ => bail!("unknown setting '{word}' of the socket buffers: use raised, default or forced"),
         })
     }
 
-    /// For the table; empty where nothing was set.
+    /// The label for tables; empty if nothing was set.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Raised => "rmem_max 16777216",
@@ -50,7 +50,7 @@ impl Buffers {
         }
     }
 
-    /// The limit in bytes; `None` leaves it alone.
+    /// The limit in bytes; `None` leaves it unchanged.
     pub(super) const fn limit(self) -> Option<u64> {
         match self {
             Self::Raised => Some(RAISED),
@@ -59,26 +59,26 @@ impl Buffers {
         }
     }
 
-    /// Whether the measured programs run without the right to pass the limits.
+    /// Whether the measured programs run without the right to override the limits.
     pub(super) const fn drops_rights(self) -> bool {
         matches!(self, Self::Raised | Self::KernelDefault)
     }
 }
 
-/// `program`, without the right to pass the limits. It keeps its process number.
+/// `program` without the right to override the limits. Its process id stays the same.
 pub(super) fn without_rights(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args([format!("--bounding-set=-{RIGHT}"), format!("--inh-caps=-{RIGHT}")]).arg(program);
     command
 }
 
-/// Whether that works here.
+/// Whether `without_rights` works here.
 pub(super) fn can_drop_rights() -> bool {
     without_rights(Path::new("true")).status().is_ok_and(|status| status.success())
 }
 
-/// Limits that hold until this is dropped, or until this program ends in whichever way: a small shell holds the former
-/// ones and waits for the end of a pipe.
+/// Limits that hold until this is dropped, or until this program ends in any way. A small shell keeps the former limits
+/// and waits for the end of a pipe to restore them.
 #[derive(Debug)]
 pub(super) struct Limits {
     keeper: Child,
@@ -88,7 +88,7 @@ impl Limits {
     /// Sets both limits to `bytes`.
     ///
     /// # Errors
-    /// That takes more rights than there are.
+    /// The rights do not suffice.
     pub(super) fn set(bytes: u64) -> Result<Self> {
         Self::set_in(Path::new(FOLDER), bytes)
     }
@@ -101,9 +101,9 @@ impl Limits {
             let former = fs::read_to_string(path).with_context(|| path.display().to_string())?;
             keeper.arg(path).arg(former.trim());
         }
-        // A group of its own, so that an interrupt from the terminal does not reach it.
+        // A separate process group, so that an interrupt from the terminal does not reach it.
         let keeper = keeper.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let limits = Self { keeper: keeper.context("a shell that keeps the limits")? };
+        let limits = Self { keeper: keeper.context("starting the shell that restores the limits")? };
         for path in &paths {
             fs::write(path, bytes.to_string()).with_context(|| path.display().to_string())?;
         }
@@ -115,7 +115,7 @@ impl Drop for Limits {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
         if !self.keeper.wait().is_ok_and(|status| status.success()) {
-            eprintln!("net.core.{} could not be set back", NAMES.join(" and net.core."));
+            eprintln!("net.core.{} could not be restored", NAMES.join(" and net.core."));
         }
     }
 }
@@ -124,7 +124,7 @@ impl Drop for Limits {
 mod tests {
     use super::*;
 
-    /// A folder with files in place of the kernel's.
+    /// A folder with files instead of the kernel's.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("farhaul-xtask-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

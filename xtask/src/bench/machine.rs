@@ -1,16 +1,16 @@
-//! What figures were made on: without it they are worth nothing.
+//! Description of the machine, without which figures are worthless.
 
 use std::fs;
 use std::thread::available_parallelism;
 
 use crate::workspace::Workspace;
 
-/// Bytes of the packets that every program is told to use: Ethernet's, headers included.
+/// Packet size for every program, in bytes with headers: that of Ethernet.
 pub(super) const PACKET_SIZE: u32 = 1_500;
-/// A share of one core that others may use before figures suffer.
+/// Load by other programs, in cores, above which figures suffer.
 const QUIET: f64 = 0.3;
 
-/// Name and value, in the order of printing.
+/// Names and values, in the order of printing.
 pub(super) fn describe(workspace: &Workspace) -> Vec<(&'static str, String)> {
     let file = |path: &str| fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned());
     let cpu_info = file("/proc/cpuinfo");
@@ -43,7 +43,7 @@ fn mebibytes(line: &str) -> Option<u64> {
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? >> 10)
 }
 
-/// The mean of the last minute, with a warning if somebody else is at work. The build of the programs is in it.
+/// The mean load of the last minute, with a warning if another program is active. Includes the build of the programs.
 fn load(averages: &str) -> String {
     let last_minute = averages.split_whitespace().next().unwrap_or("unknown");
     let busy = last_minute.parse().is_ok_and(|load: f64| load > QUIET);

@@ -1,13 +1,14 @@
-//! The simulator's TCP beside ns-2's: the same goodput, in a third of the time. `cargo xtask bench tcp`.
+//! The simulator's TCP beside that of ns-2: equal goodput in a third of the time. `cargo xtask bench tcp`.
 //!
-//! Both simulate two nodes, one duplex link and one flow, set alike: 1460 bytes of data in packets of 1500, an acknowledgement
-//! of 40 bytes for each, two packets at first after a handshake of one round trip, a clock of 10 ms, time-outs of 200 ms at
-//! least, a receiver with room for a million packets; data alone is lost, behind the queue. ns-2 is the Debian package
-//! `ns2`, with its own defaults for everything else.
+//! Both simulate two nodes, one duplex link and one flow with the same settings. Packets of 1500 bytes carry 1460 bytes
+//! of data, and each is acknowledged with 40 bytes. A handshake of one RTT comes first, then an initial window of two
+//! packets. The clock has ticks of 10 ms, time-outs last at least 200 ms, and the receiver's window is a million
+//! packets. Only data is lost, behind the queue. ns-2 is the Debian package `ns2` with its own defaults for everything
+//! else.
 //!
 //! | to | open |
 //! | --- | --- |
-//! | change what is compared, or when it holds | `ns2/goodput.rs`, `ns2/speed.rs` |
+//! | change the comparison or its limits | `ns2/goodput.rs`, `ns2/speed.rs` |
 //! | change how either is run | `ns2/tools.rs`, `ns2/tcp.tcl`, `crates/sim/examples/tcp.rs` |
 
 mod goodput;
@@ -24,12 +25,12 @@ use tools::Tools;
 
 const USAGE: &str = "bench tcp [--only goodput|speed] [--quick]";
 
-/// How much is done.
+/// The parts of the comparison to run.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     goodput: bool,
     speed: bool,
-    /// As short as shows that the procedure works; nothing is judged.
+    /// A run as short as possible, to test the procedure. Nothing is judged.
     quick: bool,
 }
 
@@ -64,7 +65,7 @@ fn parse(arguments: &[String]) -> Result<Extent> {
                 Some("speed") => extent.goodput = false,
                 _ => bail!("--only takes goodput or speed; {USAGE}"),
             },
-            _ => bail!("'{argument}' is not known; {USAGE}"),
+            _ => bail!("unknown argument '{argument}'; {USAGE}"),
         }
     }
     Ok(extent)

@@ -1,4 +1,4 @@
-//! What was asked for on the command line.
+//! Command line options of `bench`.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -8,21 +8,21 @@ use super::rows::{Measurement, ROWS, Row};
 const USAGE: &str =
     "bench [--list] [--only ROW,…] [--runs N] [--quick] [--buffers raised,default,forced] [--json] [--strict]";
 
-/// What was asked for.
+/// The parsed options.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) rows: Vec<&'static Row>,
-    /// In place of what each measurement has by itself.
+    /// Overrides the number of runs of each measurement.
     runs: Option<usize>,
-    /// One short run of everything: shows that the procedure works, and no figures worth keeping.
+    /// One short run of everything, to test the procedure. Its figures are not meaningful.
     pub(super) quick: bool,
-    /// Settings for the rows to which socket buffers matter.
+    /// Settings for the rows that depend on socket buffers.
     pub(super) buffers: Vec<Buffers>,
-    /// One JSON object a line on stdout in place of the tables.
+    /// Prints one JSON object per line instead of tables.
     pub(super) json: bool,
-    /// An unmet requirement is an error.
+    /// Treats an unmet requirement as an error.
     pub(super) strict: bool,
-    /// Only say what there is.
+    /// Only lists the rows.
     pub(super) list: bool,
 }
 
@@ -48,14 +48,14 @@ impl Options {
                 "--json" => options.json = true,
                 "--strict" => options.strict = true,
                 "--list" => options.list = true,
-                _ => bail!("'{argument}' is not known; {USAGE}"),
+                _ => bail!("unknown argument '{argument}'; {USAGE}"),
             }
         }
-        ensure!(options.runs != Some(0), "no run, no figures: --runs takes 1 or more");
+        ensure!(options.runs != Some(0), "--runs takes 1 or more");
         Ok(options)
     }
 
-    /// What the rows need, each once, in the order of the rows.
+    /// The measurements that the rows need, each once, in the order of the rows.
     pub(super) fn measurements(&self) -> Vec<&'static Measurement> {
         let mut needed: Vec<&'static Measurement> = Vec::new();
         for row in &self.rows {
@@ -66,7 +66,7 @@ impl Options {
         needed
     }
 
-    /// How often that is done in each setting.
+    /// Number of runs in each setting.
     pub(super) fn runs_of(&self, measurement: &Measurement) -> usize {
         self.runs.unwrap_or(if self.quick { 1 } else { measurement.runs })
     }
@@ -75,7 +75,7 @@ impl Options {
 fn row(name: &str) -> Result<&'static Row> {
     ROWS.iter().find(|row| row.name == name).with_context(|| {
         let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        format!("there is no row '{name}', there are {}", names.join(", "))
+        format!("unknown row '{name}': use one of {}", names.join(", "))
     })
 }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_run_is_a_single_one_unless_told_otherwise() {
+    fn a_quick_run_is_a_single_one_by_default() {
         let quick = parse("--quick").unwrap();
         assert!(quick.measurements().iter().all(|measurement| quick.runs_of(measurement) == 1));
         let quick = parse("--quick --runs 3").unwrap();

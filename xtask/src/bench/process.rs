@@ -1,4 +1,4 @@
-//! Child processes that always end: output by lines, a deadline for every wait, and none is left behind.
+//! Child processes that always end: line-wise output, a deadline for every wait, and a kill on drop.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::clock::Stopwatch;
 
-/// How long a child may take to end after it was asked to.
+/// How long a child may take to end after an interrupt.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often the memory of a child is looked at while somebody waits for it: its peak is told only while it lives.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval between readings of a child's peak memory during a wait. The kernel reports it only while the child lives.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running child; killed when dropped.
 #[derive(Debug)]
@@ -23,15 +23,15 @@ pub(super) struct Process {
     name: String,
     child: Child,
     lines: Receiver<String>,
-    said: Said,
+    output: Output,
     stderr: Option<JoinHandle<String>>,
 }
 
-/// What a child left behind.
+/// The output and peak memory of a child.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct Output {
     lines: Vec<String>,
-    /// Most resident memory in bytes that it was seen to have.
+    /// Largest resident memory observed, bytes.
     pub(super) peak_memory: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ impl Process {
         Self::start_fed(command, Stdio::null())
     }
 
-    /// Starts a program with that input.
+    /// Starts a program with `stdin` as input.
     pub(super) fn start_fed(command: &mut Command, stdin: Stdio) -> Result<Self> {
         let name = command.get_program().to_string_lossy().rsplit('/').next().unwrap_or_default().to_owned();
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -58,19 +58,19 @@ impl Process {
         });
         let stderr = thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What a child managed to say before its pipe broke is all there is.
+            // An error ends the reading; the bytes read so far count.
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        Ok(Self { name, child, lines, said: Said::default(), stderr: Some(stderr) })
+        Ok(Self { name, child, lines, output: Output::default(), stderr: Some(stderr) })
     }
 
-    /// Waits for a line of output that begins so.
+    /// Waits for a line of output that starts with `begin`.
     pub(super) fn wait_for_line(&mut self, begin: &str, time: Duration) -> Result<String> {
         self.wait_for(time, begin, |line| line.starts_with(begin).then(|| line.to_owned()))
     }
 
-    /// Waits for a JSON object that has a text in that field.
+    /// Waits for a JSON object with a string in `field`.
     pub(super) fn wait_for_text(&mut self, field: &str, time: Duration) -> Result<String> {
         self.wait_for(time, field, |line| {
             serde_json::from_str::<Value>(line).ok()?.get(field)?.as_str().map(str::to_owned)
@@ -83,12 +83,12 @@ impl Process {
             match self.lines.recv_timeout(stopwatch.left_of(time)) {
                 Ok(line) => {
                     let found = wanted(&line);
-                    self.said.lines.push(line);
+                    self.output.lines.push(line);
                     if let Some(found) = found {
                         return Ok(found);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => bail!("{} said no '{what}' within {time:?}", self.name),
+                Err(RecvTimeoutError::Timeout) => bail!("{} did not print '{what}' within {time:?}", self.name),
                 Err(RecvTimeoutError::Disconnected) => {
                     let complaint = self.complaint();
                     bail!("{} ended: {complaint}", self.name)
@@ -97,15 +97,15 @@ impl Process {
         }
     }
 
-    /// Lets it work for so long.
+    /// Lets the child run for `time`.
     ///
     /// # Errors
-    /// It ended.
+    /// The child ended.
     pub(super) fn work(&mut self, time: Duration) -> Result<()> {
         let stopwatch = Stopwatch::start();
         loop {
             match self.lines.recv_timeout(stopwatch.left_of(time)) {
-                Ok(line) => self.said.lines.push(line),
+                Ok(line) => self.output.lines.push(line),
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(RecvTimeoutError::Disconnected) => {
                     let complaint = self.complaint();
@@ -115,76 +115,76 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the child's end.
     ///
     /// # Errors
-    /// It does not end in time, or fails.
-    pub(super) fn finish(mut self, time: Duration) -> Result<Said> {
+    /// The child does not end in time, or fails.
+    pub(super) fn finish(mut self, time: Duration) -> Result<Output> {
         let status = self.end(time)?;
         if !status.success() {
             let complaint = self.complaint();
             bail!("{} ended with {status}: {complaint}", self.name);
         }
-        Ok(std::mem::take(&mut self.said))
+        Ok(std::mem::take(&mut self.output))
     }
 
-    /// Asks it to end, as a terminal would.
-    pub(super) fn interrupt(mut self) -> Said {
-        self.look();
+    /// Interrupts the child, as a terminal would.
+    pub(super) fn interrupt(mut self) -> Output {
+        self.read_peak_memory();
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         if asked.is_ok_and(|status| status.success()) {
-            // A child that does not listen is killed when it is dropped.
+            // A child that ignores the interrupt is killed on drop.
             let _ = self.end(GRACE);
         }
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.output)
     }
 
     fn end(&mut self, time: Duration) -> Result<ExitStatus> {
         let stopwatch = Stopwatch::start();
         loop {
             let left = stopwatch.left_of(time);
-            match self.lines.recv_timeout(left.min(LOOK)) {
-                Ok(line) => self.said.lines.push(line),
+            match self.lines.recv_timeout(left.min(MEMORY_INTERVAL)) {
+                Ok(line) => self.output.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => return Ok(self.child.wait()?),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     bail!("{} did not end within {time:?}", self.name)
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            self.look();
+            self.read_peak_memory();
         }
     }
 
-    /// Remembers its peak memory.
-    fn look(&mut self) {
+    /// Reads the peak memory.
+    fn read_peak_memory(&mut self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        self.said.peak_memory = peak_memory(&status).or(self.said.peak_memory);
+        self.output.peak_memory = peak_memory(&status).or(self.output.peak_memory);
     }
 
-    /// Its last words; only for one that ended or is to end.
+    /// The last line of stderr or stdout. Kills the child.
     fn complaint(&mut self) -> String {
         let _ = self.child.kill();
         let stderr = self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
         let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        last.or(self.said.lines.last().map(String::as_str)).unwrap_or("it said nothing").to_owned()
+        last.or(self.output.lines.last().map(String::as_str)).unwrap_or("no output").to_owned()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already, which is as good.
+        // A kill of a child that has ended fails, which is harmless.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Said {
-    /// Every JSON object.
+impl Output {
+    /// Every JSON object of the output.
     pub(super) fn records(&self) -> Vec<Value> {
         self.lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The last JSON object that has the field `with`.
+    /// The last JSON object with the field `with`.
     ///
     /// # Errors
     /// There is none.
@@ -193,13 +193,13 @@ impl Said {
         found.with_context(|| format!("no record with '{with}' was printed"))
     }
 
-    /// All lines.
+    /// The whole output.
     pub(super) fn text(&self) -> String {
         self.lines.join("\n")
     }
 }
 
-/// The high-water mark of resident memory in the kernel's description of a process, bytes.
+/// The high-water mark of resident memory in `/proc/PID/status`, bytes.
 fn peak_memory(status: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
@@ -219,14 +219,14 @@ mod tests {
     #[test]
     fn the_last_record_with_the_field_counts() {
         let child = shell(r#"echo hello; echo '{"a":1}'; echo '{"a":2}'; echo '{"b":3}'"#);
-        let said = child.finish(SOON).unwrap();
-        assert_eq!(said.record("a").unwrap()["a"], 2);
-        assert_eq!(said.records().len(), 3);
-        assert!(said.record("c").is_err());
+        let output = child.finish(SOON).unwrap();
+        assert_eq!(output.record("a").unwrap()["a"], 2);
+        assert_eq!(output.records().len(), 3);
+        assert!(output.record("c").is_err());
     }
 
     #[test]
-    fn what_was_waited_for_is_not_lost() {
+    fn a_line_that_was_waited_for_is_kept() {
         let mut child = shell(r#"echo '{"a":1}'; echo '{"local":"here"}'; echo '{"a":2}'"#);
         assert_eq!(child.wait_for_text("local", SOON).unwrap(), "here");
         assert_eq!(child.finish(SOON).unwrap().records().len(), 3);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_does_not_end_is_given_up() {
+    fn a_child_that_does_not_end_is_an_error() {
         let error = shell("exec sleep 1000").finish(Duration::from_millis(50)).unwrap_err().to_string();
         assert!(error.contains("did not end"), "{error}");
     }

@@ -1,40 +1,40 @@
-//! What is measured, with its unit.
+//! Measured quantities and their units.
 
 /// A measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Quantity {
-    /// Payload that the receiver got, bit/s from its first to its last byte.
+    /// Payload received, bit/s from the first to the last byte.
     Goodput,
-    /// Payload that the receiver got in the second half of the sending time, bit/s: start-up is over by then.
+    /// Payload received in the second half of the sending time, after start-up, bit/s.
     Steady,
-    /// Data packets sent more than once, share of all sent.
+    /// Retransmitted data packets as a share of all sent.
     Retransmitted,
     /// Processor time of both sides, s per 1e9 bytes received.
     CpuPerGb,
-    /// Most resident memory of the sending process, bytes.
+    /// Peak resident memory of the sending process, bytes.
     SenderMemory,
-    /// Most resident memory of the receiving process, bytes.
+    /// Peak resident memory of the receiving process, bytes.
     ReceiverMemory,
     /// From connect() to the receiver's confirmation, s.
     Completion,
-    /// Jain's index of fairness of two flows: 1 is equal, 0.5 is all for one.
+    /// Jain's index of fairness of two flows: 1 is equal, 0.5 is everything for one.
     Jain,
-    /// Resident memory that was added, bytes.
+    /// Additional resident memory, bytes.
     Growth,
     /// Processor time, share of one core.
     CpuShare,
     /// Virtual seconds per real second.
     Speed,
-    /// How far off a delay is, s.
+    /// Deviation of a delay, s.
     Lateness,
-    /// What arrives, share of what the path carries.
+    /// Received rate as a share of the path's rate.
     RateShare,
-    /// How far off a number of losses is, in standard deviations.
+    /// Deviation of a number of losses, in standard deviations.
     Deviation,
 }
 
 impl Quantity {
-    /// The words in the tables and in JSON.
+    /// The name in tables and in JSON.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Goodput => "goodput",
@@ -68,7 +68,7 @@ impl Quantity {
         }
     }
 
-    /// A figure for people.
+    /// A value for display.
     pub(super) fn show(self, value: f64) -> String {
         match self {
             Self::Goodput | Self::Steady if value >= 2e9 => format!("{:.2} Gbit/s", value / 1e9),

@@ -1,4 +1,4 @@
-//! What is printed: tables for people with a summary in Markdown at the end, or one JSON object a line.
+//! Output of `bench`: tables with a summary in Markdown at the end, or one JSON object per line.
 
 mod summary;
 
@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::options::Options;
-use super::requirement::Verdict;
+use super::requirement::Comparison;
 use super::rows::{Measurement, Row};
 use super::samples::{Key, Samples};
 use summary::Line;
 
-/// Says what a row is without measuring it.
+/// Describes a row without measuring it.
 pub(super) fn describe(row: &Row) {
     let by = row.by;
     let settings = if by.in_settings { " in each setting of the socket buffers" } else { "" };
@@ -22,23 +22,23 @@ pub(super) fn describe(row: &Row) {
     row.must.iter().for_each(|requirement| println!("  must hold: {requirement}"));
 }
 
-/// The report as it grows.
+/// The report under construction.
 pub(super) struct Report {
     json: bool,
-    /// Runs are too short to judge by.
+    /// Whether the runs are too short to judge.
     quick: bool,
     machine: Vec<(&'static str, String)>,
     lines: Vec<Line>,
-    /// What the row before was measured by: how, what was lost and what held is said once.
+    /// The measurement of the previous row. Its method and lost runs are printed once.
     last: Option<&'static Measurement>,
 }
 
 impl Report {
-    /// Begins with the machine.
+    /// Starts with the machine.
     pub(super) fn new(options: &Options, machine: &[(&'static str, String)]) -> Self {
         let mut machine = machine.to_vec();
         if options.quick {
-            machine.push(("quick", "runs too short to be compared with anything".into()));
+            machine.push(("quick", "runs too short for a comparison".into()));
         }
         if options.json {
             let machine: Map<String, Value> =
@@ -55,7 +55,7 @@ impl Report {
         let same = self.last.replace(row.by).is_some_and(|last| std::ptr::eq(last, row.by));
         if !self.json {
             println!("\n{}: {}", row.name, row.what);
-            println!("  {}", if same { "by the runs above" } else { row.by.how });
+            println!("  {}", if same { "same runs as above" } else { row.by.how });
         }
         for &setting in settings {
             if self.json {
@@ -78,7 +78,7 @@ impl Report {
                 };
                 let (lost, counts) = (samples.lost_runs(&key), !self.quick);
                 if self.json {
-                    verdict_as_json(row, setting, &requirement.to_string(), &judged, counts);
+                    comparison_as_json(row, setting, &requirement.to_string(), &judged, counts);
                 } else if counts {
                     println!("    {:<5}  {requirement}", if holds(&judged) { "met" } else { "UNMET" });
                 }
@@ -87,7 +87,7 @@ impl Report {
         }
     }
 
-    /// Ends it; how many requirements do not hold.
+    /// Ends the report and returns the number of unmet requirements.
     pub(super) fn finish(&self, took: Duration) -> usize {
         let met = self.lines.iter().filter(|line| line.counts && holds(&line.judged)).count();
         let unmet = self.lines.len() - met;
@@ -101,8 +101,8 @@ impl Report {
     }
 }
 
-fn holds(judged: &Result<Verdict, String>) -> bool {
-    matches!(judged, Ok(verdict) if verdict.holds)
+fn holds(judged: &Result<Comparison, String>) -> bool {
+    matches!(judged, Ok(comparison) if comparison.holds)
 }
 
 fn figures(row: &Row, setting: &str, samples: &Samples) {
@@ -129,7 +129,7 @@ fn figures(row: &Row, setting: &str, samples: &Samples) {
     }
 }
 
-/// Runs that do not count, and what held during those that do.
+/// Runs that do not count, and notes on those that do.
 fn circumstances(setting: &str, samples: &Samples) {
     for lost in samples.lost.iter().filter(|lost| lost.setting == setting) {
         let word = if lost.invalid { "" } else { "failed: " };
@@ -168,10 +168,10 @@ fn circumstances_as_json(row: &Row, setting: &str, samples: &Samples) {
     }
 }
 
-fn verdict_as_json(row: &Row, setting: &str, text: &str, judged: &Result<Verdict, String>, counts: bool) {
-    let by = judged.as_ref().ok().map(|verdict| {
-        let peer = verdict.peer.map(|(program, figure)| json!({ "program": program, "figure": figure }));
-        json!({ "figure": verdict.ours.median, "limit": verdict.limit, "peer": peer })
+fn comparison_as_json(row: &Row, setting: &str, text: &str, judged: &Result<Comparison, String>, counts: bool) {
+    let by = judged.as_ref().ok().map(|comparison| {
+        let peer = comparison.peer.map(|(program, figure)| json!({ "program": program, "figure": figure }));
+        json!({ "figure": comparison.ours.median, "limit": comparison.limit, "peer": peer })
     });
     let record = json!({
         "event": "must", "row": row.name, "setting": setting, "text": text, "holds": counts && holds(judged), "by": by,

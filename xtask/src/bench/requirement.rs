@@ -1,4 +1,4 @@
-//! What must hold among the medians of a row.
+//! Requirements on the medians of a row.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::quantity::Quantity;
 use super::samples::{Key, Samples, Summary};
 
-/// Something that must hold.
+/// One requirement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requirement {
     pub(super) case: &'static str,
@@ -16,40 +16,40 @@ pub(super) struct Requirement {
     pub(super) bound: Bound,
 }
 
-/// What a figure is held against.
+/// The limit of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bound {
-    /// At least this.
+    /// At least this value.
     Least(f64),
-    /// At most this.
+    /// At most this value.
     Most(f64),
-    /// At least so many times the figure of another program.
+    /// At least this multiple of another program's figure.
     LeastTimes(f64, &'static str),
-    /// At most so many times the figure of another program.
+    /// At most this multiple of another program's figure.
     MostTimes(f64, &'static str),
-    /// At most this, or at most so many times the figure of another program: whichever is easier.
+    /// At most this value, or at most this multiple of another program's figure: the weaker of the two.
     MostOrTimes(f64, f64, &'static str),
 }
 
-/// How it stands with a requirement.
+/// A figure compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct Comparison {
     pub(super) holds: bool,
     pub(super) ours: Summary,
     pub(super) limit: f64,
-    /// The program beside ours with its median: the one in the bound, or else the reference library where it ran.
+    /// Another program and its median: the one in the bound, otherwise the reference library if it ran.
     pub(super) peer: Option<(&'static str, f64)>,
 }
 
-/// Beside what figures stand that are not held against anybody's.
+/// The program shown beside figures without a peer in their bound.
 const REFERENCE: &str = "libudt";
 
 impl Requirement {
-    /// How it stands under a setting.
+    /// Compares the figure in a setting with its limit.
     ///
     /// # Errors
-    /// A figure that it takes was not measured, so nothing is known.
-    pub(super) fn judge(&self, samples: &Samples, setting: &'static str) -> Result<Verdict> {
+    /// A required figure was not measured.
+    pub(super) fn judge(&self, samples: &Samples, setting: &'static str) -> Result<Comparison> {
         let Self { case, program, quantity, bound } = *self;
         let summary = |program| samples.summary(&Key { setting, case, program, quantity });
         let ours = summary(program)?;
@@ -62,7 +62,7 @@ impl Requirement {
             }
             Bound::MostOrTimes(limit, factor, other) => match theirs(other) {
                 Ok(peer) => (limit.max(factor * peer.1), Some(peer)),
-                // The easier half holds without the other program, or nothing is known.
+                // The absolute limit suffices without the other program. If it does not hold, the result is unknown.
                 Err(error) => {
                     ensure!(ours.median <= limit, error);
                     (limit, None)
@@ -73,10 +73,10 @@ impl Requirement {
             Bound::Least(_) | Bound::LeastTimes(..) => ours.median >= limit,
             Bound::Most(_) | Bound::MostTimes(..) | Bound::MostOrTimes(..) => ours.median <= limit,
         };
-        Ok(Verdict { holds, ours, limit, peer })
+        Ok(Comparison { holds, ours, limit, peer })
     }
 
-    /// What is asked of the figure.
+    /// The limit in words.
     pub(super) fn must(&self) -> String {
         let show = |limit| self.quantity.show(limit);
         match self.bound {
@@ -108,7 +108,7 @@ mod tests {
         samples
     }
 
-    fn judge(bound: Bound, figures: &[(&'static str, f64)]) -> Result<Verdict> {
+    fn judge(bound: Bound, figures: &[(&'static str, f64)]) -> Result<Comparison> {
         let requirement = Requirement { case: "a", program: "ours", quantity: Quantity::CpuPerGb, bound };
         requirement.judge(&samples(figures), "")
     }
@@ -116,14 +116,14 @@ mod tests {
     #[test]
     fn a_requirement_compares_medians_of_the_same_case() {
         let figures = [("ours", 10.0), ("theirs", 4.0)];
-        let verdict = judge(Bound::LeastTimes(2.0, "theirs"), &figures).unwrap();
-        assert_eq!((verdict.holds, verdict.limit, verdict.peer), (true, 8.0, Some(("theirs", 4.0))));
+        let comparison = judge(Bound::LeastTimes(2.0, "theirs"), &figures).unwrap();
+        assert_eq!((comparison.holds, comparison.limit, comparison.peer), (true, 8.0, Some(("theirs", 4.0))));
         assert!(!judge(Bound::LeastTimes(3.0, "theirs"), &figures).unwrap().holds);
         assert!(!judge(Bound::MostTimes(2.0, "theirs"), &figures).unwrap().holds);
     }
 
     #[test]
-    fn of_two_limits_the_easier_one_holds() {
+    fn of_two_limits_the_weaker_one_applies() {
         let bound = Bound::MostOrTimes(3.5, 1.2, "raw");
         assert!(judge(bound, &[("ours", 3.0), ("raw", 1.0)]).unwrap().holds);
         assert!(judge(bound, &[("ours", 4.0), ("raw", 3.5)]).unwrap().holds);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_stands_beside_a_plain_limit_where_it_ran() {
+    fn the_reference_is_shown_beside_an_absolute_limit() {
         assert_eq!(judge(Bound::Most(3.0), &[("ours", 2.0), ("libudt", 5.0)]).unwrap().peer, Some(("libudt", 5.0)));
         assert_eq!(judge(Bound::Most(3.0), &[("ours", 2.0)]).unwrap().peer, None);
     }

@@ -1,4 +1,4 @@
-//! The table of what must be reached: rows, and the measurements that they are judged by.
+//! The table of requirements: rows, and the measurements behind them.
 
 mod completion;
 mod emulator;
@@ -13,49 +13,49 @@ use super::requirement::Requirement;
 use super::samples::Samples;
 use super::tools::Tools;
 
-/// What must hold of some quantities.
+/// Requirements on some quantities of a measurement.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// What is asked.
+    /// The question in words.
     pub(super) what: &'static str,
-    /// Which figures of the measurement belong to it.
+    /// The quantities shown.
     pub(super) shows: &'static [Quantity],
     pub(super) must: &'static [Requirement],
     pub(super) by: &'static Measurement,
 }
 
-/// Something that is done several times, and that one row or more are judged by.
+/// A measurement that is repeated and judged by one row or more.
 #[derive(Debug)]
 pub(super) struct Measurement {
     pub(super) name: &'static str,
     pub(super) how: &'static str,
-    /// How often, unless told otherwise: enough for a median that one disturbed run does not move, where time allows.
+    /// Number of runs, unless overridden. If time permits, enough for a median that one disturbed run does not change.
     pub(super) runs: usize,
-    /// Roughly, of one run in one setting.
+    /// Approximate duration of one run in one setting.
     pub(super) seconds: usize,
-    /// Once in each setting of the socket buffers.
+    /// Whether to repeat it in each setting of the socket buffers.
     pub(super) in_settings: bool,
-    /// One run: every program once, in turn, so that a disturbance of the machine meets all of them.
+    /// One run: every program once, in turn, so that a disturbance of the machine affects all of them.
     pub(super) measure: fn(&Tools, &Run, &mut Samples),
 }
 
 /// One run of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    /// From 0.
+    /// Number of the run, from 0.
     pub(super) index: usize,
-    /// As short as shows that the procedure works.
+    /// As short as possible, to test the procedure.
     pub(super) quick: bool,
 }
 
 impl Run {
-    /// Either length of time or amount.
+    /// The full or the quick value.
     pub(super) const fn pick(&self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
     }
 
-    /// The same things in the order of this run: every other one is reversed, so that no program is always the first.
+    /// The items in the order of this run. Every other run reverses it, so that no program is always the first.
     pub(super) fn in_turn<T: Copy>(&self, of: &[T]) -> Vec<T> {
         if self.index.is_multiple_of(2) { of.to_vec() } else { of.iter().rev().copied().collect() }
     }
@@ -79,13 +79,13 @@ pub(super) const ROWS: &[Row] = &[
 mod tests {
     use super::*;
 
-    /// Without runs in several settings counted twice it would look shorter than it is.
+    /// Settings in which such measurements run, each of which counts.
     const SETTINGS: usize = 2;
-    /// Nobody repeats what takes longer.
+    /// Longest acceptable time, beyond which nobody would repeat the benchmark.
     const MOST_SECONDS: usize = 25 * 60;
 
     #[test]
-    fn all_of_it_takes_less_than_half_an_hour() {
+    fn all_rows_take_less_than_half_an_hour() {
         let mut measurements: Vec<&Measurement> = ROWS.iter().map(|row| row.by).collect();
         measurements.dedup_by(|one, other| std::ptr::eq(*one, *other));
         let seconds = |by: &&Measurement| by.runs * by.seconds * if by.in_settings { SETTINGS } else { 1 };
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_hold_is_shown() {
+    fn every_required_quantity_is_shown() {
         for row in ROWS {
             for requirement in row.must {
                 assert!(row.shows.contains(&requirement.quantity), "{}: {requirement}", row.name);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_run_goes_the_other_way() {
+    fn every_other_run_reverses_the_order() {
         let order = |index| Run { index, quick: false }.in_turn(&[1, 2, 3]);
         assert_eq!((order(0), order(1), order(2)), (vec![1, 2, 3], vec![3, 2, 1], vec![1, 2, 3]));
     }

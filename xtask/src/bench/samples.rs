@@ -1,4 +1,4 @@
-//! The figures of several runs, by setting, case, program and quantity, and what several of the same come down to.
+//! Figures of several runs, by setting, case, program and quantity, and their summaries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,38 +7,38 @@ use anyhow::{Context, Result};
 
 use super::quantity::Quantity;
 
-/// What one transfer gave; a program leaves out what it cannot say.
+/// The figures of one transfer. A program omits those it cannot measure.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     pub(super) figures: Vec<(Quantity, f64)>,
-    /// What held, and is the same in each run: the size of its socket buffers.
+    /// Facts that are the same in each run, such as socket buffer sizes.
     pub(super) notes: Vec<String>,
 }
 
 impl Measured {
-    /// Figures alone.
+    /// Figures without notes.
     pub(super) fn of(figures: impl IntoIterator<Item = (Quantity, f64)>) -> Self {
         Self { figures: figures.into_iter().collect(), notes: Vec::new() }
     }
 
-    /// The figure of `quantity`, if there is one.
+    /// The figure of `quantity`, if present.
     pub(super) fn figure(&self, quantity: Quantity) -> Option<f64> {
         self.figures.iter().find(|(its, _)| *its == quantity).map(|&(_, value)| value)
     }
 }
 
-/// Where a figure belongs.
+/// Identifies a figure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// Limits under which was measured; empty where that does not matter.
+    /// Limits during the measurement; empty if they do not matter.
     pub(super) setting: &'static str,
-    /// "loss 1e-4".
+    /// For example "loss 1e-4".
     pub(super) case: &'static str,
     pub(super) program: &'static str,
     pub(super) quantity: Quantity,
 }
 
-/// The run happened, but its figures say nothing about the programs: an emulator was the limit.
+/// A run whose figures do not describe the programs, because an emulator was the limit.
 #[derive(Debug)]
 pub(super) struct Invalid(pub(super) String);
 
@@ -50,13 +50,13 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// A transfer that gave no figures.
+/// A transfer without figures.
 #[derive(Debug)]
 pub(super) struct Lost {
     pub(super) setting: &'static str,
     pub(super) case: &'static str,
     pub(super) program: &'static str,
-    /// It was an [`Invalid`] run and no failure of the program.
+    /// Whether the run was [`Invalid`], and not a failure of the program.
     pub(super) invalid: bool,
     pub(super) why: String,
 }
@@ -73,12 +73,12 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// What is added from now on was measured under these limits.
+    /// Sets the limits for figures added from now on.
     pub(super) fn enter(&mut self, setting: &'static str) {
         self.setting = setting;
     }
 
-    /// Adds what a transfer gave, or why it gave nothing.
+    /// Adds the figures of a transfer, or its error.
     pub(super) fn add(&mut self, case: &'static str, program: &'static str, result: Result<Measured>) {
         let setting = self.setting;
         match result {
@@ -96,28 +96,28 @@ impl Samples {
         }
     }
 
-    /// Every figure that was measured.
+    /// Every measured figure.
     pub(super) fn summaries(&self) -> impl Iterator<Item = (&Key, Summary)> {
         self.values.iter().filter_map(|(key, values)| Some((key, Summary::of(values)?)))
     }
 
-    /// The figure of that name.
+    /// The figure of that key.
     ///
     /// # Errors
-    /// Nothing was measured.
+    /// It was not measured.
     pub(super) fn summary(&self, key: &Key) -> Result<Summary> {
         let summary = self.values.get(key).and_then(|values| Summary::of(values));
-        summary.with_context(|| format!("{} gave no figure", key.program))
+        summary.with_context(|| format!("{} has no figure", key.program))
     }
 
-    /// How many runs of a program do not count in that case.
+    /// Number of runs of a program that do not count in that case.
     pub(super) fn lost_runs(&self, key: &Key) -> usize {
         let of = |lost: &&Lost| (lost.setting, lost.case, lost.program) == (key.setting, key.case, key.program);
         self.lost.iter().filter(of).count()
     }
 }
 
-/// What several runs of the same come down to.
+/// Summary of several equal runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Summary {
     pub(super) median: f64,

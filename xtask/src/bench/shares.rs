@@ -1,19 +1,19 @@
-//! What two flows got of one path while both were there.
+//! Rates of two flows on one path while both were active.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// Flows must have been seen beside each other for this share of the time that was asked for.
+/// Minimum share of the requested time in which both flows must be active.
 const ENOUGH: f64 = 0.9;
 
-/// What flows had received by when: pairs of the clock's seconds and bytes, growing.
+/// Bytes received per flow over time: pairs of seconds and total bytes, both increasing.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     flows: [Vec<(f64, f64)>; 2],
 }
 
 impl Arrivals {
-    /// Reads the records of a receiver of two connections; others are passed over.
+    /// Reads the records of a receiver of two connections, and skips other records.
     pub(super) fn read<'a>(records: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut arrivals = Self::default();
         for record in records {
@@ -27,16 +27,16 @@ impl Arrivals {
         arrivals
     }
 
-    /// The rates of both, bit/s, over the first `seconds` in which both were there.
+    /// The rates of both flows, bit/s, over the first `seconds` in which both were active.
     ///
     /// # Errors
-    /// One of them was not there, or for too short a time.
+    /// One of them was not active, or for too short a time.
     pub(super) fn shares(&self, seconds: f64) -> Result<[f64; 2]> {
         let [first, second] = &self.flows;
         let begin = latest(first.first(), second.first()).context("a flow never arrived")?;
         let ends = first.last().zip(second.last()).map(|(one, other)| one.0.min(other.0));
         let end = ends.context("a flow never arrived")?.min(begin + seconds);
-        ensure!(end - begin >= ENOUGH * seconds, "both flows were there for {:.1} s only", end - begin);
+        ensure!(end - begin >= ENOUGH * seconds, "both flows were active for only {:.1} s", end - begin);
         let rate = |flow: &[(f64, f64)]| (bytes_at(flow, end) - bytes_at(flow, begin)) * 8.0 / (end - begin);
         Ok([rate(first), rate(second)])
     }
@@ -46,7 +46,7 @@ fn latest(one: Option<&(f64, f64)>, other: Option<&(f64, f64)>) -> Option<f64> {
     Some(one?.0.max(other?.0))
 }
 
-/// Bytes by `clock`, on the straight line between the two records around it.
+/// Bytes at `clock`, interpolated between the two records around it.
 fn bytes_at(flow: &[(f64, f64)], clock: f64) -> f64 {
     let after = flow.partition_point(|&(at, _)| at < clock);
     match (after.checked_sub(1).and_then(|before| flow.get(before)), flow.get(after)) {
@@ -56,8 +56,8 @@ fn bytes_at(flow: &[(f64, f64)], clock: f64) -> f64 {
     }
 }
 
-/// Jain's index of fairness: the square of the sum over the count times the sum of squares. 1 where all are equal,
-/// 1 / n where one has everything.
+/// Jain's index of fairness: the square of the sum over the count times the sum of squares. It is 1 if all are equal,
+/// and 1 / n if one has everything.
 pub(super) fn jain(rates: &[f64]) -> f64 {
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     if squares > 0.0 { sum * sum / (rates.len() as f64 * squares) } else { 0.0 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_time_in_which_both_were_there_counts() {
+    fn only_the_time_with_both_flows_active_counts() {
         let records = [
             record(0, 100.0, 0),
             record(1, 110.0, 0),
@@ -92,7 +92,7 @@ mod tests {
             record(1, 120.0, 2_000),
             record(1, 130.0, 9_000),
         ];
-        // From 110, where the first has 1000, to 120.
+        // From 110, where the first flow has 1000 bytes, to 120.
         let shares = Arrivals::read(&records).shares(10.0).unwrap();
         assert_eq!(shares, [800.0, 1_600.0]);
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn other_records_are_passed_over() {
+    fn other_records_are_skipped() {
         let records = [json!({ "connection": 7, "clock_s": 1.0, "bytes_total": 1 }), json!({ "received_bytes": 3 })];
         assert!(Arrivals::read(&records).shares(1.0).is_err());
     }

@@ -1,4 +1,4 @@
-//! The programs that are measured, each behind a function that runs one transfer and gives its figures.
+//! The measured programs, each behind a function that runs one transfer and returns its figures.
 
 mod emulator;
 mod farhaul;
@@ -25,23 +25,23 @@ pub(super) use emulator::Emulated;
 pub(super) use relay::Path;
 pub(super) use shares::Side;
 
-/// A program says so soon whether it could open its port.
+/// How long a program may take to report its port.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// How much one transfer carries.
+/// Size or duration of one transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Amount {
     Bytes(u64),
     Seconds(u64),
 }
 
-/// Where the programs are.
+/// Locations of the programs.
 #[derive(Debug)]
 pub(super) struct Tools {
     release: PathBuf,
-    /// Or why there is none.
+    /// The peer program, or why there is none.
     libudt: Result<PathBuf, String>,
-    /// Measured programs run without the right to pass the limits of socket buffers.
+    /// Whether measured programs run without the right to override the limits of socket buffers.
     drops_rights: bool,
 }
 
@@ -64,8 +64,8 @@ impl Tools {
         Ok(Self { release: workspace.target.join("release"), libudt, drops_rights: false })
     }
 
-    /// Whether programs are to be measured as those of a user who may not pass the limits of socket buffers. A relay
-    /// always keeps the right: it stands for a path, and paths have no sockets.
+    /// Sets whether programs run without the right to override the limits of socket buffers. A relay always keeps the
+    /// right, because it stands for a path.
     pub(super) fn drop_rights(&mut self, drops: bool) {
         self.drops_rights = drops;
     }
@@ -84,13 +84,13 @@ impl Tools {
         Ok(command)
     }
 
-    /// A program that is to be measured.
+    /// A program to measure.
     fn measured(&self, program: &FilePath) -> Command {
         if self.drops_rights { buffers::without_rights(program) } else { Command::new(program) }
     }
 }
 
-/// How long a transfer may take before it is given up: far longer than any program that works at all.
+/// Time limit of a transfer, far longer than any working program needs.
 fn patience(amount: Amount) -> Duration {
     match amount {
         Amount::Bytes(bytes) => Duration::from_secs(60 + bytes / 5_000_000),
@@ -106,7 +106,7 @@ fn needed(record: &Value, path: &[&str]) -> Result<f64> {
     number(record, path).with_context(|| format!("the record has no number '{}'", path.join(".")))
 }
 
-/// The figures of which a program knows the parts.
+/// Processor time per GB received.
 fn cpu_per_gb(seconds: f64, bytes: f64) -> (Quantity, f64) {
     (Quantity::CpuPerGb, seconds / (bytes / 1e9))
 }

@@ -1,4 +1,4 @@
-//! Who uses whom, against the file of allowed edges: widening the graph is a visible decision.
+//! The crate graph against the file of allowed edges. A new edge needs a visible change of that file.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 use crate::workspace::{Edge, Workspace};
 
 const ALLOWED: &str = "docs/architecture/edges.txt";
-/// Crates in which nothing but bytes, time and randomness may enter.
+/// Crates whose only inputs are bytes, time and randomness.
 const PURE: &[&str] = &["units", "wire", "cc", "netem", "proto", "session", "sim"];
-/// What a pure crate says in its first file.
+/// An attribute that every pure crate has in its first file.
 const FORBIDS_UNSAFE: &str = "#![forbid(unsafe_code)]";
-/// What a pure crate never mentions. Split, so that nobody finds them here.
+/// Paths that a pure crate never mentions. Split, so that this file does not match.
 const WORLD: &[&str] = &[
     concat!("std::", "fs"),
     concat!("std::", "io"),
-    // Addresses are `core::net`'s, which has no sockets.
+    // Addresses are those of `core::net`, which has no sockets.
     concat!("std::", "net"),
     concat!("std::", "os"),
     concat!("std::", "thread"),
@@ -23,11 +23,11 @@ const WORLD: &[&str] = &[
     concat!("std::", "process"),
     concat!("std::time::", "Instant"),
     concat!("System", "Time"),
-    // In braces any of them could hide.
+    // Braces could hide any of them.
     concat!("std::", "{"),
 ];
 
-/// Prints the graph; what is not allowed is a fault.
+/// Prints the graph and returns a fault for everything forbidden.
 pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     let allowed = parse(&workspace.text(ALLOWED)?).with_context(|| ALLOWED.to_owned())?;
     println!("who uses whom (* in tests only):");
@@ -41,7 +41,7 @@ pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     for edge in allowed.difference(&used).filter(|edge| !used.contains(&Edge { dev: false, ..(*edge).clone() })) {
         println!("  allowed and not used: {}", shown(edge));
     }
-    // What the shipped code may use, tests may use as well.
+    // Tests may use everything that the shipped code may use.
     let mut faults: Vec<_> = used
         .iter()
         .filter(|edge| !allowed.contains(edge) && !allowed.contains(&Edge { dev: false, ..(*edge).clone() }))
@@ -51,13 +51,13 @@ pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// One edge a line, `from -> to` with `(tests)` behind it where it may not ship; `#` begins a remark.
+/// One edge per line, `from -> to`, with `(tests)` behind it if only tests may use it. `#` begins a comment.
 fn parse(text: &str) -> Result<BTreeSet<Edge>> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     lines
         .filter(|line| !line.is_empty())
         .map(|line| {
-            let (from, to) = line.split_once("->").with_context(|| format!("'{line}' is no edge"))?;
+            let (from, to) = line.split_once("->").with_context(|| format!("'{line}' is not an edge"))?;
             let (to, dev) = match to.trim().strip_suffix("(tests)") {
                 Some(to) => (to, true),
                 None => (to, false),
@@ -83,18 +83,18 @@ fn impurities(workspace: &Workspace) -> Result<Vec<String>> {
         }
         let text = workspace.text(&path)?;
         if *rest == ["lib.rs"] && !text.contains(FORBIDS_UNSAFE) {
-            faults.push(format!("{} is of the pure zone and lacks {FORBIDS_UNSAFE}", path.display()));
+            faults.push(format!("{} is in the pure zone and lacks {FORBIDS_UNSAFE}", path.display()));
         }
         for (index, line) in text.lines().enumerate() {
             faults.extend(mentions(line).map(|word| {
-                format!("{}:{} mentions {word}, which the pure zone does not know", path.display(), index + 1)
+                format!("{}:{} mentions {word}, which is forbidden in the pure zone", path.display(), index + 1)
             }));
         }
     }
     Ok(faults)
 }
 
-/// What of the world a line of code mentions; remarks may speak of it.
+/// Forbidden paths in a line of code. Comments may mention them.
 fn mentions(line: &str) -> impl Iterator<Item = &'static str> {
     let code = if line.trim_start().starts_with("//") { "" } else { line };
     WORLD.iter().copied().filter(move |word| code.contains(word))
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_files_and_clocks_are_seen_in_code_and_not_in_remarks() {
+    fn sockets_files_and_clocks_are_seen_in_code_but_not_in_comments() {
         let seen = |line: &str| mentions(line).collect::<Vec<_>>();
         assert_eq!(seen("use std::net::{SocketAddr, UdpSocket};"), ["std::net"]);
         assert_eq!(seen("    let text = std::fs::read(path);"), ["std::fs"]);
@@ -123,6 +123,6 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_edge_is_named() {
-        assert_eq!(parse("wire units").unwrap_err().to_string(), "'wire units' is no edge");
+        assert_eq!(parse("wire units").unwrap_err().to_string(), "'wire units' is not an edge");
     }
 }

@@ -1,15 +1,15 @@
-//! Names that say nothing, and notes to oneself that were meant to go.
+//! Finds meaningless names and forgotten notes.
 
 use anyhow::Result;
 
 use crate::workspace::Workspace;
 
-/// Names that say where something lies instead of what it is.
+/// Names that state a place instead of a meaning.
 const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc"];
-/// Words that were meant to go before the commit. Split, so that nobody finds them here.
+/// Notes that must not be committed. Split, so that this file does not match.
 const NOTES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("db", "g!(")];
 
-/// Every such name and note is a fault.
+/// Returns a fault for every such name and note.
 pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for path in workspace.files(&["rs", "cpp", "h", "sh", "toml"])? {
@@ -20,7 +20,7 @@ pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
         let stem = path.with_extension("");
         for part in stem.iter().map(|part| part.to_string_lossy()) {
             if EMPTY_NAMES.contains(&part.as_ref()) {
-                faults.push(format!("{shown}: '{part}' names nothing"));
+                faults.push(format!("{shown}: '{part}' is not a meaningful name"));
             }
         }
         for (index, line) in workspace.text(&path)?.lines().enumerate() {

@@ -1,13 +1,13 @@
-//! The longest files and functions: a mirror, not a gate.
+//! Lists the longest files and functions. For information; nothing fails.
 
 use anyhow::Result;
 
 use crate::workspace::Workspace;
 
-/// How many are shown.
+/// Number of entries.
 const SHOWN: usize = 10;
 
-/// Prints them.
+/// Prints the lists.
 pub(super) fn show(workspace: &Workspace) -> Result<()> {
     let (mut files, mut functions) = (Vec::new(), Vec::new());
     for path in workspace.files(&["rs"])? {
@@ -28,7 +28,8 @@ fn print(what: &str, mut lengths: Vec<(usize, String)>) {
     lengths.iter().take(SHOWN).for_each(|(length, name)| println!("  {length:>4}  {name}"));
 }
 
-/// Every function of formatted source text with its length: it ends at the first brace that stands as far in as it began.
+/// Every function of formatted source text with its length. It ends at the first closing brace with its own
+/// indentation.
 fn functions(text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -36,7 +37,7 @@ fn functions(text: &str) -> Vec<(usize, String)> {
         let Some(name) = name(line) else { continue };
         let indent = line.len() - line.trim_start().len();
         let end = format!("{}}}", " ".repeat(indent));
-        // A trait's method without a body has no length.
+        // A trait method without a body has no length.
         if lines[begin..].iter().find(|line| line.ends_with(['{', ';'])).is_none_or(|line| line.ends_with(';')) {
             continue;
         }
@@ -47,7 +48,7 @@ fn functions(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The name of the function that a line begins.
+/// The name of the function that begins on this line.
 fn name(line: &str) -> Option<&str> {
     let (before, rest) = line.trim_start().split_once("fn ")?;
     let is_head = before

@@ -1,4 +1,4 @@
-//! Links between our documents: what they point to must exist.
+//! Checks that links between our documents point to existing files.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::workspace::Workspace;
 
-/// Every link to a file that is not there is a fault.
+/// Returns a fault for every link to a missing file.
 pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for path in workspace.files(&["md"])? {
@@ -20,7 +20,7 @@ pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// The files that a document links to, without anchors; links that leave the project are left out.
+/// The files that a document links to, without anchors. Links out of the project are ignored.
 fn targets(document: &str) -> Vec<String> {
     document
         .split("](")

@@ -1,5 +1,5 @@
-//! When and by how much UDT changes its sending period: additive increase that decreases as the link fills,
-//! multiplicative decrease spread at random (DAIMD, paper:udt-2007; constants of UDT4).
+//! UDT's changes of the sending period (DAIMD, paper:udt-2007; constants of UDT4). The additive increase decreases as
+//! the link fills. The multiplicative decrease is spread at random.
 //!
 //! ```text
 //! Per SYN without loss:   A   = min(B − 1/P, B/9 while P > P_dec)                        (1)
@@ -21,15 +21,17 @@
 //! | n | nakCount | `naks` | reports |
 //! | N | decRandom | `spread` | reports |
 //!
-//! An *event* is everything lost among the packets that were sent before the rate was last cut: the cut could not have
-//! prevented it. The worked form of (2), at 1500 bytes: 10 packets per SYN while more than 1 Gbit/s is spare, 1 above
-//! 100 Mbit/s, 0.1 above 10 Mbit/s, 0.01 below.
+//! An *event* covers all losses among packets sent before the last decrease, which could not have prevented them.
 //!
-//! The generation of 2007 ([`Daimd::of_2007`]) differs in (6): all further reports count, and five of them may cut. What it does
-//! with a first report stands in `udt_2007.rs`; the factors of the modification of 2011 in `udt_2011.rs`.
+//! At 1500 bytes (2) gives 10 packets per SYN while more than 1 Gbit/s is spare. It gives 1 above 100 Mbit/s, 0.1 above
+//! 10 Mbit/s, and 0.01 below.
 //!
-//! Departures (docs/papers/departures.md): D3 no estimate is not a small estimate, D4 the ceiling of attack B9,
-//! D5 bounds of the period, D6 an event ends when it is acknowledged, D7 seeded randomness.
+//! The generation of 2007 ([`Daimd::of_2007`]) differs in (6): all further reports count, and five of them may decrease
+//! the rate. Its reaction to a first report is in `udt_2007.rs`, and the factors of the modification of 2011 in
+//! `udt_2011.rs`.
+//!
+//! Departures (docs/papers/departures.md): D3 no estimate is not a small estimate. D4 the ceiling of attack B9. D5
+//! bounds of the period. D6 an event ends when it is acknowledged. D7 seeded randomness.
 
 use farhaul_units::{PacketRate, Rng, SendPeriod, SeqNo};
 
@@ -39,77 +41,78 @@ use crate::Path;
 
 /// β of (2), in bytes per SYN per bit/s. Source: UDT4; the 2007 paper writes it as 1500 bytes and τ = 9.
 const BETA: f64 = 1.5e-6;
-/// The least increase of (2), packets per SYN. Source: UDT4 since 2012, before that 1/MSS.
+/// The smallest increase of (2), packets per SYN. Source: UDT4 since 2012, before that 1/MSS.
 const MIN_INCREASE: f64 = 0.01;
-/// While recovering, no more than this share of the capacity counts as spare. Source: UDT2 and later: what one cut frees.
+/// During recovery, at most this share of the capacity counts as spare: the part freed by one decrease. Source: UDT2
+/// and later.
 const RECOVERY_SHARE: f64 = 1.0 / 9.0;
-/// One cut makes the period this much longer, the rate a ninth smaller. Source: paper:udt-2004 eq. (4).
+/// Factor of the period for one decrease, which lowers the rate by a ninth. Source: paper:udt-2004 eq. (4).
 pub(super) const DECREASE: f64 = 1.125;
 /// Weight of the latest event in the average number of reports per event. Source: UDT4.
 const NAK_WEIGHT: f64 = 0.125;
-/// Reports of one event that may cut, the first one included, so that an event at worst takes the rate to
-/// 1.125^-5 = 0.55 of what it was. Source: UDT4.
+/// Reports of one event that may decrease the rate, including the first. One event thus lowers the rate to at least
+/// 1.125^-5 = 0.55. Source: UDT4.
 const MAX_REPORTS: u32 = 5;
-/// Cuts of one event in the generation of 2007, whose first report cuts nothing. Source: draft-gg-udt-03, DecCount.
+/// Decreases per event in the generation of 2007, whose first report causes none. Source: draft-gg-udt-03, DecCount.
 const MAX_CUTS_2007: u32 = 5;
-/// Most that the rate may be raised beyond what was acknowledged over about one round trip. Source: attack B9 of the
-/// security design: a receiver may claim any capacity.
+/// Cap on the rate after an increase, as a multiple of the rate acknowledged over about one RTT. Source: attack B9 of
+/// the security design, because a receiver may claim any capacity.
 const MAX_RISE: f64 = 4.0;
-/// The longest period, µs: one packet per second keeps acknowledgements coming, without which nothing ever recovers.
+/// The longest period, µs. One packet per second keeps acknowledgements coming, which recovery needs.
 const MAX_PERIOD: f64 = 1e6;
-/// The shortest period, µs: a billion packets per second, far beyond any host, and far from underflow.
+/// The shortest period, µs: a billion packets per second, beyond any host and far from underflow.
 const MIN_PERIOD: f64 = 1e-3;
 
-/// What a loss report means for the rate.
+/// The meaning of a loss report for the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The first report of a new loss event.
     NewEvent,
-    /// A further report of the same event, whose turn it is to cut.
+    /// A further report of the same event that decreases the rate.
     FurtherCut,
-    /// A further report of the same event that cuts nothing.
+    /// A further report of the same event that changes nothing.
     Spared,
 }
 
-/// Which loss reports cut the rate, and what one SYN interval adds to it.
+/// Decides which loss reports decrease the rate, and the increase per SYN interval.
 #[derive(Clone, Debug)]
 pub(super) struct Daimd {
-    /// The last packet sent before the latest cut; `None` when everything up to it was acknowledged.
+    /// The last packet sent before the latest decrease; `None` once everything up to it was acknowledged.
     event_end: Option<SeqNo>,
-    /// The period when the latest event began; unpaced before the first, so that a start counts as a recovery.
+    /// The period at the start of the latest event. Unpaced before the first, so that a start counts as a recovery.
     before_event: SendPeriod,
-    /// Reports of the current event that may have cut.
+    /// Reports of the current event that may have decreased the rate.
     naks: u32,
-    /// Further reports of the current event that did cut.
+    /// Further reports of the current event that did decrease the rate.
     cuts: u32,
-    /// What bounds the cuts of one event.
+    /// The limit on the decreases of one event.
     bound: Bound,
-    /// Smoothed number of such reports per event.
+    /// Smoothed number of reports per event.
     average_naks: u32,
-    /// Every how many-th report of the current event cuts.
+    /// One of this many reports of the current event decreases the rate.
     spread: u32,
-    /// A report came since the last interval, which therefore adds nothing.
+    /// A report arrived in this interval, which therefore adds no increase.
     lossy_interval: bool,
     /// Draws `spread`.
     rng: Rng,
 }
 
-/// What bounds the cuts of one event.
+/// The limit on the decreases of one event.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
-    /// Only the first so many reports may cut.
+    /// Only the first reports, of this number, may decrease the rate.
     Reports(u32),
-    /// Any report may cut, until so many have.
+    /// Any report may decrease the rate, up to this number of decreases.
     Cuts(u32),
 }
 
 impl Daimd {
-    /// A law that has seen no loss.
+    /// A law without losses so far.
     pub(super) fn new(seed: u64) -> Self {
         Self::bounded_by(Bound::Reports(MAX_REPORTS), seed)
     }
 
-    /// The law of 2007: all reports of an event count, and so many cut at most.
+    /// The law of 2007: all reports of an event count, and a fixed number of them may decrease the rate.
     pub(super) fn of_2007(seed: u64) -> Self {
         Self::bounded_by(Bound::Cuts(MAX_CUTS_2007), seed)
     }
@@ -128,15 +131,15 @@ impl Daimd {
         }
     }
 
-    /// Everything before `acked` has arrived. An event that lies before it is over; remembering it any longer would
-    /// make half of all later sequence numbers look older than it.
+    /// Everything before `acked` has arrived. Ends an event that lies before it. If it were kept, half of all later
+    /// sequence numbers would look older than the event.
     pub(super) fn on_progress(&mut self, acked: SeqNo) {
         if self.event_end.is_some_and(|end| end.is_before(acked)) {
             self.event_end = None;
         }
     }
 
-    /// A SYN interval is over: the period from now on, (1) to (3).
+    /// A SYN interval has ended. Returns the new period, (1) to (3).
     pub(super) fn on_syn(&mut self, period: SendPeriod, path: &Path) -> SendPeriod {
         let increase = match path.capacity {
             Some(capacity) => increase(spare_bandwidth(capacity, period, self.before_event), path.mss.max(1)),
@@ -145,7 +148,7 @@ impl Daimd {
         self.grow(period, path, increase)
     }
 
-    /// A SYN interval is over, after which `increase` more packets are to fit into one: the period from now on, (3).
+    /// A SYN interval has ended and the next one shall carry `increase` more packets. Returns the new period, (3).
     pub(super) fn grow(&mut self, period: SendPeriod, path: &Path, increase: f64) -> SendPeriod {
         if std::mem::take(&mut self.lossy_interval) {
             return period;
@@ -157,7 +160,7 @@ impl Daimd {
         }
     }
 
-    /// The peer reported losses, of which `first_lost` heads the report: what that means for the rate, (4) to (6).
+    /// The peer reported losses, beginning with `first_lost`. Returns the meaning for the rate, (4) to (6).
     pub(super) fn on_nak(&mut self, first_lost: SeqNo, largest_sent: SeqNo, period: SendPeriod) -> Verdict {
         self.lossy_interval = true;
         if self.event_end.is_none_or(|end| first_lost.is_after(end)) {
@@ -181,7 +184,7 @@ impl Daimd {
     }
 }
 
-/// Packets/s that nobody uses yet, (1); not positive when the link is full or the period is unpaced.
+/// Unused packets/s, (1). Not positive if the link is full or the period is unpaced.
 //= paper:udt-2007 L - C(x)
 fn spare_bandwidth(capacity: PacketRate, period: SendPeriod, before_event: SendPeriod) -> f64 {
     let capacity = capacity.packets_per_second();
@@ -207,13 +210,13 @@ fn raise(period: SendPeriod, increase: f64) -> SendPeriod {
     bounded(micros * syn / (micros * increase + syn))
 }
 
-/// The period after one cut by `factor`, in whole microseconds as UDT4 rounds it, (4) and (6).
+/// The period after one decrease by `factor`, in whole microseconds as in UDT4, (4) and (6).
 //= paper:udt-2004 §3.5.2 eq. (4)
 pub(super) fn decrease(period: SendPeriod, factor: f64) -> SendPeriod {
     bounded(libm::ceil(period.as_micros() * factor))
 }
 
-/// M of (4): the average number of reports per event, after one with `naks`.
+/// M of (4): the average number of reports per event, after an event with `naks`.
 fn average_naks(average: u32, naks: u32) -> u32 {
     libm::ceil(f64::from(average) * (1.0 - NAK_WEIGHT) + f64::from(naks) * NAK_WEIGHT) as u32
 }
@@ -223,12 +226,12 @@ fn spread(average_naks: u32, uniform: f64) -> u32 {
     (libm::ceil(f64::from(average_naks) * uniform) as u32).max(1)
 }
 
-/// The period that an increase may not go below, given what is `delivered`.
+/// The shortest period after an increase, for the rate `delivered`.
 fn rise_limit(delivered: PacketRate) -> SendPeriod {
     bounded(1e6 / (delivered.packets_per_second() * MAX_RISE))
 }
 
-/// A period of `micros` that the law can work on: paced, and not so slow that nothing is left to be acknowledged.
+/// A period of `micros` within the bounds of the law: paced, and short enough to keep acknowledgements coming.
 pub(super) fn bounded(micros: f64) -> SendPeriod {
     SendPeriod::from_micros(micros.clamp(MIN_PERIOD, MAX_PERIOD))
 }

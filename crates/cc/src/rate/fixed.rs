@@ -1,4 +1,4 @@
-//! A fixed sending rate, whatever happens: for dedicated channels, and as the known quantity in tests.
+//! A fixed sending rate, for dedicated channels, and as a known quantity in tests.
 //!
 //! ```text
 //! P = 8·MSS / rate        (1)
@@ -6,10 +6,10 @@
 //!
 //! | symbol | here | unit |
 //! | --- | --- | --- |
-//! | MSS | `Path::mss`: headers included, so that `rate` is what the wire carries | bytes |
+//! | MSS | `Path::mss` with headers, so that `rate` is the rate on the wire | bytes |
 //! | P | `Control::send_period` | µs |
 //!
-//! Departures: none; it is nobody's algorithm. It answers no loss, so it belongs on channels that nobody shares.
+//! Departures: none; it has no source. It does not react to loss, so it is for dedicated channels only.
 
 use farhaul_units::{Rate, SendPeriod};
 
@@ -20,12 +20,12 @@ use crate::{AckEvent, Control, Controller, LossEvent, Path};
 pub(crate) struct Fixed {
     /// Bits per second on the wire, above zero.
     rate: Rate,
-    /// The name, with the rate as it was asked for.
+    /// The name, with the rate as given by the user.
     name: String,
 }
 
 impl Fixed {
-    /// Sends at `rate`, which must be above zero, and calls itself `name`.
+    /// Sends at `rate`, which must be above zero, under the name `name`.
     pub(crate) fn new(rate: Rate, name: String) -> Self {
         Self { rate, name }
     }
@@ -46,7 +46,7 @@ impl Controller for Fixed {
     }
 
     fn on_ack(&mut self, path: &Path, _ack: &AckEvent, control: &mut Control) {
-        // Again, because the packet size may have been found to be another.
+        // Again, because the packet size may have changed.
         self.apply(path, control);
     }
 

@@ -1,4 +1,4 @@
-//! UDT's congestion window, and how the sending period is first set from it (paper:udt-2004 §3.5.1, as in UDT4).
+//! UDT's congestion window, and the first sending period derived from it (paper:udt-2004 §3.5.1, as in UDT4).
 //!
 //! ```text
 //! Slow start, per ACK:   W ← W + packets newly acknowledged                    (1)
@@ -12,8 +12,8 @@
 //! | W | cwnd | `Control::cwnd` | packets |
 //! | I | P | `Control::send_period` | µs |
 //!
-//! Departures (docs/papers/departures.md): D1 R is unknown before the first sample, D2 the right way up in (2),
-//! D8 (1) counts exactly, D9 application-limited samples never lower, D10 bounds of the window.
+//! Departures (docs/papers/departures.md): D1 R is unknown before the first sample. D2 the right way up in (2). D8 (1)
+//! counts exactly. D9 application-limited samples never lower. D10 bounds of the window.
 
 use farhaul_units::{Duration, PacketRate, SendPeriod, SeqNo};
 
@@ -21,12 +21,12 @@ use super::daimd::{bounded, shorter};
 use super::syn::SYN_INTERVAL;
 use crate::{Control, Path};
 
-/// Packets beyond what the measured rate fills, so that a flow that was held back can grow again. Source: UDT2 and later.
+/// Packets beyond those that the measured rate fills, so that a limited flow can grow again. Source: UDT2 and later.
 pub(super) const HEADROOM: f64 = 16.0;
-/// The smallest window: below two packets no probe pair and no loss report can come about.
+/// The smallest window. Below two packets neither a probe pair nor a loss report can occur.
 const MIN_CWND: f64 = 2.0;
 
-/// The window's growth from acknowledged packets, until a loss or the largest window ends it.
+/// Growth of the window from acknowledged packets, until a loss or the largest window ends it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SlowStart {
     /// Everything before this packet has been counted.
@@ -50,8 +50,8 @@ impl SlowStart {
     }
 }
 
-/// R: the arrival speed that the receiver reports or, until it does, the delivery rate that the sender saw; `None`
-/// before either has been measured.
+/// R: the arrival rate reported by the receiver. Before the first report, the delivery rate measured by the sender.
+/// `None` before both.
 pub(super) fn measured_rate(path: &Path) -> Option<PacketRate> {
     [path.arrival_rate, path.delivery_rate].into_iter().flatten().find(|rate| *rate > PacketRate::default())
 }
@@ -66,7 +66,7 @@ pub(super) fn start_period(path: &Path, cwnd: f64) -> SendPeriod {
     }
 }
 
-/// The window after slow start, (3), where it was `cwnd`.
+/// The window after slow start, (3), if it was `cwnd`.
 pub(super) fn next_window(path: &Path, cwnd: f64) -> f64 {
     match measured_rate(path).map(|rate| window(rate, path.rtt)) {
         Some(window) if path.application_limited => window.max(cwnd),
@@ -75,22 +75,22 @@ pub(super) fn next_window(path: &Path, cwnd: f64) -> f64 {
     }
 }
 
-/// Packets that fill the path and one interval at the measured rate; `None` before there is one.
+/// Packets that fill the path and one interval at the measured rate; `None` before the first measurement.
 pub(super) fn fill(path: &Path) -> Option<f64> {
     measured_rate(path).map(|rate| rate.packets_in(path.rtt.saturating_add(SYN_INTERVAL)))
 }
 
-/// Packets that fill the path at `rate`, with some to spare, (3).
+/// Packets that fill the path at `rate`, plus headroom, (3).
 fn window(rate: PacketRate, rtt: Duration) -> f64 {
     rate.packets_in(rtt + SYN_INTERVAL) + HEADROOM
 }
 
-/// The window in force, packets.
+/// The current window, packets.
 pub(super) fn cwnd(control: &Control) -> f64 {
     control.cwnd.unwrap_or(Control::INITIAL_CWND)
 }
 
-/// Sets the window to `cwnd`, within what the connection can hold.
+/// Sets the window to `cwnd`, within the bounds of the connection.
 pub(super) fn set_cwnd(path: &Path, control: &mut Control, cwnd: f64) {
     control.cwnd = Some(cwnd.min(f64::from(path.max_window)).max(MIN_CWND));
 }

@@ -1,17 +1,17 @@
-//! The constant interval at which UDT's laws run.
+//! The constant interval of UDT's laws.
 //!
-//! Departures (docs/papers/departures.md): D12 an acknowledgement that comes a little early still counts for its interval,
-//! D26 one that was held back counts for the intervals that it was.
+//! Departures (docs/papers/departures.md): D12 a slightly early acknowledgement still counts for its interval, D26 a
+//! delayed one counts for all intervals of its delay.
 
 use farhaul_units::{Duration, Instant};
 
-/// The SYN interval: a rate law runs at most once in it. Source: paper:udt-2004 §3.1, unchanged since.
+/// The SYN interval. A rate law runs at most once in it. Source: paper:udt-2004 §3.1, unchanged since.
 pub(super) const SYN_INTERVAL: Duration = Duration::from_millis(10);
-/// How early an interval may end. Acknowledgements leave once per SYN interval too, and the least jitter on their way
-/// would make a law without slack miss every other one; half an interval is more jitter than a steady path has.
+/// How early an interval may end. Acknowledgements also leave once per SYN interval, so without slack the smallest
+/// jitter would make a law miss every other one. Half an interval exceeds the jitter of a steady path.
 const SLACK: Duration = Duration::from_millis(5);
 
-/// Lets a law run at most once per SYN interval, in the mean.
+/// Lets a law run at most once per SYN interval on average.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SynClock {
     /// When the current interval ends.
@@ -24,7 +24,7 @@ impl SynClock {
         Self { end: now + SYN_INTERVAL }
     }
 
-    /// Whether the law may run now, on an event of its own choice; if so, the next interval begins.
+    /// Whether the law may run now. If so, the next interval begins.
     pub(super) fn tick(&mut self, now: Instant) -> bool {
         let due = now + SLACK >= self.end;
         if due {
@@ -33,8 +33,8 @@ impl SynClock {
         due
     }
 
-    /// How many intervals end with an acknowledgement that comes now: none if it is too early, more than one if
-    /// acknowledgements were held back, of which only those of the last `hold` count.
+    /// Number of intervals that end with an acknowledgement now. Zero if it is too early. More than one if
+    /// acknowledgements were delayed, for intervals within the last `hold`.
     pub(super) fn intervals(&mut self, now: Instant, hold: Duration) -> u32 {
         let due = self.end;
         if !self.tick(now) {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_once_per_interval_and_anew_after_a_pause() {
+    fn the_clock_ticks_once_per_interval_and_restarts_after_a_pause() {
         let [yes, no] = [true, false];
         assert_eq!(
             ticks([5_000, 5_000, 9_900, 15_000, 19_000, 70_000, 70_001, 80_000]),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_that_was_held_back_counts_for_the_intervals_of_its_hold() {
+    fn a_delayed_acknowledgement_counts_for_the_intervals_of_its_delay() {
         let mut clock = SynClock::default();
         let mut at =
             |millis, hold| clock.intervals(Instant::ZERO + Duration::from_millis(millis), Duration::from_millis(hold));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_acknowledgements_runs_the_law_no_more_often() {
+    fn a_flood_of_acknowledgements_does_not_run_the_law_more_often() {
         let runs = ticks((0..1_000_000).step_by(100)).iter().filter(|tick| **tick).count();
         assert!((100..=101).contains(&runs), "{runs} runs in 100 intervals");
     }

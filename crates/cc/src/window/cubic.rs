@@ -1,4 +1,5 @@
-//! CUBIC (paper:rfc9438): a window that returns along a cubic to where it was cut, rests there, and then goes beyond.
+//! CUBIC (paper:rfc9438): the window returns along a cubic to its value before the loss, stays there, then grows
+//! beyond.
 //!
 //! ```text
 //! W_cubic(t) = C·(t − K)³ + W_max                                                         (1)
@@ -17,12 +18,12 @@
 //! | --- | --- | --- |
 //! | cwnd | `Control::cwnd` | packets |
 //! | cwnd_epoch, W_max, W_est, K | `Epoch` | packets, s |
-//! | t | time since the avoidance began in which the application was not the limit | s |
+//! | t | time since the avoidance began, without application-limited time | s |
 //! | cwnd_prior | `prior`, the window before the last cut | packets |
 //! | α | 3·(1 − β)/(1 + β), and 1 once W_est has reached cwnd_prior | packets |
 //!
-//! Departures: slow start ends with a loss, there is no HyStart++ (RFC 9406, which §4.10 recommends); and no undoing of a cut
-//! that turns out spurious (§4.9).
+//! Departures: slow start ends with a loss, without HyStart++ (RFC 9406, which §4.10 recommends). A decrease that turns
+//! out spurious is not undone (§4.9).
 
 use farhaul_units::Instant;
 
@@ -31,13 +32,13 @@ use super::loss_epoch::LossEpoch;
 use super::slow_start::{SlowStart, bounded};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
-/// C, packets/s³: how fast the window goes away from W_max. Source: RFC 9438 §5.
+/// C, packets/s³: how fast the window departs from W_max. Source: RFC 9438 §5.
 const C: f64 = 0.4;
-/// β: what a cut leaves. Source: RFC 9438 §4.6.
+/// β: the share of the window left by a decrease. Source: RFC 9438 §4.6.
 const BETA: f64 = 0.7;
-/// α: growth per round trip that is as fair to Reno as halving is, with cuts of β. Source: RFC 9438 §4.3.
+/// α: growth per RTT that is as fair to Reno as halving is, with decreases to β. Source: RFC 9438 §4.3.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// Most that a round trip may add, as a multiple of the window. Source: RFC 9438 §4.2.
+/// Largest growth per RTT, as a multiple of the window. Source: RFC 9438 §4.2.
 const MOST: f64 = 1.5;
 
 /// `cubic`.
@@ -45,13 +46,13 @@ const MOST: f64 = 1.5;
 pub(crate) struct Cubic {
     slow_start: SlowStart,
     losses: LossEpoch,
-    /// W_max; none before the first loss and after a time-out.
+    /// W_max; `None` before the first loss and after a time-out.
     origin: Option<f64>,
-    /// Of W_max for the next comparison, (§4.7): a time-out does not forget it.
+    /// W_max for the next comparison (§4.7). A time-out keeps it.
     last_origin: f64,
     /// cwnd_prior.
     prior: f64,
-    /// The avoidance under way.
+    /// The current avoidance; `None` in slow start.
     epoch: Option<Epoch>,
 }
 
@@ -59,13 +60,13 @@ pub(crate) struct Cubic {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     began: Instant,
-    /// When the last acknowledgement came, for the time in which the application was the limit.
+    /// When the last acknowledgement arrived, to exclude application-limited time.
     seen: Instant,
     /// W_max, packets.
     origin: f64,
     /// K, seconds.
     reach: f64,
-    /// W_est, packets: what Reno would have.
+    /// W_est, packets: the window of Reno.
     reno: f64,
 }
 
@@ -81,7 +82,7 @@ impl Cubic {
         }
     }
 
-    /// `acked` packets of congestion avoidance: the window after them.
+    /// The window after `acked` packets of congestion avoidance.
     fn avoid(&mut self, cwnd: f64, acked: f64, path: &Path) -> f64 {
         let origin = self.origin;
         let epoch = self.epoch.get_or_insert_with(|| Epoch::beginning(path.now, cwnd, origin));
@@ -102,7 +103,7 @@ impl Cubic {
         cwnd + (target - cwnd) * acked / cwnd
     }
 
-    /// A cut: the threshold and what the curve returns to. The window that is left.
+    /// Decreases the window, and sets the threshold and W_max. Returns the new window.
     fn cut(&mut self, cwnd: f64, path: &Path) -> f64 {
         //= paper:rfc9438 §4.7
         self.last_origin = if cwnd < self.last_origin { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
@@ -113,7 +114,7 @@ impl Cubic {
 }
 
 impl Epoch {
-    /// Congestion avoidance begins with `cwnd` at `now`; without an origin, right at the flat part of the curve.
+    /// Congestion avoidance begins with `cwnd` at `now`. Without an origin, on the flat part of the curve.
     fn beginning(now: Instant, cwnd: f64, origin: Option<f64>) -> Self {
         let origin = origin.map_or(cwnd, |origin| origin.max(cwnd));
         //= paper:rfc9438 §4.2 eq. (2)

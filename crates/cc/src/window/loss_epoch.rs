@@ -1,23 +1,23 @@
-//! One cut per window: losses of packets that were sent before the last cut belong to it.
+//! One decrease per window: losses of packets sent before the last decrease belong to it.
 
 use farhaul_units::SeqNo;
 
 use crate::LossEvent;
 
-/// The losses that have been answered.
+/// The losses already answered by a decrease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossEpoch {
-    /// The last packet that had been sent at the latest cut, until it is acknowledged.
+    /// The last packet sent before the latest decrease, until it is acknowledged.
     cut_at: Option<SeqNo>,
 }
 
 impl LossEpoch {
-    /// Nothing was lost yet.
+    /// No losses so far.
     pub(super) const fn new() -> Self {
         Self { cut_at: None }
     }
 
-    /// Whether `loss` is news that asks for a cut, which then has happened.
+    /// Whether `loss` requires a new decrease. If so, records it.
     pub(super) fn begins(&mut self, loss: &LossEvent<'_>) -> bool {
         let Some(last) = loss.ranges.iter().map(|range| range.last).reduce(SeqNo::later) else { return false };
         if self.cut_at.is_some_and(|cut_at| !last.is_after(cut_at)) {
@@ -27,12 +27,12 @@ impl LossEpoch {
         true
     }
 
-    /// A cut happened when `largest_sent` was the last packet sent.
+    /// Records a decrease when `largest_sent` was the last packet sent.
     pub(super) fn restart(&mut self, largest_sent: SeqNo) {
         self.cut_at = Some(largest_sent);
     }
 
-    /// Everything before `seq` is acknowledged. Forgets a cut that lies behind, so that numbers may wrap.
+    /// Everything before `seq` is acknowledged. Forgets an earlier decrease, because sequence numbers wrap.
     pub(super) fn on_ack(&mut self, seq: SeqNo) {
         if self.cut_at.is_some_and(|cut_at| seq.is_after(cut_at)) {
             self.cut_at = None;

@@ -14,10 +14,10 @@
 //! | cwnd | `Control::cwnd` | packets |
 //! | ssthresh | `SlowStart` | packets |
 //! | FlightSize | `Path::in_flight`, at most cwnd | packets |
-//! | acked (N) | `AckEvent::newly_acked`: how many packets an ACK counts for is the transport's choice | packets |
+//! | acked (N) | `AckEvent::newly_acked`; the transport decides for how many packets an ACK counts | packets |
 //!
-//! Reno, NewReno and SACK differ in what they send again and when, which is the transport's part, and not in this law;
-//! so is the inflation of the window during fast recovery. Departures: none.
+//! Reno, NewReno and SACK differ in retransmission, and inflate the window during fast recovery. Both are parts of the
+//! transport, not of this law. Departures: none.
 
 use super::LOSS_WINDOW;
 use super::loss_epoch::LossEpoch;
@@ -36,7 +36,7 @@ impl Reno {
         Self { slow_start: SlowStart::new(), epoch: LossEpoch::new() }
     }
 
-    /// Halves the window if `loss` is the first of its window, and says whether it was.
+    /// Halves the window if `loss` is the first of its window. Returns whether it did.
     pub(super) fn cut(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) -> bool {
         let Some(cwnd) = control.cwnd else { return false };
         let cuts = self.epoch.begins(loss);

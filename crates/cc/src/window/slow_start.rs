@@ -1,10 +1,10 @@
-//! Slow start up to the threshold, and what is left of an acknowledgement for what comes after it.
+//! Slow start up to the threshold, and the part of an acknowledgement beyond it.
 
 use crate::{AckEvent, Path};
 
 /// The smallest threshold, packets. Source: RFC 5681 eq. (4), 2·SMSS.
 const MIN_THRESHOLD: f64 = 2.0;
-/// The share of the flight that a threshold keeps. Source: RFC 5681 eq. (4), FlightSize/2.
+/// The threshold as a share of the flight. Source: RFC 5681 eq. (4), FlightSize/2.
 const HALF: f64 = 0.5;
 
 /// ssthresh: where slow start ends.
@@ -14,15 +14,15 @@ pub(super) struct SlowStart {
 }
 
 impl SlowStart {
-    /// Without an end: RFC 5681 §3.1 wants the first threshold arbitrarily high.
+    /// Without an end: RFC 5681 §3.1 asks for an arbitrarily high first threshold.
     pub(super) const fn new() -> Self {
         Self { threshold: f64::INFINITY }
     }
 
-    /// The window after an acknowledgement, and how many of its packets come after the threshold was reached.
+    /// The window after an acknowledgement, and the number of its packets beyond the threshold.
     ///
-    /// One acknowledgement counts for no more packets than the window has: a transport whose acknowledgements wait for
-    /// repairs may confirm a whole flight at once, which was not sent under this window.
+    /// One acknowledgement counts for at most a window of packets. A transport whose acknowledgements wait for
+    /// retransmissions may confirm a whole flight at once, which was not sent under this window.
     //= paper:rfc5681 §3.1 eq. (2)
     pub(super) fn grow(&self, cwnd: f64, ack: &AckEvent) -> (f64, f64) {
         let acked = f64::from(ack.newly_acked).min(cwnd);
@@ -31,9 +31,9 @@ impl SlowStart {
         (cwnd + grown, acked - grown)
     }
 
-    /// A loss: the threshold becomes half of what is in flight, and is returned.
+    /// After a loss, sets the threshold to half of the packets in flight, and returns it.
     ///
-    /// In flight, but not more than the window: recovery may have put more on the way than the window would.
+    /// The packets in flight count up to the window, because recovery may have sent more than the window.
     //= paper:rfc5681 §3.1 eq. (4)
     pub(super) fn lower(&mut self, cwnd: f64, path: &Path) -> f64 {
         self.lower_to(HALF, cwnd, path)
@@ -46,7 +46,7 @@ impl SlowStart {
     }
 }
 
-/// The window, no larger than the receiver's will ever be.
+/// The window, limited to the receiver's largest window.
 pub(super) fn bounded(cwnd: f64, path: &Path) -> f64 {
     if path.max_window > 0 { cwnd.min(f64::from(path.max_window).max(MIN_THRESHOLD)) } else { cwnd }
 }

@@ -1,4 +1,4 @@
-//! TCP before fast recovery (paper:jacobson-1988): every loss begins slow start anew.
+//! TCP before fast recovery (paper:jacobson-1988): every loss restarts slow start.
 //!
 //! ```text
 //! Growth:                as Reno's (reno.rs)
@@ -11,7 +11,7 @@
 //! | cwnd | `Control::cwnd` | packets |
 //! | ssthresh | `Reno`'s | packets |
 //!
-//! Departures: the threshold is that of RFC 5681 eq. (4), half of what is in flight.
+//! Departures: the threshold is that of RFC 5681 eq. (4), half of the packets in flight.
 
 use super::{LOSS_WINDOW, Reno};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};

@@ -5,32 +5,32 @@ use std::collections::VecDeque;
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec};
 use farhaul_units::{Duration, Instant, PacketRate, Rate, Rng, SendPeriod, SeqNo, SeqRange};
 
-/// The receiver acknowledges, and the law runs, once in this time.
+/// The receiver acknowledges, and the law runs, once per interval.
 const SYN_INTERVAL: Duration = Duration::from_millis(10);
-/// Simulated time before anything is counted: several times as long as a law takes from nothing to the full link.
+/// Simulated time before counting: several times the time that a law needs to fill the link.
 const WARM_UP: Duration = Duration::from_secs(20);
-/// Simulated time that is counted.
+/// Simulated time of counting.
 const MEASURED: Duration = Duration::from_secs(100);
 
-/// What the path is like.
+/// Properties of the path.
 pub(crate) struct PathModel {
-    /// The rate of the link, which is also what the receiver reports as capacity.
+    /// The rate of the link, which the receiver also reports as capacity.
     pub(crate) link: Rate,
-    /// The round trip without a queue; there is none.
+    /// The RTT. There is no queue.
     pub(crate) rtt: Duration,
-    /// The share of packets that is lost at random.
+    /// The share of packets lost at random.
     pub(crate) loss: f64,
     /// Bytes per packet.
     pub(crate) mss: u32,
 }
 
-/// Mean over `seeds` runs of what arrives, in Mbit/s.
+/// Mean throughput of `seeds` runs in Mbit/s.
 pub(crate) fn mean_throughput(spec: &str, model: &PathModel, seeds: u64) -> f64 {
     let sum: f64 = (0..seeds).map(|seed| Run::new(spec, model, seed).throughput()).sum();
     sum / seeds as f64
 }
 
-/// One connection on the path. Packets lost are repaired by magic: a loss counts once, and a retransmission costs nothing.
+/// One connection on the path. Repair is ideal: a loss counts once, and a retransmission costs nothing.
 struct Run<'a> {
     model: &'a PathModel,
     controller: Box<dyn Controller>,
@@ -39,7 +39,7 @@ struct Run<'a> {
     rng: Rng,
     /// Losses on their way back to the sender: when their report arrives, and which packet.
     reports: VecDeque<(Instant, SeqNo)>,
-    /// Arrivals in every interval whose acknowledgement is under way.
+    /// Arrivals in every interval whose acknowledgement is in flight.
     intervals: VecDeque<u64>,
     /// Arrivals in the current interval.
     arrived: u64,
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
             }
             let period = if self.control.send_period < shortest { shortest } else { self.control.send_period };
             self.path.now += period.time_for(1);
-            // A freeze moves the next departure; what arrives meanwhile is taken in at its end.
+            // A freeze moves the next departure. Arrivals in between are processed at its end.
             self.path.now = self.path.now.max(self.control.freeze_until.unwrap_or(Instant::ZERO));
             while self.path.now >= next_ack {
                 self.end_interval();
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
         counted as f64 * f64::from(self.model.mss) * 8.0 / MEASURED.as_secs_f64() / 1e6
     }
 
-    /// One packet leaves. The link never holds more than it can carry, so that only chance loses packets.
+    /// One packet leaves. The link never holds more than it can carry, so only random loss occurs.
     fn send(&mut self) {
         let seq = self.path.next_seq;
         self.path.next_seq = seq.next();
@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The acknowledgement of a round trip ago arrives: one interval's arrivals, exactly counted.
+    /// The acknowledgement of one RTT ago arrives: the exact arrivals of one interval.
     fn end_interval(&mut self) {
         self.intervals.push_back(std::mem::take(&mut self.arrived));
         let under_way = self.model.rtt.div_duration_f64(SYN_INTERVAL) as usize;
@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What the link carries, packets/s.
+/// The rate of the link, packets/s.
 fn link_rate(model: &PathModel) -> f64 {
     model.link.bits_per_second() as f64 / (f64::from(model.mss) * 8.0)
 }

@@ -102,6 +102,10 @@ impl Server<'_> {
     }
 
     fn receive(&self, caller: &Caller, push: &Push) {
+        let (log, meter) = self.log(caller);
+        let mut session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
+        let answered = caller.answer(session.poll_write());
+        session.handle_written(answered);
         let store = match DiskStore::beneath(&self.root, &push.target, push.target_is_directory) {
             Ok(store) => store,
             Err(error) => {
@@ -109,8 +113,6 @@ impl Server<'_> {
             }
         };
         let target = Target::beneath(&self.args.root, &push.target);
-        let (log, meter) = self.log(caller);
-        let session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
         let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Received);
@@ -122,20 +124,22 @@ impl Server<'_> {
     }
 
     fn send(&self, caller: &Caller, pull: &Pull) {
+        let begun = self.log(caller);
+        let mut session = FileSender::accept(&caller.open);
+        let answered = caller.answer(session.opening());
+        session.handle_written(answered);
         match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
             Ok(mut source) => {
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
-                self.send_from(caller, source);
+                self.send_from(caller, session, source, begun);
             }
-            Err(error) => self.send_from(caller, Missing::new(&self.root, pull, &error)),
+            Err(error) => self.send_from(caller, session, Missing::new(&self.root, pull, &error), begun),
         }
     }
 
-    fn send_from(&self, caller: &Caller, source: impl Source) {
-        let (log, meter) = self.log(caller);
-        let session = FileSender::accept(&caller.open);
+    fn send_from(&self, caller: &Caller, session: FileSender, source: impl Source, (log, meter): (FileLog, Meter)) {
         let mut job = Sending { session, source: self.timed(source, caller, meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         let mut end = self.end(caller, Direction::Sent);

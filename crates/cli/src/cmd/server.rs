@@ -31,6 +31,12 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    /// Answers the opening, before a disk is touched: the peer waits for it no longer than for a connection. How many
+    /// bytes were written, which is all of them unless the peer is gone; whoever drives the session then finds that out.
+    pub(super) fn answer(&self, words: &[u8]) -> usize {
+        self.stream.send(words).unwrap_or(0)
+    }
+
     /// Tells the peer that it does not get what it wants.
     pub(super) fn refuse(&self, code: AbortCode, message: &str) {
         farewell(&self.stream, &refusal(code, message));

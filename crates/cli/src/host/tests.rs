@@ -1,6 +1,10 @@
 use std::hint::black_box;
 
 use farhaul::{Endpoint, Listener};
+use farhaul_session::{
+    Acceptor, Commit, Digest, Entry, EntryId, Failure, FileReceiver, FileSender, Leftover, MemoryFile, MemorySource,
+    MemoryStore, Push, ReceiveLimits, RelPath, Store,
+};
 
 use super::measure::{self, Meter, Sender};
 use super::*;
@@ -79,5 +83,131 @@ fn a_processor_that_has_too_much_to_do_is_the_limit() {
         measure::fill_limit(&mut end, &stream.stats().unwrap_or_default(), &Sender { waits, ..Sender::default() });
         let share = end.limited_by_share.unwrap();
         assert!(end.limited_by == Some(Limit::Cpu) && share > 0.5, "{:?} {share} {waits:?}", end.limited_by);
+    });
+}
+
+/// A store whose disk gets on with nothing before its gate opens.
+struct Gated {
+    inner: MemoryStore,
+    gate: Receiver<()>,
+}
+
+impl Store for Gated {
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        self.inner.make_dir(id, entry)
+    }
+
+    fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        // Without anybody at the gate it stands open.
+        let _ = self.gate.recv();
+        self.inner.begin(id, entry)
+    }
+
+    fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.inner.write(id, offset, bytes)
+    }
+
+    fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
+        self.inner.commit(id, entry, digest)
+    }
+
+    fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
+        self.inner.finish_dir(id, entry)
+    }
+
+    fn abort(&mut self, id: EntryId, leftover: Leftover) {
+        self.inner.abort(id, leftover);
+    }
+}
+
+/// The receiving end of a copy into such a store.
+struct Storing {
+    session: FileReceiver,
+    store: Gated,
+}
+
+impl Session for Storing {
+    fn sends(&self) -> bool {
+        false
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        self.session.poll_write()
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        self.session.handle_written(count);
+    }
+
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        self.session.handle_received(&mut self.store, bytes)
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        self.session.handle_end(&mut self.store)
+    }
+
+    fn handle_events(&mut self) {
+        while self.session.poll_event().is_some() {}
+    }
+
+    fn cancel(&mut self) {}
+
+    fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        self.session.error()
+    }
+}
+
+/// How long the test waits for an answer that never comes if it waits for the disk.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[test]
+fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
+    let path = RelPath::parse(b"file").unwrap();
+    let mut source = MemorySource::new([(path.clone(), MemoryFile::file(b"abc".to_vec()))].into());
+    let mut sender = FileSender::connect(Push::default());
+    let mut said = Vec::new();
+    while let count @ 1.. = sender.poll_write(&mut source).len() {
+        said.extend_from_slice(sender.poll_write(&mut source));
+        sender.handle_written(count);
+    }
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr();
+    let (open_gate, gate) = sync_channel(0);
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            let mut early = vec![0; said.len()];
+            let mut came = 0;
+            while came < early.len() {
+                came += stream.recv(&mut early[came..]).unwrap();
+            }
+            let (used, open) = Acceptor::new().handle_received(&early).unwrap();
+            let session = FileReceiver::accept(&open.unwrap(), ReceiveLimits::default());
+            let mut job = Storing { session, store: Gated { inner: MemoryStore::default(), gate } };
+            let clock = Clock::start();
+            let line = Line { stream: &stream, role: Role::Accepting, clock, early: &early[used..] };
+            assert!(drive(&line, &mut job).1.is_ok());
+            job.store.inner.tree
+        });
+        let stream = Stream::connect(to).unwrap();
+        stream.send_all(&said).unwrap();
+        stream.set_read_timeout(Some(PATIENCE));
+        let mut block = [0; 4096];
+        let first = stream.recv(&mut block);
+        drop(open_gate);
+        let first = first.expect("the answer does not wait for the disk");
+        sender.handle_received(&block[..first]).unwrap();
+        while !sender.is_over() {
+            let len = stream.recv(&mut block).unwrap();
+            sender.handle_received(&block[..len]).unwrap();
+        }
+        stream.finish().unwrap();
+        assert_eq!((sender.error(), sender.totals().files), (None, 1));
+        assert!(server.join().unwrap().contains_key(&path));
     });
 }

@@ -81,6 +81,25 @@ fn a_tree_arrives_under_its_name_and_only_with_r() {
 }
 
 #[test]
+fn a_file_that_is_longer_than_the_system_says_arrives_whole_both_ways() {
+    let (scratch, source) = (Scratch::new(), "/proc/version");
+    let content = fs::read(source).unwrap();
+    assert_eq!(fs::metadata(source).unwrap().len(), 0, "it would prove nothing");
+    let (here, there) = (scratch.dir("here"), Server::begin(&["serve", "--root", &scratch.dir("root")]));
+    let kernel = Server::begin(&["serve", "--read-only", "--root", "/proc"]);
+    for run in [
+        farhaul(&["copy", "--plain", "--json", source, &format!("udt://{}/", there.address)]),
+        farhaul(&["copy", "--plain", "--json", &format!("udt://{}/version", kernel.address), &here]),
+    ] {
+        run.succeeds();
+        assert_eq!((&run.end()["bytes"], &run.end()["verified"]), (&content.len().into(), &true.into()));
+    }
+    for copy in ["root/version", "here/version"] {
+        assert_eq!(fs::read(scratch.at(copy)).unwrap(), content);
+    }
+}
+
+#[test]
 fn one_missing_file_on_the_server_is_named() {
     let scratch = Scratch::new();
     let server = Server::begin(&["serve", "--root", &scratch.dir("root")]);

@@ -2,7 +2,9 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
+use crate::limits::slow;
 use crate::process::{Scratch, Server, farhaul, farhaul_under};
 use crate::requirement::runs;
 
@@ -70,4 +72,44 @@ fn a_file_that_may_not_be_read_fails_alone() {
     run.fails(3, &["tree/two", "permission denied"]);
     assert_eq!((&run.end()["files"], &run.end()["failed"]), (&2.into(), &1.into()), "{}", run.end());
     assert_eq!(scratch.names("root/tree"), ["one", "three"]);
+}
+
+/// A call of the server's disk takes twice as long as a caller waits for the answer to its opening.
+const VERY_SLOW: Duration = Duration::from_secs(2);
+
+/// A copy with `arguments` from or to a server whose `call` is very slow.
+fn copy_beside(call: &str, root: &str, source: &str, target: &str) {
+    let Some(slow) = slow(call, VERY_SLOW) else { return };
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    let server = Server::begin_under(&slow, &["serve", "--root", root]);
+    let place = |place: &str| place.replace("SERVER", &format!("udt://{}", server.address));
+    let impatient = ["copy", "--plain", "--json", "-r", "--connect-timeout", "1s"];
+    let run = farhaul(&[&impatient[..], &[&place(source), &place(target)]].concat());
+    run.succeeds();
+    let end = run.end();
+    assert_eq!((&end["files"], &end["verified"]), (&1.into(), &true.into()), "{end}");
+    assert!(end["seconds"].as_f64() >= Some(VERY_SLOW.as_secs_f64()), "{call} was not slow: {end}");
+}
+
+#[test]
+fn a_server_that_synchronises_slowly_only_makes_the_copy_slow() {
+    let scratch = Scratch::new();
+    copy_beside("fsync", &scratch.dir("root"), &scratch.file("file", 3), "SERVER/");
+    assert_eq!(scratch.names("root"), ["file"]);
+}
+
+#[test]
+fn a_server_that_makes_directories_slowly_only_makes_the_copy_slow() {
+    let scratch = Scratch::new();
+    copy_beside("mkdirat", &scratch.dir("root"), &scratch.file("file", 3), "SERVER/directory/");
+    assert_eq!(scratch.names("root/directory"), ["file"]);
+}
+
+#[test]
+fn a_server_that_lists_directories_slowly_only_makes_the_copy_slow() {
+    let scratch = Scratch::new();
+    let (root, target) = (scratch.dir("root"), scratch.dir("here"));
+    scratch.file("root/file", 3);
+    copy_beside("getdents64", &root, "SERVER/", &target);
+    assert_eq!(scratch.names("here"), ["file"]);
 }

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -121,16 +122,19 @@ fn a_reader_at_the_far_end_that_does_not_read_is_the_limit() {
     slow.end().succeeds();
 }
 
-/// Makes each of these system calls take ten milliseconds longer.
-fn slow(call: &str) -> Option<Vec<String>> {
+/// Makes each of these system calls take this much longer.
+pub(crate) fn slow(call: &str, by: Duration) -> Option<Vec<String>> {
     runs(&["strace", "-f", "-o", "/dev/null", "true"], "it slows system calls down")?;
-    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:delay_enter=10000"));
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:delay_enter={}", by.as_micros()));
     Some(["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject].map(str::to_owned).into())
 }
 
+/// A disk that is slower than the path.
+const SLOW_DISK: Duration = Duration::from_millis(10);
+
 #[test]
 fn a_slow_disk_at_the_sender_is_the_limit() {
-    let Some(slow) = slow("pread64") else { return };
+    let Some(slow) = slow("pread64", SLOW_DISK) else { return };
     let scratch = Scratch::new();
     let (file, root) = (scratch.file("file", 8_000_000), scratch.dir("root"));
     let server = Server::begin(&["serve", "--root", &root]);
@@ -145,7 +149,7 @@ fn a_slow_disk_at_the_sender_is_the_limit() {
 
 #[test]
 fn a_slow_disk_at_the_receiver_is_the_limit() {
-    let Some(slow) = slow("pwrite64") else { return };
+    let Some(slow) = slow("pwrite64", SLOW_DISK) else { return };
     let scratch = Scratch::new();
     let (file, root) = (scratch.file("file", 8_000_000), scratch.dir("root"));
     let slow: Vec<&str> = slow.iter().map(String::as_str).collect();

@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
+use rustix::fs::{CWD, FileType, Mode, makedev, mkfifoat, mknodat};
 use rustix::process::Signal;
 
 use crate::process::{Scratch, Server, Started, farhaul};
@@ -116,6 +117,50 @@ fn a_directory_of_the_server_that_may_not_be_written_to_is_told_as_that() {
         &["file was not copied: permission denied: cannot make the file (on the other side)", "change the permissions"],
     );
     farhaul(&["copy", "--plain", &file, &format!("{url}new/")]).fails(7, &["closed/new", "may not be written to"]);
+}
+
+/// Makes what a file must not replace, as far as this user may; root may make devices.
+fn make_specials(scratch: &Scratch, directory: &str) -> Vec<&'static str> {
+    let at = |name: &str| scratch.at(&format!("{directory}/{name}"));
+    symlink("somewhere", at("link")).unwrap();
+    mkfifoat(CWD, at("pipe"), Mode::RWXU).unwrap();
+    let null = mknodat(CWD, at("device"), FileType::CharacterDevice, Mode::RWXU, makedev(1, 3));
+    let mut all = vec!["link", "pipe", "device"];
+    all.truncate(if null.is_ok() { 3 } else { 2 });
+    all
+}
+
+#[test]
+fn a_target_that_is_no_regular_file_is_refused_by_name_on_either_side_and_stays() {
+    let scratch = Scratch::new();
+    let (root, here, file) = (scratch.dir("root"), scratch.dir("here"), scratch.file("file", 10));
+    scratch.file("root/source", 10);
+    let specials = make_specials(&scratch, "root");
+    make_specials(&scratch, "here");
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}", server.address);
+    let words = ["a symbolic link", "a pipe", "a device"];
+    for (name, words) in specials.iter().zip(words) {
+        let kind =
+            |directory: &str| fs::symlink_metadata(scratch.at(&format!("{directory}/{name}"))).unwrap().file_type();
+        let (there_before, here_before) = (kind("root"), kind("here"));
+        let run = farhaul(&["copy", "--plain", &file, &format!("{url}/{name}")]);
+        run.fails(3, &["file was not copied", &format!("{name} is {words}"), "other side", "choose another target"]);
+        let run = farhaul(&["copy", "--plain", &format!("{url}/source"), &format!("{here}/{name}")]);
+        run.fails(3, &["source was not copied", &format!("{name} is {words}"), "choose another target"]);
+        assert_eq!((kind("root"), kind("here")), (there_before, here_before));
+    }
+    // In a tree, the others arrive.
+    scratch.dir("tree");
+    for name in ["link", "other"] {
+        scratch.file(&format!("tree/{name}"), 10);
+    }
+    scratch.dir("root/tree");
+    symlink("elsewhere", scratch.at("root/tree/link")).unwrap();
+    let run = farhaul(&["copy", "--plain", "--json", "-r", &scratch.at("tree"), &format!("{url}/")]);
+    run.fails(3, &["tree/link was not copied", "link is a symbolic link"]);
+    assert_eq!((&run.end()["files"], &run.end()["failed"]), (&1.into(), &1.into()), "{}", run.end());
+    assert_eq!(scratch.names("root/tree"), ["link", "other"]);
 }
 
 #[test]

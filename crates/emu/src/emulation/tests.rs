@@ -1,5 +1,5 @@
-//! Each reason not to believe a run, provoked. Needs the rights of root, if only in a user namespace, and TUN devices; without them
-//! the tests say so and pass.
+//! Provokes each reason why a run is invalid. Needs root rights, if only in a user namespace, and TUN devices. Without
+//! them the tests print a notice and pass.
 
 #[path = "../../tests/network/requirement.rs"]
 mod requirement;
@@ -20,14 +20,14 @@ use super::*;
 use crate::flaw::{MAX_BUSY, MAX_STALL};
 use crate::sys;
 
-/// What keeps the loop from its work.
+/// An obstacle to the emulator's loop.
 #[derive(Debug, Default)]
 pub(super) struct Obstacle(AtomicU8);
 
 const NOTHING: u8 = 0;
-/// It waits until the obstacle is gone.
+/// The loop waits until the obstacle is gone.
 const WALL: u8 = 1;
-/// It computes for some milliseconds in each round until the obstacle is gone.
+/// The loop computes for some milliseconds in each round until the obstacle is gone.
 const BURDEN: u8 = 2;
 
 impl Shared {
@@ -43,14 +43,14 @@ impl Shared {
     }
 }
 
-/// Two hosts some milliseconds apart, with sockets that know each other.
+/// Two hosts some milliseconds apart, with connected sockets.
 struct Pair {
     emulation: Emulation,
     far: HostId,
     sender: UdpSocket,
     receiver: UdpSocket,
     clock: Clock,
-    /// Real-time threads that compute all the time slow each other down.
+    /// Real-time threads that compute without pause slow each other down, so tests take turns.
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -81,7 +81,7 @@ impl Pair {
     }
 
     fn send(&self, datagrams: usize) {
-        // The host may refuse some; what counts is what becomes of the others.
+        // The host may refuse some datagrams. The test observes the others.
         (0..datagrams).for_each(|_| drop(self.sender.send(&[7; 100])));
     }
 
@@ -93,7 +93,7 @@ impl Pair {
         self.clock.sleep_until(self.clock.now() + Duration::from_millis(milliseconds));
     }
 
-    /// Until the link to the far host has done something.
+    /// Waits until the counters of the link to the far host satisfy `done`.
     fn wait_until(&self, done: impl Fn(&Counters) -> bool) {
         while !self.emulation.look().links.first().is_some_and(&done) {
             self.wait(1);
@@ -108,7 +108,7 @@ impl Pair {
 }
 
 #[test]
-fn an_emulator_that_was_away_for_long_says_so() {
+fn a_long_gap_between_polls_is_a_flaw() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     pair.send(1);
     pair.recv();
@@ -122,14 +122,14 @@ fn an_emulator_that_was_away_for_long_says_so() {
     assert!(flaws.iter().any(|flaw| matches!(flaw, Flaw::Away(time) if *time > MAX_STALL)), "{flaws:?}");
 }
 
-/// A thread of this program, or the calling one, runs on that processor from now on.
+/// Binds a thread of this program, or the calling one, to a processor.
 fn bind(thread: Option<Pid>, processor: usize) {
     let mut processors = CpuSet::new();
     processors.set(processor);
     sched_setaffinity(thread, &processors).unwrap();
 }
 
-/// Keeps a processor from others for so long.
+/// Occupies a processor for `length`.
 fn occupy(processor: usize, length: Duration) {
     bind(None, processor);
     let _real_time = RealTime::enter();
@@ -137,7 +137,7 @@ fn occupy(processor: usize, length: Duration) {
     while clock.now() < Instant::ZERO + length {}
 }
 
-/// How long a thread of this program stood in line for a processor.
+/// How long a thread of this program has waited for a processor.
 fn in_line(thread: Pid) -> Duration {
     let file = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
     let waited = fs::read_to_string(file).ok().and_then(|line| line.split(' ').nth(1)?.parse().ok());
@@ -145,8 +145,8 @@ fn in_line(thread: Pid) -> Duration {
 }
 
 #[test]
-fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
-    // Two real-time threads of one processor take turns of 100 ms, and the emulator's longest wait lasts 50.
+fn a_wait_for_a_processor_counts_as_lateness() {
+    // Two real-time threads on one processor alternate every 100 ms, and the emulator waits at most 50 ms.
     const OCCUPIED: Duration = Duration::from_millis(40);
     const ATTEMPTS: usize = 20;
     let Some(pair) = Pair::start(MAX_BYTES, 0) else { return };
@@ -164,7 +164,7 @@ fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
     };
     bind(Some(its), own);
     bind(None, other);
-    // The kernel gives it its turn in time now and then.
+    // Now and then the kernel schedules the emulator in time.
     let mut detained = (0..ATTEMPTS).map(|_| {
         let before = in_line(its);
         thread::scope(|scope| {
@@ -186,7 +186,7 @@ fn a_packet_whose_wait_ended_early_but_without_a_processor_was_late() {
 }
 
 #[test]
-fn what_does_not_fit_one_look_has_waited_for_the_next_ones_too() {
+fn packets_left_over_by_a_poll_count_as_late() {
     const PACKETS: usize = 5_000;
     let nowhere = PathSpec { loss: Some(LossSpec::Bernoulli(1.0)), ..PathSpec::default() };
     let Some(pair) = Pair::on(&nowhere, MAX_BYTES) else { return };
@@ -197,7 +197,7 @@ fn what_does_not_fit_one_look_has_waited_for_the_next_ones_too() {
     pair.place(NOTHING);
     pair.wait_until(|link| link.pushed.packets == PACKETS as u64);
     let report = pair.emulation.stop().unwrap();
-    // All but the first few hundred are left over by the first look.
+    // The first poll leaves all but the first few hundred packets.
     assert!(report.lateness.p50 > Duration::from_millis(5), "{:?}", report.lateness);
 }
 
@@ -205,7 +205,7 @@ fn what_does_not_fit_one_look_has_waited_for_the_next_ones_too() {
 fn packets_that_left_late_invalidate_a_run() {
     let Some(pair) = Pair::start(MAX_BYTES, 300) else { return };
     pair.send(1);
-    // Taken in, but kept from leaving.
+    // Taken in, but not yet released.
     pair.wait_until(|link| link.pushed.packets == 1);
     pair.place(WALL);
     pair.wait(400);
@@ -217,11 +217,11 @@ fn packets_that_left_late_invalidate_a_run() {
 }
 
 #[test]
-fn an_emulator_without_reserve_says_so() {
-    // In a user namespace it has no priority, and others may have the processor meanwhile.
+fn a_saturated_processor_is_a_flaw() {
+    // In a user namespace the emulator has no priority, and other threads may take the processor.
     for _ in 0..10 {
         let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
-        // Idle for longer than it is busy: on average it has reserve.
+        // Idle for longer than busy, so the mean load is low.
         pair.wait(1_500);
         pair.place(BURDEN);
         let end = pair.clock.now() + Duration::from_millis(1_400);
@@ -240,7 +240,7 @@ fn an_emulator_without_reserve_says_so() {
 }
 
 #[test]
-fn packets_that_were_never_taken_from_their_host_are_counted() {
+fn packets_that_overflow_a_hosts_queue_are_counted() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     pair.place(WALL);
     pair.wait(60);
@@ -264,7 +264,7 @@ fn packets_without_memory_are_counted() {
 }
 
 #[test]
-fn packets_that_a_host_does_not_take_are_counted() {
+fn packets_refused_by_a_host_are_counted() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     pair.send(1);
     pair.recv();
@@ -287,7 +287,7 @@ fn ip(pair: &Pair, words: &str) -> Option<()> {
 }
 
 #[test]
-fn a_host_without_its_interface_ends_the_emulation_and_that_is_seen() {
+fn a_deleted_interface_ends_the_emulation_with_a_named_error() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     assert!(!pair.emulation.has_failed());
     let Some(()) = ip(&pair, "link delete tun0") else { return };
@@ -310,10 +310,10 @@ fn a_renamed_interface_is_a_flaw_and_the_report_stays() {
 }
 
 #[test]
-fn what_the_path_has_damaged_beyond_recognition_is_no_fault_of_the_emulator() {
+fn packets_damaged_beyond_recognition_are_no_flaw() {
     let bad = PathSpec { corrupt: 1.0, ..PathSpec::default() };
     let Some(pair) = Pair::on(&bad, MAX_BYTES) else { return };
-    // A bit in 256 is one of those that tell the version.
+    // One bit in 256 belongs to the version field.
     for sent in 1..=20 {
         pair.send(100);
         pair.wait_until(|link| link.delivered.packets >= sent * 100);

@@ -1,5 +1,4 @@
-//! What the emulator must know of IP, TCP and UDP headers: where they lie, and the few fields that change when packets are cut
-//! or put together (RFC 791, 8200, 9293, 768).
+//! Fields of IP, TCP and UDP headers that change in segmentation and coalescing (RFC 791, 8200, 9293, 768).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,33 +8,33 @@ pub(crate) const PROTOCOL_TCP: u8 = 6;
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
-/// Where checksums lie in the headers of TCP and UDP.
+/// Offset of the checksum in the headers of TCP and UDP.
 const TCP_CHECKSUM: u16 = 16;
 const UDP_CHECKSUM: u16 = 6;
-/// Where the flags of TCP lie.
+/// Offset of the flags of TCP.
 pub(crate) const TCP_FLAGS: usize = 13;
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const PSH: u8 = 0x08;
 pub(crate) const CWR: u8 = 0x80;
 
-/// A checksum of the internet that is to be filled in: over everything from `start` on, with the sum of the pseudo-header in its
-/// place until then.
+/// An internet checksum to fill in. It covers everything from `start` on. Until then its field holds the sum of the
+/// pseudo-header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checksum {
     pub(crate) start: u16,
-    /// Where it lies, counted from `start`.
+    /// Offset of its field from `start`.
     pub(crate) offset: u16,
 }
 
 impl Checksum {
-    /// Fills it in; a packet in which it has no place stays as it is.
+    /// Fills in the checksum. Does nothing if the packet is too short for the field.
     pub(crate) fn fill_in(self, packet: &mut [u8]) {
         let start = usize::from(self.start);
         let place = start + usize::from(self.offset);
         if place + 2 > packet.len() {
             return;
         }
-        // A sum of zero means "no checksum" in UDP; the other zero of ones' complement means the same sum.
+        // A checksum of zero means "no checksum" in UDP. The other zero of ones' complement is equivalent.
         let sum = match internet_checksum(&packet[start..]) {
             0 => 0xffff,
             sum => sum,
@@ -44,19 +43,19 @@ impl Checksum {
     }
 }
 
-/// Where the parts of a TCP or UDP packet lie.
+/// Offsets in a TCP or UDP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) ipv6: bool,
     pub(crate) protocol: u8,
-    /// Where the header of TCP or UDP begins.
+    /// Offset of the TCP or UDP header.
     pub(crate) transport: usize,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub(crate) payload: usize,
 }
 
 impl Layout {
-    /// Finds them in a packet that is no fragment; `None` if it is not TCP or UDP, or too short for its headers.
+    /// The layout of a packet. `None` for a fragment, another protocol, or a packet too short for its headers.
     pub(crate) fn of(packet: &[u8]) -> Option<Self> {
         let (ipv6, protocol, transport) = match packet.first()? >> 4 {
             4 => {
@@ -83,8 +82,8 @@ impl Layout {
         Checksum { start: self.transport as u16, offset }
     }
 
-    /// Makes the lengths and checksums of `headers` right for a packet of `length` bytes in all; that of TCP or UDP is left to be
-    /// filled in.
+    /// Sets the lengths and the IPv4 checksum of `headers` for a packet of `length` bytes. The TCP or UDP checksum
+    /// remains to be filled in.
     pub(crate) fn set_length(self, headers: &mut [u8], length: usize) {
         let transport_length = (length - self.transport) as u16;
         let addresses = if self.ipv6 {
@@ -105,7 +104,7 @@ impl Layout {
         put(headers, usize::from(start + offset), fold(pseudo));
     }
 
-    /// Counts the identification of IPv4 on by `count`.
+    /// Increases the IPv4 identification by `count`.
     pub(crate) fn advance_identification(self, headers: &mut [u8], count: u16) {
         if !self.ipv6
             && let Some(identification) = word(headers, 4)
@@ -114,7 +113,7 @@ impl Layout {
         }
     }
 
-    /// The first byte's number in TCP's stream.
+    /// The TCP sequence number.
     pub(crate) fn sequence(self, headers: &[u8]) -> u32 {
         let at = self.transport + 4;
         headers.get(at..at + 4).map_or(0, |bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
@@ -125,8 +124,8 @@ impl Layout {
         headers[at..at + 4].copy_from_slice(&sequence.to_be_bytes());
     }
 
-    /// Blanks what differs between packets of one flow that may travel together: lengths, identification, checksums, sequence
-    /// number, and the flags that end a bundle.
+    /// Clears the fields that may differ between coalesced packets: lengths, identification, checksums, sequence
+    /// number, and the flags FIN and PSH.
     pub(crate) fn blank_variables(self, headers: &mut [u8]) {
         if self.ipv6 {
             put(headers, 4, 0);
@@ -146,12 +145,12 @@ impl Layout {
     }
 }
 
-/// Whether a packet is still one of IP: damage may have changed the version, and then no host takes it.
+/// Whether a packet has a valid IP version. Damage may have changed the version, and then no host accepts the packet.
 pub(crate) fn is_ip(packet: &[u8]) -> bool {
     packet.first().is_some_and(|first| matches!(first >> 4, 4 | 6))
 }
 
-/// Where a packet is going; `None` if it is none of IP.
+/// The destination address; `None` if the packet is not IP.
 pub(crate) fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(16..20)?).ok()?).into()),
@@ -168,19 +167,19 @@ fn put(bytes: &mut [u8], at: usize, word: u16) {
     bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
-/// The checksum of the internet (RFC 1071).
+/// The internet checksum (RFC 1071).
 pub fn internet_checksum(bytes: &[u8]) -> u16 {
     !fold(sum(bytes))
 }
 
-/// The sum of 16-bit words (RFC 1071), not yet folded; an odd byte at the end counts as the high one.
+/// The sum of 16-bit words (RFC 1071), with carries. An odd byte at the end is the high one of a word.
 fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(2);
     let odd = words.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
     words.map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u64>() + odd
 }
 
-/// A sum in 16 bits, carries added.
+/// Adds the carries, which leaves 16 bits.
 fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -193,12 +192,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_1071_comes_out() {
+    fn the_checksum_matches_the_example_of_rfc_1071() {
         assert_eq!(internet_checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
     }
 
     #[test]
-    fn what_is_no_ip_goes_nowhere() {
+    fn a_packet_that_is_not_ip_has_no_destination() {
         assert!(is_ip(&[0x45]) && is_ip(&[0x60]) && !is_ip(&[0x05]) && !is_ip(&[0xc5]) && !is_ip(&[]));
         assert_eq!(destination(&[]), None);
         assert_eq!(destination(&[0x45; 19]), None);
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_other_protocols_and_stumps_have_no_layout() {
+    fn fragments_other_protocols_and_short_packets_have_no_layout() {
         let mut packet = [0_u8; 28];
         packet[0] = 0x45;
         packet[9] = PROTOCOL_UDP;

@@ -1,60 +1,64 @@
-//! Packets that leave for a host one right after the other, put together so that one write delivers them.
+//! Coalesces consecutive packets for one host, so that one write delivers them.
 //!
-//! Only what a network card would put together goes together: packets of one flow with equal headers, TCP's without a gap and up
-//! to the first that says "push", UDP's of one length; the last may be shorter.
+//! The rules are those of a network card (GRO). All packets belong to one flow and have equal headers. TCP segments are
+//! contiguous and end with the first PSH. UDP datagrams have one length. The last packet may be shorter.
 
 use std::io::{self, IoSlice};
 
 use super::Packet;
 use super::headers::{FIN, Layout, PROTOCOL_TCP, PSH, TCP_FLAGS};
-use super::virtio::{Bundle, Bundles, Header};
+use super::virtio::{GsoType, GsoTypes, Header};
 
-/// Packets in a train: more than the longest packet holds of 1500 bytes, and about the 83 that the longest nap lasts at 10 Gbit/s.
+/// Most packets in a train. More than the largest packet holds in units of 1500 bytes. The longest nap covers 83 at 10
+/// Gbit/s.
 const MAX_PACKETS: usize = 64;
-/// The longest packet of IPv4, which a train pretends to be.
+/// Size of the largest IPv4 packet, which limits a train.
 const MAX_BYTES: usize = 65_535;
-/// IPv4 with all options and TCP with all options.
+/// IPv4 and TCP, both with all options.
 const MAX_HEADERS: usize = 120;
 
 /// Packets for one host that are written together.
 #[derive(Debug)]
 pub(crate) struct Train {
     packets: Vec<Packet>,
-    /// What the host takes several of at once.
-    bundles: Bundles,
-    /// What all of them must be like; none if the first one travels alone.
+    /// The types of large packets that the host accepts.
+    gso_types: GsoTypes,
+    /// The conditions for further packets; `None` if the first packet travels alone.
     pattern: Option<Pattern>,
     bytes: usize,
 }
 
-/// What the packets of a train have in common.
+/// The common properties of the packets in a train.
 #[derive(Clone, Copy, Debug)]
 struct Pattern {
     layout: Layout,
-    /// The headers with what may differ blanked.
+    /// The headers without the fields that may differ.
     headers: [u8; MAX_HEADERS],
-    /// Bytes of payload in each but the last.
+    /// Bytes of payload in each packet but the last.
     size: usize,
-    /// The number of the byte that must come next, in TCP.
+    /// The next TCP sequence number.
     next: u32,
-    /// Nothing may follow any more.
+    /// The train accepts no further packets.
     closed: bool,
 }
 
 impl Train {
-    /// An empty one for a host that takes such bundles.
-    pub(crate) fn new(bundles: Bundles) -> Self {
-        Self { packets: Vec::new(), bundles, pattern: None, bytes: 0 }
+    /// An empty train for a host that accepts these types of large packets.
+    pub(crate) fn new(gso_types: GsoTypes) -> Self {
+        Self { packets: Vec::new(), gso_types, pattern: None, bytes: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Adds `packet` if it may travel with those that are there; gives it back if not.
+    /// Adds `packet` if it fits the train.
+    ///
+    /// # Errors
+    /// Returns the packet if it does not fit.
     pub(crate) fn add(&mut self, packet: Packet) -> Result<(), Packet> {
         if self.packets.is_empty() {
-            self.pattern = Pattern::of(&packet).filter(|pattern| self.bundles.has(pattern.bundle()));
+            self.pattern = Pattern::of(&packet).filter(|pattern| self.gso_types.has(pattern.gso()));
             self.bytes = packet.bytes().len();
             self.packets.push(packet);
             return Ok(());
@@ -70,15 +74,16 @@ impl Train {
         }
     }
 
-    /// Hands all of it to `write`, headers first, and empties the train; returns how many packets were not taken. A system that
-    /// does not know such bundles gets single packets from then on.
+    /// Passes the train to `write`, headers first, and empties it. Returns how many packets were refused.
+    ///
+    /// If the system rejects a type of large packets, later packets of that type are written one by one.
     pub(crate) fn write(&mut self, mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<()>) -> u64 {
         let packets = &self.packets[..];
         let refused = match self.pattern.take() {
             Some(pattern) if packets.len() > 1 => match pattern.write(packets, self.bytes, &mut write) {
                 Ok(()) => 0,
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    self.bundles.remove(pattern.bundle());
+                    self.gso_types.remove(pattern.gso());
                     write_singly(packets, write)
                 }
                 Err(_) => packets.len() as u64,
@@ -90,7 +95,7 @@ impl Train {
     }
 }
 
-/// Hands packets to `write` one by one; returns how many were not taken.
+/// Passes packets to `write` one by one. Returns how many were refused.
 fn write_singly(packets: &[Packet], mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<()>) -> u64 {
     let mut refused = 0;
     for packet in packets {
@@ -102,10 +107,10 @@ fn write_singly(packets: &[Packet], mut write: impl FnMut(&[IoSlice<'_>]) -> io:
 }
 
 impl Pattern {
-    /// What others must be like to travel with `packet`; `None` if none may.
+    /// The conditions for packets that follow `packet`; `None` if none may follow.
     fn of(packet: &Packet) -> Option<Self> {
         let bytes = packet.bytes();
-        // A checksum that is there already was made for this packet alone.
+        // A complete checksum covers this packet alone.
         packet.checksum()?;
         let layout = Layout::of(bytes).filter(|layout| layout.payload <= MAX_HEADERS)?;
         let size = bytes.len() - layout.payload;
@@ -114,12 +119,12 @@ impl Pattern {
         Some(pattern)
     }
 
-    /// What packets of this kind are together.
-    fn bundle(&self) -> Bundle {
-        if self.layout.protocol == PROTOCOL_TCP { Bundle::Tcp } else { Bundle::Udp }
+    /// The type of large packet that these packets form.
+    fn gso(&self) -> GsoType {
+        if self.layout.protocol == PROTOCOL_TCP { GsoType::Tcp } else { GsoType::Udp }
     }
 
-    /// Hands `packets`, which together are a packet of `bytes`, to `write`.
+    /// Passes `packets` to `write` as one packet of `bytes` bytes.
     fn write(
         &self,
         packets: &[Packet],
@@ -132,12 +137,12 @@ impl Pattern {
         let headers = &mut headers[..layout.payload];
         headers.copy_from_slice(&first.bytes()[..layout.payload]);
         layout.set_length(headers, bytes);
-        if self.bundle() == Bundle::Tcp {
+        if self.gso() == GsoType::Tcp {
             headers[layout.transport + TCP_FLAGS] |= last.bytes()[layout.transport + TCP_FLAGS] & (FIN | PSH);
         }
         let header = Header {
             checksum: Some(layout.checksum()),
-            bundle: Some((self.bundle(), self.size as u16)),
+            gso: Some((self.gso(), self.size as u16)),
             header_length: layout.payload as u16,
         };
         let header = header.write(layout.ipv6);
@@ -150,7 +155,7 @@ impl Pattern {
         write(&parts[..packets.len() + 2])
     }
 
-    /// Bytes by which `packet` makes a train of `bytes` longer; `None` if it does not belong to it.
+    /// Bytes by which `packet` extends a train of `bytes` bytes; `None` if it does not fit.
     fn takes(&mut self, packet: &Packet, bytes: usize) -> Option<usize> {
         let candidate = packet.bytes();
         let added = candidate.len().checked_sub(self.layout.payload)?;
@@ -165,7 +170,7 @@ impl Pattern {
         Some(added)
     }
 
-    /// `packet` with `length` bytes of payload has been added.
+    /// Records that `packet` with `length` bytes of payload was added.
     fn advance(&mut self, packet: &[u8], length: usize) {
         self.closed |= length < self.size;
         if self.layout.protocol == PROTOCOL_TCP {
@@ -175,7 +180,7 @@ impl Pattern {
     }
 }
 
-/// The flag of TCP that every segment of a bundle carries.
+/// The TCP flag that every segment of a train carries.
 const ACK: u8 = 0x10;
 
 fn blanked(layout: Layout, packet: &[u8]) -> [u8; MAX_HEADERS] {

@@ -1,4 +1,4 @@
-//! Who uses the relay: an upstream socket for each client address.
+//! The relay's clients, with one upstream socket per client address.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,14 +8,13 @@ use farhaul_units::{Duration, Instant};
 use super::socket_options;
 use farhaul_udp::{Interest, Token, UdpSocket, Waiter};
 
-/// Most clients at a time; each costs a socket.
+/// Most clients at a time. Each needs a socket.
 const MAX_CLIENTS: usize = 64;
 
-/// A client that was silent for this long, in both directions, loses its place to a new one. As long as home routers
-/// remember a UDP flow.
+/// A client idle for this long in both directions can be replaced by a new one. Home routers keep a UDP flow as long.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Which client; never the same for two.
+/// Identifies a client. Never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientId {
     slot: usize,
@@ -36,11 +35,11 @@ pub(super) struct Client {
 pub(super) struct Clients {
     to: SocketAddr,
     clients: Vec<Client>,
-    /// Clients that there ever were, also the serial number of the next.
+    /// Number of clients so far, and the serial number of the next.
     pub(super) served: u64,
-    /// Datagrams of clients for whom there was no place.
+    /// Datagrams refused because all places were taken.
     pub(super) refused: u64,
-    /// What the kernel dropped at sockets that are closed by now.
+    /// Kernel drops at sockets that are closed now.
     drops: u64,
 }
 
@@ -49,7 +48,7 @@ impl Clients {
         Self { to, clients: Vec::new(), served: 0, refused: 0, drops: 0 }
     }
 
-    /// The client at `addr`, who was seen at `now`; a new one if there is a place.
+    /// The client at `addr`, active at `now`. A new client if there is a place, otherwise `None`.
     pub(super) fn at(&mut self, addr: SocketAddr, now: Instant, waiter: &Waiter) -> io::Result<Option<ClientId>> {
         if let Some(slot) = self.clients.iter().position(|client| client.addr == addr) {
             self.clients[slot].last_seen = now;
@@ -78,12 +77,12 @@ impl Clients {
         Ok(Some(id))
     }
 
-    /// The client of that name, unless it has lost its place.
+    /// The client with this id, unless it was replaced.
     pub(super) fn get(&self, id: ClientId) -> Option<&Client> {
         self.clients.get(id.slot).filter(|client| client.serial == id.serial)
     }
 
-    /// The client whose upstream socket is called `token`, which was heard of at `now`.
+    /// The client of the upstream socket `token`, active at `now`.
     pub(super) fn by_token(&mut self, token: Token, now: Instant) -> Option<(ClientId, &Client)> {
         let slot = usize::try_from(token.0).ok()?;
         let client = self.clients.get_mut(slot)?;
@@ -91,12 +90,12 @@ impl Clients {
         Some((ClientId { slot, serial: client.serial }, client))
     }
 
-    /// What the kernel dropped at all upstream sockets.
+    /// Kernel drops at all upstream sockets.
     pub(super) fn drops(&self) -> u64 {
         self.drops + self.clients.iter().map(|client| drops(&client.upstream)).sum::<u64>()
     }
 
-    /// A free place, or that of the client that was silent longest, if that is long enough.
+    /// A free place, or the place of the longest idle client if it is idle long enough.
     fn place_for_another(&self, now: Instant) -> Option<usize> {
         if self.clients.len() < MAX_CLIENTS {
             return Some(self.clients.len());
@@ -111,7 +110,7 @@ impl Clients {
 }
 
 pub(super) fn drops(socket: &UdpSocket) -> u64 {
-    // A system that cannot say is an old one; then lateness alone has to tell.
+    // Old systems have no drop counter. On them only lateness reveals an overload.
     socket.recv_drops().map_or(0, u64::from)
 }
 
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_and_only_silent_clients_lose_theirs() {
+    fn clients_are_bounded_and_only_idle_ones_are_replaced() {
         let waiter = Waiter::new().unwrap();
         let mut clients = Clients::new(addr(9));
         let first = clients.at(addr(1_000), Instant::ZERO, &waiter).unwrap().unwrap();

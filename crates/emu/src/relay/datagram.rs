@@ -1,4 +1,4 @@
-//! Datagrams on their way through the relay.
+//! Datagrams in the relay.
 
 use std::fmt;
 

@@ -15,17 +15,17 @@ use farhaul_udp::Wall;
 use farhaul_udp::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
 use farhaul_udp::{SendStatus, Train, UdpSocket};
 
-/// A path, what enters it and what leaves it.
+/// A path with its input and output.
 pub(super) struct Direction {
     path: Pipe<Datagram>,
-    /// The path's present: it never goes back.
+    /// The current time of the path. Never decreases.
     now: Instant,
     pool: Rc<Pool>,
     /// Bytes of headers in front of each datagram.
     overhead: u32,
     train: Departures,
-    outcome: Outcome,
-    /// Datagrams for which there was no memory.
+    sends: SendCounts,
+    /// Datagrams dropped for lack of memory.
     exhausted: u64,
 }
 
@@ -37,12 +37,12 @@ impl Direction {
             pool: Rc::clone(pool),
             overhead,
             train: Departures::default(),
-            outcome: Outcome::default(),
+            sends: SendCounts::default(),
             exhausted: 0,
         }
     }
 
-    /// Takes in a train of `client`, which arrived when its timestamp says.
+    /// Takes in a train of `client`, dated by its timestamp.
     pub(super) fn take_in(&mut self, train: &Train<'_>, client: ClientId, wall: &Wall, lateness: &mut Lateness) {
         let arrival = train.arrived.map_or(wall.now, |stamp| wall.instant_of(stamp));
         for bytes in train.datagrams() {
@@ -53,7 +53,8 @@ impl Direction {
         }
     }
 
-    /// What arrived before the path's present was overtaken by it, which is a lateness of the relay too.
+    /// Takes in a datagram. One that arrived before the path's current time was overtaken, which counts as lateness
+    /// too.
     fn push(&mut self, arrival: Instant, datagram: Datagram, lateness: &mut Lateness) {
         if arrival < self.now {
             lateness.record(self.now - arrival);
@@ -62,50 +63,50 @@ impl Direction {
         self.path.push(self.now, datagram);
     }
 
-    /// When something is due.
+    /// When the next datagram may be due.
     pub(super) fn next_event(&self) -> Option<Instant> {
         self.path.next_event()
     }
 
-    /// Gives all that is due at `now` to `send`, as trains for one client each; returns how many datagrams that were.
+    /// Passes all datagrams due at `now` to `send`, in trains for one client each. Returns how many datagrams left.
     pub(super) fn release(
         &mut self,
         now: Instant,
         lateness: &mut Lateness,
-        mut send: impl FnMut(&Departures) -> Outcome,
+        mut send: impl FnMut(&Departures) -> SendCounts,
     ) -> u64 {
         self.now = self.now.max(now);
         let mut released = 0;
-        // The path may have steps before the last one, so the instant of its next event is a lower bound of when the
-        // packet was due: lateness is never understated.
+        // The path may have inner steps before the departure. The instant of its next event is then earlier than the
+        // due time, so lateness is never understated.
         while let Some(due) = self.path.next_event().filter(|due| *due <= self.now)
             && let Some(datagram) = self.path.pop(self.now)
         {
             lateness.record(self.now - due);
             released += 1;
             if !self.train.takes(&datagram) {
-                self.outcome.add(send(&self.train));
+                self.sends.add(send(&self.train));
                 self.train.clear();
             }
             self.train.push(&datagram);
         }
         if !self.train.is_empty() {
-            self.outcome.add(send(&self.train));
+            self.sends.add(send(&self.train));
             self.train.clear();
         }
         released
     }
 
-    /// What happened until `now`.
+    /// Counters up to `now`.
     pub(super) fn report(&mut self, now: Instant) -> DirectionReport {
         self.now = self.now.max(now);
         self.path.advance(self.now);
-        let Outcome { sent, unsent, orphaned } = self.outcome;
+        let SendCounts { sent, unsent, orphaned } = self.sends;
         DirectionReport { path: self.path.counters(), exhausted: self.exhausted, sent, unsent, orphaned }
     }
 }
 
-/// Datagrams that leave together: of one client and one length, the last may be shorter.
+/// Datagrams that leave together: for one client and of one length. The last may be shorter.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
     bytes: Vec<u8>,
@@ -120,27 +121,27 @@ impl Departures {
     }
 
     /// Sends the train through `socket`.
-    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> Outcome {
+    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> SendCounts {
         if self.segment_size == 0 {
             return match socket.send_one(to, &[]) {
-                Ok(()) => Outcome { sent: 1, ..Outcome::default() },
-                Err(_) => Outcome { unsent: 1, ..Outcome::default() },
+                Ok(()) => SendCounts { sent: 1, ..SendCounts::default() },
+                Err(_) => SendCounts { unsent: 1, ..SendCounts::default() },
             };
         }
         let count = self.count as u64;
         match socket.send(to, self.segment_size, &self.bytes) {
-            Ok(sent) if sent.status == SendStatus::Complete => Outcome { sent: count, ..Outcome::default() },
+            Ok(sent) if sent.status == SendStatus::Complete => SendCounts { sent: count, ..SendCounts::default() },
             Ok(sent) => {
                 let taken = sent.taken.div_ceil(self.segment_size) as u64;
-                Outcome { sent: taken, unsent: count - taken, ..Outcome::default() }
+                SendCounts { sent: taken, unsent: count - taken, ..SendCounts::default() }
             }
-            Err(_) => Outcome { unsent: count, ..Outcome::default() },
+            Err(_) => SendCounts { unsent: count, ..SendCounts::default() },
         }
     }
 
-    /// What becomes of the train if its client has lost its place.
-    pub(super) fn orphaned(&self) -> Outcome {
-        Outcome { orphaned: self.count as u64, ..Outcome::default() }
+    /// The counts for a train whose client was replaced.
+    pub(super) fn orphaned(&self) -> SendCounts {
+        SendCounts { orphaned: self.count as u64, ..SendCounts::default() }
     }
 
     fn is_empty(&self) -> bool {
@@ -173,18 +174,18 @@ impl Departures {
     }
 }
 
-/// What became of datagrams that left the path.
+/// Numbers of datagrams that left the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct SendCounts {
     /// Handed to the network.
     sent: u64,
-    /// Not taken by this machine: the send buffer was full, or the packet too large.
+    /// Refused by the system: the send buffer was full, or the packet too large.
     unsent: u64,
     /// The client was gone.
     orphaned: u64,
 }
 
-impl Outcome {
+impl SendCounts {
     fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.unsent += other.unsent;
@@ -208,7 +209,7 @@ mod tests {
         let mut trains = Vec::new();
         let _ = direction.release(Instant::ZERO, &mut lateness, |train| {
             trains.push(train.bytes.chunks(train.segment_size.max(1)).map(<[u8]>::len).collect());
-            Outcome::default()
+            SendCounts::default()
         });
         trains
     }
@@ -232,7 +233,7 @@ mod tests {
         let (pool, mut lateness) = (Rc::new(Pool::default()), Lateness::new());
         let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
         let now = Instant::ZERO + Duration::from_millis(5);
-        let _ = direction.release(now, &mut lateness, |_| Outcome::default());
+        let _ = direction.release(now, &mut lateness, |_| SendCounts::default());
         let datagram = Datagram::new(pool.copy(&[0]).unwrap(), 28, ClientId::default());
         direction.push(Instant::ZERO, datagram, &mut lateness);
         assert_eq!(lateness.report().max, Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! What a run of the relay gave, and whether it can be believed.
+//! The results of a run of the relay, and whether they are valid.
 
 use farhaul_netem::Counters;
 use farhaul_units::Duration;
@@ -10,19 +10,19 @@ use crate::lateness::LatenessReport;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DirectionReport {
-    /// What the path did, with 28 bytes of headers per datagram over IPv4, 48 over IPv6.
+    /// Counters of the path, with 28 bytes of headers per datagram over IPv4, 48 over IPv6.
     pub path: Counters,
-    /// Datagrams that arrived when too much was under way.
+    /// Datagrams dropped because the memory for packets in flight was exhausted.
     pub exhausted: u64,
     /// Datagrams handed to the network.
     pub sent: u64,
-    /// Datagrams that this machine did not take for sending.
+    /// Datagrams that the system refused to send.
     pub unsent: u64,
-    /// Datagrams whose client had lost its place when they were due.
+    /// Datagrams whose client had been replaced when they were due.
     pub orphaned: u64,
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RelayReport {
@@ -30,18 +30,18 @@ pub struct RelayReport {
     pub up: DirectionReport,
     /// From the server to the clients.
     pub down: DirectionReport,
-    /// How much later than the paths say packets left.
+    /// How much later than the paths require packets left.
     pub lateness: LatenessReport,
-    /// How many clients there were.
+    /// Number of clients.
     pub clients: u64,
-    /// How long the run lasted.
+    /// Duration of the run.
     pub elapsed: Duration,
     /// Processor time of the relay's thread.
     pub cpu: Duration,
-    /// How often the relay's loop ran.
+    /// Rounds of the relay's loop.
     pub rounds: u64,
-    /// Whether the path and not the relay was the limit: `flaws` is empty.
+    /// Whether the path, not the relay, limited the traffic: `flaws` is empty.
     pub valid: bool,
-    /// Why not.
+    /// The reasons why the run is invalid.
     pub flaws: Vec<Flaw>,
 }

@@ -1,4 +1,4 @@
-//! The relay's loop: take in, let go, sleep.
+//! The relay's loop: receive, release, sleep.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,22 +17,22 @@ use crate::pool::Pool;
 use farhaul_udp::RealTime;
 use farhaul_udp::{Clock, Interest, Ready, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
 
-/// How long an idle relay sleeps at most, so that it notices that it should stop.
+/// The longest sleep when idle, so that a stop is noticed.
 const IDLE: Duration = Duration::from_millis(50);
 
 /// Trains per receive call.
 const TRAINS: usize = 8;
 
-/// Receive calls per socket and round; more wait for the next, so that departures are not kept waiting.
+/// Receive calls per socket and round. Further datagrams wait for the next round, so that departures are not delayed.
 const CALLS: usize = 8;
 
-/// The listening socket's name; those of clients are small numbers.
+/// The token of the listening socket. The tokens of clients are small numbers.
 const LISTEN: Token = Token(u64::MAX - 1);
 
 /// Runs `relay` until `stop`.
 pub(super) fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
-    // An emulated link does not wait for a processor, so its emulator should not either: where the scheduler lets
-    // threads preempt each other only at its tick, an ordinary thread that wakes up waits for milliseconds.
+    // An emulated link does not wait for a processor, so the emulator should not either. If the scheduler preempts
+    // threads only at its tick, an ordinary thread waits for milliseconds after a wake-up.
     let _real_time = RealTime::enter();
     let mut run = Run::new(relay)?;
     while !stop.load(Ordering::Relaxed) {
@@ -41,7 +41,7 @@ pub(super) fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
     Ok(run.report())
 }
 
-/// What one run owns.
+/// State of one run.
 struct Run<'a> {
     relay: &'a Relay,
     clock: Clock,
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Sleeps until something arrives or is due, deals with it, and naps so that the next round has more to do.
+    /// Sleeps until something arrives or is due, handles it, and naps so that the next round has more to do.
     fn round(&mut self) -> io::Result<()> {
         let next = [self.up.next_event(), self.down.next_event()].into_iter().flatten().min();
         let timeout = next.map_or(IDLE, |next| next - self.clock.now()).min(IDLE);
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes in what clients sent; returns whether there may be more.
+    /// Receives datagrams of clients. Returns whether there may be more.
     fn take_in_up(&mut self) -> io::Result<bool> {
         for _ in 0..CALLS {
             if !received(&self.relay.listen, &mut self.batch)? {
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Takes in what the server answered to one client; returns whether there may be more.
+    /// Receives the server's answers to one client. Returns whether there may be more.
     fn take_in_down(&mut self, token: Token) -> io::Result<bool> {
         let Some((id, client)) = self.clients.by_token(token, self.clock.now()) else { return Ok(false) };
         for _ in 0..CALLS {
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
                 return Ok(false);
             }
             let wall = self.clock.wall();
-            // Anybody can send to an upstream socket; only the server is listened to.
+            // Any host can send to an upstream socket, so datagrams from other addresses are ignored.
             for train in self.batch.trains().filter(|train| train.from == self.relay.to) {
                 self.down.take_in(&train, id, &wall, &mut self.lateness);
             }
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Lets go what is due in both directions; returns how many datagrams that were.
+    /// Releases the due datagrams of both directions. Returns how many left.
     fn release(&mut self) -> u64 {
         let Self { relay, clock, clients, lateness, .. } = self;
         let up = self.up.release(clock.now(), lateness, |train| match clients.get(train.client()) {
@@ -183,7 +183,7 @@ fn overhead(to: SocketAddr) -> u32 {
     if to.is_ipv4() { 28 } else { 48 }
 }
 
-/// Whether something was waiting and is in `batch` now.
+/// Receives into `batch`. Returns whether anything was waiting.
 fn received(socket: &UdpSocket, batch: &mut RecvBatch) -> io::Result<bool> {
     match socket.recv(batch) {
         Ok(count) => Ok(count > 0),

@@ -1,14 +1,14 @@
-//! A request to change an interface, as netlink wants it: rtnetlink(7), RFC 3549, section 2.
+//! A netlink request to change an interface: rtnetlink(7), RFC 3549, section 2.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 
 /// Every part begins at a multiple of this (`NLMSG_ALIGNTO`, `RTA_ALIGNTO`).
 const ALIGNMENT: usize = 4;
-/// Length of a message's header: length, kind, flags, number, sender.
+/// Length of a message header: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
 
-/// An attribute: its length without padding, its kind, its value.
+/// An attribute: its length without padding, its type, its value.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len();
     let mut bytes = Vec::with_capacity(length.next_multiple_of(ALIGNMENT));
@@ -33,11 +33,11 @@ pub(super) fn set_link(attributes: &[u8]) -> io::Result<()> {
     socket.write_all(&message)?;
     let mut answer = [0; 1024];
     let length = socket.read(&mut answer)?;
-    outcome(&answer[..length])
+    result_of(&answer[..length])
 }
 
-/// What an answer says: an error message whose first field is zero, or the number of an error below zero.
-fn outcome(answer: &[u8]) -> io::Result<()> {
+/// The meaning of an answer: an error message whose first field is zero, or a negative error number.
+fn result_of(answer: &[u8]) -> io::Result<()> {
     let field = |at: usize| answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
     match (kind.map(i32::from), field(HEADER).map(i32::from_ne_bytes)) {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_padded_and_say_their_length_without_that() {
+    fn attributes_are_padded_but_state_their_length_without_padding() {
         let bytes = attribute(libc::IFLA_IFNAME, b"tun0\0");
         assert_eq!(bytes.len(), 12);
         assert_eq!(u16::from_ne_bytes([bytes[0], bytes[1]]), 9);
@@ -65,10 +65,10 @@ mod tests {
             let mut bytes = vec![0; HEADER];
             bytes[4..6].copy_from_slice(&(kind as u16).to_ne_bytes());
             bytes.extend(error.to_ne_bytes());
-            outcome(&bytes)
+            result_of(&bytes)
         };
         assert!(answer(libc::NLMSG_ERROR, 0).is_ok());
         assert_eq!(answer(libc::NLMSG_ERROR, -libc::EPERM).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        assert!(answer(libc::NLMSG_DONE, 0).is_err() && outcome(&[]).is_err());
+        assert!(answer(libc::NLMSG_DONE, 0).is_err() && result_of(&[]).is_err());
     }
 }

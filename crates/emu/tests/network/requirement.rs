@@ -1,17 +1,17 @@
-//! The line that says why a test of networks is skipped.
+//! The notice of a skipped network test.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::thread;
 
-/// Where this is set nothing may be skipped: whoever sets it knows that the machine permits networks.
+/// If this variable is set, a skipped test fails, because the machine is known to permit networks.
 const MUST_RUN: &str = "FARHAUL_TESTS_MUST_RUN";
 
-/// Says on the real standard error, which the test harness does not swallow, that the test proves nothing.
+/// Prints to the real standard error, which the test harness does not capture, that the test was skipped.
 pub(crate) fn skip<T>(reason: impl Display) -> Option<T> {
     assert!(std::env::var_os(MUST_RUN).is_none(), "{MUST_RUN} is set, but: {reason}");
     let test = thread::current();
-    // Nothing can be done about a closed standard error.
+    // An error of a closed standard error is ignored.
     let _ = writeln!(io::stderr(), "SKIPPED {}: {reason}", test.name().unwrap_or("test"));
     None
 }

@@ -3,6 +3,10 @@
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
 
+#[cfg(any(test, feature = "tokio"))]
+use super::wakers::Registration;
+use super::wakers::Wakers;
+
 /// Rung when a condition may have come true; whoever waits looks again.
 ///
 /// It knows how many threads wait, so that ringing costs no system call when nobody does.
@@ -12,7 +16,7 @@ pub(crate) struct Bell {
     /// Threads that wait and were not rung for yet.
     blocked: usize,
     rings: u64,
-    tasks: Vec<Waker>,
+    tasks: Wakers,
 }
 
 /// A thread's place at a [`Bell`].
@@ -41,11 +45,22 @@ impl Bell {
         }
     }
 
-    /// Has `task` woken by the next ring.
-    pub(crate) fn register(&mut self, task: &Waker) {
-        if !self.tasks.iter().any(|known| known.will_wake(task)) {
-            self.tasks.push(task.clone());
-        }
+    /// Has `task` woken by the next ring. The waker that it replaces is for the caller to drop, without the lock.
+    #[cfg(any(test, feature = "tokio"))]
+    pub(crate) fn register(&mut self, registration: &mut Registration, task: &Waker) -> Option<Waker> {
+        self.tasks.register(registration, task)
+    }
+
+    /// A task waits no longer. Its waker is for the caller to drop, without the lock.
+    #[cfg(any(test, feature = "tokio"))]
+    pub(crate) fn withdraw(&mut self, registration: &mut Registration) -> Option<Waker> {
+        self.tasks.withdraw(registration)
+    }
+
+    /// How many tasks wait.
+    #[cfg(test)]
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.len()
     }
 
     /// Adds everybody who waits to `wakeups`.
@@ -55,7 +70,7 @@ impl Bell {
             self.rings += 1;
             wakeups.threads.push(Arc::clone(&self.condvar));
         }
-        wakeups.tasks.append(&mut self.tasks);
+        self.tasks.take_all(&mut wakeups.tasks);
     }
 }
 
@@ -118,13 +133,5 @@ mod tests {
         bell.leave(&ticket);
         bell.ring(&mut wakeups);
         assert!(wakeups.threads.is_empty());
-    }
-
-    #[test]
-    fn a_task_that_registers_twice_is_woken_once() {
-        let mut bell = Bell::default();
-        bell.register(Waker::noop());
-        bell.register(Waker::noop());
-        assert_eq!(bell.tasks.len(), 1);
     }
 }

@@ -6,6 +6,7 @@ use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams};
 use farhaul_units::Instant;
 
 use super::bell::{Bell, Wakeups};
+use super::departure::Departure;
 use super::outbox::Outbox;
 use crate::clock::Timeline;
 
@@ -48,8 +49,10 @@ pub(crate) struct Core<T> {
     slots: Vec<Option<Slot>>,
     /// When whoever waits for a connection to settle is to look again although nothing happened.
     alarms: BTreeSet<(Instant, ConnectionId)>,
-    /// Released connections whose peers may not have been told yet.
-    leaving: Vec<ConnectionId>,
+    /// Connections that this side closed or released and whose peers may not have been told yet, oldest first.
+    leaving: VecDeque<ConnectionId>,
+    /// There while there are any: whoever ends the program waits for them, even if somebody still holds a handle.
+    farewell: Option<Departure>,
 }
 
 /// Connections that peers opened and nobody took yet.
@@ -96,7 +99,8 @@ impl<T: Streams> Core<T> {
             accepting: Accepting::default(),
             slots: Vec::new(),
             alarms: BTreeSet::new(),
-            leaving: Vec::new(),
+            leaving: VecDeque::new(),
+            farewell: None,
         }
     }
 
@@ -117,20 +121,33 @@ impl<T: Streams> Core<T> {
             self.slots[id.slot()] = None;
         }
         self.transport.release(now, id);
-        if self.leaving.len() == self.leaving.capacity() {
-            self.forget_those_who_left();
-        }
-        self.leaving.push(id);
+        self.leaving.push_back(id);
     }
 
-    /// Whether the peers of all released connections have been told, as far as the transport does that.
-    pub(super) fn all_left(&mut self) -> bool {
-        self.forget_those_who_left();
+    /// Whether the peers of all connections that this side closed have been told.
+    pub(super) fn all_left(&self) -> bool {
         self.leaving.is_empty()
     }
 
-    fn forget_those_who_left(&mut self) {
-        self.leaving.retain(|id| self.transport.peer(*id).is_some());
+    /// Notes who has been told: the oldest first, since no farewell lasts long. To be called whenever the transport was asked
+    /// for what it has to send.
+    pub(super) fn note_farewells(&mut self) {
+        while let Some(&id) = self.leaving.front()
+            && !self.transport.is_leaving(id)
+        {
+            self.leaving.pop_front();
+        }
+        if self.leaving.is_empty() {
+            self.farewell = None;
+        } else {
+            self.farewell.get_or_insert_with(Departure::begin);
+        }
+    }
+
+    /// The driver thread is gone: nobody is told any more.
+    pub(super) fn end_farewells(&mut self) {
+        self.leaving.clear();
+        self.farewell = None;
     }
 
     /// Lets peers connect; `false` if they may already. How many may wait is the transport's business.
@@ -209,6 +226,7 @@ impl<T: Streams> Core<T> {
     fn on_accepted(&mut self, now: Instant, id: ConnectionId) {
         if !self.accepting.open {
             self.transport.release(now, id);
+            self.leaving.push_back(id);
             return;
         }
         self.put(id, Status { connected: true, ..Status::default() });
@@ -229,10 +247,12 @@ impl<T: Streams> Core<T> {
             }
             Event::Finished(_) => {
                 slot.status.finished = true;
+                self.leaving.push_back(id);
                 slot.settled.ring(&mut self.wakeups);
             }
             Event::Closed(_, reason) => {
                 slot.status.lost = Some(reason);
+                self.leaving.push_back(id);
                 slot.silence(&mut self.alarms);
                 slot.ring_all(&mut self.wakeups);
             }

@@ -1,16 +1,25 @@
-//! Driver threads that outlive their last handle to say good-bye, and waiting for them.
+//! Ports that are saying good-bye, and waiting for them.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest time that [`wait_for_farewells`] takes: four times what a driver thread takes, for a starved machine.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+use farhaul_proto::LONGEST_FAREWELL;
 
-/// Threads of this process that are saying good-bye.
+/// Time by which a starved machine may be late.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Longest time that a driver thread outlives its last handle. The transport says by the round trip when the last shutdown
+/// leaves; this bound is for a socket that takes nothing.
+pub(super) const LONGEST_DEPARTURE: Duration = LONGEST_FAREWELL.saturating_add(GRACE);
+
+/// Longest time that [`wait_for_farewells`] takes.
+const LONGEST_WAIT: Duration = LONGEST_DEPARTURE.saturating_add(GRACE);
+
+/// Ports of this process that are saying good-bye to a peer or about to be closed.
 static DEPARTING: Mutex<usize> = Mutex::new(0);
 static NONE_LEFT: Condvar = Condvar::new();
 
-/// A driver thread whose last handle is gone. Ends when the thread is done and the port is closed.
+/// A port that is saying good-bye, until the peers have been told; or one whose last handle is gone, until it is closed.
 #[derive(Debug)]
 pub(super) struct Departure(());
 
@@ -32,21 +41,21 @@ impl Drop for Departure {
     }
 }
 
-/// How many threads are saying good-bye.
+/// How many there are.
 #[cfg(test)]
 pub(super) fn departing() -> usize {
     *DEPARTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the peers of all connections that this process dropped have been told, and the UDP ports whose last handle
-/// is gone are closed.
+/// Waits until the peers of all connections that this process finished, closed or dropped have been told, and the UDP ports
+/// whose last handle is gone are closed. Handles that other threads still hold of such a connection do not matter.
 ///
-/// Dropping a handle never waits: the port's own thread says good-bye afterwards, three times for the case that
-/// datagrams are lost, and then closes the port. That takes up to a quarter of a second, usually two round trips. A process
-/// that exits meanwhile cuts it off after the first good-bye; if just that one is lost, the peer notices the end only
+/// Closing and dropping never wait: the port's own thread says good-bye afterwards, three times for the case that
+/// datagrams are lost, and then closes the port. That takes two round trips with their variation, and two seconds at most. A
+/// process that exits meanwhile cuts it off after the first good-bye; if just that one is lost, the peer notices the end only
 /// at its own time-out. So call this at the end of `main`, or before opening the same port again.
 ///
-/// Never waits longer than a second; returns at once if nothing is under way.
+/// Never waits longer than three seconds; returns at once if nothing is under way.
 pub fn wait_for_farewells() {
     let departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
     // Whether somebody is left then is of no use to the caller.

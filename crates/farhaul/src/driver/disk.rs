@@ -8,7 +8,9 @@ mod directory;
 mod failure;
 mod partial;
 mod source;
+mod source_file;
 mod store;
+mod target;
 #[cfg(test)]
 mod tests;
 

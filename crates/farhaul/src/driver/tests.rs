@@ -111,6 +111,10 @@ impl Streams for Toy {
         }
     }
 
+    fn is_leaving(&self, _: ConnectionId) -> bool {
+        self.released && self.peer.is_some()
+    }
+
     fn peer(&self, _: ConnectionId) -> Option<SocketAddr> {
         self.peer
     }
@@ -258,6 +262,21 @@ fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
 }
 
 #[test]
+fn a_port_says_good_bye_until_every_peer_has_been_told() {
+    let mut core =
+        Core::new(Toy { lingers: true, peer: Some(SocketAddr::from(([127, 0, 0, 1], 9))), ..Toy::default() });
+    core.open(ID);
+    core.note_farewells();
+    assert!(core.all_left());
+    core.release(Instant::ZERO, ID);
+    core.note_farewells();
+    assert!(!core.all_left());
+    core.transport.peer = None;
+    core.note_farewells();
+    assert!(core.all_left());
+}
+
+#[test]
 fn whoever_waits_for_farewells_waits_until_the_port_is_closed() {
     let driver = driver(Toy::default());
     let address = driver.local_addr();
@@ -307,13 +326,51 @@ fn a_task_is_woken_by_what_it_waits_for() {
     b.turn().unwrap().open(ID);
     let (sender, woken) = mpsc::channel();
     let waker = Waker::from(Arc::new(Notify(sender)));
-    let poll = |cx: &Context<'_>| {
-        b.poll_for(Place::Read(ID), [&NEVER, &NEVER], cx, |core, _| Ok((core.transport.readable(ID) > 0).then_some(())))
+    let mut registration = Registration::default();
+    let mut poll = |cx: &Context<'_>| {
+        let is_readable = |core: &mut Core<Toy>, _| Ok((core.transport.readable(ID) > 0).then_some(()));
+        b.poll_for(Place::Read(ID), [&NEVER, &NEVER], cx, &mut registration, is_readable)
     };
     assert!(poll(&Context::from_waker(&waker)).is_pending());
     write(&a, b"hello");
     woken.recv().unwrap();
     assert!(matches!(poll(&Context::from_waker(&waker)), Poll::Ready(Ok(()))));
+}
+
+#[test]
+fn a_wait_that_is_given_up_takes_its_task_from_the_bell() {
+    let a = driver(Toy { full: true, ..Toy::default() });
+    a.turn().unwrap().open(ID);
+    for place in [Place::Read(ID), Place::Write(ID), Place::Settle(ID), Place::Accept] {
+        let tasks = || a.turn().unwrap().bell(place).map(|bell| bell.tasks());
+        let nothing = |_: &mut Core<Toy>, _| Ok(None::<()>);
+        let mut waits: Vec<_> =
+            (0..100).map(|_| Box::pin(TaskWait::new(&a, place, [&NEVER, &NEVER], nothing))).collect();
+        for round in 1..=2 {
+            for wait in &mut waits {
+                assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            }
+            assert_eq!(tasks(), Some(100), "one for each wait, in round {round} as well");
+        }
+        waits.truncate(30);
+        assert_eq!(tasks(), Some(30));
+        waits.clear();
+        assert_eq!(tasks(), Some(0));
+    }
+}
+
+#[test]
+fn a_wait_that_has_come_to_its_end_has_no_task_at_the_bell() {
+    let a = driver(Toy::default());
+    a.turn().unwrap().open(ID);
+    let mut looks = 0;
+    let mut wait = Box::pin(TaskWait::new(&a, Place::Read(ID), [&NEVER, &NEVER], |_: &mut Core<Toy>, _| {
+        looks += 1;
+        Ok((looks == 2).then_some(()))
+    }));
+    assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    assert_eq!(a.turn().unwrap().bell(Place::Read(ID)).map(|bell| bell.tasks()), Some(0));
 }
 
 struct Notify(mpsc::Sender<()>);

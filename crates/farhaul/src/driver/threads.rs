@@ -13,6 +13,7 @@ use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, Token, UdpSocket, Wa
 use farhaul_units::Instant;
 
 use super::core::DriverThread;
+use super::departure::LONGEST_DEPARTURE;
 use super::nap::Naps;
 use super::turn::{Shared, Turn};
 use crate::error::Error;
@@ -22,10 +23,6 @@ const TRAINS_PER_BATCH: usize = 8;
 
 /// How long the thread looks away when the system cannot receive for a reason that does not pass.
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
-
-/// How long the thread outlives the last handle to tell the peers of connections that were dropped: three good-byes at
-/// round trips of up to 100 ms.
-const FAREWELL: Duration = Duration::from_millis(250);
 
 const SOCKET: Token = Token(0);
 
@@ -40,10 +37,10 @@ impl<T: Streams + Send + 'static> Driver<T> {
     /// # Errors
     /// The port cannot be opened, or the system gives no thread.
     pub(crate) fn start(transport: T, address: SocketAddr, options: Options) -> Result<Self, Error> {
-        Self::start_with(transport, address, options, FAREWELL)
+        Self::start_with(transport, address, options, LONGEST_DEPARTURE)
     }
 
-    /// The same with a choice of how long the thread outlives the last handle.
+    /// The same with a choice of how long the thread outlives the last handle, should the peers not have been told by then.
     pub(super) fn start_with(
         transport: T,
         address: SocketAddr,
@@ -89,6 +86,7 @@ impl<T: Streams> Drop for LastAct<'_, T> {
         let mut core = self.0.core_even_if_poisoned();
         core.driver = DriverThread::Gone;
         core.ring_all();
+        core.end_farewells();
         let wakeups = std::mem::take(&mut core.wakeups);
         drop(core);
         wakeups.deliver();
@@ -119,7 +117,8 @@ fn begin<T: Streams>(
     }
 }
 
-/// The life of the driver thread, which ends `farewell` after the last handle is gone, or when every peer knows.
+/// The life of the driver thread. It ends when the last handle is gone and every peer has been told, `farewell` after the
+/// former at the latest.
 fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
     let _last_act = LastAct(shared);
     let mut batch = RecvBatch::new(TRAINS_PER_BATCH);

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+#[cfg(any(test, feature = "tokio"))]
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use farhaul_units::Instant;
 use super::core::{Core, DriverThread, Place};
 use super::departure::Departure;
 use super::outbox::Outcome;
+#[cfg(any(test, feature = "tokio"))]
+use super::wakers::Registration;
 use crate::canceller::CancelFlag;
 use crate::clock::{Clock, Wall};
 use crate::error::Error;
@@ -161,24 +164,49 @@ impl<T: Streams> Shared<T> {
         }
     }
 
-    /// Tries `attempt` once; if it gives nothing, has the task woken when the bell of `place` rings.
+    /// Tries `attempt` once; if it gives nothing, has the task woken when the bell of `place` rings. Once it has given
+    /// something, or failed, nothing of the task is left there.
+    #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn poll_for<R>(
         &self,
         place: Place,
         flags: CancelFlags<'_>,
         cx: &Context<'_>,
+        registration: &mut Registration,
         attempt: impl FnOnce(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
     ) -> Poll<Result<R, Error>> {
+        // Declared first, dropped last: a waker is foreign code, which must not run under the lock.
+        let mut _replaced = None;
         let mut turn = self.turn()?;
         let now = turn.now;
-        if let Some(result) = attempt(&mut turn, now)? {
-            return Poll::Ready(Ok(result));
+        let result = match attempt(&mut turn, now).transpose() {
+            None if flags.iter().any(|flag| flag.ends(flag.seen())) => Some(Err(Error::Cancelled)),
+            result => result,
+        };
+        let bell = turn.bell(place);
+        match (result, bell) {
+            (None, None) => Poll::Ready(Err(Error::Finished)),
+            (None, Some(bell)) => {
+                _replaced = bell.register(registration, cx.waker());
+                Poll::Pending
+            }
+            (Some(result), bell) => {
+                _replaced = bell.and_then(|bell| bell.withdraw(registration));
+                Poll::Ready(result)
+            }
         }
-        if flags.iter().any(|flag| flag.ends(flag.seen())) {
-            return Poll::Ready(Err(Error::Cancelled));
+    }
+
+    /// A task waits no longer for `place`: nothing of it is left there.
+    #[cfg(any(test, feature = "tokio"))]
+    pub(crate) fn withdraw(&self, place: Place, registration: &mut Registration) {
+        if !registration.is_set() {
+            return;
         }
-        turn.bell(place).ok_or(Error::Finished)?.register(cx.waker());
-        Poll::Pending
+        let mut core = self.core_even_if_poisoned();
+        let waker = core.bell(place).and_then(|bell| bell.withdraw(registration));
+        drop(core);
+        drop(waker);
     }
 
     /// The core whatever happened to its lock: for the driver thread's last act.
@@ -244,6 +272,7 @@ impl<'a, T: Streams> Turn<'a, T> {
         let core = &mut **self;
         let outcome = core.outbox.transmit(now, &mut core.transport, |train| shared.send(train));
         core.take_events(now);
+        core.note_farewells();
         let due = earliest(core.transport.poll_timeout(), core.next_alarm());
         let next = match outcome {
             Outcome::Drained => due,

@@ -1,9 +1,9 @@
 //! Connecting without blocking anybody: names are resolved by a thread of their own.
 
 use std::any::Any;
-use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -84,8 +84,8 @@ impl Endpoint {
     async fn connect_to_async(&self, to: Attempted, options: ConnectOptions) -> Result<Connection, Error> {
         let (connection, mut reaching) = self.begin(to, options)?;
         let id = connection.id();
-        let mut look = |core: &mut Core<_>, now| reaching.look(core, now, id);
-        poll_fn(|cx| connection.poll(Place::Settle(id), cx, &mut look)).await?;
+        let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
+        connection.wait(Place::Settle(id), look).await?;
         Ok(connection)
     }
 }
@@ -102,7 +102,7 @@ async fn resolve_elsewhere(name: impl ToSocketAddrs + Send + 'static) -> Result<
         .name("farhaul:names".into())
         .spawn(move || finder.0.state().found = Some(resolve(name)))
         .map_err(|source| Error::System { what: "a thread", source })?;
-    poll_fn(|cx| search.poll(cx)).await
+    Found(search).await
 }
 
 /// A name that is being looked up, and the task that waits for it.
@@ -118,18 +118,35 @@ struct State {
 /// The thread's share of a search; its end is the end of the search, whatever came of it.
 struct Finder(Arc<Search>);
 
+/// The task's share of a search: what it finds. Dropped, it leaves no waker to the thread.
+struct Found(Arc<Search>);
+
 impl Search {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn poll(&self, cx: &Context<'_>) -> Poll<Result<Vec<SocketAddr>, Error>> {
-        let mut state = self.state();
-        if let Some(found) = state.found.take() {
-            return Poll::Ready(found);
-        }
-        state.task = Some(cx.waker().clone());
-        Poll::Pending
+    /// Has `task` woken by the end of the search, in place of the one before. What is replaced is dropped without the lock.
+    fn wake_at_end(&self, task: Option<Waker>) {
+        let replaced = std::mem::replace(&mut self.state().task, task);
+        drop(replaced);
+    }
+}
+
+impl Future for Found {
+    type Output = Result<Vec<SocketAddr>, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // First, so that an end between the two is noticed.
+        self.0.wake_at_end(Some(cx.waker().clone()));
+        let found = self.0.state().found.take();
+        found.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        self.0.wake_at_end(None);
     }
 }
 

@@ -1,7 +1,5 @@
 //! Message sockets for tasks.
 
-use std::future::poll_fn;
-
 use crate::driver::Place;
 use crate::error::Error;
 use crate::message::{MessageSocket, Received, SendOptions, receiving, sending};
@@ -31,7 +29,7 @@ impl AsyncMessageSocket {
     pub async fn send_with(&self, message: &[u8], options: SendOptions) -> Result<(), Error> {
         self.inner.check_length(message)?;
         let id = self.inner.id();
-        poll_fn(|cx| self.inner.poll(Place::Write(id), cx, sending(id, message, options))).await
+        self.inner.wait(Place::Write(id), sending(id, message, options)).await
     }
 
     /// Receives the next message into `out`; `None` is the end, as far as UDT4 shows it: see [`MessageSocket::recv`].
@@ -40,7 +38,7 @@ impl AsyncMessageSocket {
     /// The connection was lost, or closed while a message was known to be missing; somebody cancelled.
     pub async fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
         let id = self.inner.id();
-        poll_fn(|cx| self.inner.poll(Place::Read(id), cx, receiving(id, &mut *out))).await
+        self.inner.wait(Place::Read(id), receiving(id, out)).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::driver::Place;
+use crate::driver::{Place, Registration};
 use crate::stream::{Stream, reading, writing};
 
 /// A [`Stream`] whose calls wait as tasks do.
@@ -17,31 +17,59 @@ use crate::stream::{Stream, reading, writing};
 /// **Time-outs.** There are none for tasks: wrap the call in `tokio::time::timeout`. Giving up a read loses nothing; giving
 /// up `write_all` leaves open how much of the data was taken.
 ///
+/// **Wakers.** A handle keeps the waker of the last task that polled it in each direction, until that task is woken, another
+/// one polls, or the handle is dropped. So several tasks that read at once need a clone each.
+///
 /// **UDT4 has no half-close.** A shutdown ends both directions: reading then gives what had come by then, and the end of the
 /// stream. So `tokio::io::copy_bidirectional` comes to its end, but whichever side closes first closes for both: what the
 /// peer of a stream sends after this side's shutdown is lost, with an error at the peer only. Where one side goes on sending
 /// after the other has said its last word, that last word needs a sign in-band.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct AsyncStream {
     pub(super) inner: Stream,
     finishing: bool,
+    waits: Waits,
+}
+
+/// The task that polled last, for each thing that a handle waits for.
+#[derive(Debug, Default)]
+struct Waits {
+    read: Registration,
+    write: Registration,
+    settle: Registration,
 }
 
 impl From<Stream> for AsyncStream {
     fn from(inner: Stream) -> Self {
-        Self { inner, finishing: false }
+        Self { inner, finishing: false, waits: Waits::default() }
+    }
+}
+
+impl Clone for AsyncStream {
+    /// A second handle, for which no task waits yet.
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), finishing: self.finishing, waits: Waits::default() }
+    }
+}
+
+impl Drop for AsyncStream {
+    fn drop(&mut self) {
+        let (connection, id) = (&self.inner, self.inner.id());
+        connection.withdraw(Place::Read(id), &mut self.waits.read);
+        connection.withdraw(Place::Write(id), &mut self.waits.write);
+        connection.withdraw(Place::Settle(id), &mut self.waits.settle);
     }
 }
 
 impl AsyncRead for AsyncStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let connection = &self.inner;
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Self { inner: connection, waits, .. } = &mut *self;
         let room = out.initialize_unfilled();
         if room.is_empty() {
             return Poll::Ready(Ok(()));
         }
         let id = connection.id();
-        let poll = connection.poll(Place::Read(id), cx, reading(id, room));
+        let poll = connection.poll(Place::Read(id), cx, &mut waits.read, reading(id, room));
         poll.map(|result| {
             out.advance(result?);
             Ok(())
@@ -50,13 +78,13 @@ impl AsyncRead for AsyncStream {
 }
 
 impl AsyncWrite for AsyncStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let connection = &self.inner;
+        let Self { inner: connection, waits, .. } = &mut *self;
         let id = connection.id();
-        connection.poll(Place::Write(id), cx, writing(id, data)).map_err(Into::into)
+        connection.poll(Place::Write(id), cx, &mut waits.write, writing(id, data)).map_err(Into::into)
     }
 
     /// Done at once: written data leaves by itself.
@@ -71,7 +99,8 @@ impl AsyncWrite for AsyncStream {
             self.inner.begin_to_finish()?;
             self.finishing = true;
         }
-        let connection = &self.inner;
-        connection.poll(Place::Settle(connection.id()), cx, connection.is_finished()).map_err(Into::into)
+        let Self { inner: connection, waits, .. } = &mut *self;
+        let place = Place::Settle(connection.id());
+        connection.poll(place, cx, &mut waits.settle, connection.is_finished()).map_err(Into::into)
     }
 }

@@ -1,6 +1,7 @@
 //! What numbers measure, and how they are printed.
 
 use super::{Environment, Function, Node, Operator};
+use crate::metric::Quantity;
 
 /// The unit of a number in base units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,26 +20,6 @@ pub enum Unit {
     /// Packets.
     Packets,
 }
-
-/// What the metrics of runs and the names of series measure, by the part before the first dot.
-const METRICS: &[(&str, Unit)] = &[
-    ("completion", Unit::Seconds),
-    ("convergence", Unit::Seconds),
-    ("delay", Unit::Seconds),
-    ("drops", Unit::Packets),
-    ("goodput", Unit::BitsPerSecond),
-    ("capacity", Unit::BitsPerSecond),
-    ("loss", Unit::Share),
-    ("packets", Unit::Packets),
-    ("period", Unit::Seconds),
-    ("queue", Unit::Packets),
-    ("red", Unit::Packets),
-    ("retransmitted", Unit::Share),
-    ("rtt", Unit::Seconds),
-    ("sent", Unit::BitsPerSecond),
-    ("utilisation", Unit::Share),
-    ("window", Unit::Packets),
-];
 
 /// How a unit is printed: the factor that numbers are multiplied by, and what stands behind them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,8 +45,7 @@ impl Unit {
     /// Of a metric or series by its name; a bare number for what is not known.
     #[must_use]
     pub fn of_metric(name: &str) -> Self {
-        let base = name.split_once('.').map_or(name, |(base, _)| base);
-        METRICS.iter().find(|(metric, _)| *metric == base).map_or(Self::Number, |(_, unit)| *unit)
+        Quantity::of_key(name).map_or(Self::Number, Quantity::unit)
     }
 
     /// Of a quantity as it is written: `100mbit` is a rate.

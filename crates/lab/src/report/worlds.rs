@@ -4,19 +4,7 @@ use crate::figures::FigureResult;
 use crate::record::Record;
 use crate::scenario::{Axis, Curve};
 use crate::world::World;
-
-/// What the names of emulated curves end in, beside simulated ones. No curve of a scenario can be called so by chance.
-const EMULATED: &str = " \u{2192} emulated";
-
-/// A curve of the emulated world, by the name of its simulated twin.
-pub(crate) fn twin(curve: &str) -> String {
-    format!("{curve}{EMULATED}")
-}
-
-/// The simulated twin of an emulated curve that stands beside it.
-pub(crate) fn simulated_twin(curve: &str) -> Option<&str> {
-    curve.strip_suffix(EMULATED)
-}
+use crate::world::twin::emulated_twin;
 
 /// All figures, each once: of one that was run in both worlds, every curve is there twice.
 #[must_use]
@@ -50,15 +38,15 @@ fn join(simulated: &FigureResult, emulated: &FigureResult) -> FigureResult {
         }
     }
     for plot in &mut scenario.plots {
-        plot.curves = plot.curves.iter().flat_map(|curve| [curve.clone(), twin(curve)]).collect();
+        plot.curves = plot.curves.iter().flat_map(|curve| [curve.clone(), emulated_twin(curve)]).collect();
     }
-    both.records.extend(emulated.records.iter().map(|run| Record { curve: twin(&run.curve), ..run.clone() }));
+    both.records.extend(emulated.records.iter().map(|run| Record { curve: emulated_twin(&run.curve), ..run.clone() }));
     both.emulated = Some(Box::new(emulated.clone()));
     both
 }
 
 fn renamed(curve: &Curve) -> Curve {
-    Curve { name: twin(&curve.name), world: World::Emulated, ..curve.clone() }
+    Curve { name: emulated_twin(&curve.name), world: World::Emulated, ..curve.clone() }
 }
 
 fn add_values(axis: &mut Axis, from: &Axis) {
@@ -117,7 +105,7 @@ mod tests {
                 let one = in_one.at(id, &curve.name, &point).estimate(&expression);
                 let other = in_other.at(id, &curve.name, &point).estimate(&expression);
                 assert_eq!(measurements.at(id, &curve.name, &point).estimate(&expression), one);
-                assert_eq!(measurements.at(id, &twin(&curve.name), &point).estimate(&expression), other);
+                assert_eq!(measurements.at(id, &emulated_twin(&curve.name), &point).estimate(&expression), other);
                 assert_ne!(one, other);
                 seen += 1;
             }
@@ -139,7 +127,7 @@ mod tests {
             measurements.at(&result.info.id, curve, point).estimate(expression).unwrap().mean
         };
         assert_eq!(at(first, &other), at(second, &own));
-        assert_eq!(at(&twin(first), &other), at(&twin(second), &own));
+        assert_eq!(at(&emulated_twin(first), &other), at(&emulated_twin(second), &own));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
 use super::marks::{FlowRow, Marks, Row};
+use crate::metric::Quantity;
 
 /// Significant digits that are kept: a drawing shows three.
 const DIGITS: i32 = 6;
@@ -20,14 +21,14 @@ pub(super) fn all(marks: &Marks<'_>) -> BTreeMap<String, Series> {
     let whole = (Duration::ZERO, setup.duration);
     let queue = marks.every(setup.sample, whole.0, whole.1);
     all.insert(
-        "queue".to_owned(),
+        Quantity::Queue.name().to_owned(),
         queue.map(|row| (row.at.as_secs_f64(), row.bottleneck.queue.waiting.packets as f64)).collect(),
     );
     for (index, flow) in setup.flows.iter().enumerate() {
         let read = |row: &Row| row.flows[index].receiver.totals.bytes_read;
         let goodput = marks.rates(setup.sample, whole, read);
         let points = goodput.into_iter().map(|(at, bytes)| (at.as_secs_f64(), rounded(8.0 * bytes)));
-        all.insert(format!("goodput.{}", flow.name), points.collect());
+        all.insert(Quantity::Goodput.of_flow(&flow.name), points.collect());
         if flow.protocol.is_cross_traffic() {
             continue;
         }
@@ -35,10 +36,13 @@ pub(super) fn all(marks: &Marks<'_>) -> BTreeMap<String, Series> {
             let rows = marks.every(setup.sample, flow.start, setup.duration);
             rows.map(|row| (row.at.as_secs_f64(), rounded(value(&sender(&row.flows[index]))))).collect()
         };
-        all.insert(format!("window.{}", flow.name), over_time(|stats| f64::from(stats.cwnd)));
-        all.insert(format!("rtt.{}", flow.name), over_time(|stats| stats.rtt.as_secs_f64()));
-        all.insert(format!("period.{}", flow.name), over_time(|stats| stats.send_period.time_for(1).as_secs_f64()));
-        all.insert(format!("losses.{}", flow.name), over_time(|stats| losses(stats) as f64));
+        all.insert(Quantity::Window.of_flow(&flow.name), over_time(|stats| f64::from(stats.cwnd)));
+        all.insert(Quantity::Rtt.of_flow(&flow.name), over_time(|stats| stats.rtt.as_secs_f64()));
+        all.insert(
+            Quantity::Period.of_flow(&flow.name),
+            over_time(|stats| stats.send_period.time_for(1).as_secs_f64()),
+        );
+        all.insert(Quantity::Losses.of_flow(&flow.name), over_time(|stats| losses(stats) as f64));
     }
     all
 }

@@ -1,11 +1,11 @@
 //! Runs whose results are known beforehand.
 
 use super::*;
-use crate::scenario::{Overrides, Plan};
+use crate::scenario::{Experiment, Overrides};
 
 fn records(text: &str) -> Vec<Record> {
-    let plan = Plan::read("x", "x.toml", text, &Overrides::default()).unwrap();
-    plan.jobs("").unwrap().iter().map(|job| run("x", job, &Venue::Simulator, None, &|| false).unwrap()).collect()
+    let experiment = Experiment::read("x", "x.toml", text, &Overrides::default()).unwrap();
+    experiment.jobs("").unwrap().iter().map(|job| run("x", job, &Venue::Simulator, None, &|| false).unwrap()).collect()
 }
 
 fn record(text: &str) -> Record {
@@ -71,6 +71,34 @@ fn a_flow_counts_while_it_sends() {
     let metrics = record(&text).metrics;
     near(metrics["goodput.cbr"], 6e6, 0.02);
     near(metrics["utilisation"], 0.5 / 3.0, 0.01);
+}
+
+#[test]
+fn the_total_of_flows_with_different_lifetimes_is_no_more_than_the_link() {
+    let lifetimes = [("", "stop = '9s'\n"), ("", "start = '9s'\n"), ("tcp", "start = '4s'\nbytes = '1.5MB'\n")];
+    let flows: String = lifetimes
+        .iter()
+        .map(|(protocol, life)| {
+            let protocol = if protocol.is_empty() { "udt" } else { protocol };
+            format!("[[flow]]\nprotocol = '{protocol}'\n{life}")
+        })
+        .collect();
+    let link = LINK.replace("'4s'", "'16s'").replace("'1s'", "'2s'");
+    let metrics = record(&format!("{link}{flows}")).metrics;
+    let rates: f64 = ["udt-1", "udt-2", "tcp"].iter().map(|flow| metrics[&format!("goodput.{flow}")]).sum();
+    assert!(rates > 12e6, "each flow's rate is that of its own lifetime: {rates}");
+    let total = metrics["goodput.total"];
+    assert!((10e6..=12e6).contains(&total), "{total}");
+}
+
+#[test]
+fn the_total_of_transfers_ends_with_the_last_of_them() {
+    let flow = "[[flow]]\nname = 'a'\nbytes = '1.5MB'\n[[flow]]\nname = 'b'\nbytes = '750kB'\nstart = '1s'\n";
+    let metrics = record(&format!("{}{flow}", LINK.replace("4s", "30s").replace("warmup = '1s'\n", ""))).metrics;
+    near(metrics["goodput.total"], 2.25e6 * 8.0 / metrics["completion.all"], 1e-9);
+    let list = "[[flow]]\nprotocol = 'tcp'\nbytes = '150kB'\ntransfers = 20\nconcurrent = 4\n";
+    let metrics = record(&format!("{}{list}", LINK.replace("4s", "30s").replace("warmup = '1s'\n", ""))).metrics;
+    near(metrics["goodput.total"], 20.0 * 150e3 * 8.0 / metrics["completion.all"], 1e-9);
 }
 
 #[test]

@@ -27,17 +27,17 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Values of an axis by its name, or of a key by its path.
     pub axes: Vec<(String, Vec<String>)>,
-    /// A sketch for tests: the first and the last point of each curve, for a moment of virtual time, without warm-up.
-    pub sketch: bool,
+    /// A smoke run for tests: the first and the last point of each curve, for a moment of virtual time, without warm-up.
+    pub smoke: bool,
 }
 
 /// A scenario and the experiments that it stands for.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Experiment {
     /// What is known without running it.
     pub scenario: Scenario,
     changes: AllChanges,
-    sketch: bool,
+    smoke: bool,
     file: String,
     root: Node,
 }
@@ -85,7 +85,7 @@ impl Job {
     }
 }
 
-impl Plan {
+impl Experiment {
     /// Reads a scenario's text; `file` is how messages call it, `name` how records do.
     ///
     /// # Errors
@@ -121,12 +121,12 @@ impl Plan {
             scenario.curves.push(Curve::only());
             changes.curves.push(Changes::new());
         }
-        let mut plan = Self { scenario, changes, sketch: overrides.sketch, file: file.to_owned(), root };
-        let (first, _) = plan.setup(&[&plan.changes.curves[0], &plan.first_point()])?;
-        plan.scenario.duration = first.duration.as_secs_f64();
-        plan.scenario.warmup = first.warmup.as_secs_f64();
-        plan.scenario.flows = first.flows.into_iter().map(|flow| flow.name).collect();
-        Ok(plan)
+        let mut experiment = Self { scenario, changes, smoke: overrides.smoke, file: file.to_owned(), root };
+        let (first, _) = experiment.setup(&[&experiment.changes.curves[0], &experiment.first_point()])?;
+        experiment.scenario.duration = first.duration.as_secs_f64();
+        experiment.scenario.warmup = first.warmup.as_secs_f64();
+        experiment.scenario.flows = first.flows.into_iter().map(|flow| flow.name).collect();
+        Ok(experiment)
     }
 
     /// The scenario's file, as it was named.
@@ -151,7 +151,7 @@ impl Plan {
         }
         let mut jobs = Vec::with_capacity(count);
         for curve in 0..self.scenario.curves.len() {
-            for point in (0..points).filter(|point| !self.sketch || *point == 0 || point + 1 == points) {
+            for point in (0..points).filter(|point| !self.smoke || *point == 0 || point + 1 == points) {
                 self.point(build, curve, point, &mut jobs)?;
             }
         }
@@ -207,7 +207,7 @@ impl Plan {
             apply(&self.file, &mut root, path, value)?;
         }
         let setup = Setup::read(&self.file, &root)?;
-        let setup = if self.sketch { setup.sketch() } else { setup };
+        let setup = if self.smoke { setup.smoke() } else { setup };
         // Recorded links are files of their own.
         let recorded: String = setup.topology.links.iter().map(|link| format!("{:?}", link.path.variation)).collect();
         Ok((setup, Setup::canonical(&root) + &recorded))

@@ -3,7 +3,7 @@
 use farhaul_cc::Spec;
 use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
-use farhaul_sim::machine::MachineSpec;
+use farhaul_sim::host_cost::HostCost;
 use farhaul_units::{Duration, Rate};
 
 use super::reader::Section;
@@ -48,7 +48,7 @@ pub(crate) struct FlowSpec {
     /// Bytes of a full packet on the wire.
     pub(crate) packet: u32,
     /// What packets cost its sending and its receiving host; nothing unless told otherwise.
-    pub(crate) machines: [Option<MachineSpec>; 2],
+    pub(crate) machines: [Option<HostCost>; 2],
     /// Where it stands.
     pub(crate) line: usize,
 }
@@ -290,9 +290,9 @@ fn udt(section: &mut Section<'_>, generation: Generation) -> Result<Udt, Scenari
 }
 
 /// `{ per_arrival = "2us", per_data = "8us", receive_buffer = "1MB" }`: what packets cost a host.
-fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<MachineSpec>, ScenarioError> {
+fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<HostCost>, ScenarioError> {
     let Some(mut table) = section.section(key)? else { return Ok(None) };
-    let spec = MachineSpec {
+    let spec = HostCost {
         per_arrival: table.time("per_arrival")?.unwrap_or_default(),
         per_data: table.time("per_data")?.unwrap_or_default(),
         per_request: table.time("per_request")?.unwrap_or_default(),

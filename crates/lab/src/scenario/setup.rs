@@ -21,9 +21,9 @@ const MAX_SAMPLES: u128 = 1_000_000;
 /// Flows of one run.
 const MAX_FLOWS: usize = 10_000;
 
-/// Bits that the bottleneck of a sketch can carry while it lasts, and how long it lasts at most.
-const SKETCH_BITS: u64 = 400_000_000;
-const LONGEST_SKETCH: Duration = Duration::from_secs(2);
+/// Bits that the bottleneck of a smoke run can carry while it lasts, and how long it lasts at most.
+const SMOKE_BITS: u64 = 400_000_000;
+const LONGEST_SMOKE: Duration = Duration::from_secs(2);
 
 /// Keys of a scenario that say nothing about one experiment.
 const KEYS_OF_SCENARIOS: [&str; 11] =
@@ -46,10 +46,10 @@ pub(crate) struct Setup {
 
 impl Setup {
     /// The same for a moment, without warm-up.
-    pub(super) fn sketch(mut self) -> Self {
+    pub(super) fn smoke(mut self) -> Self {
         let rate = self.topology.links[self.topology.bottleneck].path.nominal_rate();
-        let short = rate.map_or(LONGEST_SKETCH, |rate| rate.time_for(SKETCH_BITS / 8));
-        self.duration = self.duration.min(short).min(LONGEST_SKETCH);
+        let short = rate.map_or(LONGEST_SMOKE, |rate| rate.time_for(SMOKE_BITS / 8));
+        self.duration = self.duration.min(short).min(LONGEST_SMOKE);
         self.warmup = Duration::ZERO;
         self.sample = self.sample.min(SAMPLE);
         self

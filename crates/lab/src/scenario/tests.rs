@@ -1,18 +1,18 @@
 //! What a scenario may say, and what is said to those that say something else.
 
-use super::expand::{Overrides, Plan};
+use super::expand::{Experiment, Overrides};
 use super::*;
 
 const HEAD: &str = "title = 'x'\nduration = '10s'\n";
 const LINK: &str = "[link]\nrate = '100mbit'\nrtt = '10ms'\n";
 const FLOW: &str = "[[flow]]\n";
 
-fn plan(text: &str) -> Result<Plan, ScenarioError> {
-    Plan::read("x", "x.toml", text, &Overrides::default())
+fn experiment(text: &str) -> Result<Experiment, ScenarioError> {
+    Experiment::read("x", "x.toml", text, &Overrides::default())
 }
 
 fn jobs(text: &str) -> Result<Vec<Job>, ScenarioError> {
-    plan(text)?.jobs("build")
+    experiment(text)?.jobs("build")
 }
 
 /// The message of what cannot be run, with its line.
@@ -28,7 +28,7 @@ fn ten_lines_are_a_scenario() {
     let text = "title = 'My first link'\nduration = '10s'\n\n[link]\nrate = '100mbit'\nrtt = '20ms'\n\n[[flow]]\n";
     let jobs = jobs(text).unwrap();
     assert_eq!((jobs.len(), jobs[0].seed, jobs[0].curve.as_str()), (1, 1, ""));
-    assert_eq!(plan(text).unwrap().scenario.flows, ["udt"]);
+    assert_eq!(experiment(text).unwrap().scenario.flows, ["udt"]);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_seed_out_of_range_is_refused() {
         let message = refused(&format!("{HEAD}seeds = {seeds}\n{LINK}{FLOW}"));
         assert!(message.starts_with("3: ") && message.contains(words), "{message}");
     }
-    let seeds = plan(&format!("{HEAD}seeds = [7, 0]\n{LINK}{FLOW}")).unwrap().scenario.seeds;
+    let seeds = experiment(&format!("{HEAD}seeds = [7, 0]\n{LINK}{FLOW}")).unwrap().scenario.seeds;
     assert_eq!(seeds, [7, 0]);
 }
 
@@ -116,7 +116,7 @@ fn keys_depend_on_what_is_run_and_not_on_how_it_is_written() {
     let same = format!("# A comment.\ntitle = 'y'\nduration = '10s'\n[link]\nrtt = '10ms'\nrate = '100mbit'\n{FLOW}");
     assert_eq!(key(&text), key(&same));
     assert_ne!(key(&text), key(&text.replace("10ms", "11ms")));
-    let build = |build| plan(&text).unwrap().jobs(build).unwrap()[0].key.clone();
+    let build = |build| experiment(&text).unwrap().jobs(build).unwrap()[0].key.clone();
     assert_ne!(build("1"), build("2"));
 }
 
@@ -127,8 +127,8 @@ fn the_quick_form_replaces_what_it_names() {
          [quick]\nseeds = 1\nduration = '2s'\n\"axis.rate.values\" = ['1mbit']\n"
     );
     let overrides = Overrides { quick: true, ..Overrides::default() };
-    let plan = Plan::read("x", "x.toml", &text, &overrides).unwrap();
-    assert_eq!((plan.jobs("").unwrap().len(), plan.scenario.duration), (1, 2.0));
+    let experiment = Experiment::read("x", "x.toml", &text, &overrides).unwrap();
+    assert_eq!((experiment.jobs("").unwrap().len(), experiment.scenario.duration), (1, 2.0));
     assert_eq!(jobs(&text).unwrap().len(), 10);
 }
 
@@ -143,11 +143,11 @@ fn the_command_line_replaces_axes_and_seeds() {
         ],
         ..Overrides::default()
     };
-    let jobs = Plan::read("x", "x.toml", &text, &overrides).unwrap().jobs("").unwrap();
+    let jobs = Experiment::read("x", "x.toml", &text, &overrides).unwrap().jobs("").unwrap();
     assert_eq!(jobs.len(), 2);
     assert_eq!((jobs[0].seed, jobs[1].point["link.loss"].number), (9, Some(0.01)));
     let bad = Overrides { axes: vec![("rate".to_owned(), vec!["fast".to_owned()])], ..Overrides::default() };
-    assert!(Plan::read("x", "x.toml", &text, &bad).unwrap_err().message.contains("'fast'"));
+    assert!(Experiment::read("x", "x.toml", &text, &bad).unwrap_err().message.contains("'fast'"));
 }
 
 #[test]

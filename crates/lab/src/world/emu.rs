@@ -4,6 +4,7 @@
 //! in threads of this program. Flows of libudt are programs of their own. They are looked at at the same instants as in the
 //! simulator.
 
+mod control;
 mod cross;
 mod descriptors;
 mod drops;
@@ -11,7 +12,6 @@ mod libudt;
 mod network;
 mod pressure;
 mod refusal;
-mod stage;
 mod tcp;
 #[cfg(test)]
 mod tests;
@@ -34,10 +34,10 @@ use crate::run::marks::{self, FlowRow, Row};
 use crate::scenario::Job;
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
+use control::{RunControl, Trouble};
 use network::Network;
 use pressure::Pressure;
 pub(crate) use refusal::refusal;
-use stage::{Stage, Trouble};
 
 /// The port of the first flow; the others follow. The simulator's.
 const FIRST_PORT: u16 = 9_000;
@@ -68,7 +68,7 @@ struct Scene<'a> {
     network: &'a Network,
     setup: &'a Setup,
     choices: &'a Choices,
-    stage: &'a Arc<Stage>,
+    control: &'a Arc<RunControl>,
     /// Transfers that nobody has begun yet, by the name of the flows that share them.
     lists: BTreeMap<&'a str, Arc<AtomicU32>>,
 }
@@ -88,21 +88,21 @@ pub(crate) fn observe(
     let mut rng = Rng::new(job.seed);
     let network = Network::of(setup, rng.next_u64());
     let emulation = Emulation::start(&network.spec)?;
-    let stage = Arc::new(Stage::begin());
+    let control = Arc::new(RunControl::begin());
     let pressure = Pressure::begin();
     let mut flows = Vec::new();
     let mut scene =
-        Scene { emulation: &emulation, network: &network, setup, choices, stage: &stage, lists: BTreeMap::new() };
+        Scene { emulation: &emulation, network: &network, setup, choices, control: &control, lists: BTreeMap::new() };
     let begun = scene.begin(&mut rng, &mut flows);
-    let rows = begun.and_then(|()| rows(setup, &emulation, &network, &stage, &flows, over));
-    let waited = pressure.share(stage.now());
+    let rows = begun.and_then(|()| rows(setup, &emulation, &network, &control, &flows, over));
+    let waited = pressure.share(control.now());
     // Sockets take what they know with them.
     let seen = rows.and_then(|rows| Ok((rows, drops::count(&emulation, &network, setup)?)));
-    stage.finish();
+    control.finish();
     let endings = flows.iter_mut().map(|flow| flow.end()).collect();
     drop(flows);
     let report = emulation.stop()?;
-    if let Some(reason) = stage.trouble() {
+    if let Some(reason) = control.trouble() {
         return Err(LabError::Broken { name: job.name(figure), reason });
     }
     let (rows, receiver_drops) = seen.map_err(|trouble| match trouble {
@@ -151,21 +151,21 @@ fn rows(
     setup: &Setup,
     emulation: &Emulation,
     network: &Network,
-    stage: &Stage,
+    control: &RunControl,
     flows: &[Box<dyn Running>],
     over: &dyn Fn() -> bool,
 ) -> Result<Vec<Row>, Trouble> {
     let mut rows: Vec<Row> = Vec::new();
     for time in marks::times(setup) {
-        while stage.now() < time {
+        while control.now() < time {
             if over() {
                 return Err(Trouble::Stopped);
             }
-            if stage.is_over() {
+            if control.is_over() {
                 // One of the flows has said why.
                 return Err(Trouble::Broken("a flow ended".to_owned()));
             }
-            stage.sleep_until(time.min(stage.now() + SLICE));
+            control.sleep_until(time.min(control.now() + SLICE));
         }
         let row = {
             let before = rows.last();

@@ -1,21 +1,21 @@
-//! How full a queue was, over time.
+//! Depth of a queue over time.
 
 use farhaul_units::Instant;
 
 use crate::{QueueDepth, Tally};
 
-/// Watches one queue.
+/// Records the depth of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Meter {
     high_water: Tally,
     packet_nanos: u128,
     byte_nanos: u128,
-    /// Until when the integrals go.
+    /// The integrals cover the time up to here.
     until: Instant,
 }
 
 impl Meter {
-    /// `waiting` has been true since the last call; it may change at `now`.
+    /// Adds the time since the last call, during which `waiting` did not change.
     pub(super) fn elapse(&mut self, now: Instant, waiting: Tally) {
         if waiting.packets > 0 {
             let nanos = u128::from(now.as_nanos().saturating_sub(self.until.as_nanos()));
@@ -25,7 +25,7 @@ impl Meter {
         self.until = self.until.max(now);
     }
 
-    /// Packets have arrived, and `waiting` are waiting.
+    /// Records that the queue holds `waiting` after arrivals.
     pub(super) fn note(&mut self, waiting: Tally) {
         self.high_water = self.high_water.max(waiting);
     }

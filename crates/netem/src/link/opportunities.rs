@@ -6,15 +6,15 @@ use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES, TUNNEL_HEADER};
 
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
 
-/// Serves packets at the opportunities of a trace, one after the other.
+/// Serves packets one after the other at the delivery opportunities of a trace.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     trace: DeliveryTrace,
-    /// The present or next opportunity in its period.
+    /// Index of the present or next opportunity within its period.
     index: usize,
-    /// When its period began, in nanoseconds.
+    /// When that period began, in nanoseconds.
     period_start: u64,
-    /// What it has left. Never zero: then the next one is the present one.
+    /// Bytes left in that opportunity. Never zero: a used-up opportunity is replaced by the next one at once.
     left: u32,
 }
 
@@ -29,7 +29,8 @@ impl Opportunities {
         Instant::from_nanos(self.period_start.saturating_add(stamp))
     }
 
-    /// Lets the opportunities up to and at `now` pass unused, as mahimahi does: who arrives with one has missed it.
+    /// Lets the opportunities up to and including `now` pass unused. As in mahimahi, a packet that arrives exactly at
+    /// an opportunity has missed it.
     pub(super) fn idle_until(&mut self, now: Instant) {
         if now < self.free_at() {
             return;
@@ -38,12 +39,12 @@ impl Opportunities {
         let now = now.as_nanos();
         self.period_start = now - now % period;
         let elapsed = now - self.period_start;
-        // The stamp at the end of a period is behind every instant of the period, so there is always one.
+        // The last stamp ends the period, later than every instant within it, so the search always finds one.
         self.index = self.trace.stamps().partition_point(|stamp| u64::from(*stamp) * NANOS_PER_MILLISECOND <= elapsed);
         self.left = OPPORTUNITY_BYTES;
     }
 
-    /// Sends a packet from the present opportunity on; the instant of the one that sends its last byte.
+    /// Sends a packet from the present opportunity on. Returns the instant of the opportunity that sends its last byte.
     pub(super) fn send(&mut self, bytes: u32) -> Instant {
         let mut needed = bytes.saturating_add(TUNNEL_HEADER);
         while needed > self.left {

@@ -1,21 +1,21 @@
-//! What takes packets out of the queue and puts them on the link.
+//! Takes packets out of the queue and puts them on the link.
 
 use farhaul_units::Instant;
 
 use super::opportunities::Opportunities;
 use super::transmitter::Transmitter;
 
-/// Serves one packet after the other.
+/// Sends one packet after the other.
 #[derive(Clone, Debug)]
 pub(super) enum Server {
-    /// At a rate, constant or not.
+    /// At a rate, constant or changing.
     Rate(Transmitter),
-    /// When a recorded link did.
+    /// At the delivery opportunities of a recorded link.
     Trace(Opportunities),
 }
 
 impl Server {
-    /// When the next packet can begin.
+    /// When the next transmission can begin.
     pub(super) fn free_at(&self) -> Instant {
         match self {
             Self::Rate(transmitter) => transmitter.free_at(),
@@ -23,7 +23,7 @@ impl Server {
         }
     }
 
-    /// Forgets the time before `now`, during which nothing was sent.
+    /// Skips the idle time before `now`.
     pub(super) fn idle_until(&mut self, now: Instant) {
         match self {
             Self::Rate(transmitter) => transmitter.idle_until(now),
@@ -31,7 +31,7 @@ impl Server {
         }
     }
 
-    /// Sends a packet and says when its last bit is out.
+    /// Sends a packet and returns when its last bit is out.
     pub(super) fn send(&mut self, bytes: u32) -> Instant {
         match self {
             Self::Rate(transmitter) => transmitter.send(bytes),

@@ -1,4 +1,4 @@
-//! Exact rate, delay, overflow and depth of a link.
+//! Exact rate, delay, overflow and queue depth of a link.
 
 use farhaul_units::{ByteSize, Duration, Instant, Rate, Rng};
 
@@ -17,7 +17,7 @@ fn flood(link: &mut Link<Numbered>, packets: u32) {
     (0..packets).for_each(|number| link.push(Instant::ZERO, Numbered::new(number)));
 }
 
-/// Keeps a link busy for `time` and returns the number of packets that came out of it.
+/// Keeps a link busy for `time` and returns how many packets it delivered.
 fn delivered_in(rate: Rate, time: Duration) -> u64 {
     let mut link = link(rate, Duration::ZERO, 2);
     flood(&mut link, 2);
@@ -83,7 +83,7 @@ fn an_idle_link_queues_nothing() {
 }
 
 #[test]
-fn the_depth_of_the_queue_follows_time() {
+fn queue_depth_follows_time() {
     let mut link: Link<Numbered> =
         Link::new(Some(GIGABIT), Duration::from_millis(10), QueueSize::Bytes(ByteSize(15_000)));
     flood(&mut link, 11);
@@ -94,20 +94,20 @@ fn the_depth_of_the_queue_follows_time() {
 }
 
 #[test]
-fn a_late_host_does_not_slow_the_link_down() {
+fn a_late_driver_does_not_slow_the_link_down() {
     let mut link = link(GIGABIT, Duration::ZERO, 100);
     flood(&mut link, 50);
-    // Ten packets are out by now, and nobody came for them; the next still leaves on time.
+    // Ten packets have left by now and the driver collected none. The next one still leaves on time.
     assert_eq!(link.pop(Instant::from_nanos(120_000)).map(|packet| packet.number), Some(0));
     assert_eq!(pop_until(&mut link, Instant::from_nanos(120_000)).len(), 9);
     assert_eq!(link.next_event(), Some(Instant::from_nanos(132_000)));
 }
 
 #[test]
-fn the_mean_of_the_queue_is_the_integral_over_time() {
+fn the_mean_queue_depth_is_the_integral_over_time() {
     let mut link = link(GIGABIT, Duration::ZERO, 100);
     flood(&mut link, 5);
-    // Four wait for 12 µs, then three, two, one, none.
+    // Four packets wait for 12 µs, then three, two, one, none.
     link.advance(Instant::from_nanos(100_000));
     let queue = link.counters().queue;
     assert_eq!(queue.packet_nanos, 12_000 * (4 + 3 + 2 + 1));
@@ -146,7 +146,7 @@ fn a_shorter_route_lets_packets_overtake() {
 }
 
 #[test]
-fn a_delay_that_grows_holds_for_what_leaves_from_then_on() {
+fn a_longer_delay_applies_to_packets_sent_after_the_change() {
     let step = Step { at: Duration::from_nanos(13_000), rate: None, delay: Some(Duration::from_micros(9)) };
     let schedule = Schedule::new([step]).unwrap();
     let mut link = varying(Duration::ZERO, &Variation::Schedule(schedule));
@@ -167,13 +167,13 @@ fn a_recorded_link_delivers_one_full_packet_an_opportunity() {
     let trace = Variation::Trace("2\n2\n7\n10\n".parse().unwrap());
     let mut link = varying(Duration::from_millis(100), &trace);
     let out = dues(&mut link, &[0; 7]);
-    // The period is 10 ms: its last opportunity is the instant at which the next period begins.
+    // The period is 10 ms. Its last opportunity is the instant at which the next period begins.
     let expected = [2, 2, 7, 10, 12, 12, 17].map(|millis| (100 + millis) * MILLISECOND);
     assert_eq!(out.iter().map(|(_, due)| *due).collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn who_comes_with_an_opportunity_has_missed_it() {
+fn a_packet_that_arrives_at_an_opportunity_misses_it() {
     let trace = Variation::Trace("1\n3\n3\n4".parse().unwrap());
     let mut link = varying(Duration::ZERO, &trace);
     let out = dues(&mut link, &[MILLISECOND, 3 * MILLISECOND - 1, 3 * MILLISECOND, 40 * MILLISECOND]);
@@ -188,7 +188,8 @@ fn an_opportunity_serves_several_short_packets_and_a_long_packet_takes_several()
         link.push(Instant::ZERO, Numbered { bytes, ..Numbered::new(number) });
     }
     let out: Vec<u64> = drain(&mut link).iter().map(|(due, _)| due.as_nanos() / MILLISECOND).collect();
-    // Three times 500 leave 4 bytes for the fourth, whose other 9 bytes come a millisecond later; 2994 = 1495 + 1499.
+    // Three times 500 bytes leave 4 for the fourth packet, whose other 9 bytes come a millisecond later. 2994 = 1495 +
+    // 1499.
     assert_eq!(out, [1, 1, 1, 2, 3, 4]);
 }
 
@@ -207,7 +208,7 @@ fn a_recorded_link_is_as_fast_as_its_trace_says() {
 fn a_red_queue_on_a_saturated_link_stays_between_its_thresholds() {
     let queue = Red::new(RedSpec::default(), Limit::of_packets(1_000), Some(GIGABIT), Rng::new(1));
     let mut link = Link::with_queue(Some(GIGABIT), Duration::ZERO, queue);
-    // A tenth more than the link takes, regularly: one packet every 10.9 µs.
+    // Offers 10 % more than the link carries, evenly spaced: one packet every 10.9 µs.
     let out = play(&mut link, 200_000, 10_909);
     let counters = link.counters();
     assert!((180_000..184_000).contains(&out.len()), "{}", out.len());
@@ -224,7 +225,7 @@ fn codel_on_a_saturated_link_ends_a_standing_queue() {
     for number in 0..100 {
         link.push(Instant::ZERO, Numbered::new(number));
     }
-    // From here on as many as the link takes: without drops a hundred would wait for ever.
+    // From here on arrivals match the link rate. Without drops a hundred packets would wait for ever.
     for number in 100..60_000u64 {
         let now = Instant::from_nanos((number - 99) * MILLISECOND);
         while link.pop(now).is_some() {}

@@ -1,40 +1,40 @@
-//! The instants at which a sender has sent its packets, exact for ever, whether its rate changes or not.
+//! Transmission times of packets, without accumulated rounding error, at constant and changing rates.
 
 use farhaul_units::{Instant, Rate};
 
 use crate::schedule::{CycleWork, Timeline};
 
-/// Bits × this: the unit of work, of which a rate of 1 bit/s does one per nanosecond.
+/// Work is measured in bits × 10⁹: a rate of 1 bit/s does one unit per nanosecond.
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const BITS_PER_BYTE: u64 = 8;
 
-/// Puts one packet after the other on the link.
+/// Sends packets back to back.
 ///
-/// The end of a packet is a whole number of nanoseconds and a fraction, carried to the next packet as an integer: at
-/// 7 Gbit/s a full packet lasts 1714 2/7 ns, and seven of them last exactly 12 µs. Where the rate changes, at a whole
-/// nanosecond, what is left of the packet is known as an integer too.
+/// The end of a packet is a whole number of nanoseconds plus an integer fraction that carries over to the next packet.
+/// At 7 Gbit/s a full packet takes 1714 2/7 ns, and seven packets take exactly 12 µs. A rate changes at a whole
+/// nanosecond, where the remaining work of a packet is an integer too.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter {
-    /// Bits per second; `None` where sending takes no time.
+    /// Bits per second; `None` if transmission takes no time.
     rate: Option<u64>,
-    /// When the last packet has been sent, in whole nanoseconds.
+    /// When the last transmission ends, in whole nanoseconds.
     free: u64,
-    /// The fraction of a nanosecond to add to `free`, in units of 1/rate ns: always below the rate.
+    /// The fraction of a nanosecond to add to `free`, in units of 1/rate ns. Always below the rate.
     fraction: u64,
-    /// Until when the rate holds; `u64::MAX` for ever.
+    /// The rate holds until here; `u64::MAX` if it never changes.
     until: u64,
     changes: Option<Box<Timeline>>,
-    /// Most packets are as long as the one before, and a division takes longer than all the rest.
+    /// Most packets are as long as the one before. Remembering the result saves the division, the slowest step.
     last_length: Length,
 }
 
-/// What a packet of one length takes at the present rate.
+/// The transmission time of one packet length at the present rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Length {
     bytes: u32,
     /// Whole nanoseconds.
     nanos: u64,
-    /// And this many units of 1/rate ns.
+    /// The remainder, in units of 1/rate ns.
     fraction: u64,
 }
 
@@ -57,12 +57,12 @@ impl Transmitter {
         Self { rate, until, changes: Some(Box::new(timeline)), ..Self::new(Rate::ZERO) }
     }
 
-    /// The first whole nanosecond at which nothing is being sent.
+    /// The first whole nanosecond at which the transmitter is idle.
     pub(super) fn free_at(&self) -> Instant {
         Instant::from_nanos(self.free.saturating_add(u64::from(self.fraction > 0)))
     }
 
-    /// Forgets the time before `now`, during which nothing was sent.
+    /// Skips the idle time before `now`.
     pub(super) fn idle_until(&mut self, now: Instant) {
         debug_assert!(self.free_at() <= now, "a busy transmitter does not idle");
         self.free = now.as_nanos();
@@ -70,7 +70,7 @@ impl Transmitter {
         self.follow_changes();
     }
 
-    /// Sends `bytes` directly after what was sent before, and says when the last bit is out, rounded up.
+    /// Sends `bytes` directly behind the last packet and returns when the last bit is out, rounded up.
     pub(super) fn send(&mut self, bytes: u32) -> Instant {
         if !self.send_at_one_rate(bytes) {
             self.send_across_changes(bytes);
@@ -78,11 +78,11 @@ impl Transmitter {
         self.free_at()
     }
 
-    /// Whether the packet could be sent before the rate changes; if not, nothing has happened.
+    /// Sends the packet if it ends before the rate changes. Otherwise changes nothing and returns `false`.
     fn send_at_one_rate(&mut self, bytes: u32) -> bool {
         let Some(rate) = self.rate.filter(|rate| *rate > 0) else { return false };
         let length = self.length(bytes, rate);
-        // Neither fraction reaches the rate, so this is their sum less the rate if it reaches that, without overflow.
+        // Both fractions are below the rate. This adds them modulo the rate without overflow.
         let room = rate - length.fraction;
         let (fraction, carry) =
             if self.fraction >= room { (self.fraction - room, 1) } else { (self.fraction + length.fraction, 0) };
@@ -96,7 +96,7 @@ impl Transmitter {
 
     fn length(&mut self, bytes: u32, rate: u64) -> Length {
         if self.last_length.bytes != bytes {
-            // All but absurd packets fit into 64 bits, and those divide several times faster.
+            // The work of realistic packets fits into 64 bits, where division is several times faster.
             let (nanos, fraction) = match u64::try_from(work(bytes)) {
                 Ok(work) => (work / rate, work % rate),
                 Err(_) => {
@@ -109,7 +109,7 @@ impl Transmitter {
         self.last_length
     }
 
-    /// Sends a packet piece by piece; never ends if no rate ever comes back.
+    /// Sends a packet across rate changes, piece by piece. The packet never ends if the rate stays zero.
     fn send_across_changes(&mut self, bytes: u32) {
         let mut left = work(bytes) + u128::from(self.fraction);
         loop {
@@ -131,14 +131,14 @@ impl Transmitter {
         }
     }
 
-    /// At the beginning of a cycle, goes over whole cycles of a repeated schedule at once, however short they are.
+    /// At the beginning of a cycle, skips all whole cycles that the packet fills in one step, however short they are.
     fn skip_cycles(&mut self, left: u128) -> u128 {
         let Some(timeline) = &self.changes else { return left };
         let CycleWork::Known(work) = timeline.cycle_work else { return left };
         if self.free != timeline.cycle_start() {
             return left;
         }
-        // Without any work in a cycle the packet is never sent.
+        // If a cycle does no work, the packet is never sent.
         let cycles = left.saturating_sub(1).checked_div(work).unwrap_or(u128::MAX);
         if cycles > 0 {
             self.free = timeline.after_cycles(self.free, cycles);
@@ -160,7 +160,7 @@ impl Transmitter {
     }
 }
 
-/// The work of a packet.
+/// The work of a packet of `bytes` bytes.
 fn work(bytes: u32) -> u128 {
     u128::from(u64::from(bytes) * BITS_PER_BYTE) * u128::from(NANOS_PER_SECOND)
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_during_the_last_fraction_of_a_nanosecond_waits_for_it() {
+    fn a_packet_waits_for_the_last_fraction_of_a_nanosecond() {
         let mut transmitter = Transmitter::new(Rate::from_megabits_per_second(7_000));
         assert_eq!(transmitter.send(1_500), Instant::from_nanos(1_715));
         assert_eq!(transmitter.free_at(), Instant::from_nanos(1_715));
@@ -230,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn cycles_that_are_short_beside_a_packet_cost_no_time_to_compute() {
-        // One bit in the first of every two nanoseconds, and nothing in the second: 12000 bits end in cycle 12000.
+    fn a_packet_across_many_short_cycles_is_computed_in_one_step() {
+        // The first of every two nanoseconds sends one bit, the second none. 12000 bits end in cycle 12000.
         let mut transmitter = following(&[at(1, 0)], Some(2));
         assert_eq!(transmitter.send(1_500), Instant::from_nanos(2 * 11_999 + 1));
         let slow = [at(0, 1), at(1, 0)];
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(following(&never, Some(2)).send(1_500), Instant::FAR_FUTURE);
     }
 
-    /// Bits × 10⁹ that can pass until `time`, looked up nanosecond piece by nanosecond piece.
+    /// The work possible until `time`, in bits × 10⁹, summed piece by piece.
     fn possible(pieces: &[(u64, u64)], period: Option<u64>, time: u64) -> u128 {
         let within = |end: u64| -> u128 {
             let ends = pieces.iter().skip(1).map(|piece| piece.0).chain([u64::MAX]);
@@ -253,8 +253,7 @@ mod tests {
     }
 
     proptest! {
-        /// The end of the k-th packet is the first nanosecond by which the integral of the rate reaches the sum of
-        /// the bits, whatever the steps.
+        /// The k-th packet ends at the first nanosecond by which the integral of the rate reaches the sum of the bits.
         #[test]
         fn departures_follow_the_integral_of_the_rate(
             gaps in prop::collection::vec((1u64..20_000, prop_oneof![Just(0), 1u64..20_000_000_000]), 0..8),

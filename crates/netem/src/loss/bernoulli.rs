@@ -1,10 +1,10 @@
-//! Random loss: each packet by itself, with the same probability.
+//! Independent random loss.
 
 use farhaul_units::{Instant, Rng};
 
 use crate::{Impairment, Outlet, WireLen};
 
-/// Loses each packet with the same probability, whatever happened to the others.
+/// Loses each packet independently with the same probability.
 #[derive(Clone, Debug)]
 pub struct Bernoulli {
     probability: f64,
@@ -12,7 +12,7 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// Loss with `probability` in 0..=1, drawn from `rng`.
+    /// Loses packets with `probability` in 0..=1, drawn from `rng`.
     pub fn new(probability: f64, rng: Rng) -> Self {
         Self { probability, rng }
     }
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn never_and_always_are_exact() {
+    fn probabilities_0_and_1_are_exact() {
         let delivered = |probability| play(&mut Impair::new(Bernoulli::new(probability, Rng::new(4))), 1_000, 1).len();
         assert_eq!((delivered(0.0), delivered(1.0)), (1_000, 0));
     }

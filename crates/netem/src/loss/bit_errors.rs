@@ -1,7 +1,7 @@
-//! Random bit errors: the longer a packet, the likelier it is lost.
+//! Random bit errors: longer packets are lost more often.
 //!
-//! Each of a packet's bits is wrong with the bit error rate e, independently, and a packet with a wrong bit does not
-//! arrive, because a checksum of the link refuses it:
+//! Each bit is wrong independently with the bit error rate e. A packet with a wrong bit does not arrive, because the
+//! link's checksum rejects it:
 //!
 //! ```text
 //! P(lost) = 1 − (1 − e)^bits     (1)
@@ -13,28 +13,28 @@ use crate::{Impairment, Outlet, WireLen};
 
 const BITS_PER_BYTE: f64 = 8.0;
 
-/// Lengths whose probability is remembered: the full packets and the acknowledgements of most traffic.
+/// Number of packet lengths whose loss probability is cached. Most traffic has two: full packets and acknowledgements.
 const REMEMBERED: usize = 4;
 
-/// Loses packets with a probability that follows from their length.
+/// Loses packets with a probability that depends on their length.
 #[derive(Clone, Debug)]
 pub struct BitErrors {
     /// ln(1 − e).
     log_of_right: f64,
     rng: Rng,
-    /// Lengths and what (1) gives for them.
+    /// Packet lengths and their loss by (1).
     remembered: [(u32, f64); REMEMBERED],
     oldest: usize,
 }
 
 impl BitErrors {
-    /// A bit error rate of `error_rate` in 0..=1, drawn from `rng`.
+    /// Bit errors with `error_rate` in 0..=1, drawn from `rng`.
     pub fn new(error_rate: f64, rng: Rng) -> Self {
         let log_of_right = libm::log1p(-error_rate.clamp(0.0, 1.0));
         Self { log_of_right, rng, remembered: [(0, 0.0); REMEMBERED], oldest: 0 }
     }
 
-    /// The probability that a packet of `bytes` bytes is lost: equation (1), exact also for the smallest rates.
+    /// The probability that a packet of `bytes` bytes is lost: equation (1), accurate also for very small rates.
     pub fn loss_of(error_rate: f64, bytes: u32) -> f64 {
         Self::new(error_rate, Rng::new(0)).loss(bytes)
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_probability_follows_from_the_number_of_bits() {
-        // 1 − (1 − 1/2)^8, and for small rates nearly bits × rate.
+        // 1 − (1 − 1/2)^8. For small rates nearly bits × rate.
         assert!((BitErrors::loss_of(0.5, 1) - 255.0 / 256.0).abs() < 1e-15);
         assert!((BitErrors::loss_of(1e-12, 1_500) / 1.2e-8 - 1.0).abs() < 1e-8);
         assert!((BitErrors::loss_of(1e-3, 1_500) - (1.0 - 6.113e-6)).abs() < 1e-8);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn long_packets_are_lost_more_often_as_far_as_their_bits_say() {
+    fn loss_grows_with_the_length_of_a_packet() {
         let mut errors = Impair::new(BitErrors::new(1e-5, Rng::new(1)));
         let lengths = [40, 576, 1_500, 9_000, 100];
         let packets = 200_000;

@@ -1,5 +1,5 @@
-//! Loss in bursts (paper:gilbert-1960, paper:elliott-1963): the link is in a good or in a bad state, and changes its
-//! state at random from packet to packet.
+//! Loss in bursts (paper:gilbert-1960, paper:elliott-1963). The link is in a good or a bad state and may change it
+//! after every packet.
 //!
 //! ```text
 //!             p
@@ -11,24 +11,24 @@
 //!
 //! | papers | here | |
 //! | --- | --- | --- |
-//! | p | `into_bad` | probability that the next packet finds the link bad, if this one finds it good |
-//! | r | `out_of_bad` | the other way |
+//! | p | `into_bad` | probability that the link is bad for the next packet if it is good for this one |
+//! | r | `out_of_bad` | probability of the opposite change |
 //! | 1 − k | `loss_in_good` | loss while the link is good; Gilbert has 0 |
 //! | 1 − h | `loss_in_bad` | loss while the link is bad; the *simple* Gilbert model has 1 |
 //!
 //! A stay in the bad state lasts 1/r packets in the mean, geometrically distributed. The state of the first packet is
-//! drawn from (1), so the loss of (2) holds from the beginning. Time without packets does not count.
+//! drawn from (1), so the loss of (2) holds from the beginning. The state changes per packet, not over time.
 
 use farhaul_units::{Instant, Rng};
 
 use crate::{Impairment, Outlet, WireLen};
 
-/// The four parameters; all are probabilities in 0..=1.
+/// The four parameters, all probabilities in 0..=1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliottSpec {
-    /// From good to bad, per packet: p.
+    /// Probability of a change from good to bad, per packet: p.
     pub into_bad: f64,
-    /// From bad to good, per packet: r.
+    /// Probability of a change from bad to good, per packet: r.
     pub out_of_bad: f64,
     /// Loss in the bad state: 1 − h.
     pub loss_in_bad: f64,
@@ -37,9 +37,11 @@ pub struct GilbertElliottSpec {
 }
 
 impl GilbertElliottSpec {
-    /// Losses in bursts of `mean_burst` packets (at least one), a share `loss` of all in the mean: nothing is lost in
-    /// the good state and everything in the bad one. A burst must end with some probability per packet, and the pauses
-    /// between bursts have at least one packet; so a large `loss` wants long bursts, `mean_burst` ≥ loss/(1 − loss).
+    /// Bursts of `mean_burst` packets in the mean (at least one) that lose the share `loss` of all packets. The bad
+    /// state loses every packet, the good state none.
+    ///
+    /// At least one packet passes between two bursts. A large `loss` therefore needs long bursts:
+    /// `mean_burst` ≥ loss/(1 − loss).
     pub fn bursts(loss: f64, mean_burst: f64) -> Self {
         let out_of_bad = 1.0 / mean_burst.max(1.0);
         // From (1), with the loss for π_bad.
@@ -48,20 +50,20 @@ impl GilbertElliottSpec {
         Self { into_bad, out_of_bad, loss_in_bad: 1.0, loss_in_good: 0.0 }
     }
 
-    /// The share of packets that find the link bad: equation (1). A link that never changes its state is good.
+    /// The share of packets that meet the bad state: equation (1). A link that never changes its state is good.
     pub fn bad_share(&self) -> f64 {
         let changes = self.into_bad + self.out_of_bad;
         if changes > 0.0 { self.into_bad / changes } else { 0.0 }
     }
 
-    /// The share of packets that are lost in the long run: equation (2).
+    /// The share of packets lost in the long run: equation (2).
     pub fn stationary_loss(&self) -> f64 {
         let bad = self.bad_share();
         (1.0 - bad) * self.loss_in_good + bad * self.loss_in_bad
     }
 }
 
-/// Loses packets as the state of the link says.
+/// Loses packets by the state of the link.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
     spec: GilbertElliottSpec,
@@ -70,7 +72,7 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Loss as `spec` says, drawn from `rng`.
+    /// Loses packets as `spec` says, drawn from `rng`.
     pub fn new(spec: GilbertElliottSpec, mut rng: Rng) -> Self {
         let is_bad = rng.chance(spec.bad_share());
         Self { spec, is_bad, rng }
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packet_finds_the_stationary_distribution() {
+    fn the_first_packet_sees_the_stationary_loss() {
         let spec = GilbertElliottSpec::bursts(0.3, 50.0);
         let lost = |seed| play(&mut Impair::new(GilbertElliott::new(spec, Rng::new(seed))), 1, 1).is_empty();
         let share = (0..10_000).filter(|seed| lost(*seed)).count() as f64 / 10_000.0;
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_everything_are_exact() {
+    fn loss_shares_0_and_1_are_exact() {
         assert!(bursts(GilbertElliottSpec::bursts(0.0, 3.0), 4).is_empty());
         let all = GilbertElliottSpec::bursts(1.0, 3.0);
         assert!(play(&mut Impair::new(GilbertElliott::new(all, Rng::new(5))), 1_000, 1).is_empty());

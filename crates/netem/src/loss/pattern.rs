@@ -1,4 +1,4 @@
-//! Loss of chosen packets, as a bit mask: for tests that can be read.
+//! Loss of chosen packets by a bit mask, for readable tests.
 
 use core::str::FromStr;
 
@@ -9,26 +9,26 @@ use crate::{Impairment, Outlet, WireLen};
 /// The longest pattern: one bit per packet in a `u64`.
 const MAX_LENGTH: usize = 64;
 
-/// Loses the packets whose bit is set: bit 0 stands for the first packet, bit 1 for the second.
+/// Loses the packets whose bit is set. Bit 0 stands for the first packet, bit 1 for the second.
 ///
-/// The readable form is a text, one character per packet: `"..x."` loses the third packet of all, and
+/// The text form has one character per packet: `"..x."` loses the third packet only, and
 /// `"..x.".parse::<Pattern>()?.repeated()` the third of every four.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     mask: u64,
     length: u8,
     repeats: bool,
-    /// The bit for the next packet; `length` when the pattern is over.
+    /// The bit for the next packet; `length` after the end of the pattern.
     position: u8,
 }
 
 impl Pattern {
-    /// Loses packets among the first 64 and none after.
+    /// Loses packets among the first 64 by `mask`, and none after them.
     pub const fn once(mask: u64) -> Self {
         Self { mask, length: MAX_LENGTH as u8, repeats: false, position: 0 }
     }
 
-    /// The same pattern over and over.
+    /// The same pattern, repeated for ever.
     #[must_use]
     pub const fn repeated(mut self) -> Self {
         self.repeats = true;
@@ -48,14 +48,14 @@ impl Pattern {
     }
 }
 
-/// Why a text is no loss pattern.
+/// The error of reading a [`Pattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParsePatternError {
-    /// Another character than the two that mean something.
-    #[error("'{0}' is no fate: write '.' for a packet that passes and 'x' for one that is lost")]
+    /// A character other than `.` and `x`.
+    #[error("'{0}' is not allowed: write '.' for a packet that passes and 'x' for a lost one")]
     UnknownCharacter(char),
-    /// Empty, or longer than a pattern can be.
+    /// An empty text, or one with more than 64 characters.
     #[error("a pattern has 1 to {MAX_LENGTH} packets, not {0}")]
     Length(usize),
 }
@@ -63,7 +63,7 @@ pub enum ParsePatternError {
 impl FromStr for Pattern {
     type Err = ParsePatternError;
 
-    /// Reads `.` as a packet that passes and `x` as one that is lost; the pattern holds once.
+    /// Reads `.` as a packet that passes and `x` as a lost one. The pattern applies once.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let count = text.chars().count();
         let length = u8::try_from(count).ok().filter(|length| (1..=MAX_LENGTH).contains(&usize::from(*length)));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_pattern_goes_on() {
+    fn a_repeated_pattern_starts_over() {
         assert_eq!(survivors("..x.".parse::<Pattern>().unwrap().repeated(), 9), [0, 1, 3, 4, 5, 7, 8]);
         assert_eq!(
             survivors(Pattern::once(1).repeated(), 130),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         assert_eq!("..o".parse::<Pattern>(), Err(ParsePatternError::UnknownCharacter('o')));
         assert_eq!("".parse::<Pattern>(), Err(ParsePatternError::Length(0)));
         assert_eq!(".".repeat(65).parse::<Pattern>(), Err(ParsePatternError::Length(65)));

@@ -1,24 +1,24 @@
-//! Regular loss: one packet of every so many.
+//! Regular loss: one packet of every period.
 
 use farhaul_units::Instant;
 
 use crate::{Impairment, Outlet, WireLen};
 
-/// Loses one packet of every `period`, beginning with the packet of a given number.
+/// Loses one packet of every `period` packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Periodic {
     period: u64,
-    /// Packets until the next one that is lost.
+    /// Packets that pass before the next loss.
     left: u64,
 }
 
 impl Periodic {
-    /// Loses the last of every `period` packets; nothing if `period` is zero.
+    /// Loses the last of every `period` packets. Loses none if `period` is zero.
     pub const fn every(period: u64) -> Self {
         Self { period, left: period.saturating_sub(1) }
     }
 
-    /// Loses the packet behind the first `passed`, and from there on one of every period.
+    /// Passes the first `passed` packets, loses the next one and from there on one of every period.
     #[must_use]
     pub const fn after(mut self, passed: u64) -> Self {
         self.left = passed;

@@ -1,4 +1,4 @@
-//! Loss as it was recorded: a text with the fate of each packet.
+//! Recorded loss: a text states for each packet whether it was lost.
 
 use core::str::FromStr;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use farhaul_units::Instant;
 
 use crate::{Impairment, Outlet, WireLen};
 
-/// Most packets of one trace: 16 MiB of memory.
+/// Most packets in one trace: 16 MiB of memory.
 pub const MAX_RECORDED_PACKETS: u64 = 1 << 27;
 
-/// The fates of packets, one after the other; behind the last one the first comes again.
+/// A recorded sequence of losses. After its last packet it starts over.
 ///
-/// The text has one character per packet, `.` or `0` for one that arrived and `x` or `1` for one that was lost, in
-/// lines of any length. Lines that begin with `#` are comments.
+/// The text has one character per packet, in lines of any length: `.` or `0` for an arrival, `x` or `1` for a loss.
+/// Lines that begin with `#` are comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossTrace {
     /// Bit n % 64 of word n / 64 is set if packet n was lost.
@@ -21,33 +21,33 @@ pub struct LossTrace {
     packets: u64,
 }
 
-/// Why a text is no loss trace.
+/// The error of reading a [`LossTrace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseLossTraceError {
-    /// Another character than those that mean something.
-    #[error("line {line}: '{character}' is no fate: write '.' or '0' for a packet that passes, 'x' or '1' for a loss")]
+    /// A character other than the four allowed ones.
+    #[error("line {line}: '{character}' is not allowed: write '.' or '0' for an arrival, 'x' or '1' for a loss")]
     UnknownCharacter {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// What stands there.
+        /// The character found.
         character: char,
     },
-    /// Longer than memory should hold.
-    #[error("line {0} is beyond the limit of {MAX_RECORDED_PACKETS} packets")]
+    /// More than [`MAX_RECORDED_PACKETS`] packets.
+    #[error("line {0} exceeds the limit of {MAX_RECORDED_PACKETS} packets")]
     TooLong(usize),
-    /// No packet at all.
-    #[error("a loss trace has at least one packet")]
+    /// A text without any packet.
+    #[error("the loss trace is empty: it needs at least one packet")]
     Empty,
 }
 
 impl LossTrace {
-    /// How many packets until it repeats.
+    /// Number of packets until the trace repeats.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// How many of them are lost.
+    /// Number of lost packets among them.
     pub fn lost(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -91,7 +91,7 @@ impl FromStr for LossTrace {
     }
 }
 
-/// Loses the packets that a [`LossTrace`] says.
+/// Loses the packets that a [`LossTrace`] marks as lost.
 #[derive(Clone, Debug)]
 pub struct RecordedLoss {
     trace: LossTrace,
@@ -99,7 +99,7 @@ pub struct RecordedLoss {
 }
 
 impl RecordedLoss {
-    /// From the beginning of `trace`.
+    /// Starts at the beginning of `trace`.
     pub fn new(trace: LossTrace) -> Self {
         Self { trace, next: 0 }
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_trace_is_refused_with_its_line() {
+    fn an_invalid_loss_trace_is_refused_with_its_line() {
         let error = "..\n.?".parse::<LossTrace>();
         assert_eq!(error, Err(ParseLossTraceError::UnknownCharacter { line: 2, character: '?' }));
         assert_eq!("# nothing\n".parse::<LossTrace>(), Err(ParseLossTraceError::Empty));

@@ -1,11 +1,11 @@
-//! Losses that spare short packets, so that only data is lost and no acknowledgement.
+//! Loss that spares short packets, so that acknowledgements pass and only data is lost.
 
 use farhaul_units::Instant;
 
 use crate::{Impairment, Outlet, WireLen};
 
-/// An impairment that packets below a length do not meet: they pass at once, and no draw is made and no packet counted
-/// for them.
+/// Applies an impairment to packets of a minimum length. Shorter packets pass at once and use no random draw and no
+/// count.
 #[derive(Clone, Debug)]
 pub struct Sparing<I> {
     least: u32,
@@ -13,7 +13,7 @@ pub struct Sparing<I> {
 }
 
 impl<I> Sparing<I> {
-    /// `inner` for packets of at least `least` bytes.
+    /// Applies `inner` to packets of at least `least` bytes.
     pub fn new(least: u32, inner: I) -> Self {
         Self { least, inner }
     }

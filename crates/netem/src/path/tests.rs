@@ -36,14 +36,14 @@ fn the_same_seed_gives_every_packet_the_same_fate() {
 }
 
 #[test]
-fn every_impairment_of_a_description_acts() {
+fn every_impairment_of_a_description_has_an_effect() {
     let (_, counters) = outcome(&rough());
     let Counters { dropped_loss, duplicated, reordered, corrupted, .. } = counters;
     assert!([dropped_loss, duplicated, reordered, corrupted].iter().all(|tally| tally.packets > 100), "{counters:?}");
 }
 
 #[test]
-fn switching_one_impairment_on_leaves_the_others_draws_alone() {
+fn enabling_an_impairment_keeps_the_random_draws_of_the_others() {
     let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.05)), seed: 11, ..PathSpec::default() };
     let roomy = PathSpec { queue: QueueSize::Bdp(Duration::from_secs(1)), ..rough() };
     let mut survivors = numbers(&outcome(&roomy).0);
@@ -53,7 +53,7 @@ fn switching_one_impairment_on_leaves_the_others_draws_alone() {
 }
 
 #[test]
-fn a_lost_packet_has_taken_its_time_on_the_link() {
+fn a_lost_packet_has_occupied_the_link() {
     let spec = PathSpec { queue: QueueSize::Packets(3), loss: Some(LossSpec::Bernoulli(1.0)), ..rough() };
     let mut path = spec.build();
     (0..10).for_each(|number| path.push(Instant::ZERO, Numbered::new(number)));
@@ -73,14 +73,14 @@ fn the_default_path_is_perfect() {
 }
 
 #[test]
-fn a_queue_that_draws_leaves_the_others_draws_alone() {
+fn a_random_queue_keeps_the_random_draws_of_the_impairments() {
     let red = PathSpec { discipline: Discipline::Red(RedSpec { min: 1.0, max: 3.0, ..RedSpec::default() }), ..rough() };
     let arrived = |spec: PathSpec| outcome(&PathSpec { rate: None, ..spec }).0;
     assert_eq!(arrived(red), arrived(rough()));
 }
 
 #[test]
-fn every_discipline_acts() {
+fn every_discipline_has_an_effect() {
     let packets = |spec: &PathSpec| {
         let mut path = spec.build();
         let out = play(&mut path, 5_000, 6_000);
@@ -123,7 +123,7 @@ fn a_policed_path_drops_without_delay() {
     let mut path = spec.build();
     let out = play(&mut path, 100, 12_000);
     assert!(out.iter().all(|(due, packet)| due.as_nanos() == u64::from(packet.number + 1) * 12_000));
-    // Two at once, and every tenth packet's time brings one more.
+    // Two packets pass at once, then one more per ten packet times.
     assert_eq!((out.len(), path.counters().dropped_policer.packets), (11, 89));
 }
 

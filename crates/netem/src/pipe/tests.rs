@@ -1,4 +1,4 @@
-//! Composition: events, losslessness, and independence of how promptly the host calls.
+//! Composition of elements: events, losslessness, independence of how promptly the driver calls.
 
 use farhaul_units::{ByteSize, Duration, Instant, Rate, Rng};
 use proptest::prelude::*;
@@ -166,7 +166,7 @@ fn any_path() -> impl Strategy<Value = PathSpec> {
     )
 }
 
-/// Gaps between arrivals, in nanoseconds, and the packets' lengths.
+/// Gaps between arrivals in nanoseconds, and packet lengths.
 fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![Just(0), 0u64..30_000, 0u64..1_000_000];
     prop::collection::vec((gap, prop_oneof![3 => Just(1_500), 1 => 0u32..3_000]), 0..150)
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn a_late_host_changes_no_packets_fate(spec in any_path(), gaps in any_arrivals()) {
+    fn a_late_driver_changes_no_packets_fate(spec in any_path(), gaps in any_arrivals()) {
         let (mut prompt, mut late) = (spec.build(), spec.build());
         let mut out = Vec::new();
         for (now, packet) in arrivals(&gaps) {
@@ -263,8 +263,8 @@ proptest! {
         prop_assert_eq!(out, (0..gaps.len() as u32).collect::<Vec<_>>());
     }
 
-    /// Lindley's recursion with the exact sum of bits: the k-th packet of a busy period is out when its rate has had
-    /// the time for all of them.
+    /// Lindley's recursion with the exact sum of bits. The k-th packet of a busy period leaves when the link has sent
+    /// the bits of the first k packets.
     #[test]
     fn every_departure_of_a_link_is_the_closed_form(
         bits_per_second in 1_000_000u64..20_000_000_000, nanos in 0u64..1_000_000, gaps in any_arrivals(),

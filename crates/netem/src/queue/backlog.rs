@@ -1,4 +1,4 @@
-//! The packets that wait, first in, first out, and how many may: what every discipline is built on.
+//! A FIFO of waiting packets with a limit, the base of every discipline.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use crate::{Tally, WireLen};
 
 /// How much may wait.
 ///
-/// A packet has to fit as a whole. An empty queue takes every packet, so the smallest queue holds one and an idle link
+/// A packet must fit as a whole. An empty queue takes any packet, so the smallest queue holds one and an idle link
 /// never drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
@@ -32,7 +32,7 @@ impl Limit {
     }
 }
 
-/// What waits.
+/// The waiting packets of one queue.
 #[derive(Debug)]
 pub(super) struct Backlog<P> {
     packets: VecDeque<P>,
@@ -50,7 +50,7 @@ impl<P: WireLen> Backlog<P> {
         self.limit.admits(self.waiting, room_taken(packet))
     }
 
-    /// Appends a packet, room or not.
+    /// Appends a packet, whether or not there is room.
     pub(super) fn push(&mut self, packet: P) {
         self.waiting.add(room_taken(&packet));
         self.packets.push_back(packet);
@@ -62,7 +62,7 @@ impl<P: WireLen> Backlog<P> {
         Some(packet)
     }
 
-    /// Drops a packet that does not wait, or no more.
+    /// Counts a packet that is not in the queue as dropped.
     pub(super) fn drop(&mut self, packet: P) {
         self.dropped.add(room_taken(&packet));
     }
@@ -76,7 +76,8 @@ impl<P: WireLen> Backlog<P> {
     }
 }
 
-/// What a packet takes of the byte limit. Never nothing: packets that claim no length must not fill memory.
+/// The share of the byte limit that a packet takes. At least one byte, so that packets without a length cannot fill
+/// memory.
 pub(super) fn room_taken<P: WireLen>(packet: &P) -> u32 {
     packet.wire_len().max(1)
 }

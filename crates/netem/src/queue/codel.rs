@@ -1,21 +1,21 @@
-//! Controlled delay (RFC 8289): drops packets while even the shortest wait of an interval is too long, ever faster the
+//! Controlled delay (RFC 8289). Drops packets while even the shortest wait of an interval is too long, and faster the
 //! longer that lasts.
 //!
-//! A packet's *sojourn time* is what it has waited when it leaves. As long as one packet per interval leaves within the
-//! target, or no more than a full packet is left behind it, the queue is good: it only evens out bursts. When the
-//! sojourn time has been above the target for a whole interval, one packet is dropped at the head, and then
+//! A packet's *sojourn time* is its wait when it leaves. The queue only absorbs bursts, and drops nothing, as long as
+//! one packet per interval leaves within the target. The same holds if a packet leaves at most one full packet behind.
+//! After a whole interval above the target, one packet is dropped at the head, and then
 //!
 //! ```text
 //! the n-th drop of a dropping state comes  interval/√n  after the one before    (1)
 //! ```
 //!
-//! until a packet leaves within the target. A dropping state that begins soon after the last one (16 intervals after
-//! its next drop would have been due) goes on about where that one had come to.
+//! until a packet leaves within the target. A dropping state that begins soon after another continues at about its drop
+//! rate. Soon means less than 16 intervals after the next drop of the other would have been due.
 //!
 //! | RFC 8289 §5 | here | |
 //! | --- | --- | --- |
 //! | TARGET, INTERVAL | `CoDelSpec::{target, interval}` | |
-//! | first_above_time | `above_until` | when the sojourn time will have been above the target for an interval |
+//! | first_above_time | `above_until` | the instant at which the sojourn time has been above the target for an interval |
 //! | drop_next, count, lastcount | `next_drop`, `count`, `count_at_start` | |
 //! | dropping | `is_dropping` | |
 //! | maxpacket | `CoDelSpec::packet_size` | bytes |
@@ -34,9 +34,9 @@ const MEMORY_INTERVALS: u64 = 16;
 /// The parameters of [`CoDel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelSpec {
-    /// The sojourn time that is good enough: 5 ms, 5 % of the interval (RFC 8289 §4.3).
+    /// The acceptable sojourn time: 5 ms, 5 % of the interval (RFC 8289 §4.3).
     pub target: Duration,
-    /// As long as a slow round trip, because senders take that long to answer: 100 ms (RFC 8289 §4.2).
+    /// The length of a long RTT, because senders take one RTT to respond: 100 ms (RFC 8289 §4.2).
     pub interval: Duration,
     /// A backlog of at most this many bytes is never too long: one full packet.
     pub packet_size: u32,
@@ -62,7 +62,7 @@ pub struct CoDel<P> {
     early: Tally,
 }
 
-/// A packet and when it came.
+/// A packet with its arrival time.
 #[derive(Debug)]
 struct Stamped<P> {
     arrived: Instant,
@@ -75,7 +75,7 @@ impl<P: WireLen> WireLen for Stamped<P> {
     }
 }
 
-/// What left the head of the queue.
+/// The packet taken from the head of the queue.
 struct Head<P> {
     packet: Stamped<P>,
     /// The sojourn time has been above the target for an interval.
@@ -83,7 +83,7 @@ struct Head<P> {
 }
 
 impl<P: WireLen> CoDel<P> {
-    /// Room for `limit`; who comes when it is full is dropped.
+    /// Room for `limit`. A packet that arrives at a full queue is dropped.
     pub fn new(spec: CoDelSpec, limit: Limit) -> Self {
         Self {
             spec,
@@ -126,7 +126,7 @@ impl<P: WireLen> CoDel<P> {
         self.backlog.drop(packet);
     }
 
-    /// In a dropping state: drops what is due by `now`, and ends the state with the first packet that is good.
+    /// In a dropping state, drops the packets due by `now`. The first packet within the target ends the state.
     fn go_on_dropping(&mut self, now: Instant, mut head: Head<P>) -> Option<Head<P>> {
         self.is_dropping = head.may_drop;
         while self.is_dropping && now >= self.next_drop {
@@ -197,11 +197,11 @@ mod tests {
     use crate::testing::Numbered;
 
     const MILLISECOND: u64 = 1_000_000;
-    /// How often a packet leaves.
+    /// Time between departures.
     const STEP: u64 = 10_000;
 
-    /// A queue of `packets` packets, refilled to that length before every departure; the packets that come in have
-    /// waited for `sojourn` already, and wait for those in front of them. Returns when packets were dropped.
+    /// Refills a queue to `packets` packets before every departure and returns the drop times. Each new packet has
+    /// already waited for `sojourn`, and then waits for the packets in front of it.
     fn drops(queue: &mut CoDel<Numbered>, sojourn: u64, packets: u64, from: u64, until: u64) -> Vec<u64> {
         let mut drops = Vec::new();
         while queue.backlog.pop().is_some() {}
@@ -237,13 +237,13 @@ mod tests {
     fn nothing_is_dropped_below_the_target_nor_for_a_single_waiting_packet() {
         let until = 2_000 * MILLISECOND;
         assert_eq!(drops(&mut codel(), 4 * MILLISECOND, 50, 10 * MILLISECOND, until), []);
-        // Two packets: one leaves, and one full packet stays.
+        // Two packets: one leaves and one full packet stays.
         assert_eq!(drops(&mut codel(), 500 * MILLISECOND, 2, 600 * MILLISECOND, until), []);
         assert_ne!(drops(&mut codel(), 500 * MILLISECOND, 3, 600 * MILLISECOND, until), []);
     }
 
     #[test]
-    fn one_good_packet_ends_the_dropping_and_the_wait_begins_anew() {
+    fn one_packet_below_the_target_ends_the_dropping_state() {
         let mut queue = codel();
         let first = drops(&mut queue, 6 * MILLISECOND, 50, 10 * MILLISECOND, 300 * MILLISECOND);
         assert!(first.len() >= 2 && queue.is_dropping);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropping_state_soon_after_another_goes_on_at_its_pace() {
+    fn a_dropping_state_soon_after_another_keeps_its_drop_rate() {
         let interval = 100 * MILLISECOND;
         for (pause, resumes) in [(interval, true), (20 * interval, false)] {
             let mut queue = codel();
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_when_it_is_full_is_dropped_but_not_early() {
+    fn a_drop_by_a_full_queue_is_not_an_early_drop() {
         let mut queue = CoDel::new(CoDelSpec::default(), Limit::of_packets(3));
         (0..5).for_each(|number| queue.enqueue(Instant::ZERO, Numbered::new(number)));
         assert_eq!((queue.dropped().packets, queue.dropped_early().packets), (2, 0));
     }
 
     #[test]
-    fn an_interval_of_zero_ends_all_the_same() {
+    fn an_interval_of_zero_terminates() {
         let spec = CoDelSpec { interval: Duration::ZERO, target: Duration::ZERO, packet_size: 0 };
         let mut queue = CoDel::new(spec, Limit::of_packets(100));
         (0..100).for_each(|number| queue.enqueue(Instant::ZERO, Numbered::new(number)));

@@ -1,12 +1,12 @@
-//! First in, first out; when the queue is full and another packet comes, who has waited longest is dropped.
+//! First in, first out. A full queue drops its oldest packet when another one arrives.
 
 use farhaul_units::Instant;
 
 use super::backlog::Backlog;
 use crate::{Limit, Queue, Tally, WireLen};
 
-/// A queue that makes room at its head: senders learn of the loss a queue's length earlier than from drop-tail, and
-/// what arrives is fresh.
+/// A queue that makes room at its head. Senders detect the loss earlier than with drop-tail, by the queueing delay, and
+/// the delivered packets are recent.
 #[derive(Debug)]
 pub struct DropHead<P> {
     backlog: Backlog<P>,
@@ -55,13 +55,13 @@ mod tests {
     }
 
     #[test]
-    fn the_packets_that_came_last_wait() {
+    fn a_full_queue_keeps_the_newest_packets() {
         assert_eq!(left(Limit::of_packets(3), &[100; 5]), [2, 3, 4]);
         assert_eq!(left(Limit::of_packets(0), &[100; 5]), [4]);
     }
 
     #[test]
-    fn one_large_packet_may_cost_several_small_ones() {
+    fn one_large_packet_can_evict_several_small_ones() {
         assert_eq!(left(Limit::of_bytes(1_000), &[400, 400, 100, 600]), [2, 3]);
         assert_eq!(left(Limit::of_bytes(1_000), &[400, 400, 5_000]), [2]);
     }

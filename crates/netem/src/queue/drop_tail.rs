@@ -1,4 +1,4 @@
-//! First in, first out; who comes when the queue is full is dropped.
+//! First in, first out. A full queue drops the arriving packet.
 
 use farhaul_units::Instant;
 

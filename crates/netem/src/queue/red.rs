@@ -1,5 +1,5 @@
-//! Random early detection (Floyd, Jacobson 1993; paper:floyd-1993): drops packets at random, ever more of them the
-//! longer the average queue, so that senders slow down before the queue is full.
+//! Random early detection (Floyd, Jacobson 1993; paper:floyd-1993). Drops packets at random, with a probability that
+//! grows with the average queue length, so that senders slow down before the queue is full.
 //!
 //! ```text
 //! an arrival while the link is busy     avg ← (1 − w)·avg + w·q                            (1)
@@ -11,61 +11,63 @@
 //! with `in_bytes`                       q = bytes/S;  pb ← pb·length/S                     (6)
 //! ```
 //!
-//! (4) makes the number of packets from one drop to the next uniform instead of geometric: no runs, no long pauses. As
-//! the paper's figure 2 counts, and ns-2 too, it lies in 1..1/pb.
+//! (4) makes the number of packets from one drop to the next uniform instead of geometric: no runs, no long pauses. In
+//! figure 2 of the paper, and in ns-2, that number lies in 1..1/pb.
 //!
 //! | paper | here | unit |
 //! | --- | --- | --- |
 //! | avg | `average` | packets |
-//! | q | what waits; the packet that is being sent does not | packets |
+//! | q | waiting packets, without the one in transmission | packets |
 //! | w_q | `RedSpec::weight` | |
 //! | min_th, max_th | `RedSpec::{min, max}` | packets |
 //! | max_p | `RedSpec::max_probability` | |
 //! | count | `count` | packets since the last drop, −1 while avg is below min |
-//! | s | `packet_time` | how long a packet of `RedSpec::packet_size` bytes takes |
+//! | s | `packet_time` | transmission time of `RedSpec::packet_size` bytes |
 //! | q_time | `idle_since` | |
 //!
 //! Choices where the paper leaves one: packets are dropped, never marked. The queue counts as empty when the link has
-//! nothing to send, as in ns-2. A packet that finds the queue full is dropped and counts as a drop for (4).
-//! `gentle` is Floyd's recommendation of 2000 (the note "Recommendation on using the gentle_ variant of RED").
+//! nothing to send, as in ns-2. A packet that arrives at a full queue is dropped and counts as a drop for (4). `gentle`
+//! is Floyd's recommendation of 2000 (the note "Recommendation on using the gentle_ variant of RED").
 
 use farhaul_units::{Instant, Rate, Rng};
 
 use super::backlog::{Backlog, room_taken};
 use crate::{FULL_PACKET, Limit, Queue, Tally, WireLen};
 
-/// min_th: what the paper's analysis calls enough for the bursts of a few senders, and ns-2's default.
+/// min_th: sufficient for the bursts of a few senders by the paper's analysis, and the default of ns-2.
 const MIN: f64 = 5.0;
-/// max_th as a multiple of min_th, so that the average has room between them (paper:floyd-2001 §4.2, ns-2).
+/// max_th as a multiple of min_th, which leaves the average room between them (paper:floyd-2001 §4.2, ns-2).
 const MAX_OF_MIN: f64 = 3.0;
-/// max_p: every tenth packet when the average reaches max_th (Floyd's later recommendation; the paper has 0.02).
+/// max_p: one packet in ten when the average reaches max_th (Floyd's later recommendation; the paper has 0.02).
 const MAX_PROBABILITY: f64 = 0.1;
-/// w_q: the average follows in about 500 packets (paper:floyd-1993 §6: at least 0.001; the paper simulates 0.002).
+/// w_q: the average follows within about 500 packets. paper:floyd-1993 §6 asks for at least 0.001 and simulates 0.002.
 const WEIGHT: f64 = 0.002;
-/// The mean queueing delay that automatic thresholds aim at, in seconds (paper:floyd-2001 §4.2).
+/// The mean queueing delay at which automatic thresholds aim, in seconds (paper:floyd-2001 §4.2).
 const TARGET_DELAY: f64 = 0.005;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
 
-/// The parameters of [`Red`]. The default is min 5, max 15, weight 0.002, probability 0.1, counted in packets, not
-/// gentle: right for some tens of megabits per second. For faster links, [`RedSpec::for_rate`].
+/// The parameters of [`Red`].
+///
+/// The default is min 5, max 15, weight 0.002, probability 0.1, counted in packets, not gentle. It suits some tens of
+/// Mbit/s. For faster links use [`RedSpec::for_rate`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedSpec {
-    /// Below this average, in packets, nothing is dropped.
+    /// Below this average no packet is dropped. In packets.
     pub min: f64,
-    /// From this average on everything is dropped (unless `gentle`). Above `min`.
+    /// From this average on every packet is dropped, unless `gentle`. In packets, above `min`.
     pub max: f64,
     /// The probability pb just below `max`, in 0..=1.
     pub max_probability: f64,
-    /// How much one arrival counts in the average, in 0..=1.
+    /// The weight of one arrival in the average, in 0..=1.
     pub weight: f64,
-    /// Between `max` and twice `max` the probability grows to one, instead of jumping there.
+    /// Whether the probability grows to one between `max` and twice `max`, instead of jumping to one at `max`.
     pub gentle: bool,
-    /// The queue is measured in bytes, and a short packet is less likely to be dropped than a long one.
+    /// Whether the queue is measured in bytes. A short packet is then dropped less often than a long one.
     pub in_bytes: bool,
-    /// The length of a full packet, in bytes: the unit of averages and thresholds with `in_bytes`, and what tells how
-    /// many packets could have been sent in an idle time.
+    /// Length of a full packet, in bytes. With `in_bytes` it is the unit of averages and thresholds. It also converts
+    /// idle time to packets.
     pub packet_size: u32,
 }
 
@@ -84,9 +86,11 @@ impl Default for RedSpec {
 }
 
 impl RedSpec {
-    /// Thresholds and weight that fit a link of `rate` carrying full packets (paper:floyd-2001 §4): an average delay of
-    /// about 5 ms, but never less than the default's thresholds, and an average that follows in about a second.
-    /// C is the rate in packets per second: min = max(5, C·5 ms/2), max = 3·min, w = 1 − e^(−1/C).
+    /// Thresholds and weight for a link of `rate` that carries full packets (paper:floyd-2001 §4).
+    ///
+    /// They aim at an average queueing delay of about 5 ms, never below the default thresholds. The average follows
+    /// within about a second. With the rate C in packets per second: min = max(5, C·5 ms/2), max = 3·min,
+    /// w = 1 − e^(−1/C).
     pub fn for_rate(rate: Rate) -> Self {
         let packet_rate = rate.bits_per_second() as f64 / (BITS_PER_BYTE * f64::from(FULL_PACKET));
         let min = (packet_rate * TARGET_DELAY / 2.0).max(MIN);
@@ -105,7 +109,7 @@ impl RedSpec {
         }
     }
 
-    /// From which average on everything is dropped.
+    /// The average from which on every packet is dropped.
     fn end(&self) -> f64 {
         if self.gentle { 2.0 * self.max } else { self.max }
     }
@@ -133,8 +137,8 @@ pub struct Red<P> {
 }
 
 impl<P: WireLen> Red<P> {
-    /// Room for `limit`, before a link of `rate`; without a rate the average is forgotten at once when idle. What is
-    /// dropped is drawn from `rng`.
+    /// Room for `limit` in front of a link of `rate`, with drops drawn from `rng`. Without a rate, an idle link resets
+    /// the average to zero at once.
     pub fn new(spec: RedSpec, limit: Limit, rate: Option<Rate>, rng: Rng) -> Self {
         let bits = BITS_PER_BYTE * f64::from(spec.packet_size);
         let packet_time = rate.map_or(0.0, |rate| bits * NANOS_PER_SECOND / rate.bits_per_second() as f64);
@@ -174,7 +178,7 @@ impl<P: WireLen> Red<P> {
         }
     }
 
-    /// Whether the average says that this packet is to be dropped.
+    /// Whether to drop this packet by the average.
     fn drops_early(&mut self, bytes: u32) -> bool {
         if self.average < self.spec.min {
             self.count = -1;

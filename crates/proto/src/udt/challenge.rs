@@ -16,9 +16,11 @@ const QUESTIONS: u32 = 3;
 const SPACING: Duration = SYN_INTERVAL;
 /// Least time for the answer to the last one: the host of the peer may be busy.
 const MIN_SILENCE: Duration = Duration::from_millis(20);
-/// The same while data is outstanding in either direction. Losses and a filling queue make a live peer silent for long,
-/// and only a peer that aborts leaves then.
+/// The same while data is outstanding in either direction. Losses and a filling queue make a live peer silent for long.
 const SILENCE_WITH_DATA: Duration = Duration::from_millis(500);
+/// Least silence while data is outstanding, in round trips. A peer that closed in order repeats its last acknowledgement for
+/// two of them, in case the first was lost.
+const ROUND_TRIPS_WITH_DATA: u32 = 3;
 /// A peer that still sends after this many such silences never sent that shutdown.
 const DISBELIEF: u32 = 2;
 
@@ -94,8 +96,11 @@ impl Challenge {
 
 /// How long an answer may take; `settled` says that all data has arrived.
 pub(crate) fn silence(round_trip: Duration, settled: bool) -> Duration {
-    let short = (round_trip + SYN_INTERVAL).max(MIN_SILENCE);
-    if settled { short } else { short.max(SILENCE_WITH_DATA) }
+    if settled {
+        (round_trip + SYN_INTERVAL).max(MIN_SILENCE)
+    } else {
+        (round_trip * ROUND_TRIPS_WITH_DATA + SYN_INTERVAL).max(SILENCE_WITH_DATA)
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +136,13 @@ mod tests {
         let mut challenge = challenged();
         assert!(!challenge.is_lost(at(129)));
         assert!(challenge.is_lost(at(130)));
+    }
+
+    #[test]
+    fn with_data_outstanding_belief_waits_until_a_leaving_peer_has_repeated_its_acknowledgement() {
+        assert_eq!(silence(RTT, true), Duration::from_millis(110));
+        assert_eq!(silence(RTT, false), SILENCE_WITH_DATA);
+        assert_eq!(silence(RTT * 5, false), Duration::from_millis(1_510));
     }
 
     #[test]

@@ -362,7 +362,9 @@ impl Connection {
         let phase = match &self.phase {
             Phase::Calling(caller) => caller.deadline(),
             Phase::Meeting(rendezvous) => rendezvous.deadline(),
-            Phase::Established(established) if self.standing.life() == Life::Leaving => established.farewell.deadline(),
+            Phase::Established(established) if self.standing.life() == Life::Leaving => {
+                established.leaving_deadline(now)
+            }
             Phase::Established(established) => established.deadline(now),
         };
         earliest(phase, self.answer.is_due().then_some(now))
@@ -390,6 +392,11 @@ impl Connection {
     /// Whether it can be forgotten.
     pub(crate) const fn is_done(&self) -> bool {
         self.standing.is_done()
+    }
+
+    /// Whether this side has closed it and still tells the peer.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.standing.life() == Life::Leaving
     }
 
     /// Whether it waits for a peer that calls as well.

@@ -395,6 +395,10 @@ impl Streams for Endpoint {
         let _ = self.command(id, |connection| connection.release(now));
     }
 
+    fn is_leaving(&self, id: ConnectionId) -> bool {
+        self.table.get(id).is_some_and(Connection::is_leaving)
+    }
+
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.table.get(id).map(Connection::peer)
     }

@@ -354,6 +354,12 @@ impl Established {
         .fold(None, earliest)
     }
 
+    /// The same for a side that has closed. It repeats its last acknowledgement until the peer confirms it. A peer that missed
+    /// it would take the shutdown for an abort.
+    pub(crate) fn leaving_deadline(&self, now: Instant) -> Option<Instant> {
+        earliest(self.farewell.deadline(), self.receiver.acks.deadline(now))
+    }
+
     // ---- commands ----
 
     /// Payload bytes of the longest message that the peer can hold.

@@ -9,6 +9,10 @@ const MIN_SPACING: Duration = Duration::from_millis(20);
 /// Longest time between two shutdowns: nobody waits half a minute to be told good-bye.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
+/// Longest time from the close of a connection to its last shutdown, however long the path is. A driver that
+/// [released](crate::Streams::release) its last connection lives on for this time at most.
+pub const LONGEST_FAREWELL: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
+
 /// Shutdowns to send.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Farewell {
@@ -60,6 +64,19 @@ impl Farewell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_shutdown_of_any_path_leaves_within_the_longest_farewell() {
+        for round_trip in [0, 1, 250, 999, 1_000, 60_000].map(Duration::from_millis) {
+            let (mut farewell, mut now) = (Farewell::default(), Instant::ZERO);
+            farewell.begin(now);
+            while let Some(next) = farewell.deadline() {
+                now = next;
+                assert!(farewell.poll(now, round_trip));
+            }
+            assert!(farewell.is_told() && now - Instant::ZERO <= LONGEST_FAREWELL, "{round_trip:?}");
+        }
+    }
 
     #[test]
     fn a_shutdown_is_sent_three_times_a_round_trip_apart() {

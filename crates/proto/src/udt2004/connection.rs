@@ -287,6 +287,11 @@ impl Connection {
         self.standing.is_done()
     }
 
+    /// Whether this side has closed it and still tells the peer.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.standing.life() == Life::Leaving
+    }
+
     /// Whether the peer called.
     pub(super) const fn is_accepted(&self) -> bool {
         self.accepted

@@ -3,7 +3,7 @@
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, ConnectionLost, Entropy, Event, Mode, Streams, Transport};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{LISTENER, Pair};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Control, SocketId};
@@ -111,7 +111,7 @@ fn a6_a_thousand_calls_from_one_host_at_once_all_connect_in_time() {
         };
         let path = PathSpec { delay: Duration::from_millis(delay), ..PathSpec::default() };
         let calls = [Instant::ZERO; 1_000];
-        let mut run = Pair::new(end(1), end(2)).path(path).calls(calls).caller(Plan::send(1_000)).start();
+        let mut run = Pair::new(end(1), end(2)).path(path).calls(calls).caller(Workload::send(1_000)).start();
         // libudt retries at the same pace as this side's callers and has not given up by then.
         run.run_for(Duration::from_secs(3));
         let complete = run.flows(LISTENER).iter().filter(|flow| flow.received().complete_at.is_some()).count();

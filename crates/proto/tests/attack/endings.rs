@@ -3,7 +3,7 @@
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{ConnectionLost, Event, Read, StreamError, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
-use farhaul_sim::{Departing, Plan, Simulation, Verdict};
+use farhaul_sim::{Departing, Simulation, TapAction, Workload};
 use farhaul_units::{AckNo, Duration, Instant};
 use farhaul_wire::udt4::Control;
 
@@ -108,8 +108,8 @@ fn after_finishing_what_came_has_an_end_unless_a_packet_is_known_to_be_missing()
 
 /// Two of ours, done with a short transfer and idle since.
 fn idle_pair() -> Simulation<Endpoint> {
-    let plan = Plan::send(10_000).kept_open();
-    let mut run = pair().caller(plan).listener(Plan::receive().kept_open()).start();
+    let workload = Workload::send(10_000).kept_open();
+    let mut run = pair().caller(workload).listener(Workload::receive().kept_open()).start();
     run.run_for(Duration::from_secs(5));
     run
 }
@@ -169,9 +169,9 @@ fn b1_lost_questions_and_answers_do_not_make_a_forged_shutdown_come_true() {
             let is_ack = matches!(Control::decode(datagram.bytes), Ok((_, _, Control::Ack(_))));
             if is_ack && datagram.from == address(LISTENER) {
                 questions += 1;
-                return if (questions - 1) % 3 == kept { Verdict::Pass } else { Verdict::Drop };
+                return if (questions - 1) % 3 == kept { TapAction::Pass } else { TapAction::Drop };
             }
-            Verdict::Pass
+            TapAction::Pass
         })));
         run.inject(LISTENER, address(CALLER), &encode(ids[LISTENER], &Control::Shutdown));
         run.run_for(Duration::from_secs(2));

@@ -8,7 +8,7 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, Stats, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
-use farhaul_sim::{Departing, Plan, Simulation, Verdict};
+use farhaul_sim::{Departing, Simulation, TapAction, Workload};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SeqNo, SeqRange};
 use farhaul_wire::udt4::{
     Ack, Control, DataHeader, DropRequest, LossList, SocketId, Timestamp, destination, encode_losses, is_control,
@@ -29,7 +29,7 @@ pub(crate) fn pair() -> Pair<Endpoint> {
         delay: Duration::from_millis(10),
         ..PathSpec::default()
     };
-    Pair::new(end(1), end(2)).path(path).caller(Plan::send(BYTES)).listener(Plan::receive())
+    Pair::new(end(1), end(2)).path(path).caller(Workload::send(BYTES)).listener(Workload::receive())
 }
 
 /// The knowledge of an attacker on the path.
@@ -67,7 +67,7 @@ pub(crate) fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc
                 }
             }
         }
-        Verdict::Pass
+        TapAction::Pass
     })));
     shared
 }
@@ -193,7 +193,7 @@ fn b15_pulses_of_outage_leave_most_of_the_rate_between_them() {
     // A tenth of each second loses everything, at about the interval of the expiration timer.
     run.set_tap(Some(Box::new(|datagram| {
         let in_pulse = datagram.now.as_micros() % 1_000_000 < 100_000;
-        if in_pulse { Verdict::Drop } else { Verdict::Pass }
+        if in_pulse { TapAction::Drop } else { TapAction::Pass }
     })));
     let complete = |run: &Simulation<Endpoint>| {
         run.flows(LISTENER).first().is_some_and(|flow| flow.received().complete_at.is_some())

@@ -4,7 +4,7 @@ use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
 use farhaul_proto::{Config, ConnectionId, Entropy, Event, Mode, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
 use farhaul_wire::udt4::{Ack, Control, Handshake, MessageField, Packet, Position, SocketType};
 
@@ -33,8 +33,8 @@ fn pair(initial_seq: SeqNo) -> Pair<Endpoint> {
 #[test]
 fn b12_packet_numbers_wrap_in_both_directions_in_the_middle_of_losses() {
     for before in [0, 1, 15, 63, 1_000] {
-        let plans = Plan::exchange(4_000_000);
-        let mut run = pair(SeqNo::MAX.minus(before)).caller(plans).listener(plans).seed(before.into()).start();
+        let workloads = Workload::exchange(4_000_000);
+        let mut run = pair(SeqNo::MAX.minus(before)).caller(workloads).listener(workloads).seed(before.into()).start();
         let both = |run: &Simulation<Endpoint>| {
             [CALLER, LISTENER]
                 .iter()
@@ -159,8 +159,8 @@ fn b12_a_lossy_transfer_over_the_wrap_of_its_acknowledgements_is_like_any_other(
             end.listen(Mode::Stream);
             end
         };
-        let plan = Plan::exchange(4_000_000);
-        let mut run = Pair::new(end(1), end(2)).path(lossy()).caller(plan).listener(plan).seed(3).start();
+        let workload = Workload::exchange(4_000_000);
+        let mut run = Pair::new(end(1), end(2)).path(lossy()).caller(workload).listener(workload).seed(3).start();
         assert!(run.run_until_done(Duration::from_secs(120)));
         assert_eq!((run.missing(CALLER, LISTENER), run.missing(LISTENER, CALLER)), (vec![], vec![]));
         let id = run.flows(CALLER)[0].id();

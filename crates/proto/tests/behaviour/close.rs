@@ -3,14 +3,14 @@
 use farhaul_netem::PathSpec;
 use farhaul_proto::{ConnectionLost, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Flow, Plan, Verdict};
+use farhaul_sim::{Flow, TapAction, Workload};
 use farhaul_units::{Duration, Rng};
 
 use crate::scenario::{LIMIT, at_millis, clean_path, pair, random_loss, small_buffers};
 
 #[test]
 fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
-    let mut run = pair(1, small_buffers).path(clean_path()).caller(Plan::send(1 << 20)).start();
+    let mut run = pair(1, small_buffers).path(clean_path()).caller(Workload::send(1 << 20)).start();
     assert!(run.run_until_done(LIMIT));
     run.run_for(Duration::from_secs(1));
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
@@ -26,13 +26,13 @@ fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
 // the stream; what must not be cut short says so in-band, as the session frames do.
 #[test]
 fn a_close_while_packets_are_missing_is_an_abort_for_the_peer() {
-    let mut run = pair(2, small_buffers).path(clean_path()).caller(Plan::send(1 << 30)).start();
+    let mut run = pair(2, small_buffers).path(clean_path()).caller(Workload::send(1 << 30)).start();
     run.run_for(Duration::from_millis(950));
     let mut hole: Option<[u8; 4]> = None;
     run.set_tap(Some(Box::new(move |datagram| {
         let number: [u8; 4] = datagram.bytes[..4].try_into().expect("UDT packets have sixteen bytes");
         let is_data = number[0] & 0x80 == 0;
-        if is_data && *hole.get_or_insert(number) == number { Verdict::Drop } else { Verdict::Pass }
+        if is_data && *hole.get_or_insert(number) == number { TapAction::Drop } else { TapAction::Pass }
     })));
     run.run_for(Duration::from_millis(50));
     let id = run.flows(CALLER)[0].id();
@@ -45,8 +45,8 @@ fn a_close_while_packets_are_missing_is_an_abort_for_the_peer() {
 
 #[test]
 fn every_connection_is_reported_over_once_at_most() {
-    let plan = Plan::exchange(100_000);
-    let mut run = pair(3, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+    let workload = Workload::exchange(100_000);
+    let mut run = pair(3, small_buffers).path(clean_path()).caller(workload).listener(workload).start();
     run.run_until_done(LIMIT);
     run.run_for(Duration::from_secs(120));
     for host in [CALLER, LISTENER] {
@@ -58,7 +58,7 @@ fn every_connection_is_reported_over_once_at_most() {
 
 #[test]
 fn nothing_is_sent_once_both_sides_are_over() {
-    let mut run = pair(4, small_buffers).path(clean_path()).caller(Plan::send(100_000)).start();
+    let mut run = pair(4, small_buffers).path(clean_path()).caller(Workload::send(100_000)).start();
     run.run_until_done(LIMIT);
     run.run_for(Duration::from_secs(120));
     let hash = run.trace_hash();
@@ -70,9 +70,9 @@ fn nothing_is_sent_once_both_sides_are_over() {
 fn released_connections_leave_nothing_behind() {
     for seed in 0..10 {
         let path = PathSpec { loss: random_loss(0.05), ..clean_path() };
-        let plan = Plan::exchange(300_000);
+        let workload = Workload::exchange(300_000);
         let calls = (0..30).map(|call| at_millis(20 * call));
-        let mut run = pair(seed, small_buffers).path(path).calls(calls).caller(plan).listener(plan).start();
+        let mut run = pair(seed, small_buffers).path(path).calls(calls).caller(workload).listener(workload).start();
         let mut rng = Rng::new(seed);
         // Some are released early, by one side or the other, in whatever state they are.
         for _ in 0..20 {

@@ -4,7 +4,7 @@
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rng};
 
 use crate::scenario::{exchanges_arrive_whole, pair, random_loss, small_buffers, some_path};
@@ -31,8 +31,8 @@ fn streams_arrive_whole_when_everything_goes_wrong_at_once() {
 fn damage_that_no_checksum_catches_neither_panics_nor_hangs() {
     for seed in 3_300..3_450 {
         let path = PathSpec { corrupt: 0.2, ..some_path(&mut Rng::new(seed)) };
-        let plan = Plan::exchange(1 << 20);
-        let mut run = pair(seed, small_buffers).path(path).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(1 << 20);
+        let mut run = pair(seed, small_buffers).path(path).caller(workload).listener(workload).start();
         run.deliver_damaged(true);
         let arrived = |run: &Simulation<Endpoint>, host| run.flows(host).iter().map(|flow| flow.received().bytes).sum();
         run.run_for(Duration::from_secs(20));

@@ -2,7 +2,7 @@
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::Config;
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::dumbbell::{self, Dumbbell, Flank};
 use farhaul_units::{Duration, Instant, Rate};
@@ -19,7 +19,7 @@ fn shares(megabits: u64, flows: u64, round_trip: Duration, queue: u32) -> Vec<f6
         let access = PathSpec { rate: Some(Rate::from_megabits_per_second(1_000)), ..PathSpec::default() };
         let (caller, listener) = (endpoint(100 + pair, Config::default()), listener(200 + pair, Config::default()));
         let begins = Instant::ZERO + Duration::from_secs(pair);
-        net = net.pair(Flank { caller, listener, access, plan: Plan::send_without_end(), begins });
+        net = net.pair(Flank { caller, listener, access, workload: Workload::send_without_end(), begins });
     }
     let mut run = net.seed(1).start();
     run.sample_every(Duration::from_millis(100));

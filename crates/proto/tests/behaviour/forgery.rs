@@ -1,7 +1,7 @@
 //! Datagrams from strangers. Whatever they contain, the connections of others continue.
 
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Plan, Verdict};
+use farhaul_sim::{TapAction, Workload};
 use farhaul_units::Rng;
 
 use crate::scenario::{LENGTH, LIMIT, clean_path, pair, small_buffers};
@@ -9,8 +9,8 @@ use crate::scenario::{LENGTH, LIMIT, clean_path, pair, small_buffers};
 #[test]
 fn copies_of_real_datagrams_from_another_address_change_nothing() {
     for seed in 0..20 {
-        let plan = Plan::exchange(LENGTH);
-        let mut run = pair(seed, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(LENGTH);
+        let mut run = pair(seed, small_buffers).path(clean_path()).caller(workload).listener(workload).start();
         let mut rng = Rng::new(seed);
         run.set_tap(Some(Box::new(move |datagram| {
             let stranger = "192.0.2.66:9000".parse().expect("an address");
@@ -23,7 +23,7 @@ fn copies_of_real_datagrams_from_another_address_change_nothing() {
                 bytes.truncate(rng.below(2 * bytes.len() as u64) as usize);
                 datagram.forged.push((stranger, datagram.to, bytes));
             }
-            Verdict::Pass
+            TapAction::Pass
         })));
         assert!(run.run_until_done(LIMIT), "seed {seed}");
         assert_eq!([run.missing(CALLER, LISTENER), run.missing(LISTENER, CALLER)].concat(), [""; 0], "seed {seed}");
@@ -34,15 +34,15 @@ fn copies_of_real_datagrams_from_another_address_change_nothing() {
 #[test]
 fn noise_from_the_address_of_the_peer_neither_panics_nor_stops_the_transfer() {
     for seed in 0..20 {
-        let plan = Plan::exchange(LENGTH);
-        let mut run = pair(seed, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(LENGTH);
+        let mut run = pair(seed, small_buffers).path(clean_path()).caller(workload).listener(workload).start();
         let mut rng = Rng::new(seed);
         run.set_tap(Some(Box::new(move |datagram| {
             if rng.chance(0.05) {
                 let noise = (0..rng.below(100)).map(|_| rng.next_u32() as u8).collect();
                 datagram.forged.push((datagram.from, datagram.to, noise));
             }
-            Verdict::Pass
+            TapAction::Pass
         })));
         assert!(run.run_until_done(LIMIT), "seed {seed}");
         assert_eq!([run.missing(CALLER, LISTENER), run.missing(LISTENER, CALLER)].concat(), [""; 0], "seed {seed}");

@@ -2,7 +2,7 @@
 
 use farhaul_proto::ConnectionLost;
 use farhaul_sim::topology::path::{CALLER, LISTENER, UP};
-use farhaul_sim::{Plan, Verdict};
+use farhaul_sim::{TapAction, Workload};
 use farhaul_units::Duration;
 
 use crate::scenario::{clean_path, pair, small_buffers};
@@ -11,8 +11,8 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 #[test]
 fn an_idle_connection_lives_for_an_hour_on_few_packets() {
-    let plan = Plan::send(10_000).kept_open();
-    let mut run = pair(1, small_buffers).path(clean_path()).caller(plan).start();
+    let workload = Workload::send(10_000).kept_open();
+    let mut run = pair(1, small_buffers).path(clean_path()).caller(workload).start();
     run.run_for(HOUR);
     for host in [CALLER, LISTENER] {
         assert_eq!(run.flows(host)[0].closed, None);
@@ -25,10 +25,10 @@ fn an_idle_connection_lives_for_an_hour_on_few_packets() {
 
 #[test]
 fn the_silence_of_a_peer_ends_an_idle_connection() {
-    let plan = Plan::send(10_000).kept_open();
-    let mut run = pair(2, small_buffers).path(clean_path()).caller(plan).start();
+    let workload = Workload::send(10_000).kept_open();
+    let mut run = pair(2, small_buffers).path(clean_path()).caller(workload).start();
     run.run_for(Duration::from_secs(60));
-    run.set_tap(Some(Box::new(|_| Verdict::Drop)));
+    run.set_tap(Some(Box::new(|_| TapAction::Drop)));
     let cut = run.now();
     run.run_for(Duration::from_secs(60));
     for host in [CALLER, LISTENER] {

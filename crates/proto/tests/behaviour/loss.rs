@@ -1,7 +1,7 @@
 //! Lost packets are retransmitted until they arrive.
 
 use farhaul_netem::PathSpec;
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_units::Rng;
 
@@ -31,7 +31,7 @@ fn a_lost_tail_is_noticed_by_its_sender() {
     // So few packets that none after the lost ones reveals the gap.
     for seed in 0..100 {
         let path = PathSpec { loss: random_loss(0.4), ..clean_path() };
-        let mut run = pair(seed, small_buffers).path(path).caller(Plan::send(5_000)).start();
+        let mut run = pair(seed, small_buffers).path(path).caller(Workload::send(5_000)).start();
         run.run_until_done(LIMIT);
         let caller = &run.flows(CALLER)[0];
         // With such loss, connection setup may exceed its five seconds.

@@ -6,6 +6,7 @@ mod close;
 mod corrupt;
 mod duplicate;
 mod fairness;
+mod farewell;
 mod forgery;
 mod idle;
 mod loss;

@@ -2,7 +2,7 @@
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::Streams;
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_units::{Duration, Rate};
 
@@ -27,9 +27,9 @@ fn path(loss: f64) -> PathSpec {
 }
 
 /// Samples both sides every 20 ms for four seconds. Returns each side's peak memory in bytes, and the goodput.
-fn most_held(path: &PathSpec, reader: Plan) -> ([u64; 2], Rate) {
+fn most_held(path: &PathSpec, reader: Workload) -> ([u64; 2], Rate) {
     let time = Duration::from_secs(4);
-    let sender = Plan::send_without_end();
+    let sender = Workload::send_without_end();
     let mut run = pair(1, Default::default).up(path.clone()).down(path.clone()).caller(sender).listener(reader).start();
     run.sample_every(Duration::from_millis(20));
     run.run_for(time);
@@ -45,7 +45,7 @@ fn most_held(path: &PathSpec, reader: Plan) -> ([u64; 2], Rate) {
 fn a_long_fat_path_takes_twice_its_product_and_a_fixed_amount_on_each_side() {
     let short_queue = PathSpec { queue: QueueSize::Packets(500), ..path(1e-4) };
     for path in [path(0.0), path(1e-3), short_queue] {
-        let (most, rate) = most_held(&path, Plan::receive());
+        let (most, rate) = most_held(&path, Workload::receive());
         assert!(most.iter().all(|&most| most > 0 && most <= 2 * BDP + FIXED), "{most:?} bytes with {path:?}");
         assert!(rate > Rate::from_megabits_per_second(500), "the path is used: {rate} with {path:?}");
     }
@@ -56,22 +56,22 @@ fn a_path_twice_as_long_that_loses_much_keeps_the_promise_too() {
     for loss in [1e-3, 1e-2] {
         let round_trip = 2 * ROUND_TRIP;
         let path = PathSpec { delay: round_trip / 2, queue: QueueSize::Bdp(round_trip), ..path(loss) };
-        let (most, _) = most_held(&path, Plan::receive());
+        let (most, _) = most_held(&path, Workload::receive());
         assert!(most.iter().all(|&most| most > 0 && most <= 4 * BDP + FIXED), "{most:?} bytes with {path:?}");
     }
 }
 
 #[test]
 fn a_reader_that_is_slower_than_the_path_costs_no_more() {
-    let reader = Plan::receive().reading_at(Rate::from_megabits_per_second(50));
+    let reader = Workload::receive().reading_at(Rate::from_megabits_per_second(50));
     let (most, _) = most_held(&path(0.0), reader);
     assert!(most.iter().all(|&most| most > 0 && most <= 2 * BDP + FIXED), "{most:?} bytes");
 }
 
 #[test]
 fn what_a_transfer_took_is_given_back_when_the_connection_rests() {
-    let plan = Plan::send(50_000_000).kept_open();
-    let mut run = pair(1, Default::default).path(path(0.0)).caller(plan).start();
+    let workload = Workload::send(50_000_000).kept_open();
+    let mut run = pair(1, Default::default).path(path(0.0)).caller(workload).start();
     run.run_for(Duration::from_secs(30));
     for host in [CALLER, LISTENER] {
         let stats = run.transport(host).stats(run.now(), run.flows(host)[0].id()).expect("it was not released");

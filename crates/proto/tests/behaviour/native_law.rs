@@ -2,7 +2,7 @@
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::{Config, controller_factory};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::path::{LISTENER, UP};
 use farhaul_units::{Duration, Instant, Rate};
@@ -33,7 +33,7 @@ fn the_native_law_settles_near_its_integration() {
             let controller = controller_factory("udt:native".parse().expect("a controller of the registry"));
             Config { controller, ..Config::default() }
         };
-        let mut run = pair(seed, native).up(up).down(clean).caller(Plan::send_without_end()).start();
+        let mut run = pair(seed, native).up(up).down(clean).caller(Workload::send_without_end()).start();
         run.sample_every(Duration::from_secs(1));
         run.run_for(TO);
         let id = run.flows(LISTENER)[0].id();

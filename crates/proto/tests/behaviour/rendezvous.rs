@@ -4,7 +4,7 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::ConnectionLost;
 use farhaul_proto::udt::{ConnectOptions, Endpoint};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::Duration;
 
 use crate::scenario::{LIMIT, clean_path, endpoint, random_loss, small_buffers};
@@ -23,8 +23,8 @@ fn meet(run: &mut Simulation<Endpoint>, host: usize) {
 fn rendezvous(seed: u64, apart: Duration, path: PathSpec) -> Simulation<Endpoint> {
     let endpoints = [0, 1].map(|side| endpoint(2 * seed + side, small_buffers()));
     let [left, right] = endpoints;
-    let plan = Plan::exchange(LENGTH);
-    let mut run = Pair::new(left, right).path(path).calls([]).caller(plan).listener(plan).seed(seed).start();
+    let workload = Workload::exchange(LENGTH);
+    let mut run = Pair::new(left, right).path(path).calls([]).caller(workload).listener(workload).seed(seed).start();
     meet(&mut run, CALLER);
     run.run_for(apart);
     meet(&mut run, LISTENER);

@@ -2,7 +2,7 @@
 
 use farhaul_netem::{JitterSpec, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::{Config, Stats, Streams};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_units::{Duration, Instant, Rate, Rng};
@@ -35,7 +35,7 @@ fn long_path() -> PathSpec {
 
 /// Goodput of the first ten seconds with `path` in both directions, and the counters of sender and receiver.
 fn ten_seconds(seed: u64, path: &PathSpec) -> (Rate, [Stats; 2]) {
-    let mut run = pair(seed, Default::default).path(path.clone()).caller(Plan::send_without_end()).start();
+    let mut run = pair(seed, Default::default).path(path.clone()).caller(Workload::send_without_end()).start();
     run.sample_every(Duration::from_millis(100));
     run.run_for(Duration::from_secs(10));
     let ids = [CALLER, LISTENER].map(|host| run.flows(host)[0].id());

@@ -6,7 +6,7 @@ use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 /// Bytes sent by each side of an exchange.
@@ -77,7 +77,7 @@ pub(crate) fn exchanges_arrive_whole(seeds: Range<u64>, impair: impl Fn(&mut Rng
 
 /// Runs until both sides have everything, or give up.
 pub(crate) fn exchange(pair: Pair<Endpoint>) -> Simulation<Endpoint> {
-    let mut run = pair.caller(Plan::exchange(LENGTH)).listener(Plan::exchange(LENGTH)).start();
+    let mut run = pair.caller(Workload::exchange(LENGTH)).listener(Workload::exchange(LENGTH)).start();
     run.run_until_done(LIMIT);
     run
 }

@@ -2,7 +2,7 @@
 
 use farhaul_proto::ConnectionLost;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
-use farhaul_sim::{Plan, Verdict};
+use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, Instant};
 
 use crate::scenario::{LENGTH, LIMIT, at_millis, clean_path, endpoint, pair, small_buffers};
@@ -10,8 +10,8 @@ use crate::scenario::{LENGTH, LIMIT, at_millis, clean_path, endpoint, pair, smal
 #[test]
 fn a_call_that_nobody_answers_ends_after_five_seconds() {
     let deaf = Pair::new(endpoint(1, small_buffers()), endpoint(2, small_buffers()));
-    let mut run = deaf.path(clean_path()).caller(Plan::send(1_000)).start();
-    run.set_tap(Some(Box::new(|_| Verdict::Drop)));
+    let mut run = deaf.path(clean_path()).caller(Workload::send(1_000)).start();
+    run.set_tap(Some(Box::new(|_| TapAction::Drop)));
     run.run_for(Duration::from_secs(10));
     let (at, reason) = run.flows(CALLER)[0].closed.expect("it is over");
     assert_eq!(reason, ConnectionLost::ConnectTimeout(Duration::from_secs(5)));
@@ -20,9 +20,9 @@ fn a_call_that_nobody_answers_ends_after_five_seconds() {
 
 #[test]
 fn a_call_is_repeated_until_it_is_answered() {
-    let mut run = pair(3, small_buffers).path(clean_path()).caller(Plan::send(1_000)).start();
+    let mut run = pair(3, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
     run.set_tap(Some(Box::new(|datagram| {
-        if datagram.now < Instant::ZERO + Duration::from_secs(3) { Verdict::Drop } else { Verdict::Pass }
+        if datagram.now < Instant::ZERO + Duration::from_secs(3) { TapAction::Drop } else { TapAction::Pass }
     })));
     assert!(run.run_until_done(LIMIT));
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
@@ -31,14 +31,14 @@ fn a_call_is_repeated_until_it_is_answered() {
 #[test]
 fn a_call_succeeds_although_the_first_answers_to_its_cookie_get_lost() {
     for lost_until in [200, 400, 700, 1_000, 2_000, 4_000] {
-        let mut run = pair(4, small_buffers).path(clean_path()).caller(Plan::send(1_000)).start();
+        let mut run = pair(4, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
         let listener = address(LISTENER);
         run.set_tap(Some(Box::new(move |datagram| {
             let is_handshake = datagram.bytes.starts_with(&[0x80, 0]);
             let lost = datagram.from == listener
                 && is_handshake
                 && (at_millis(15)..at_millis(lost_until)).contains(&datagram.now);
-            if lost { Verdict::Drop } else { Verdict::Pass }
+            if lost { TapAction::Drop } else { TapAction::Pass }
         })));
         assert!(run.run_until_done(LIMIT));
         assert_eq!(run.missing(CALLER, LISTENER), [""; 0], "answers lost until {lost_until} ms");
@@ -48,11 +48,11 @@ fn a_call_succeeds_although_the_first_answers_to_its_cookie_get_lost() {
 #[test]
 fn a_transfer_survives_silence_of_any_length_below_the_peer_timeout() {
     for (seed, silence) in [100, 500, 1_000, 3_000, 8_000, 15_000, 25_000].into_iter().enumerate() {
-        let plan = Plan::exchange(LENGTH);
-        let mut run = pair(seed as u64, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(LENGTH);
+        let mut run = pair(seed as u64, small_buffers).path(clean_path()).caller(workload).listener(workload).start();
         run.run_for(Duration::from_millis(300));
         let end = run.now() + Duration::from_millis(silence);
-        run.set_tap(Some(Box::new(move |d| if d.now < end { Verdict::Drop } else { Verdict::Pass })));
+        run.set_tap(Some(Box::new(move |d| if d.now < end { TapAction::Drop } else { TapAction::Pass })));
         run.run_until_done(LIMIT);
         let missing = [run.missing(CALLER, LISTENER), run.missing(LISTENER, CALLER)].concat();
         assert_eq!(missing, [""; 0], "silence of {silence} ms");
@@ -61,9 +61,9 @@ fn a_transfer_survives_silence_of_any_length_below_the_peer_timeout() {
 
 #[test]
 fn a_transfer_to_a_peer_that_vanished_ends() {
-    let mut run = pair(9, small_buffers).path(clean_path()).caller(Plan::send(1 << 30)).start();
+    let mut run = pair(9, small_buffers).path(clean_path()).caller(Workload::send(1 << 30)).start();
     run.run_for(Duration::from_secs(2));
-    run.set_tap(Some(Box::new(|_| Verdict::Drop)));
+    run.set_tap(Some(Box::new(|_| TapAction::Drop)));
     run.run_for(Duration::from_secs(45));
     for host in [CALLER, LISTENER] {
         let (_, reason) = run.flows(host)[0].closed.expect("it is over");

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use farhaul_netem::{PathSpec, ReorderSpec};
 use farhaul_proto::{Config, Stats};
 use farhaul_sim::topology::path::{CALLER, LISTENER, UP};
-use farhaul_sim::{Plan, Verdict};
+use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, Rate};
 use farhaul_wire::udt2004::{Control, Packet};
 
@@ -14,7 +14,7 @@ use crate::scenario::{LIMIT, pair, paper, paper_with, path, stats, throughput, u
 
 /// Data packets received, acknowledgements sent and confirmations received between `from` and `to` milliseconds.
 fn counts(config: fn() -> Config, path: PathSpec, (from, to): (u64, u64)) -> [u64; 3] {
-    let mut run = pair(1, config).path(path).caller(Plan::send_without_end()).start();
+    let mut run = pair(1, config).path(path).caller(Workload::send_without_end()).start();
     let at = |stats: [Stats; 2]| [1, 1, 0].map(|host: usize| stats[host].totals);
     run.run_for(Duration::from_millis(from));
     let before = at([stats(&run, CALLER), stats(&run, LISTENER)]);
@@ -53,7 +53,7 @@ fn one_packet_in_two_syns_has_one_acknowledgement_and_one_confirmation() {
 fn immediate_reports_are_at_most_half_of_the_packets_when_every_other_one_is_lost() {
     let (data, reports) = (Rc::new(Cell::new(0u64)), Rc::new(Cell::new(0u64)));
     let (seen, reported) = (Rc::clone(&data), Rc::clone(&reports));
-    let run = pair(2, || paper_with("fixed:rate=5mbit")).path(path(100, 20, 1_000)).caller(Plan::send(1 << 20));
+    let run = pair(2, || paper_with("fixed:rate=5mbit")).path(path(100, 20, 1_000)).caller(Workload::send(1 << 20));
     let mut run = run.start();
     let mut next = None;
     run.set_tap(Some(Box::new(move |datagram| match Packet::decode(datagram.bytes) {
@@ -65,13 +65,13 @@ fn immediate_reports_are_at_most_half_of_the_packets_when_every_other_one_is_los
                 next = Some(seq.plus(1));
             }
             // Every other original is lost, but no retransmission, so that all reports are immediate.
-            if is_new && !seq.value().is_multiple_of(2) { Verdict::Drop } else { Verdict::Pass }
+            if is_new && !seq.value().is_multiple_of(2) { TapAction::Drop } else { TapAction::Pass }
         }
         Ok(Packet::Control(Control::Nak(_))) => {
             reported.set(reported.get() + 1);
-            Verdict::Pass
+            TapAction::Pass
         }
-        _ => Verdict::Pass,
+        _ => TapAction::Pass,
     })));
     assert!(run.run_until_done(LIMIT));
     assert!(reports.get() > 100, "{} reports: the test tests nothing", reports.get());

@@ -3,7 +3,7 @@
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::{ConnectionLost, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER, UP};
-use farhaul_sim::{Flow, Plan, Verdict};
+use farhaul_sim::{Flow, TapAction, Workload};
 use farhaul_units::{Duration, Rng};
 
 use crate::scenario::{LIMIT, clean_path, pair, small_buffers};
@@ -12,7 +12,7 @@ use crate::scenario::{LIMIT, clean_path, pair, small_buffers};
 fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
     for seed in 0..20 {
         let path = PathSpec { loss: Some(LossSpec::Bernoulli(0.05)), ..clean_path() };
-        let mut run = pair(seed, small_buffers).path(path).caller(Plan::send(1 << 20)).start();
+        let mut run = pair(seed, small_buffers).path(path).caller(Workload::send(1 << 20)).start();
         assert!(run.run_until_done(LIMIT));
         run.run_for(Duration::from_secs(60));
         assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
@@ -32,8 +32,8 @@ fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
 #[test]
 fn an_exchange_ends_well_for_both_sides() {
     for seed in 0..20 {
-        let plan = Plan::exchange(300_000);
-        let mut run = pair(seed, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(300_000);
+        let mut run = pair(seed, small_buffers).path(clean_path()).caller(workload).listener(workload).start();
         assert!(run.run_until_done(LIMIT));
         run.run_for(Duration::from_secs(2));
         for host in [CALLER, LISTENER] {
@@ -49,7 +49,7 @@ fn an_exchange_ends_well_for_both_sides() {
 #[test]
 fn a_close_before_all_is_sent_is_an_abort_for_the_peer() {
     // Unlike UDT4's, this close packet says where the stream ends, so that nothing need be missing to tell.
-    let mut run = pair(2, small_buffers).path(clean_path()).caller(Plan::send(1 << 30)).start();
+    let mut run = pair(2, small_buffers).path(clean_path()).caller(Workload::send(1 << 30)).start();
     run.run_for(Duration::from_secs(1));
     let id = run.flows(CALLER)[0].id();
     run.command(CALLER, |now, endpoint, _| endpoint.close(now, id));
@@ -61,8 +61,8 @@ fn a_close_before_all_is_sent_is_an_abort_for_the_peer() {
 
 #[test]
 fn a_call_that_nobody_answers_times_out() {
-    let mut run = pair(3, small_buffers).path(clean_path()).caller(Plan::send(1_000)).start();
-    run.set_tap(Some(Box::new(|_| Verdict::Drop)));
+    let mut run = pair(3, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
+    run.set_tap(Some(Box::new(|_| TapAction::Drop)));
     run.run_for(Duration::from_secs(6));
     let closed = run.flows(CALLER)[0].closed.map(|(_, reason)| reason);
     assert!(matches!(closed, Some(ConnectionLost::ConnectTimeout(_))), "{closed:?}");
@@ -72,7 +72,7 @@ fn a_call_that_nobody_answers_times_out() {
 fn connections_are_made_although_handshakes_get_lost() {
     for seed in 0..40 {
         let path = PathSpec { loss: Some(LossSpec::Bernoulli(0.3)), ..clean_path() };
-        let mut run = pair(seed, small_buffers).path(path).caller(Plan::send(10_000)).start();
+        let mut run = pair(seed, small_buffers).path(path).caller(Workload::send(10_000)).start();
         run.run_until_done(Duration::from_secs(60));
         let caller = &run.flows(CALLER)[0];
         let timed_out = matches!(caller.closed, Some((_, ConnectionLost::ConnectTimeout(_))));
@@ -83,8 +83,8 @@ fn connections_are_made_although_handshakes_get_lost() {
 
 #[test]
 fn an_idle_connection_lives_for_an_hour_on_few_packets() {
-    let plan = Plan::send(10_000).kept_open();
-    let mut run = pair(4, small_buffers).path(clean_path()).caller(plan).start();
+    let workload = Workload::send(10_000).kept_open();
+    let mut run = pair(4, small_buffers).path(clean_path()).caller(workload).start();
     run.run_for(Duration::from_secs(3_600));
     for host in [CALLER, LISTENER] {
         assert_eq!(run.flows(host)[0].closed, None);
@@ -96,10 +96,10 @@ fn an_idle_connection_lives_for_an_hour_on_few_packets() {
 
 #[test]
 fn the_silence_of_a_peer_ends_a_connection() {
-    for plan in [Plan::send(10_000).kept_open(), Plan::send_without_end()] {
-        let mut run = pair(5, small_buffers).path(clean_path()).caller(plan).start();
+    for workload in [Workload::send(10_000).kept_open(), Workload::send_without_end()] {
+        let mut run = pair(5, small_buffers).path(clean_path()).caller(workload).start();
         run.run_for(Duration::from_secs(5));
-        run.set_tap(Some(Box::new(|_| Verdict::Drop)));
+        run.set_tap(Some(Box::new(|_| TapAction::Drop)));
         let cut = run.now();
         run.run_for(Duration::from_secs(60));
         for host in [CALLER, LISTENER] {
@@ -113,9 +113,9 @@ fn the_silence_of_a_peer_ends_a_connection() {
 /// An outage is survived, and the sender does not pour its window into it again and again.
 #[test]
 fn an_outage_of_ten_seconds_costs_few_packets_and_no_bytes() {
-    let mut run = pair(6, small_buffers).path(clean_path()).caller(Plan::send(20 << 20)).start();
+    let mut run = pair(6, small_buffers).path(clean_path()).caller(Workload::send(20 << 20)).start();
     run.run_for(Duration::from_millis(500));
-    run.set_tap(Some(Box::new(|_| Verdict::Drop)));
+    run.set_tap(Some(Box::new(|_| TapAction::Drop)));
     let before = crate::scenario::stats(&run, CALLER).totals.packets_sent;
     run.run_for(Duration::from_secs(10));
     let during = crate::scenario::stats(&run, CALLER).totals.packets_sent - before;
@@ -131,8 +131,8 @@ fn nothing_is_sent_once_both_sides_are_over_and_released_connections_leave_nothi
     for seed in 0..40 {
         let mut rng = Rng::new(seed);
         let path = PathSpec { loss: Some(LossSpec::Bernoulli(0.05)), ..clean_path() };
-        let plan = Plan::exchange(300_000);
-        let mut run = pair(seed, small_buffers).path(path).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(300_000);
+        let mut run = pair(seed, small_buffers).path(path).caller(workload).listener(workload).start();
         // Some are released early, by one side or the other, in whatever state they are.
         for _ in 0..2 {
             run.run_for(Duration::from_millis(rng.below(600)));

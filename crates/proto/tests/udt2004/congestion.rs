@@ -8,7 +8,7 @@ use farhaul_proto::Config;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::dumbbell::{self, Dumbbell, Flank};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Plan, Verdict};
+use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, Rate};
 use farhaul_wire::udt2004::{Control, is_control};
 
@@ -33,7 +33,7 @@ fn shares(configs: &[fn() -> Config], link: &PathSpec, (from, to): (u64, u64)) -
         let access = PathSpec { rate: Some(Rate::from_megabits_per_second(1_000)), ..PathSpec::default() };
         let (caller, listener) = (endpoint(100 + pair as u64, config()), listener(200 + pair as u64, config()));
         let begins = at_millis(1_000 * pair as u64);
-        net = net.pair(Flank { caller, listener, access, plan: Plan::send_without_end(), begins });
+        net = net.pair(Flank { caller, listener, access, workload: Workload::send_without_end(), begins });
     }
     let mut run = net.seed(1).start();
     run.sample_every(Duration::from_millis(100));
@@ -112,7 +112,7 @@ fn sending_freezes_for_a_syn_after_a_decrease() {
     let left = Rc::new(RefCell::new(Vec::new()));
     let reported = Rc::new(Cell::new(None));
     let (seen, report) = (Rc::clone(&left), Rc::clone(&reported));
-    let mut run = pair(1, paper).path(path(100, 10, 5_000)).caller(Plan::send_without_end()).start();
+    let mut run = pair(1, paper).path(path(100, 10, 5_000)).caller(Workload::send_without_end()).start();
     run.run_for(Duration::from_secs(2));
     let mut packets = 0;
     run.set_tap(Some(Box::new(move |datagram| {
@@ -120,11 +120,11 @@ fn sending_freezes_for_a_syn_after_a_decrease() {
             if matches!(Control::decode(datagram.bytes), Ok(Control::Nak(_))) && report.get().is_none() {
                 report.set(Some(datagram.now));
             }
-            return Verdict::Pass;
+            return TapAction::Pass;
         }
         packets += 1;
         seen.borrow_mut().push(datagram.now);
-        if packets == 500 { Verdict::Drop } else { Verdict::Pass }
+        if packets == 500 { TapAction::Drop } else { TapAction::Pass }
     })));
     run.run_for(Duration::from_millis(400));
     // The report takes 5 ms and its own length on the link.
@@ -148,20 +148,20 @@ fn a_window_of_which_only_the_head_arrives_ends_slow_start_without_a_loss_report
     const DRAIN: Duration = Duration::from_micros(720);
     const FILLED: Duration = Duration::from_millis(1);
     let link = PathSpec { delay: Duration::from_micros(50), ..path(100, 0, 1_000) };
-    let mut run = pair(1, paper).path(link).caller(Plan::send_without_end()).start();
+    let mut run = pair(1, paper).path(link).caller(Workload::send_without_end()).start();
     let (mut free_at, mut burst, mut taken) = (at_millis(0), at_millis(0), 0);
     run.set_tap(Some(Box::new(move |datagram| {
         if is_control(datagram.bytes) {
             if matches!(Control::decode(datagram.bytes), Ok(Control::Ack(_))) {
                 free_at = datagram.now + FILLED;
             }
-            return Verdict::Pass;
+            return TapAction::Pass;
         }
         if datagram.now >= burst + DRAIN {
             (burst, taken) = (datagram.now, 0);
         }
         taken += 1;
-        if datagram.now < free_at || taken > PLACES { Verdict::Drop } else { Verdict::Pass }
+        if datagram.now < free_at || taken > PLACES { TapAction::Drop } else { TapAction::Pass }
     })));
     run.run_for(Duration::from_secs(5));
     let totals = stats(&run, CALLER).totals;

@@ -7,7 +7,7 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::udt2004::{Endpoint, default_config};
 use farhaul_proto::{Batch, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
-use farhaul_sim::{Plan, Simulation, Verdict};
+use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt2004::{
     Ack, Control, HEADER_LEN, Handshake, LossList, LossRange, Packet, Request, SeqNo30, encode_data_header,
@@ -25,7 +25,7 @@ fn encoded(control: &Control<'_>) -> Vec<u8> {
 
 /// A transfer that has run for a second.
 fn under_way(seed: u64) -> Simulation<Endpoint> {
-    let mut run = pair(seed, small_buffers).path(clean_path()).caller(Plan::send_without_end()).start();
+    let mut run = pair(seed, small_buffers).path(clean_path()).caller(Workload::send_without_end()).start();
     run.run_for(Duration::from_secs(1));
     run
 }
@@ -38,7 +38,7 @@ fn next_number(run: &mut Simulation<Endpoint>) -> SeqNo30 {
         if let Ok(Packet::Data { seq, .. }) = Packet::decode(datagram.bytes) {
             last.set(Some(seq));
         }
-        Verdict::Pass
+        TapAction::Pass
     })));
     run.run_for(Duration::from_millis(100));
     run.set_tap(None);
@@ -60,8 +60,8 @@ fn goes_on(run: &mut Simulation<Endpoint>, share: f64) {
 #[test]
 fn noise_and_mutated_copies_from_the_peer_and_from_strangers_do_not_stop_a_transfer() {
     for seed in 0..20 {
-        let plan = Plan::exchange(LENGTH);
-        let mut run = pair(seed, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(LENGTH);
+        let mut run = pair(seed, small_buffers).path(clean_path()).caller(workload).listener(workload).start();
         let mut rng = Rng::new(seed);
         run.set_tap(Some(Box::new(move |datagram| {
             let stranger: SocketAddr = "192.0.2.66:9000".parse().expect("an address");
@@ -73,7 +73,7 @@ fn noise_and_mutated_copies_from_the_peer_and_from_strangers_do_not_stop_a_trans
                 copy.truncate(rng.below(2 * copy.len() as u64) as usize);
                 datagram.forged.push((stranger, datagram.to, copy));
             }
-            Verdict::Pass
+            TapAction::Pass
         })));
         assert!(run.run_until_done(LIMIT), "seed {seed}");
         assert_eq!([run.missing(CALLER, LISTENER), run.missing(LISTENER, CALLER)].concat(), [""; 0], "seed {seed}");
@@ -85,8 +85,8 @@ fn noise_and_mutated_copies_from_the_peer_and_from_strangers_do_not_stop_a_trans
 fn damage_that_no_checksum_catches_neither_panics_nor_hangs() {
     for seed in 0..40 {
         let path = PathSpec { corrupt: 0.2, ..some_path(&mut Rng::new(seed)) };
-        let plan = Plan::exchange(1 << 20);
-        let mut run = pair(seed, small_buffers).path(path).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(1 << 20);
+        let mut run = pair(seed, small_buffers).path(path).caller(workload).listener(workload).start();
         run.deliver_damaged(true);
         let arrived = |run: &Simulation<Endpoint>, host: usize| -> u64 {
             run.flows(host).iter().map(|flow| flow.received().bytes).sum()
@@ -272,8 +272,8 @@ proptest! {
     #[test]
     fn no_datagrams_panic_or_grow_an_endpoint(datagrams in proptest::collection::vec(datagram(), 1..120)) {
         let config = || farhaul_proto::Config { initial_seq: Some(farhaul_units::SeqNo::new(0)), ..small_buffers() };
-        let plan = Plan::exchange(1 << 20);
-        let mut run = pair(9, config).path(clean_path()).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(1 << 20);
+        let mut run = pair(9, config).path(clean_path()).caller(workload).listener(workload).start();
         run.run_for(Duration::from_millis(90));
         feed(&mut run, &datagrams);
         run.run_for(Duration::from_secs(3));

@@ -5,6 +5,7 @@
 mod claims;
 mod close;
 mod congestion;
+mod farewell;
 mod hostile;
 mod scenario;
 mod transfer;

@@ -7,7 +7,7 @@ use farhaul_proto::udt2004::{Endpoint, default_config};
 use farhaul_proto::{Config, Entropy, Stats, Streams, controller_factory};
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Plan, Simulation};
+use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 /// Bytes sent by each side of an exchange.
@@ -88,7 +88,7 @@ pub(crate) fn exchanges_arrive_whole(seeds: Range<u64>, impair: impl Fn(&mut Rng
 
 /// Runs until both sides have everything, or give up.
 pub(crate) fn exchange(pair: Pair<Endpoint>) -> Simulation<Endpoint> {
-    let mut run = pair.caller(Plan::exchange(LENGTH)).listener(Plan::exchange(LENGTH)).start();
+    let mut run = pair.caller(Workload::exchange(LENGTH)).listener(Workload::exchange(LENGTH)).start();
     run.run_until_done(LIMIT);
     run
 }
@@ -104,7 +104,7 @@ pub(crate) fn throughput(
     path: PathSpec,
     (from, to): (u64, u64),
 ) -> (Rate, Simulation<Endpoint>) {
-    let mut run = pair(1, config).path(path).caller(Plan::send_without_end()).start();
+    let mut run = pair(1, config).path(path).caller(Workload::send_without_end()).start();
     run.sample_every(Duration::from_millis(100));
     run.run_for(Duration::from_secs(to));
     let id = run.flows(LISTENER)[0].id();

@@ -4,7 +4,7 @@
 use farhaul_netem::{JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::{Config, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Plan, TraceHash};
+use farhaul_sim::{TraceHash, Workload};
 use farhaul_units::{Duration, Rate, SeqNo};
 
 use crate::scenario::{
@@ -59,8 +59,8 @@ fn every_copy_is_counted_and_none_is_delivered() {
 #[test]
 fn streams_of_any_length_arrive_whole() {
     for (seed, length) in [16, 17, 1_467, 1_468, 1_469, 2_936, 2_937, 65_536, 1_000_003].into_iter().enumerate() {
-        let plan = Plan::exchange(length);
-        let mut run = pair(seed as u64, small_buffers).path(clean_path()).caller(plan).listener(plan).start();
+        let workload = Workload::exchange(length);
+        let mut run = pair(seed as u64, small_buffers).path(clean_path()).caller(workload).listener(workload).start();
         assert!(run.run_until_done(LIMIT), "{length} bytes");
         assert_eq!([run.missing(CALLER, LISTENER), run.missing(LISTENER, CALLER)].concat(), [""; 0]);
     }
@@ -83,10 +83,10 @@ fn streams_arrive_whole_across_the_wrap() {
 /// The paper has no receiver window. Delayed acknowledgements take its place (departure D133).
 #[test]
 fn a_slow_reader_slows_the_sender_down_and_nothing_is_sent_twice() {
-    let reader = Plan::receive().reading_at(Rate::from_megabits_per_second(10));
+    let reader = Workload::receive().reading_at(Rate::from_megabits_per_second(10));
     // The queue holds all data that the small buffers permit, so only the receiver could lose packets.
     let path = PathSpec { queue: QueueSize::Packets(2_000), ..clean_path() };
-    let mut run = pair(2, small_buffers).path(path).caller(Plan::send(8 << 20)).listener(reader).start();
+    let mut run = pair(2, small_buffers).path(path).caller(Workload::send(8 << 20)).listener(reader).start();
     assert!(run.run_until_done(LIMIT));
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
     let totals = stats(&run, CALLER).totals;
@@ -97,8 +97,8 @@ fn a_slow_reader_slows_the_sender_down_and_nothing_is_sent_twice() {
 
 #[test]
 fn what_an_unread_stream_takes_in_memory_is_bounded() {
-    let reader = Plan::receive().reading_at(Rate::from_bits_per_second(8_000));
-    let mut run = pair(3, small_buffers).path(clean_path()).caller(Plan::send(64 << 20)).listener(reader).start();
+    let reader = Workload::receive().reading_at(Rate::from_bits_per_second(8_000));
+    let mut run = pair(3, small_buffers).path(clean_path()).caller(Workload::send(64 << 20)).listener(reader).start();
     run.run_for(Duration::from_secs(60));
     for host in [CALLER, LISTENER] {
         let memory = stats(&run, host).memory;
@@ -117,7 +117,7 @@ fn the_same_seed_gives_the_same_trace() {
 
 #[test]
 fn a_second_connection_to_the_same_address_is_refused_while_the_first_lives() {
-    let mut run = pair(4, small_buffers).path(clean_path()).caller(Plan::send(100_000)).start();
+    let mut run = pair(4, small_buffers).path(clean_path()).caller(Workload::send(100_000)).start();
     run.run_for(Duration::from_millis(100));
     let peer = farhaul_sim::topology::path::address(LISTENER);
     let again = run.command(CALLER, |now, endpoint, _| endpoint.connect(now, peer));

@@ -46,7 +46,9 @@ impl Default for ReceiveLimits {
 
 /// Receives files and directories into a [`Store`], verifies them and answers for each.
 ///
-/// **Contract.** As for [`FileSender`](crate::FileSender), with input and output exchanged: received bytes go through
+/// **Contract.** As for [`FileSender`](crate::FileSender), with input and output exchanged. What is pending is written
+/// before input is given, which may take as long as the disk does: the peer gives up an opening that is not answered
+/// soon. Received bytes go through
 /// [`handle_received`](Self::handle_received), best 64 to 256 KiB at a time: file content goes on to the store in
 /// slices of what is given here, hashed just before. When it takes fewer bytes than given, the host writes what is pending,
 /// drains events, and gives the rest again. After progress of a store that works in the background it calls

@@ -32,11 +32,14 @@ const MAX_UNCONFIRMED: usize = 4096;
 /// **Contract.** Sans-IO: the host moves bytes. After any input it writes [`poll_write`](Self::poll_write)'s bytes as
 /// far as the stream takes them, tells how many by [`handle_written`](Self::handle_written), and repeats until nothing
 /// is pending or the stream is full; then it drains [`poll_event`](Self::poll_event). Received bytes are always given,
-/// also while there is much to write: grants and answers come that way. When [`is_over`](Self::is_over), the pending
+/// also while there is much to write: grants and answers come that way. The first frame comes before the source is
+/// touched, since the peer does not wait for a disk to hear it. When [`is_over`](Self::is_over), the pending
 /// bytes are written and the stream is finished. Success is [`FileEvent::Done`] and nothing else.
 #[derive(Debug)]
 pub struct FileSender {
     decoder: Decoder,
+    /// Bytes of the first frame that are not written yet.
+    opening: usize,
     state: State,
 }
 
@@ -86,12 +89,12 @@ struct Unconfirmed {
 }
 
 impl FileSender {
-    /// A sender that connects and pushes; the opening frame and the first data are pending at once.
+    /// A sender that connects and pushes; the opening frame is pending at once, and the first data after it.
     pub fn connect(push: Push) -> Self {
         let mut state = State::new(true);
         let credit = 0; // nothing comes back but answers
         state.out.put(|out| Open::new(Request::Push(push), credit).put(out));
-        Self { decoder: Decoder::default(), state }
+        Self::begin(state)
     }
 
     /// A sender that serves an accepted pull. The host has checked the request and made a [`Source`] of what it asks
@@ -100,7 +103,11 @@ impl FileSender {
         let mut state = State::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
         state.out.put(|out| Accept::new(0).put(out));
-        Self { decoder: Decoder::default(), state }
+        Self::begin(state)
+    }
+
+    fn begin(state: State) -> Self {
+        Self { decoder: Decoder::default(), opening: state.out.pending().len(), state }
     }
 
     /// Takes received bytes; how many of them. Fewer than given: events are to be drained first.
@@ -129,11 +136,20 @@ impl FileSender {
         if self.is_over() { Ok(()) } else { Err(self.state.fail(SessionError::PeerLeft)) }
     }
 
-    /// Bytes to write, reading the source as far as credit and the buffer allow. Until they are written, later calls
-    /// may append to them. Empty: wait for the peer or, after
+    /// The first frame, as far as it is not written: pending without a source. A driver whose source takes long to
+    /// open writes it before that.
+    pub fn opening(&self) -> &[u8] {
+        &self.state.out.pending()[..self.opening]
+    }
+
+    /// Bytes to write: first the [`opening`](Self::opening), then what the source gives as far as credit and the buffer
+    /// allow. Until they are written, later calls may append to them. Empty: wait for the peer or, after
     /// [`Chunk::Pending`](crate::Chunk::Pending) or [`Next::Pending`](crate::Next::Pending), for the source.
     pub fn poll_write<S: Source + ?Sized>(&mut self, source: &mut S) -> &[u8] {
-        // The opening frame, for instance, leaves together with the first data.
+        if self.opening > 0 {
+            return self.opening();
+        }
+        // Small frames leave together with the data after them.
         if self.state.out.pending().len() < MARGIN || self.is_over() {
             self.state.fill(source);
         }
@@ -146,6 +162,7 @@ impl FileSender {
     /// If fewer were pending.
     pub fn handle_written(&mut self, count: usize) {
         self.state.out.handle_written(count);
+        self.opening = self.opening.saturating_sub(count);
     }
 
     /// What happened since the last call.

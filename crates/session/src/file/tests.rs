@@ -4,11 +4,13 @@ mod copies;
 mod faults;
 mod hostile;
 mod pair;
+mod slow;
 
 use std::collections::BTreeMap;
 
+use super::FileSender;
 use crate::path_rules::RelPath;
-use crate::store::MemoryFile;
+use crate::store::{MemoryFile, MemorySource};
 
 pub(super) fn path(text: &str) -> RelPath {
     RelPath::parse(text.as_bytes()).unwrap()
@@ -24,6 +26,16 @@ pub(super) fn tree(entries: &[(&str, usize)]) -> BTreeMap<RelPath, MemoryFile> {
             (path(name), file)
         })
         .collect()
+}
+
+/// Everything that a sender says before it hears an answer.
+pub(super) fn said(sender: &mut FileSender, source: &mut MemorySource) -> Vec<u8> {
+    let mut said = Vec::new();
+    while let count @ 1.. = sender.poll_write(source).len() {
+        said.extend_from_slice(sender.poll_write(source));
+        sender.handle_written(count);
+    }
+    said
 }
 
 fn pattern(name: &str, size: usize) -> Vec<u8> {

@@ -1,6 +1,7 @@
-//! Bulk transfer over any transport, for measuring: content is not looked at, so that a simulated packet costs little.
+//! Bulk transfer over any transport, for measurements. The content is not checked, which makes a simulated packet
+//! cheap.
 //!
-//! What is sent is checked byte by byte by [`Traffic`](crate::Traffic), which tests use.
+//! [`Traffic`](crate::Traffic), which tests use, checks every byte.
 
 use core::net::SocketAddr;
 
@@ -8,63 +9,64 @@ use farhaul_proto::{ConnectionId, Event, Read, Streams, earliest};
 use farhaul_units::{Duration, Instant};
 
 use super::disk::{DiskSpec, Drain, Supply};
-use crate::host::Application;
+use crate::agent::transport::Application;
 
 /// Bytes written per call.
 const CHUNK: usize = 64 * 1024;
 
-/// Bytes read per call: few, so that what nobody looks at does not push anything else out of a first-level cache of 32 kB.
+/// Bytes read per call. Small, so that unchecked data does not evict the rest of a first-level cache of 32 kB.
 const READ_CHUNK: usize = 8 * 1024;
 
-/// How long after data have arrived a program comes to read them: it has to be woken first. One wake-up serves many packets.
+/// Delay between the arrival of data and the read by the application, which must be woken first. One wake-up serves
+/// many packets.
 const WAKE_UP: Duration = Duration::from_micros(500);
 
-/// How often a program that waits for the network before it reads on looks whether everything has been taken.
-const LOOK: Duration = Duration::from_millis(1);
+/// How often an application that waits for the network polls whether all written data has been acknowledged.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Opens one connection, sends, and closes it.
 #[derive(Clone, Debug)]
 pub struct BulkSender {
     to: SocketAddr,
-    /// When it begins; `None` once it has.
+    /// When it begins; `None` once it has begun.
     begin: Option<Instant>,
-    /// When it closes, done or not; `None` once it has, and for never.
+    /// When it closes, with or without data left; `None` once it has closed, and for never.
     end: Option<Instant>,
-    /// What is left to be written; `None` for no end of it.
+    /// Bytes left to write; `None` for an endless transfer.
     left: Option<u64>,
-    /// What it reads from; `None` for memory, which is always ready.
+    /// The disk it reads from; `None` for memory, which is always ready.
     disk: Option<DiskSpec>,
     supply: Option<Supply>,
-    /// When it looks next whether the network has taken everything.
-    look: Option<Instant>,
+    /// When it next polls whether all written data has been acknowledged.
+    next_poll: Option<Instant>,
     id: Option<ConnectionId>,
     finished_at: Option<Instant>,
     chunk: Vec<u8>,
 }
 
 impl BulkSender {
-    /// Connects to `to` at `begin` and sends without end.
+    /// Connects to `to` at `begin` and sends endlessly.
     pub fn new(to: SocketAddr, begin: Instant) -> Self {
         let chunk = vec![0; CHUNK];
-        let (end, left, disk, supply, look, id, finished_at) = (None, None, None, None, None, None, None);
-        Self { to, begin: Some(begin), end, left, disk, supply, look, id, finished_at, chunk }
+        let (end, left, disk, supply, next_poll, id, finished_at) = (None, None, None, None, None, None, None);
+        Self { to, begin: Some(begin), end, left, disk, supply, next_poll, id, finished_at, chunk }
     }
 
-    /// Sends so many bytes and closes once they are acknowledged.
+    /// Sends `bytes` bytes and closes after their acknowledgement.
     #[must_use]
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.left = Some(bytes);
         self
     }
 
-    /// Closes at `end`, done or not.
+    /// Closes at `end`, with or without data left.
     #[must_use]
     pub fn until(mut self, end: Instant) -> Self {
         self.end = Some(end);
         self
     }
 
-    /// Reads what it sends from a disk.
+    /// Reads the data from a disk.
     #[must_use]
     pub fn from_disk(mut self, disk: DiskSpec) -> Self {
         self.disk = Some(disk);
@@ -95,11 +97,11 @@ impl BulkSender {
         transport.finish(now, id);
     }
 
-    /// A coupled disk reads on once everything that was written has been acknowledged.
+    /// A coupled disk reads the next block once everything written has been acknowledged.
     fn wait_for_network<T: Streams>(&mut self, now: Instant, transport: &T, id: ConnectionId) {
         let Some(supply) = self.supply.as_mut().filter(|supply| supply.waits_for_network()) else { return };
         if transport.stats(now, id).is_some_and(|stats| stats.send_buffer_packets > 0) {
-            self.look = Some(now + LOOK);
+            self.next_poll = Some(now + POLL_INTERVAL);
         } else {
             supply.begin(now);
         }
@@ -116,7 +118,7 @@ impl BulkSender {
 impl<T: Streams> Application<T> for BulkSender {
     fn poll_timeout(&self) -> Option<Instant> {
         let disk = self.supply.as_ref().and_then(Supply::next);
-        earliest(earliest(self.begin, self.end), earliest(self.look, disk))
+        earliest(earliest(self.begin, self.end), earliest(self.next_poll, disk))
     }
 
     fn handle_timeout(&mut self, now: Instant, transport: &mut T) {
@@ -127,10 +129,10 @@ impl<T: Streams> Application<T> for BulkSender {
             && let Some(id) = self.id
         {
             transport.close(now, id);
-            (self.supply, self.left, self.look) = (None, Some(0), None);
+            (self.supply, self.left, self.next_poll) = (None, Some(0), None);
         }
-        let looks = self.look.take_if(|look| *look <= now).is_some();
-        if looks || self.supply.as_mut().is_some_and(|supply| supply.next().is_some_and(|done| done <= now)) {
+        let polls = self.next_poll.take_if(|next_poll| *next_poll <= now).is_some();
+        if polls || self.supply.as_mut().is_some_and(|supply| supply.next().is_some_and(|done| done <= now)) {
             self.write(now, transport);
         }
     }
@@ -153,23 +155,23 @@ impl<T: Streams> Application<T> for BulkSender {
     }
 }
 
-/// Takes every connection and reads whatever comes.
+/// Accepts every connection and reads all data.
 #[derive(Clone, Debug)]
 pub struct BulkReceiver {
     ids: Vec<ConnectionId>,
     disk: Option<Drain>,
-    /// When it reads next: it has been woken, or a disk that had no room takes more.
+    /// When it reads next: after a wake-up, or when a full disk buffer has room again.
     next_read: Option<Instant>,
     chunk: Vec<u8>,
 }
 
 impl BulkReceiver {
-    /// Nobody has connected.
+    /// A receiver without connections.
     pub fn new() -> Self {
         Self { ids: Vec::new(), disk: None, next_read: None, chunk: vec![0; READ_CHUNK] }
     }
 
-    /// Writes what it reads to a disk.
+    /// Writes the data to a disk.
     #[must_use]
     pub fn to_disk(mut self, disk: DiskSpec) -> Self {
         self.disk = Some(Drain::new(disk));
@@ -234,7 +236,7 @@ mod tests {
 
     use super::*;
     use crate::agent::Agent;
-    use crate::host::Host;
+    use crate::agent::transport::TransportAgent;
     use crate::topology::graph::Graph;
     use crate::world::World;
 
@@ -255,8 +257,8 @@ mod tests {
         let sender = sender(graph.address(1, 9));
         let mut listener = endpoint(2);
         listener.listen(Mode::Stream);
-        graph.add(0, 9, flow, Box::new(Host::new(endpoint(1), sender)));
-        graph.add(1, 9, flow, Box::new(Host::new(listener, BulkReceiver::new())));
+        graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));
+        graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, BulkReceiver::new())));
         (graph.start(1), link, flow)
     }
 
@@ -276,7 +278,7 @@ mod tests {
         world.run_until(at(2_000));
         assert_eq!(read(&world), 5_000_000);
         let finished = world.agent(0).finished_at().expect("it is done");
-        assert!((at(400)..at(700)).contains(&finished), "{finished:?}"); // 411 ms are the packets alone
+        assert!((at(400)..at(700)).contains(&finished), "{finished:?}"); // the packets alone take 411 ms
         assert_eq!(world.flow_tally(link, flow).repeated.packets, 0);
     }
 
@@ -286,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_coupled_disk_makes_disk_and_network_wait_for_each_other() {
-        // 5 MB at 80 Mbit/s from the disk and at 100 on the link: 0.5 s and 0.41 s, one after the other or at once.
+        // 5 MB take 0.5 s at 80 Mbit/s from the disk and 0.41 s at 100 Mbit/s on the link. The two add up or overlap.
         let times = [None, Some(4_000_000)].map(|ahead| {
             let (mut world, ..) = world(|to| BulkSender::new(to, at(0)).bytes(5_000_000).from_disk(slow_disk(ahead)));
             world.run_until(at(3_000));
@@ -306,8 +308,8 @@ mod tests {
         listener.listen(Mode::Stream);
         let receiver =
             BulkReceiver::new().to_disk(DiskSpec { rate: Rate::from_megabits_per_second(40), ..slow_disk(None) });
-        graph.add(0, 9, flow, Box::new(Host::new(endpoint(1), sender)));
-        graph.add(1, 9, flow, Box::new(Host::new(listener, receiver)));
+        graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));
+        graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, receiver)));
         let mut world = graph.start(1);
         world.run_until(at(5_000));
         let bytes = read(&world);

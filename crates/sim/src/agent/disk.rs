@@ -1,42 +1,44 @@
-//! A disk that data come from or go to, which may be slower than the network.
+//! A disk at the sender or receiver, possibly slower than the network.
 //!
-//! *Coupled*, a program alternates: it waits for the disk, then until the network has taken everything, so that each stands
-//! still while the other works. *Decoupled*, the disk works ahead (or behind) through a buffer while the network runs.
+//! With a *coupled* disk the application alternates: it waits for the disk, then until the network has taken
+//! everything. Each is idle while the other works. A *decoupled* disk works ahead (or behind) through a buffer while
+//! the network runs.
 
 use farhaul_units::{Duration, Instant, Rate};
 
-/// What a disk can do, and how the program uses it.
+/// The speed of a disk and how the application uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpec {
-    /// How fast it reads or writes.
+    /// Read or write rate.
     pub rate: Rate,
-    /// Bytes of one access.
+    /// Bytes per access.
     pub block: u64,
-    /// Bytes that it may be ahead of the program: two blocks at least, or it cannot work meanwhile. `None` for a coupled disk.
+    /// Buffer in bytes between disk and application; `None` for a coupled disk. At least two blocks are used, because
+    /// the disk could not work ahead with fewer.
     pub ahead: Option<u64>,
 }
 
-/// Where the bytes to send come from: how many are there now, and when more will be.
+/// The bytes to send that the disk has read, and when it will have read more.
 #[derive(Clone, Debug)]
 pub(super) struct Supply {
     disk: DiskSpec,
-    /// Bytes that the disk has yet to read; `None` for no end.
+    /// Bytes that the disk has yet to read; `None` for an endless file.
     unread: Option<u64>,
-    /// Bytes that were read and not yet taken.
+    /// Bytes read and not yet taken.
     ready: u64,
-    /// When the access that goes on will be complete, and its bytes.
+    /// The current access: when it completes, and its bytes.
     access: Option<(Instant, u64)>,
 }
 
 impl Supply {
-    /// So many bytes on such a disk, none of them read.
+    /// `bytes` bytes on the disk, none of them read.
     pub(super) fn new(disk: DiskSpec, bytes: Option<u64>) -> Self {
         Self { disk, unread: bytes, ready: 0, access: None }
     }
 
     /// Bytes that can be taken at `now`.
     pub(super) fn ready(&mut self, now: Instant) -> u64 {
-        // The disk went on while nobody asked: accesses that were completed meanwhile follow one another.
+        // The disk worked on between calls, so completed accesses follow one another.
         while let Some((done, bytes)) = self.access.take_if(|(done, _)| *done <= now) {
             self.ready += bytes;
             if self.disk.ahead.is_some() {
@@ -46,7 +48,7 @@ impl Supply {
         self.ready
     }
 
-    /// Bytes were taken.
+    /// Takes `bytes` bytes.
     pub(super) fn take(&mut self, now: Instant, bytes: u64) {
         self.ready -= bytes;
         if self.disk.ahead.is_some() {
@@ -54,17 +56,17 @@ impl Supply {
         }
     }
 
-    /// When more will be ready, if the disk is at work.
+    /// When more bytes will be ready; `None` if the disk is idle.
     pub(super) fn next(&self) -> Option<Instant> {
         self.access.map(|(done, _)| done)
     }
 
-    /// Whether a coupled disk stands still until the network has taken everything; then call [`begin`](Supply::begin).
+    /// Whether a coupled disk is idle until the network has taken everything. Then call [`begin`](Supply::begin).
     pub(super) fn waits_for_network(&self) -> bool {
         self.disk.ahead.is_none() && self.ready == 0 && self.access.is_none() && self.unread != Some(0)
     }
 
-    /// Begins another access if there is room for it and none goes on.
+    /// Begins another access if the disk is idle and the buffer has room.
     pub(super) fn begin(&mut self, now: Instant) {
         let bytes = self.unread.unwrap_or(u64::MAX).min(self.disk.block);
         let room = match self.disk.ahead {
@@ -78,11 +80,11 @@ impl Supply {
     }
 }
 
-/// Where received bytes go: how many it takes now, and when it takes more.
+/// Writes received bytes to the disk and states how many fit now.
 #[derive(Clone, Debug)]
 pub(super) struct Drain {
     disk: DiskSpec,
-    /// When everything that was handed over will be on the disk.
+    /// When all bytes handed over will be on the disk.
     idle_at: Instant,
 }
 
@@ -101,12 +103,12 @@ impl Drain {
         }
     }
 
-    /// Bytes were handed over.
+    /// Hands over `bytes` bytes.
     pub(super) fn put(&mut self, now: Instant, bytes: u64) {
         self.idle_at = self.idle_at.max(now) + self.disk.rate.time_for(bytes);
     }
 
-    /// When it has room for a block.
+    /// When there is room for one block.
     pub(super) fn next(&self, now: Instant) -> Instant {
         let behind = match self.disk.ahead {
             Some(ahead) => self.disk.rate.time_for(ahead.max(2 * self.disk.block) - self.disk.block),
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends() {
+    fn reading_stops_at_the_end_of_the_file() {
         let mut supply = Supply::new(disk(Some(9 * MEGABYTE)), Some(MEGABYTE + 7));
         supply.begin(at(0));
         assert_eq!(supply.ready(at(5_000)), MEGABYTE + 7);

@@ -1,4 +1,4 @@
-//! Cross traffic: packets at a rate of their own that nobody answers.
+//! Cross traffic: packets at a fixed rate, without feedback.
 
 use core::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use crate::packet::{Payload, PooledPacket, Share};
 /// Bytes of each packet on the link, headers included: the MTU of the papers.
 pub const PACKET: u32 = 1_500;
 
-/// The name of the only connection of agents that have just one.
+/// The connection id of agents with only one connection.
 pub const CONNECTION: ConnectionId = ConnectionId::from_parts(0, 0);
 
 /// When a source sends.
@@ -19,32 +19,32 @@ pub const CONNECTION: ConnectionId = ConnectionId::from_parts(0, 0);
 pub enum Timing {
     /// Constant bit rate: evenly spaced packets.
     Even {
-        /// From then.
+        /// Time of the first packet.
         begin: Instant,
-        /// Until then.
+        /// End of sending.
         end: Instant,
     },
-    /// Constant bit rate for a while, then silence for a while, again and again.
+    /// Constant bit rate in bursts: sends for a while, pauses for a while, and repeats.
     OnOff {
-        /// The first packet leaves then.
+        /// Time of the first packet.
         begin: Instant,
-        /// Nothing is sent from then on.
+        /// End of sending.
         end: Instant,
-        /// How long it sends.
+        /// Length of a burst.
         on: Duration,
-        /// How long it is silent.
+        /// Length of a pause.
         off: Duration,
     },
-    /// A Poisson process: gaps between packets are exponentially distributed about the mean that gives the rate.
+    /// A Poisson process: exponentially distributed gaps whose mean gives the rate.
     Poisson {
-        /// From then.
+        /// Start of sending.
         begin: Instant,
-        /// Until then.
+        /// End of sending.
         end: Instant,
     },
 }
 
-/// Sends packets of [`PACKET`] bytes at a rate, whatever happens to them.
+/// Sends packets of [`PACKET`] bytes at a rate, without reacting to loss.
 #[derive(Clone, Debug)]
 pub struct Source {
     to: SocketAddr,
@@ -54,27 +54,28 @@ pub struct Source {
     rng: Rng,
     /// When the next packet leaves.
     next: Option<Instant>,
-    /// Packets of this period of sending: the k-th leaves at its exact time after the beginning, errors never add up.
+    /// The start of this burst and the packets sent since. Each packet leaves at its exact time after the start, so
+    /// that errors do not add up.
     period: (Instant, u64),
     sent: u64,
 }
 
 impl Source {
-    /// A source that sends to `to` at `rate` on the link; `seed` is for random gaps.
+    /// A source that sends to `to` at `rate` on the link. `seed` determines random gaps.
     pub fn new(to: SocketAddr, rate: Rate, timing: Timing, seed: u64) -> Self {
         let (begin, end) = timing.span();
         let next = (rate > Rate::ZERO && begin < end).then_some(begin);
         Self { to, rate, timing, packet: PACKET, rng: Rng::new(seed), next, period: (begin, 0), sent: 0 }
     }
 
-    /// With packets of another size, headers included.
+    /// Sets the packet size, headers included.
     #[must_use]
     pub fn packets_of(mut self, bytes: u32) -> Self {
         self.packet = bytes.max(1);
         self
     }
 
-    /// When the packet after the one that just left is due.
+    /// When the packet after the last one is due.
     fn following(&mut self, now: Instant) -> Instant {
         let (begin, count) = self.period;
         match self.timing {
@@ -131,7 +132,7 @@ impl Agent for Source {
     }
 }
 
-/// Takes whatever comes and counts it.
+/// Counts all packets it receives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sink {
     packets: u64,
@@ -139,7 +140,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Has received nothing.
+    /// A sink that has received nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -157,7 +158,7 @@ impl Agent for Sink {
         None
     }
 
-    /// Counts bytes on the link, headers included: there is nothing else in them.
+    /// Counts bytes on the link, headers included, because the packets have no other content.
     fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
         let mut stats = Stats::default();
         stats.totals.packets_received = self.packets;
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_evenly_spaced() {
-        // 12 Mbit/s: a packet a millisecond.
+        // At 12 Mbit/s: one packet per millisecond.
         let counts = arrivals(Timing::Even { begin: at(10), end: at(20) }, &[9, 10, 11, 15, 19, 20, 30]);
         assert_eq!(counts, [0, 1, 2, 6, 10, 10, 10]);
     }

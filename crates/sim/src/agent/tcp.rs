@@ -1,18 +1,18 @@
 //! TCP agents: a sender with the recovery of Tahoe, Reno, NewReno or SACK, and a receiver.
 //!
-//! State machines without bytes, clock or network: segments and instants go in, segments and deadlines come out. What the
-//! window does is a controller of `farhaul-cc`, the same that UDT4 may use; what is sent again and when is here.
+//! State machines without bytes, clock or network: segments and instants go in, segments and deadlines come out. The
+//! window is set by a controller of `farhaul-cc`, which UDT4 can use as well. Retransmission is decided here.
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | what a segment is | `segment.rs` |
-//! | what a receiver answers, and when | `receiver.rs` |
-//! | what happens on an acknowledgement or a time-out | `sender.rs` |
-//! | what is sent again: Tahoe, Reno, NewReno | `sender/cumulative.rs` |
-//! | what is sent again: SACK | `sender/selective.rs`, `scoreboard.rs` |
-//! | what the controller is told | `adapter.rs` |
+//! | the content of a segment | `segment.rs` |
+//! | acknowledgements and their timing | `receiver.rs` |
+//! | the reaction to an acknowledgement or a time-out | `sender.rs` |
+//! | retransmission in Tahoe, Reno, NewReno | `sender/cumulative.rs` |
+//! | retransmission with SACK | `sender/selective.rs`, `scoreboard.rs` |
+//! | the events that the controller receives | `adapter.rs` |
 //! | the retransmission timer | `rto.rs` |
-//! | how both live in a simulation | `flow.rs` |
+//! | sender and receiver as agents | `flow.rs` |
 //! | one transfer after the other | `list.rs` |
 
 mod adapter;

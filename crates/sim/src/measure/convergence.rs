@@ -1,18 +1,19 @@
-//! When flows have come to rest at their fair shares.
+//! Times at which flows settle at their fair shares.
 //!
-//! Flows are rows of throughputs at regular instants, the same instants for all; the results count samples, so that a time
-//! is a result times the distance of samples. Where rows differ in length, what lies beyond the shortest does not count. A state
-//! counts as reached if it lasts from there to the end *and* for at least `hold` samples: a last sample that happens to lie right
-//! is no convergence.
+//! Flows are rows of throughputs, sampled at the same regular instants. Results count samples: multiply by the sample
+//! period for a time. Samples beyond the shortest row are ignored.
+//!
+//! A state counts as reached if it lasts until the end *and* for at least `hold` samples. A last sample that is right
+//! by chance is thus no convergence.
 
 use crate::measure::fairness::jain;
 use crate::measure::interval::mean;
 
-/// The first sample from which on every flow stays within `tolerance` (a share, 0.1 for ±10 %) of `fair_share`; `None` if
-/// they never do, and without flows.
+/// The first sample from which on every flow stays within `tolerance` of `fair_share`. `tolerance` is a share: 0.1
+/// means ±10 %. `None` if there is none, and without flows.
 ///
-/// The definition of a settling time in control theory, applied to each flow. Samples that are short scatter more than the
-/// tolerance on any path: the UDT papers use one second.
+/// This is the settling time of control theory, applied to each flow. Short samples vary by more than the tolerance on
+/// any path; the UDT papers use one second.
 ///
 /// ```
 /// use farhaul_sim::measure::convergence::first_settled;
@@ -25,11 +26,12 @@ pub fn first_settled(flows: &[&[f64]], fair_share: f64, tolerance: f64, hold: us
     first_that_lasts(length(flows), settled, hold)
 }
 
-/// The first sample of the first window of `window` samples from which on Jain's index of the flows' means over a sliding window
-/// stays at or above `threshold`; `None` if it never does, and without flows. A window of 0 counts as 1.
+/// The first sample from which on Jain's index of the flows' means, over sliding windows of `window` samples, stays at
+/// or above `threshold`. `None` if there is none, and without flows. A window of 0 counts as 1.
 ///
-/// This asks only that flows share evenly, not that they fill the link, and needs no fair share. It is our reading of "converges
-/// quickly to its fair share and stays" (paper:udt-2004, figure 5), with a threshold of 0.95 and windows of a second or more.
+/// The index asks for equal shares, not for a full link, and needs no fair share. This is our reading of "converges
+/// quickly to its fair share and stays" (paper:udt-2004, figure 5). Use a threshold of 0.95 and windows of at least a
+/// second.
 pub fn first_fair(flows: &[&[f64]], window: usize, threshold: f64, hold: usize) -> Option<usize> {
     let window = window.max(1);
     let windows = (length(flows) + 1).saturating_sub(window);
@@ -40,12 +42,12 @@ pub fn first_fair(flows: &[&[f64]], window: usize, threshold: f64, hold: usize) 
     first_that_lasts(windows, fair, hold)
 }
 
-/// Samples that all flows have.
+/// Number of samples that all flows have.
 fn length(flows: &[&[f64]]) -> usize {
     flows.iter().map(|flow| flow.len()).min().unwrap_or(0)
 }
 
-/// The first of `count` places from which on `holds` does to the last one, if that are at least `hold` (or one).
+/// The first of `count` positions from which on `holds` is true to the end, for at least `hold` positions (and one).
 fn first_that_lasts(count: usize, holds: impl Fn(usize) -> bool, hold: usize) -> Option<usize> {
     let first = (0..count).rev().find(|&at| !holds(at)).map_or(0, |at| at + 1);
     (count - first >= hold.max(1)).then_some(first)
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaving_the_band_once_more_starts_anew() {
+    fn leaving_the_band_restarts_the_settling_time() {
         let flow: &[f64] = &[50.0, 50.0, 61.0, 50.0, 50.0];
         assert_eq!(first_settled(&[flow], 50.0, 0.1, 1), Some(3));
         assert_eq!(first_settled(&[flow], 50.0, 0.3, 1), Some(0));
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn flows_are_fair_from_the_first_window_of_fair_means_on() {
-        // The second flow joins at sample 2 and alternates with the first, which windows of two even out.
+        // The second flow joins at sample 2 and alternates with the first. Windows of two samples average that out.
         let flows: [&[f64]; 2] = [&[10.0, 10.0, 10.0, 6.0, 4.0, 6.0, 4.0], &[0.0, 0.0, 0.0, 4.0, 6.0, 4.0, 6.0]];
         assert_eq!(first_fair(&flows, 2, 0.99, 1), Some(3));
         assert_eq!(first_fair(&flows, 0, 0.99, 1), None, "each sample alone has an index of 0.96");
@@ -106,7 +108,7 @@ mod tests {
             let (one, other): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
             prop_assert_eq!(first_fair(&[&one], 3, 1.0 - 1e-9, 1), Some(0));
             let scaled = [&one, &other].map(|flow| flow.iter().map(|sample| sample * unit).collect::<Vec<f64>>());
-            // Between two representable indices lies more than rounding can move.
+            // The gap between two representable indices is larger than any rounding error.
             let at = |flows: [&[f64]; 2]| first_fair(&flows, 3, 0.95 + 1e-7, 1);
             prop_assert_eq!(at([&one, &other]), at([&scaled[0], &scaled[1]]));
         }

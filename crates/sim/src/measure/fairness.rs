@@ -1,9 +1,9 @@
-//! How evenly flows share a link, and how much of it they use together.
+//! Fairness between flows and utilisation of a link.
 
 /// Jain's index of the throughputs `X` of `n` flows: `(Σ X)² / (n · Σ X²)`.
 ///
-/// From `1/n`, when one flow has everything, to 1, when all have the same; it does not depend on the unit. 1 for no flow and
-/// for flows that all have nothing: nobody has more than another. Throughputs are finite and not negative.
+/// It ranges from `1/n`, when one flow has everything, to 1, when all are equal, and has no unit. It is 1 for no flow
+/// and if all throughputs are zero. Throughputs are finite and not negative.
 ///
 /// Source: paper:jain-1984.
 ///
@@ -13,7 +13,7 @@
 /// assert_eq!(jain(&[30.0, 0.0, 0.0]), 1.0 / 3.0);
 /// ```
 pub fn jain(throughputs: &[f64]) -> f64 {
-    // By the largest one, so that squares neither overflow nor vanish.
+    // Scaled by the largest, so that squares neither overflow nor underflow.
     let largest = throughputs.iter().copied().fold(0.0, f64::max);
     if largest <= 0.0 {
         return 1.0;
@@ -25,10 +25,10 @@ pub fn jain(throughputs: &[f64]) -> f64 {
     sum * sum / (throughputs.len() as f64 * squares)
 }
 
-/// Efficiency or utilisation: `Σ X / C`, the share of `capacity` that the throughputs make together, in the same unit.
+/// Utilisation (efficiency): `Σ X / C`, the share of `capacity` that the throughputs use together, in the same unit.
 ///
-/// From 0 to 1 where throughputs are counted at the bottleneck, headers included; payload alone stays 2 to 3 % below. Zero if
-/// the capacity is not above zero.
+/// From 0 to 1 if throughputs are counted at the bottleneck with headers. Payload alone gives 2 to 3 % less. Zero if
+/// the capacity is not positive.
 ///
 /// Source: paper:udt-2007, efficiency index.
 pub fn utilisation(throughputs: &[f64], capacity: f64) -> f64 {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_nothing_are_fair() {
+    fn no_flow_and_zero_throughputs_are_fair() {
         assert_eq!([jain(&[]), jain(&[0.0]), jain(&[0.0, 0.0])], [1.0; 3]);
     }
 
@@ -76,7 +76,7 @@ mod tests {
         }
 
         #[test]
-        fn taking_from_the_richer_for_the_poorer_never_lowers_jain(
+        fn moving_throughput_from_a_larger_to_a_smaller_flow_never_lowers_jain(
             flows in prop::collection::vec(1.0..1e6f64, 2..20),
             share in 0.0..0.5f64,
         ) {

@@ -1,14 +1,14 @@
-//! What other flows leave to TCP.
+//! The effect of other flows on TCP.
 
 use crate::measure::interval::{mean, ratio};
 
-/// TCP friendliness: `T = mean(y) / mean(z)`, of the throughputs `y` that n TCP flows have `beside` m others, and `z` that
-/// m + n TCP flows have `alone` on the same path.
+/// TCP friendliness: `T = mean(y) / mean(z)`. The throughputs `y` are those of n TCP flows `beside` m other flows. The
+/// throughputs `z` are those of m + n TCP flows `alone` on the same path.
 ///
-/// 1 is ideal: the others take what as many TCP flows would; above 1 they are politer than TCP, below they crowd it out. It has
-/// no unit. 1 if neither had anything, [`f64::INFINITY`] if only the flows alone had nothing.
+/// 1 is ideal: the other flows take as much as the same number of TCP flows would. Above 1 they take less, below 1
+/// more. It has no unit. It is 1 if both means are zero, and [`f64::INFINITY`] if only the mean of `alone` is zero.
 ///
-/// Source: paper:udt-2007, friendliness index. With `z` of the same n flows without others it is the ratio S/I of
+/// Source: paper:udt-2007, friendliness index. With `z` of the same n flows alone it is the ratio S/I of
 /// paper:udt-2004, figure 17.
 ///
 /// ```
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_for_anybody_is_friendly() {
+    fn zero_throughput_on_both_sides_is_friendly() {
         assert_eq!(friendliness(&[], &[]), 1.0);
         assert_eq!(friendliness(&[0.0], &[0.0, 0.0]), 1.0);
         assert_eq!(friendliness(&[0.0], &[10.0]), 0.0);
@@ -35,7 +35,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_much_beside_others_as_beside_its_own_kind_is_one_in_any_unit(
+        fn equal_means_give_one_in_any_unit(
             each in 1e-3..1e9f64,
             flows in 1..20usize,
             others in 1..20usize,

@@ -6,26 +6,27 @@
 //!                   ν = (a + b)² / (a²/(n − 1) + b²/(m − 1))                                   (2)
 //! ```
 //!
-//! Runs must be independent: one seed each. `t(ν)` is the 0.975 quantile of Student's distribution with ν degrees of freedom.
-//! Source of (1): paper:student-1908; of (2): paper:welch-1947.
+//! Runs must be independent: one seed each. `t(ν)` is the 0.975 quantile of Student's distribution with ν degrees of
+//! freedom. Source of (1): paper:student-1908; of (2): paper:welch-1947.
 
-/// 0.975 quantiles of Student's t with 1 to 30 degrees of freedom. Source: NIST/SEMATECH e-Handbook of Statistical Methods,
-/// §1.3.6.7.2.
+/// 0.975 quantiles of Student's t with 1 to 30 degrees of freedom. Source: NIST/SEMATECH e-Handbook of Statistical
+/// Methods, §1.3.6.7.2.
 const QUANTILES: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, //
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, //
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// The same for more degrees of freedom; the last is that of the normal distribution. Source: as above.
+/// The same quantiles for more degrees of freedom. The last is that of the normal distribution. Same source.
 const MORE_QUANTILES: [(f64, f64); 5] =
     [(30.0, 2.042), (40.0, 2.021), (60.0, 2.000), (120.0, 1.980), (f64::INFINITY, 1.960)];
 
 /// A mean, or a difference of means, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The middle.
+    /// The centre.
     pub mean: f64,
-    /// From the middle to either end: zero if all values are the same, [`f64::INFINITY`] if there are too few to tell.
+    /// Distance from the centre to either end. Zero if all values are equal, [`f64::INFINITY`] with fewer than two
+    /// values.
     pub half_width: f64,
 }
 
@@ -40,13 +41,13 @@ impl Interval {
         self.mean + self.half_width
     }
 
-    /// Whether `value` lies inside, the ends included.
+    /// Whether `value` lies inside, ends included.
     pub fn contains(&self, value: f64) -> bool {
         (self.low()..=self.high()).contains(&value)
     }
 }
 
-/// The mean; 0 without values.
+/// The mean; 0 for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
@@ -56,8 +57,8 @@ pub fn deviation(values: &[f64]) -> f64 {
     variance(values).sqrt()
 }
 
-/// The mean of `values` with its interval, (1). Fewer than two values say nothing about it: the half width is infinite; the
-/// mean of none is 0.
+/// The mean of `values` with its interval, (1). The half width is infinite with fewer than two values. The mean of an
+/// empty slice is 0.
 ///
 /// ```
 /// use farhaul_sim::measure::interval::mean_interval;
@@ -74,8 +75,9 @@ pub fn mean_interval(values: &[f64]) -> Interval {
     Interval { mean: mean(values), half_width }
 }
 
-/// The mean of `values` less that of `others` with its interval, (2): the two may scatter differently and differ in number. It
-/// contains 0 where the runs show no difference. The half width is infinite if either has fewer than two values.
+/// The mean of `values` minus that of `others` with its interval, (2). The two may differ in variance and in number.
+/// The interval contains 0 if the runs show no difference. The half width is infinite if either has fewer than two
+/// values.
 pub fn difference_interval(values: &[f64], others: &[f64]) -> Interval {
     let difference = mean(values) - mean(others);
     if values.len() < 2 || others.len() < 2 {
@@ -86,21 +88,23 @@ pub fn difference_interval(values: &[f64], others: &[f64]) -> Interval {
     if both <= 0.0 {
         return Interval { mean: difference, half_width: 0.0 };
     }
-    // In shares of the sum, so that nothing underflows.
+    // Divided by the sum, so that squares do not underflow.
     let [one, other] = [one / both, other / both];
     let freedom = 1.0 / (one * one / (values.len() as f64 - 1.0) + other * other / (others.len() as f64 - 1.0));
     Interval { mean: difference, half_width: student(freedom) * both.sqrt() }
 }
 
-/// The mean of `values[i] − others[i]` with its interval, (1): for runs in pairs, of which each had one seed and so much the same
-/// losses. What both share cancels out, so that far fewer runs show a difference. What one has more of does not count.
+/// The mean of `values[i] − others[i]` with its interval, (1), for pairs of runs with the same seed.
+///
+/// A seed gives both runs of a pair much the same losses. Their common variation cancels out, so far fewer runs show a
+/// difference. Values without a partner are ignored.
 pub fn paired_interval(values: &[f64], others: &[f64]) -> Interval {
     let differences: Vec<f64> = values.iter().zip(others).map(|(value, other)| value - other).collect();
     mean_interval(&differences)
 }
 
-/// The 0.975 quantile of Student's t with `freedom` degrees of freedom, infinite below one. Between the rows of the table it is
-/// linear in 1/freedom, which errs on the wide side.
+/// The 0.975 quantile of Student's t with `freedom` degrees of freedom; infinite below one. Interpolation between the
+/// rows of the table is linear in 1/freedom, which gives slightly too wide intervals.
 pub fn student(freedom: f64) -> f64 {
     if freedom.is_nan() || freedom < 1.0 {
         return f64::INFINITY;
@@ -127,7 +131,7 @@ fn interpolate(below: (f64, f64), above: (f64, f64), freedom: f64) -> f64 {
     above.1 + (below.1 - above.1) * share
 }
 
-/// One by the other; 1 for nothing by nothing, infinite for something by nothing.
+/// The quotient; 1 if both are zero, infinite if only the divisor is.
 pub(super) fn ratio(one: f64, other: f64) -> f64 {
     match (one <= 0.0, other <= 0.0) {
         (true, true) => 1.0,
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_table_agrees_with_the_distributions_that_have_closed_forms() {
-        // One degree of freedom is Cauchy's: tan(0.475·π). Two: 0.95·√(2/(1 − 0.95²)).
+        // One degree of freedom is the Cauchy distribution: tan(0.475·π). Two: 0.95·√(2/(1 − 0.95²)).
         assert!((student(1.0) - libm_free_tangent()).abs() < 5e-4);
         assert!((student(2.0) - 0.95 * (2.0 / (1.0 - 0.95 * 0.95_f64)).sqrt()).abs() < 5e-4);
         assert!(close(student(f64::INFINITY), 1.96) && close(student(1e12), 1.96));
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_difference_by_hand() {
-        // Variances 1 and 4, of 3 and 4: a = 1/3, b = 1, ν = (4/3)²/(1/18 + 1/3) = 32/7.
+        // Variances 1 and 4, of 3 and 4 values: a = 1/3, b = 1, ν = (4/3)²/(1/18 + 1/3) = 32/7.
         let [one, other] = [[9.0, 10.0, 11.0].as_slice(), &[4.0 - 6.0_f64.sqrt(), 4.0, 4.0, 4.0 + 6.0_f64.sqrt()]];
         assert!(close(variance(one), 1.0) && close(variance(other), 4.0));
         let interval = difference_interval(one, other);
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_values_say_nothing_and_equal_ones_all() {
+    fn too_few_values_give_an_infinite_width_and_equal_ones_a_width_of_zero() {
         assert_eq!(mean_interval(&[]), Interval { mean: 0.0, half_width: f64::INFINITY });
         assert_eq!(mean_interval(&[7.0]), Interval { mean: 7.0, half_width: f64::INFINITY });
         assert_eq!(mean_interval(&[7.0, 7.0]), Interval { mean: 7.0, half_width: 0.0 });
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_show_what_their_scatter_hides() {
+    fn pairs_show_a_difference_that_variance_hides() {
         let (values, others) = ([10.0, 21.0, 29.0], [8.0, 20.0, 26.0]);
         let paired = paired_interval(&values, &others);
         // Differences 2, 1 and 3: s = 1.

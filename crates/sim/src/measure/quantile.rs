@@ -1,11 +1,12 @@
 //! Summaries of one series of values: quantiles, and the mean over time.
 
-/// A rank this little above a whole number is that number: 0.07 · 100 is 7.000000000000001.
+/// A rank this little above a whole number is rounded down: 0.07 · 100 is 7.000000000000001.
 const ROUNDING: f64 = 1e-9;
 
-/// The quantile by nearest rank: the smallest of the `values` that is not exceeded by a share of `share` of them at least, so
-/// that it is always one that occurred. `share` is cut to 0..=1: 0.5 is the (lower) median, 0.99 the 99th percentile, 0 the
-/// smallest and 1 the largest value. 0 without values.
+/// The quantile by nearest rank: the smallest of `values` that at least a share `share` of them does not exceed.
+///
+/// The result is always one of the values; 0 without values. `share` is clamped to 0..=1: 0.5 is the (lower) median,
+/// 0.99 the 99th percentile, 0 the smallest and 1 the largest value.
 ///
 /// Source: paper:hyndman-1996, definition 1.
 ///
@@ -21,10 +22,10 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// The mean over time of a value that changes at instants: each `(time, value)` holds until the next one's time, the last one
-/// until `end`, all in one unit. Times do not decrease; what holds for no time does not count.
+/// The time-weighted mean of a value that changes at instants. Each `(time, value)` holds until the next time, the last
+/// one until `end`, all in one unit. Times do not decrease.
 ///
-/// If it all lasts no time, the last value; 0 without any.
+/// The last value if the total time is zero; 0 without values.
 ///
 /// ```
 /// use farhaul_sim::measure::quantile::time_weighted_mean;
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn time_weighs_what_holds_longer() {
+    fn values_that_hold_longer_weigh_more() {
         assert_eq!(time_weighted_mean(&[(0.0, 5.0), (2.0, 1.0), (2.0, 3.0)], 3.0), 13.0 / 3.0);
         assert_eq!(time_weighted_mean(&[(0.0, 5.0), (2.0, 1.0)], 1.0), 5.0, "what comes after the end does not count");
         assert_eq!(time_weighted_mean(&[(4.0, 5.0)], 4.0), 5.0);

@@ -1,12 +1,12 @@
-//! What the length of the path makes of a flow's share.
+//! The effect of a flow's RTT on its share.
 
 use crate::measure::interval::ratio;
 
-/// RTT fairness: the throughput of a flow with a `long` round trip by that of one with a `short` round trip through the same
-/// bottleneck, in one unit.
+/// RTT fairness: the throughput of a flow with a `long` RTT divided by that of one with a `short` RTT. Both pass the
+/// same bottleneck and have one unit.
 ///
-/// 1 if the round trip does not matter; TCP with drop-tail queues is near `RTT_short / RTT_long` to the power 1 to 2. 1 if
-/// neither had anything, [`f64::INFINITY`] if only the short one had nothing.
+/// The ratio is 1 if the RTT has no effect. With TCP and drop-tail queues it is near `RTT_short / RTT_long` to the
+/// power 1 to 2. It is 1 if both throughputs are zero, and [`f64::INFINITY`] if only the `short` one is.
 ///
 /// Source: paper:udt-2007, RTT fairness; the exponents: paper:lakshman-1997.
 ///
@@ -18,9 +18,9 @@ pub fn rtt_fairness(long: f64, short: f64) -> f64 {
     ratio(long, short)
 }
 
-/// The largest of several throughputs by the smallest, for flows of many round trips as in paper:udt-2004, figure 6.
+/// The largest of several throughputs divided by the smallest, for flows with many RTTs as in paper:udt-2004, figure 6.
 ///
-/// 1 if all are equal, and more otherwise. 1 without flows and if all had nothing, [`f64::INFINITY`] if only some had nothing.
+/// 1 if all are equal, without flows, and if all are zero. [`f64::INFINITY`] if only some are zero.
 pub fn spread(throughputs: &[f64]) -> f64 {
     let largest = throughputs.iter().copied().fold(0.0, f64::max);
     let smallest = throughputs.iter().copied().fold(f64::INFINITY, f64::min).min(largest);

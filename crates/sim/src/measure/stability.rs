@@ -1,13 +1,13 @@
-//! How much the throughput of flows swings.
+//! Variation of the throughput of flows.
 
 use crate::measure::interval::{deviation, mean};
 
-/// Stability index: the mean over all flows of the standard deviation of their samples by their mean,
-/// `S = (1/n) Σᵢ (1/Xᵢ) · sqrt( (1/(m−1)) Σₖ (xᵢ(k) − Xᵢ)² )`.
+/// Stability index: the mean over all flows of their samples' standard deviation divided by their mean, `S = (1/n) Σᵢ
+/// (1/Xᵢ) · sqrt( (1/(m−1)) Σₖ (xᵢ(k) − Xᵢ)² )`.
 ///
-/// 0 is best: nothing swings. It has no unit. The UDT papers sample once a second, and the length of a sample matters: longer
-/// ones swing less. Flows may have different numbers of samples. A flow with fewer than two samples, or that had nothing at all,
-/// counts as steady (0); 0 without flows.
+/// 0 is best: constant throughput. It has no unit. It depends on the sample length, because longer samples vary less.
+/// The UDT papers sample once a second. Flows may have different numbers of samples. A flow with fewer than two samples
+/// or a mean of zero counts as constant (0). Without flows the index is 0.
 ///
 /// Source: paper:udt-2007, stability index, after paper:fast-2004.
 ///
@@ -22,7 +22,7 @@ pub fn stability(flows: &[&[f64]]) -> f64 {
     flows.iter().map(|samples| variation(samples)).sum::<f64>() / flows.len() as f64
 }
 
-/// The standard deviation of one flow's samples by their mean.
+/// The standard deviation of one flow's samples divided by their mean.
 fn variation(samples: &[f64]) -> f64 {
     let mean = mean(samples);
     if mean <= 0.0 { 0.0 } else { deviation(samples) / mean }
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_little_are_steady() {
+    fn zero_and_short_flows_count_as_constant() {
         assert_eq!(stability(&[]), 0.0);
         assert_eq!(stability(&[&[], &[7.0], &[0.0, 0.0], &[5.0, 5.0, 5.0]]), 0.0);
     }

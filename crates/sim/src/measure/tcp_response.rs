@@ -1,26 +1,26 @@
-//! What models say a long TCP transfer gets at a loss rate: curves to draw beside measured ones.
+//! Models of the throughput of a long TCP transfer at a loss rate, to draw beside measured curves.
 //!
-//! Rates are in packets per second, times in seconds, windows in packets. Bits per second of payload are the result times eight times the
-//! segment size. `loss` is the probability that a packet begins a loss event; it is cut to 0..=1.
+//! Rates are in packets per second, times in seconds, windows in packets. Payload in bits per second is the result
+//! times eight times the segment size. `loss` is the probability that a packet begins a loss event, clamped to 0..=1.
 
 use libm::pow;
 
 /// A TCP sender and its path, for [`padhye`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sender {
-    /// The round trip, s.
+    /// RTT, s.
     pub round_trip: f64,
-    /// T₀: the first retransmission timeout, s.
+    /// T₀: the first retransmission time-out, s.
     pub timeout: f64,
-    /// b: packets that one acknowledgement covers, 1 or, where they are delayed, 2.
+    /// b: packets covered by one acknowledgement: 1, or 2 with delayed acknowledgements.
     pub packets_per_ack: f64,
-    /// W_m: the largest window that the receiver allows, packets.
+    /// W_m: the receiver's window, packets.
     pub largest_window: f64,
 }
 
-/// The square-root law: `sqrt(1.5/p) / RTT`, for an acknowledgement per packet, no timeouts and no limit of the window.
+/// The square-root law: `sqrt(1.5/p) / RTT`, for one acknowledgement per packet, no time-outs and an unlimited window.
 ///
-/// [`f64::INFINITY`] without loss or without a round trip: the law then sets no bound.
+/// [`f64::INFINITY`] if the loss or the RTT is zero, where the law sets no bound.
 ///
 /// Source: paper:mathis-1997; it is the model that paper:emulab quotes.
 ///
@@ -36,11 +36,11 @@ pub fn mathis(round_trip: f64, loss: f64) -> f64 {
     (1.5 / loss.min(1.0)).sqrt() / round_trip
 }
 
-/// The model of Reno with timeouts and a limited window, in its short form:
+/// The model of Reno with time-outs and a limited window, in its short form:
 ///
 /// `min(W_m/RTT, 1/(RTT·sqrt(2bp/3) + T₀·min(1, 3·sqrt(3bp/8))·p·(1 + 32p²)))`.
 ///
-/// Without loss the window's limit; without a round trip as well, [`f64::INFINITY`].
+/// Without loss the rate that the window allows. If the RTT is zero as well, [`f64::INFINITY`].
 ///
 /// Source: paper:padhye-2000, the approximate model; TFRC (RFC 5348 §3.1) uses it with b = 1.
 pub fn padhye_approximate(sender: &Sender, loss: f64) -> f64 {
@@ -62,8 +62,8 @@ pub fn padhye_approximate(sender: &Sender, loss: f64) -> f64 {
 ///                                                     r = b·W_m/8 + (1−p)/(p·W_m) + 2       otherwise
 /// ```
 ///
-/// Without loss the window's limit, without a round trip as well [`f64::INFINITY`]; where every packet is lost, one packet in
-/// 64 timeouts. Source: paper:padhye-2000, the full model.
+/// Without loss the rate that the window allows. If the RTT is zero as well, [`f64::INFINITY`]. At total loss, one
+/// packet in 64 time-outs. Source: paper:padhye-2000, the full model.
 pub fn padhye(sender: &Sender, loss: f64) -> f64 {
     let Sender { round_trip, timeout, packets_per_ack: b, largest_window } = *sender;
     let p = loss.clamp(0.0, 1.0);
@@ -89,16 +89,16 @@ fn timeout_probability(p: f64, window: f64) -> f64 {
     let arrives = 1.0 - p;
     let three = pow(arrives, 3.0);
     let share = (1.0 - three) * (1.0 + three * (1.0 - pow(arrives, window - 3.0))) / (1.0 - pow(arrives, window));
-    // A window of three or less cannot bring three duplicate acknowledgements.
+    // A window of three packets or fewer cannot cause three duplicate acknowledgements.
     if window <= 3.0 || share.is_nan() { 1.0 } else { share.clamp(0.0, 1.0) }
 }
 
-/// f of the full model: how many first timeouts a sequence of timeouts takes.
+/// f of the full model: the length of a sequence of time-outs, in units of the first.
 fn backing_off(p: f64) -> f64 {
     1.0 + p * (1.0 + p * (2.0 + p * (4.0 + p * (8.0 + p * (16.0 + p * 32.0)))))
 }
 
-/// `packets` in `time`, infinite in none.
+/// `packets` per `time`; infinite if `time` is zero.
 fn rate(packets: f64, time: f64) -> f64 {
     if time <= 0.0 { f64::INFINITY } else { packets / time }
 }
@@ -122,7 +122,7 @@ mod tests {
         // W = 12.175 and Q = 0.2799.
         assert!(close(padhye(&PATH, 0.01), 76.323_811));
         assert!(close(padhye(&Sender { packets_per_ack: 1.0, ..PATH }, 0.01), 108.735_506));
-        // Every third of the windows is lost whole: W = 4.19, Q = 0.824.
+        // A third of the windows is lost completely: W = 4.19, Q = 0.824.
         assert!(close(padhye(&PATH, 0.1), 13.639_678));
         assert!(close(padhye(&Sender { largest_window: 20.0, ..PATH }, 0.001), 176.566_607));
     }

@@ -1,4 +1,4 @@
-//! Goodput over an interval, and what it cost in retransmissions.
+//! Goodput over an interval, and the share of retransmissions.
 
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant, Rate};
@@ -6,8 +6,8 @@ use farhaul_units::{Duration, Instant, Rate};
 use crate::network::NodeId;
 use crate::sample::Samples;
 
-/// Rate at which the receiving application got new bytes between `from` and `to`, from the samples next to those
-/// instants; `None` if fewer than two samples lie there.
+/// The rate at which the receiving application read new bytes between `from` and `to`, from the samples in that
+/// interval. `None` with fewer than two samples there.
 pub fn goodput(samples: &Samples, host: NodeId, id: ConnectionId, from: Instant, to: Instant) -> Option<Rate> {
     let mut inside = samples.flow(host, id).filter(|(at, _)| (from..=to).contains(at));
     let (start, first) = inside.next()?;
@@ -33,7 +33,7 @@ pub fn goodput_series(samples: &Samples, host: NodeId, id: ConnectionId, window:
     series
 }
 
-/// Packets sent again between two snapshots, as a share of all packets sent between them; zero if none were.
+/// Packets retransmitted between two snapshots, as a share of all packets sent between them. Zero if none were sent.
 pub fn retransmission_share(earlier: &Stats, later: &Stats) -> f64 {
     let sent = later.totals.packets_sent.saturating_sub(earlier.totals.packets_sent);
     let again = later.totals.packets_retransmitted.saturating_sub(earlier.totals.packets_retransmitted);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_sent_is_nothing_sent_again() {
+    fn the_retransmission_share_of_no_packets_is_zero() {
         let mut later = Stats::default();
         assert_eq!(retransmission_share(&Stats::default(), &later), 0.0);
         later.totals.packets_sent = 400;

@@ -1,41 +1,41 @@
-//! The bytes of a datagram, as they lie on a link.
+//! Storage of a datagram's bytes in flight.
 //!
-//! A fast and long link holds tens of megabytes, more than any cache. What a bulk sender sends is mostly one byte again and
-//! again; a datagram whose bytes behind its head are all equal is therefore kept *folded*, as its head and the length of that
-//! run, and unfolded when somebody looks at it: a receiver, a tap, a capture, a model that damages it. This holds for any
-//! bytes: what comes out is what was put in.
+//! A fast and long link holds tens of megabytes, more than any cache. Bulk senders mostly repeat one byte. A datagram
+//! whose bytes behind its head are all equal is therefore stored *compressed*, as its head and the length of that run.
+//! A receiver, a tap, a capture or a corruption model that reads it decompresses it. The reader always gets the
+//! original bytes.
 
 use std::cell::OnceCell;
 
-/// Bytes that are kept as they are: UDT's header is 16, its longest acknowledgement 40.
+/// Bytes stored uncompressed. UDT's header has 16, its longest acknowledgement 40.
 pub(super) const HEAD: usize = 40;
 
-/// What one datagram carries.
+/// The payload of one datagram.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     head: [u8; HEAD],
-    /// How many of those there are.
+    /// Used bytes of `head`.
     head_len: u8,
-    /// What the bytes behind the head all are.
+    /// The repeated byte behind the head.
     filler: u8,
-    /// And how many.
+    /// Its number of repetitions.
     run: u32,
-    /// All bytes, if they could not be folded or somebody has looked at them; then nothing else counts.
+    /// All bytes, if they do not compress or a reader decompressed them. Overrides the other fields.
     whole: OnceCell<Vec<u8>>,
 }
 
 impl Body {
-    /// A copy of `bytes`; `buffer` makes room for those that cannot be folded.
+    /// A copy of `bytes`. `buffer` provides memory if they do not compress.
     pub(super) fn of(bytes: &[u8], buffer: impl FnOnce() -> Vec<u8>) -> Self {
         let (start, rest) = bytes.split_at(bytes.len().min(HEAD));
-        let (filler, folds) = match rest {
+        let (filler, compresses) = match rest {
             [] => (0, true),
-            // All are equal if each equals the one before.
+            // All bytes are equal if each equals its predecessor.
             [first, others @ ..] => (*first, rest[..others.len()] == *others),
         };
         let mut body = Self { head: [0; HEAD], head_len: 0, filler, run: 0, whole: OnceCell::new() };
         match u32::try_from(rest.len()) {
-            Ok(run) if folds => {
+            Ok(run) if compresses => {
                 body.head[..start.len()].copy_from_slice(start);
                 (body.head_len, body.run) = (start.len() as u8, run);
             }
@@ -57,17 +57,17 @@ impl Body {
         }
     }
 
-    /// How many bytes there are.
+    /// Number of bytes.
     pub(super) fn len(&self) -> usize {
         self.whole.get().map_or(usize::from(self.head_len) + self.run as usize, Vec::len)
     }
 
-    /// The first bytes, at least [`HEAD`] if there are so many.
+    /// The first bytes: at least [`HEAD`], or all.
     pub(super) fn head(&self) -> &[u8] {
         self.whole.get().map_or(&self.head[..usize::from(self.head_len)], Vec::as_slice)
     }
 
-    /// All bytes; `buffer` makes room for them if they are folded.
+    /// All bytes. `buffer` provides memory if they are compressed.
     pub(super) fn bytes(&self, buffer: impl FnOnce() -> Vec<u8>) -> &[u8] {
         self.whole.get_or_init(|| {
             let mut whole = buffer();
@@ -78,13 +78,13 @@ impl Body {
         })
     }
 
-    /// All bytes, to be changed.
+    /// All bytes, mutable.
     pub(super) fn bytes_mut(&mut self, buffer: impl FnOnce() -> Vec<u8>) -> &mut Vec<u8> {
         self.bytes(buffer);
-        self.whole.get_mut().expect("it was unfolded just now")
+        self.whole.get_mut().expect("`bytes` has decompressed it")
     }
 
-    /// Leaves no bytes, and gives back the room that they took.
+    /// Removes all bytes and returns their memory.
     pub(super) fn take_buffer(&mut self) -> Option<Vec<u8>> {
         (self.head_len, self.run) = (0, 0);
         self.whole.take()
@@ -98,15 +98,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_before_equal_bytes_takes_no_buffer_until_somebody_looks() {
+    fn a_header_before_equal_bytes_takes_no_buffer_until_it_is_read() {
         let datagram = [&[1, 2, 3, 4][..], &[7; 1_468]].concat();
-        let folded = Body::of(&datagram, || unreachable!("it folds"));
-        assert_eq!((folded.len(), folded.head()), (1_472, &datagram[..HEAD]));
-        assert_eq!(folded.bytes(Vec::new), datagram);
+        let compressed = Body::of(&datagram, || unreachable!("it compresses"));
+        assert_eq!((compressed.len(), compressed.head()), (1_472, &datagram[..HEAD]));
+        assert_eq!(compressed.bytes(Vec::new), datagram);
     }
 
     #[test]
-    fn one_byte_that_differs_keeps_a_datagram_as_it_is() {
+    fn one_different_byte_prevents_compression() {
         for at in HEAD..1_472 {
             let mut datagram = [0; 1_472];
             datagram[at] = 1;
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!((body.len(), body.head()), (3, &[5; 3][..]));
     }
 
-    /// Bytes as they are, and bytes behind which one is repeated.
+    /// Random bytes, and bytes behind which one is repeated.
     fn datagrams() -> impl Strategy<Value = Vec<u8>> {
         let bytes = prop::collection::vec(any::<u8>(), 0..2 * HEAD);
         (bytes, any::<u8>(), prop_oneof![Just(0usize), 0..2_000usize]).prop_map(|(mut bytes, filler, run)| {
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_comes_out_is_what_was_put_in(bytes in datagrams(), used in datagrams()) {
+        fn the_stored_bytes_are_read_back(bytes in datagrams(), used in datagrams()) {
             let body = Body::of(&bytes, || used.clone());
             prop_assert_eq!(body.len(), bytes.len());
             prop_assert!(bytes.starts_with(body.head()) && body.head().len() >= bytes.len().min(HEAD));

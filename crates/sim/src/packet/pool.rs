@@ -1,4 +1,4 @@
-//! Where packets come from and return to, so that a packet costs no allocation once enough memory was made.
+//! A pool of packet memory, so that a packet allocates nothing once the pool has grown.
 
 use core::net::SocketAddr;
 use std::cell::{Cell, RefCell};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::body::Body;
 use super::{Content, Ends, Payload, PooledPacket, Share, datagram_len};
 
-/// Room for the bytes of datagrams, and how many packets there are.
+/// Memory for the bytes of datagrams, and the number of packets.
 #[derive(Clone, Default)]
 pub struct Pool {
     shared: Rc<Shared>,
@@ -16,7 +16,7 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Shared {
-    /// Given out again last in, first out: what was used last is still in a cache.
+    /// Reused last in, first out: the latest buffer is still in a cache.
     buffers: RefCell<Vec<Vec<u8>>>,
     in_use: Cell<usize>,
     made: Cell<usize>,
@@ -28,7 +28,7 @@ impl Pool {
         Self::default()
     }
 
-    /// A datagram with a copy of `bytes`, of no flow.
+    /// A datagram with a copy of `bytes` that belongs to no flow.
     pub fn packet(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> PooledPacket {
         self.datagram(Rc::new(Ends { from, to, destination: None, flow: 0 }), bytes, Share::Control)
     }
@@ -39,7 +39,7 @@ impl Pool {
         self.made_of(Content::Datagram(body), ends, share, datagram_len(bytes.len()))
     }
 
-    /// A packet without bytes that takes `wire_len` bytes of a link.
+    /// A packet without content that occupies `wire_len` bytes of a link.
     pub(crate) fn typed(&self, ends: Rc<Ends>, payload: Payload, wire_len: u32, share: Share) -> PooledPacket {
         self.made_of(Content::Typed(payload), ends, share, wire_len)
     }
@@ -51,12 +51,12 @@ impl Pool {
         PooledPacket { content, ends, pool: self.clone(), wire_len, share, damaged: false }
     }
 
-    /// Room for bytes; what it contains is of no meaning.
+    /// Memory for bytes, with undefined content.
     pub(super) fn buffer(&self) -> Vec<u8> {
         self.shared.buffers.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// A packet is gone, and this is the room that its bytes took.
+    /// Takes back a packet and the memory of its bytes.
     pub(super) fn take_back(&self, buffer: Option<Vec<u8>>) {
         self.shared.in_use.set(self.shared.in_use.get() - 1);
         if let Some(buffer) = buffer {
@@ -64,12 +64,12 @@ impl Pool {
         }
     }
 
-    /// How many packets there ever were at once.
+    /// The largest number of packets in use at once so far.
     pub fn made(&self) -> usize {
         self.shared.made.get()
     }
 
-    /// How many packets are on their way now.
+    /// Packets in flight now.
     pub fn in_use(&self) -> usize {
         self.shared.in_use.get()
     }

@@ -1,4 +1,4 @@
-//! Pairs of hosts that share one bottleneck: where flows compete.
+//! Pairs of hosts that share one bottleneck, for competing flows.
 //!
 //! ```text
 //!   caller 0 ──┐                               ┌── listener 0
@@ -14,7 +14,7 @@ use farhaul_units::{Instant, Rng};
 
 use crate::network::{Network, NodeId};
 use crate::simulation::Simulation;
-use crate::traffic::{Plan, Traffic};
+use crate::traffic::{Traffic, Workload};
 
 /// The bottleneck from left to right.
 pub const RIGHTWARDS: usize = 0;
@@ -42,8 +42,8 @@ pub struct Flank<T> {
     pub listener: T,
     /// The path of each host to its side of the bottleneck, and back.
     pub access: PathSpec,
-    /// What the caller does.
-    pub plan: Plan,
+    /// The workload of the caller.
+    pub workload: Workload,
     /// When the caller begins.
     pub begins: Instant,
 }
@@ -56,7 +56,7 @@ pub struct Dumbbell<T> {
 }
 
 impl<T: Streams> Dumbbell<T> {
-    /// No hosts yet; the bottleneck is the same in both directions.
+    /// A dumbbell without hosts. The bottleneck is the same in both directions.
     pub fn new(bottleneck: PathSpec) -> Self {
         Self { bottleneck, flanks: Vec::new(), seed: 0 }
     }
@@ -68,14 +68,14 @@ impl<T: Streams> Dumbbell<T> {
         self
     }
 
-    /// Decides what is sent and every packet's fate (the paths' own seeds are replaced).
+    /// Seeds the data and all random draws of the paths (the paths' own seeds are replaced).
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Builds it, at instant zero.
+    /// Builds the simulation at instant zero.
     pub fn start(self) -> Simulation<T> {
         let mut rng = Rng::new(self.seed);
         let hosts = 2 * self.flanks.len();
@@ -99,14 +99,14 @@ impl<T: Streams> Dumbbell<T> {
             network.add_route(far, host, back);
         }
         let hosts = self.flanks.into_iter().enumerate().flat_map(|(pair, flank)| {
-            let calling = Traffic::new(flank.plan, rng.next_u64()).calling(flank.begins, address(listener(pair)));
-            [(flank.caller, calling), (flank.listener, Traffic::new(Plan::default(), rng.next_u64()))]
+            let calling = Traffic::new(flank.workload, rng.next_u64()).calling(flank.begins, address(listener(pair)));
+            [(flank.caller, calling), (flank.listener, Traffic::new(Workload::default(), rng.next_u64()))]
         });
         Simulation::new(network, hosts.collect())
     }
 }
 
-/// Hosts of pair `n` are 10.0.n.1 and 10.0.n.2 (and on in 10.1 after 256 pairs).
+/// Hosts of pair `n` are 10.0.n.1 and 10.0.n.2, and from pair 256 on in 10.1.
 fn address(host: NodeId) -> SocketAddr {
     let pair = host / 2;
     SocketAddr::from(([10, (pair >> 8) as u8, pair as u8, (host % 2) as u8 + 1], PORT))

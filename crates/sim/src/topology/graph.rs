@@ -35,10 +35,10 @@ use crate::network::{BoxedElement, FlowId, LinkId, Network, NodeId};
 use crate::packet::PooledPacket;
 use crate::world::World;
 
-/// Nodes below this number have addresses of their own in 10.0.0.0/8.
+/// Nodes below this number have an address in 10.0.0.0/8.
 const MAX_NODES: usize = (1 << 24) - 2;
 
-/// A link: where it leads from and to, and what it does to packets.
+/// A link: its ends and its model.
 struct Edge {
     from: NodeId,
     to: NodeId,
@@ -46,7 +46,7 @@ struct Edge {
 }
 
 enum Model {
-    /// Built when the network starts, with a seed of its own.
+    /// Built when the network starts, with its own seed.
     Spec(Box<PathSpec>),
     /// Built by the caller.
     Made(BoxedElement),
@@ -57,7 +57,7 @@ enum Model {
 pub struct Graph {
     nodes: usize,
     edges: Vec<Edge>,
-    /// Routes that differ from the shortest path: at a node, towards another, by a link.
+    /// Routes that differ from the shortest path: (node, destination, link).
     detours: Vec<(NodeId, NodeId, LinkId)>,
     agents: Vec<(SocketAddr, NodeId, FlowId, Box<dyn Agent>)>,
     flows: usize,
@@ -67,29 +67,30 @@ impl Graph {
     /// A network of `nodes` nodes, numbered from zero, without links.
     ///
     /// # Panics
-    /// With more nodes than 10.0.0.0/8 has addresses.
+    /// If 10.0.0.0/8 has too few addresses.
     pub fn new(nodes: usize) -> Self {
         assert!(nodes <= MAX_NODES, "at most {MAX_NODES} nodes");
         Self { nodes, ..Self::default() }
     }
 
-    /// One more node.
+    /// Adds a node.
     pub fn add_node(&mut self) -> NodeId {
         self.nodes += 1;
         self.nodes - 1
     }
 
-    /// A link in one direction. Its seed is replaced when the network starts, so that no two links suffer alike.
+    /// Adds a link in one direction. Its seed is replaced when the network starts, so that no two links have the same
+    /// losses.
     pub fn simplex(&mut self, from: NodeId, to: NodeId, spec: &PathSpec) -> LinkId {
         self.edge(from, to, Model::Spec(Box::new(spec.clone())))
     }
 
-    /// Two links, one in each direction.
+    /// Adds two links, one in each direction.
     pub fn duplex(&mut self, from: NodeId, to: NodeId, spec: &PathSpec) -> [LinkId; 2] {
         [self.simplex(from, to, spec), self.simplex(to, from, spec)]
     }
 
-    /// A link of any model of one's own, in one direction.
+    /// Adds a link with a custom model, in one direction.
     pub fn element(&mut self, from: NodeId, to: NodeId, element: impl Element<PooledPacket> + 'static) -> LinkId {
         self.edge(from, to, Model::Made(Box::new(element)))
     }
@@ -100,30 +101,30 @@ impl Graph {
         self.edges.len() - 1
     }
 
-    /// At `node`, packets for `destination` take `link`, whatever the shortest path is.
+    /// Sends packets for `destination` from `node` over `link`, instead of the shortest path.
     pub fn route(&mut self, node: NodeId, destination: NodeId, link: LinkId) {
         assert_eq!(self.edges[link].from, node, "a route takes a link that begins at its node");
         self.detours.push((node, destination, link));
     }
 
-    /// The address of a port of a node: 10.0.0.1 for node 0, and on from there.
+    /// The address of a port of a node. Node 0 is 10.0.0.1, node 1 is 10.0.0.2 and so on.
     pub fn address(&self, node: NodeId, port: u16) -> SocketAddr {
         let [_, high, middle, low] = u32::try_from(node + 1).unwrap_or(u32::MAX).to_be_bytes();
         SocketAddr::from(([10, high, middle, low], port))
     }
 
-    /// The index of a flow that no agent has yet.
+    /// The index of a new flow.
     pub fn next_flow(&mut self) -> FlowId {
         self.flows += 1;
         self.flows - 1
     }
 
-    /// An agent at a port of a node.
+    /// Adds an agent at a port of a node.
     pub fn add(&mut self, node: NodeId, port: u16, flow: FlowId, agent: Box<dyn Agent>) {
         self.agents.push((self.address(node, port), node, flow, agent));
     }
 
-    /// The links that a packet from one node to another takes, and `None` if it cannot get there.
+    /// The links of the route between two nodes; `None` if there is no route.
     pub fn way(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
         self.routes().way(from, to)
     }
@@ -135,7 +136,7 @@ impl Graph {
         routes
     }
 
-    /// Builds it, at instant zero; every packet's fate follows from `seed`.
+    /// Builds the network at instant zero. `seed` determines all random draws.
     pub fn start(self, seed: u64) -> World<Box<dyn Agent>> {
         let mut rng = Rng::new(seed);
         let mut network = Network::new(self.nodes);
@@ -178,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_route_of_ones_own_wins() {
+    fn a_detour_overrides_the_shortest_path() {
         let mut graph = chain();
         graph.route(0, 3, 0);
         assert_eq!(graph.way(0, 3), Some(vec![0, 2, 4]));
     }
 
     #[test]
-    fn nobody_gets_where_no_link_leads() {
+    fn there_is_no_route_without_links() {
         let mut graph = Graph::new(3);
         graph.simplex(0, 1, &PathSpec::default());
         assert_eq!((graph.way(1, 0), graph.way(0, 2), graph.way(2, 2)), (None, None, Some(vec![])));
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_have_addresses_of_their_own() {
+    fn every_node_has_its_own_address() {
         let graph = Graph::new(70_000);
         assert_eq!(graph.address(0, 9).to_string(), "10.0.0.1:9");
         assert_eq!(graph.address(69_999, 9).to_string(), "10.1.17.112:9");

@@ -1,4 +1,4 @@
-//! Two hosts and a path between them: what most tests and most measurements need.
+//! Two hosts and a path between them, for most tests and measurements.
 //!
 //! ```text
 //!              up: queue, rate, delay, loss, …
@@ -13,10 +13,10 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::Streams;
 use farhaul_units::{Instant, Rng};
 
-use crate::host::Application;
+use crate::agent::transport::Application;
 use crate::network::{Network, NodeId};
 use crate::simulation::Simulation;
-use crate::traffic::{Plan, Traffic};
+use crate::traffic::{Traffic, Workload};
 
 /// The host that opens connections.
 pub const CALLER: NodeId = 0;
@@ -35,12 +35,12 @@ pub fn address(host: NodeId) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host as u8 + 1], PORT))
 }
 
-/// Describes a simulation of two hosts, from left to right.
+/// Describes a simulation of two hosts.
 ///
 /// ```
 /// use farhaul_netem::PathSpec;
 /// use farhaul_proto::{Config, Entropy, Mode, udt::Endpoint};
-/// use farhaul_sim::{Plan, topology::path::{CALLER, LISTENER, Pair}};
+/// use farhaul_sim::{Workload, topology::path::{CALLER, LISTENER, Pair}};
 /// use farhaul_units::{Duration, Rate};
 ///
 /// let endpoint = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed });
@@ -51,13 +51,13 @@ pub fn address(host: NodeId) -> SocketAddr {
 ///     delay: Duration::from_millis(10),
 ///     ..PathSpec::default()
 /// };
-/// let mut run = Pair::new(endpoint(1), listener).path(path).caller(Plan::send(1 << 20)).seed(7).start();
+/// let mut run = Pair::new(endpoint(1), listener).path(path).caller(Workload::send(1 << 20)).seed(7).start();
 /// assert!(run.run_until_done(Duration::from_secs(60)));
 /// assert!(run.missing(CALLER, LISTENER).is_empty());
 /// ```
 pub struct Pair<T> {
     transports: [T; 2],
-    plans: [Plan; 2],
+    workloads: [Workload; 2],
     up: PathSpec,
     down: PathSpec,
     calls: Vec<Instant>,
@@ -65,12 +65,12 @@ pub struct Pair<T> {
 }
 
 impl<T: Streams> Pair<T> {
-    /// Two transports, the second of which accepts connections. The caller opens one connection at instant zero, on
-    /// which nobody sends, over a perfect path.
+    /// Two transports; the second accepts connections. The caller opens one idle connection at instant zero over a
+    /// perfect path.
     pub fn new(caller: T, listener: T) -> Self {
         Self {
             transports: [caller, listener],
-            plans: [Plan::default(); 2],
+            workloads: [Workload::default(); 2],
             up: PathSpec::default(),
             down: PathSpec::default(),
             calls: vec![Instant::ZERO],
@@ -78,41 +78,41 @@ impl<T: Streams> Pair<T> {
         }
     }
 
-    /// The same path in both directions.
+    /// Sets the path of both directions.
     #[must_use]
     pub fn path(self, spec: PathSpec) -> Self {
         self.up(spec.clone()).down(spec)
     }
 
-    /// The path from caller to listener.
+    /// Sets the path from caller to listener.
     #[must_use]
     pub fn up(mut self, spec: PathSpec) -> Self {
         self.up = spec;
         self
     }
 
-    /// The path from listener to caller.
+    /// Sets the path from listener to caller.
     #[must_use]
     pub fn down(mut self, spec: PathSpec) -> Self {
         self.down = spec;
         self
     }
 
-    /// What the caller does on each connection.
+    /// Sets the caller's workload on each connection.
     #[must_use]
-    pub fn caller(mut self, plan: Plan) -> Self {
-        self.plans[CALLER] = plan;
+    pub fn caller(mut self, workload: Workload) -> Self {
+        self.workloads[CALLER] = workload;
         self
     }
 
-    /// What the listener does on each connection.
+    /// Sets the listener's workload on each connection.
     #[must_use]
-    pub fn listener(mut self, plan: Plan) -> Self {
-        self.plans[LISTENER] = plan;
+    pub fn listener(mut self, workload: Workload) -> Self {
+        self.workloads[LISTENER] = workload;
         self
     }
 
-    /// Opens one connection at each of these instants, in place of the one at zero; none for a test that gives its own
+    /// Opens one connection at each of these instants, instead of the one at zero. None for a test that gives its own
     /// commands.
     #[must_use]
     pub fn calls(mut self, at: impl IntoIterator<Item = Instant>) -> Self {
@@ -120,24 +120,24 @@ impl<T: Streams> Pair<T> {
         self
     }
 
-    /// Decides what is sent and every packet's fate (the paths' own seeds are replaced).
+    /// Seeds the data and all random draws of the paths (the paths' own seeds are replaced).
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Builds it, at instant zero.
+    /// Builds the simulation at instant zero.
     pub fn start(self) -> Simulation<T> {
         let mut rng = Rng::new(self.seed);
         let [to_listener, to_caller, calling, answering] = [(); 4].map(|()| rng.next_u64());
-        let calling = Traffic::new(self.plans[CALLER], calling);
+        let calling = Traffic::new(self.workloads[CALLER], calling);
         let calling = self.calls.iter().fold(calling, |traffic, &at| traffic.calling(at, address(LISTENER)));
-        let answering = Traffic::new(self.plans[LISTENER], answering);
+        let answering = Traffic::new(self.workloads[LISTENER], answering);
         self.build([to_listener, to_caller], [calling, answering])
     }
 
-    /// Builds it with applications of one's own, in place of the plans and calls.
+    /// Builds the simulation with custom applications, instead of workloads and calls.
     pub fn start_with<A: Application<T>>(self, applications: [A; 2]) -> Simulation<T, A> {
         let mut rng = Rng::new(self.seed);
         let seeds = [(); 2].map(|()| rng.next_u64());

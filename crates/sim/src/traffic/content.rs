@@ -1,4 +1,4 @@
-//! Bytes that can be made and checked at any offset from a seed alone.
+//! Data that can be generated and checked at any offset from a seed alone.
 
 /// Odd, so that no two words of a stream are equal: the golden ratio in 64 bits.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -8,8 +8,8 @@ const WORD: u64 = 8;
 
 /// The bytes of one stream: word `i` is `seed ^ (i * STEP)`, little endian.
 ///
-/// Word 0 is the seed itself, so a receiver learns from the stream what it is to expect. All words differ, so data that
-/// was dropped, repeated or moved shows at its first byte or very soon after.
+/// Word 0 is the seed itself, so the stream tells the receiver what to expect. All words differ, so dropped, repeated
+/// or moved data is detected at its first byte or very soon after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     seed: u64,
@@ -21,7 +21,7 @@ impl Content {
         Self { seed }
     }
 
-    /// Which stream it is.
+    /// The seed, which identifies the stream.
     pub fn seed(self) -> u64 {
         self.seed
     }
@@ -43,7 +43,8 @@ impl Content {
         tail.copy_from_slice(&self.word(word)[..length]);
     }
 
-    /// Where `data` differs first from the bytes from `offset` on, counted from the start of the stream.
+    /// The first offset at which `data` differs from the stream, whose bytes from `offset` on it should be. Counted
+    /// from the start of the stream.
     pub fn first_difference(self, offset: u64, data: &[u8]) -> Option<u64> {
         let (head, body) = data.split_at(head_len(offset, data.len()));
         let mut word = offset.div_ceil(WORD);

@@ -1,9 +1,9 @@
-//! Whether what one side sent is what another received.
+//! Checks that a stream has arrived whole.
 
 use super::{Flow, Integrity};
 
-/// What is wrong with the arrival of the stream that `sent` sends, among the flows of the other side; `None` if it has
-/// arrived whole.
+/// Describes what is wrong with the arrival of the stream of `sent` among the other side's flows. `None` if it arrived
+/// whole.
 pub(crate) fn fault(sent: &Flow, arrived: &[Flow]) -> Option<String> {
     if !sent.is_sending() {
         return None;
@@ -12,7 +12,7 @@ pub(crate) fn fault(sent: &Flow, arrived: &[Flow]) -> Option<String> {
     let flow = arrived.iter().find(|flow| flow.received().header.is_some_and(|(arrived, _)| arrived == seed));
     let Some(received) = flow.map(Flow::received) else {
         let state = (sent.connected_at, sent.closed);
-        return Some(format!("stream {seed:#x}: {} bytes written, none recognised; {state:?}", sent.written()));
+        return Some(format!("stream {seed:#x}: {} bytes written, none arrived; {state:?}", sent.written()));
     };
     if let Integrity::Damaged(at) = received.integrity {
         return Some(format!("stream {seed:#x}: damaged at byte {at} of {}", received.bytes));

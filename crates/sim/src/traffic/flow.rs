@@ -1,9 +1,9 @@
-//! One connection of a bulk transfer: what was written, what was read, and whether it was right.
+//! One connection of a bulk transfer: data written, data read, and its integrity.
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Read, Streams};
 use farhaul_units::{Duration, Instant};
 
-use super::{Amount, Content, Plan};
+use super::{Amount, Content, Workload};
 
 /// Bytes moved per call.
 pub(super) const CHUNK: usize = 64 * 1024;
@@ -11,26 +11,26 @@ pub(super) const CHUNK: usize = 64 * 1024;
 /// Bytes at the front of a stream: its seed (word 0 of the content) and its length.
 const HEADER: usize = 16;
 
-/// The length of a stream without an end.
+/// The length of an endless stream.
 const ENDLESS: u64 = u64::MAX;
 
-/// What is known of the bytes that were read.
+/// Integrity of the bytes read so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Integrity {
     /// Every byte read is the byte that was sent.
     Intact,
-    /// The byte at this offset is another one, or should not be there.
+    /// The byte at this offset is wrong or beyond the end of the stream.
     Damaged(u64),
 }
 
-/// What was read of a stream.
+/// The part of a stream that was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     /// Bytes read.
     pub bytes: u64,
-    /// Which stream it is, and how long, once its header has arrived; `None` in place of the length for an endless one.
+    /// Seed and length, known once the stream's header has arrived. The length of an endless stream is `None`.
     pub header: Option<(u64, Option<u64>)>,
-    /// Whether the bytes are right.
+    /// Integrity of the bytes.
     pub integrity: Integrity,
     /// When the last byte of the stream was read.
     pub complete_at: Option<Instant>,
@@ -38,11 +38,11 @@ pub struct Received {
     pub ended: bool,
 }
 
-/// A connection and what the application knows about it.
+/// A connection and its state in the application.
 #[derive(Clone, Debug)]
 pub struct Flow {
     id: ConnectionId,
-    plan: Plan,
+    workload: Workload,
     content: Content,
     written: u64,
     received: Received,
@@ -51,19 +51,19 @@ pub struct Flow {
     may_read: bool,
     /// When it was established.
     pub connected_at: Option<Instant>,
-    /// When everything that was written had been acknowledged and the peer told of the end.
+    /// When all data had been acknowledged and the peer knew the end of the stream.
     pub finished_at: Option<Instant>,
-    /// When and why it was over.
+    /// When and why it ended.
     pub closed: Option<(Instant, ConnectionLost)>,
 }
 
 impl Flow {
-    pub(super) fn new(id: ConnectionId, content: Content, plan: Plan) -> Self {
+    pub(super) fn new(id: ConnectionId, content: Content, workload: Workload) -> Self {
         let received =
             Received { bytes: 0, header: None, integrity: Integrity::Intact, complete_at: None, ended: false };
         Self {
             id,
-            plan,
+            workload,
             content,
             written: 0,
             received,
@@ -76,7 +76,7 @@ impl Flow {
         }
     }
 
-    /// Its name at the endpoint.
+    /// Its id at the endpoint.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
@@ -86,29 +86,29 @@ impl Flow {
         self.content.seed()
     }
 
-    /// Whether this side sends anything.
+    /// Whether this side sends data.
     pub fn is_sending(&self) -> bool {
-        self.plan.send != Amount::Nothing
+        self.workload.send != Amount::Nothing
     }
 
-    /// Bytes that the transport took.
+    /// Bytes accepted by the transport.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// What was read.
+    /// The data read.
     pub fn received(&self) -> &Received {
         &self.received
     }
 
-    /// How long the peer's stream took from the start of this connection to its last byte.
+    /// Time from the start of this connection to the last byte of the peer's stream.
     pub fn receive_time(&self) -> Option<Duration> {
         Some(self.received.complete_at? - self.connected_at?)
     }
 
-    /// Over and read to its end, or with nothing left to write, to read or to be acknowledged.
+    /// Whether it is closed and read to its end, or has nothing left to write, read or acknowledge.
     pub fn is_done(&self) -> bool {
-        let idle = self.plan.keep_open && self.all_written() && self.all_received();
+        let idle = self.workload.keep_open && self.all_written() && self.all_received();
         idle || self.finished_at.is_some() || (self.closed.is_some() && !self.may_read)
     }
 
@@ -116,9 +116,9 @@ impl Flow {
         self.may_read
     }
 
-    /// Bytes of this side's stream; `ENDLESS` if it has no end.
+    /// Length of this side's stream; `ENDLESS` if it has no end.
     fn length(&self) -> u64 {
-        match self.plan.send {
+        match self.workload.send {
             Amount::Nothing => 0,
             Amount::Bytes(bytes) => bytes.max(HEADER as u64),
             Amount::Unlimited => ENDLESS,
@@ -130,10 +130,10 @@ impl Flow {
     }
 
     fn all_received(&self) -> bool {
-        !self.plan.expect || self.received.complete_at.is_some()
+        !self.workload.expect || self.received.complete_at.is_some()
     }
 
-    /// Writes until the transport takes no more, so that it will tell when there is room again.
+    /// Writes until the transport accepts no more, so that it reports when there is room again.
     pub(super) fn write<T: Streams>(&mut self, now: Instant, transport: &mut T, buffer: &mut [u8]) {
         while !self.all_written() && !self.finish_called {
             let room = transport.writable(self.id).clamp(1, buffer.len()) as u64;
@@ -147,7 +147,7 @@ impl Flow {
         }
     }
 
-    /// Overwrites the part of `chunk`, which is about to be written, that belongs to the length field.
+    /// Overwrites the bytes of `chunk`, which is about to be written, that belong to the length field.
     fn put_length(&self, chunk: &mut [u8]) {
         let length = self.length().to_le_bytes();
         for (at, byte) in (self.written..HEADER as u64).zip(chunk) {
@@ -206,7 +206,7 @@ impl Flow {
         (word(seed), Some(word(length)).filter(|&length| length != ENDLESS))
     }
 
-    /// Remembers the first damage.
+    /// Records the first damage.
     fn damage(&mut self, at: u64) {
         if self.received.integrity == Integrity::Intact {
             self.received.integrity = Integrity::Damaged(at);
@@ -214,11 +214,11 @@ impl Flow {
     }
 
     pub(super) fn finish_if_done<T: Streams>(&mut self, now: Instant, transport: &mut T) {
-        if self.finish_called || self.plan.keep_open || !self.all_written() || !self.all_received() {
+        if self.finish_called || self.workload.keep_open || !self.all_written() || !self.all_received() {
             return;
         }
-        // A side that neither sends nor expects anything waits for the peer to close.
-        if self.length() > 0 || self.plan.expect {
+        // A side that neither sends nor expects data waits for the peer to close.
+        if self.length() > 0 || self.workload.expect {
             self.finish_called = true;
             transport.finish(now, self.id);
         }

@@ -1,4 +1,4 @@
-//! A transport just good enough to move bytes through a bad path: go-back-N with a fixed window, one connection.
+//! A minimal transport for lossy paths: go-back-N with a fixed window, one connection.
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -185,6 +185,10 @@ impl Streams for Toy {
     }
 
     fn release(&mut self, _now: Instant, _id: ConnectionId) {}
+
+    fn is_leaving(&self, _id: ConnectionId) -> bool {
+        false
+    }
 
     fn peer(&self, _id: ConnectionId) -> Option<SocketAddr> {
         self.peer

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A kernel that notes what it was asked to send and fails as told.
+/// A fake kernel that records sends and fails on request.
 struct Kernel<F> {
     fault: F,
     datagrams: RefCell<Vec<Vec<u8>>>,
@@ -64,7 +64,7 @@ fn a_refused_offload_is_switched_off_and_the_same_datagrams_go_out_again() {
 }
 
 #[test]
-fn an_impossible_destination_does_not_cost_the_others_their_offload() {
+fn an_impossible_destination_keeps_the_offload_for_other_peers() {
     let kernel = Kernel::new(|_, _| Some(libc::EINVAL));
     let offload = Offload::new(true);
     let sent = offload.send(&numbered(5, 10), 10, |bytes, size| kernel.send(bytes, size)).unwrap();
@@ -73,8 +73,8 @@ fn an_impossible_destination_does_not_cost_the_others_their_offload() {
 }
 
 #[test]
-fn datagrams_above_the_path_mtu_are_their_own_outcome() {
-    // Kernels name an oversized segment EINVAL or EMSGSIZE, an oversized datagram always EMSGSIZE.
+fn datagrams_above_the_path_mtu_are_reported_as_too_large() {
+    // Kernels report an oversized segment as EINVAL or EMSGSIZE, an oversized datagram always as EMSGSIZE.
     for segmented in [libc::EINVAL, libc::EMSGSIZE] {
         let kernel =
             Kernel::new(|_, segment_size| Some(if segment_size.is_some() { segmented } else { libc::EMSGSIZE }));
@@ -97,7 +97,7 @@ fn a_full_buffer_leaves_the_rest_to_the_caller() {
 }
 
 #[test]
-fn passing_refusals_are_losses_and_end_nothing() {
+fn temporary_refusals_are_losses_and_end_no_send() {
     for errno in [libc::ECONNREFUSED, libc::ENETUNREACH, libc::EPERM, libc::ENOBUFS] {
         let kernel = Kernel::new(|_, _| Some(errno));
         let offload = Offload::new(true);
@@ -115,7 +115,7 @@ fn a_broken_socket_is_an_error() {
 }
 
 proptest! {
-    /// Whatever fails, every datagram is sent once, lost once or handed back, and no call is repeated for ever.
+    /// On any failure, every datagram is sent once, lost once or handed back, and the number of calls is bounded.
     #[test]
     fn every_datagram_is_sent_lost_or_handed_back(
         segment_size in 1_usize..2_000,

@@ -1,4 +1,4 @@
-//! Serial numbers at their wraps, and against a model: integers that never wrap.
+//! Serial numbers at their wraps, and against integers that never wrap as a model.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn acknowledgement_numbers_wrap_to_zero() {
     assert_eq!(AckNo::new(0x7FFF_FFFF).next(), AckNo::new(0));
 }
 
-/// Half the circle: the largest distance that has a direction is one less.
+/// Half the circle. The largest distance with a direction is one less.
 const HALF: i64 = 1 << 30;
 
 fn seq() -> impl Strategy<Value = SeqNo> {
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = i64> {
     prop_oneof![-HALF + 1..HALF, -300..300_i64, Just(HALF - 1), Just(1 - HALF)]
 }
 
-/// `base` and a step, in integers that do not wrap until the end.
+/// `base` plus a step, in integers that do not wrap until the end.
 fn walk(base: SeqNo, step: i64) -> SeqNo {
     let wrapped = (i64::from(base.value()) + step).rem_euclid(2 * HALF);
     SeqNo::new(u32::try_from(wrapped).expect("less than 2^31"))

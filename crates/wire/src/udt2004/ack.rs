@@ -1,4 +1,4 @@
-//! The body of an acknowledgement: how far everything has arrived, and what the receiver measures.
+//! The body of an acknowledgement: progress of the data, and the receiver's measurements.
 
 use core::time::Duration;
 
@@ -11,18 +11,18 @@ const RTT: Word = Word::new("round-trip time", 1);
 const ARRIVAL_SPEED: Word = Word::new("packet arrival speed", 2);
 const CAPACITY: Word = Word::new("estimated bandwidth", 3);
 
-/// An acknowledgement (type 2). Units are ours (departure D121); zero means "not known" in all three measurements.
+/// An acknowledgement (type 2). The units are ours (departure D121). Zero means "not known" in all three measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Its own number, which the ACK2 repeats.
     pub id: u16,
     /// Everything before this packet has arrived.
     pub seq: SeqNo30,
-    /// Smoothed round-trip time, whole microseconds, at most 2^32 - 1.
+    /// Smoothed RTT, whole microseconds, at most 2^32 - 1.
     pub rtt: Duration,
-    /// How fast packets arrive, packets per second.
+    /// Arrival rate, packets per second.
     pub arrival_speed: u32,
-    /// What the link can carry by its packet pairs, packets per second.
+    /// Capacity estimate from packet pairs, packets per second.
     pub capacity: u32,
 }
 

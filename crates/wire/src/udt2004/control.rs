@@ -1,4 +1,4 @@
-//! Control packets: three bits of type, and what follows for each of them.
+//! Control packets: a type of three bits, and the content of each type.
 
 use super::ack::Ack;
 use super::data::{is_control, split};
@@ -8,7 +8,7 @@ use super::seq::SeqNo30;
 use crate::DecodeError;
 use crate::field::Word;
 
-/// The types as they stand in bits 1 to 3 of the header. Source: paper:udt-2004 §3.2; 5 is ours (departure D122), as in UDT4.
+/// The types in bits 1 to 3 of the header. Source: paper:udt-2004 §3.2; 5 is ours (departure D122), as in UDT4.
 mod kind {
     pub(super) const HANDSHAKE: u32 = 0;
     pub(super) const KEEP_ALIVE: u32 = 1;
@@ -28,29 +28,29 @@ const CLOSE_CONNECTION: Word = Word::new("connection id", 0);
 const CLOSE_END: Word = Word::new("end of the stream", 1);
 const CLOSE_ACKED: Word = Word::new("acknowledged sequence number", 2);
 
-/// What a control packet says.
+/// The content of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control<'a> {
     /// Opens a connection (type 0).
     Handshake(Handshake),
-    /// "I am still here" (type 1).
+    /// Keeps the connection alive (type 1).
     KeepAlive,
-    /// What has arrived (type 2).
+    /// Acknowledges received data (type 2).
     Ack(Ack),
-    /// What has not (type 3).
+    /// Reports lost packets (type 3).
     Nak(LossList<'a>),
-    /// The round-trip time grows: "slow down" (type 4).
+    /// Warns of a growing RTT: the sender should slow down (type 4).
     DelayWarning,
-    /// The connection is over, in both directions (type 5).
+    /// Closes the connection in both directions (type 5).
     Close {
-        /// Which connection: what its handshake agreed on.
+        /// The id of the connection from its handshake.
         connection: u32,
-        /// One after the last packet of this side's stream; a receiver that lacks any before it lacks data.
+        /// One past the last packet of this side's stream. A receiver that misses an earlier packet has lost data.
         end: SeqNo30,
-        /// Everything before this packet of the other side's stream has arrived: an acknowledgement that need not wait.
+        /// Everything before this packet of the peer's stream has arrived: a final acknowledgement.
         acked: SeqNo30,
     },
-    /// The acknowledgement with this number has arrived (type 6).
+    /// Confirms the acknowledgement with this number (type 6).
     Ack2(u16),
 }
 
@@ -58,8 +58,7 @@ impl<'a> Control<'a> {
     /// Reads a control packet.
     ///
     /// # Errors
-    /// The datagram is shorter than a header, a data packet, of a type that nobody defined (7), or its body has a length or
-    /// contents that its type never has.
+    /// The datagram is shorter than a header, a data packet, of the undefined type 7, or has an invalid body.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
         let (word, body) = split(datagram)?;
         if !is_control(datagram) {
@@ -128,7 +127,7 @@ fn decode_close<'a>(body: &[u8]) -> Result<Control<'a>, DecodeError> {
     Ok(Control::Close { connection: CLOSE_CONNECTION.read_31(words)?, end, acked })
 }
 
-/// `control`, if `body` is as empty as it should be.
+/// `control`, if `body` is empty as required.
 fn empty<'a>(control: Control<'a>, packet: &'static str, body: &[u8]) -> Result<Control<'a>, DecodeError> {
     match body.len() {
         0 => Ok(control),

@@ -1,18 +1,18 @@
-//! The header of all packets, and data packets, which are a header and payload.
+//! The header of all packets, and data packets.
 
 use super::seq::SeqNo30;
 use crate::DecodeError;
 
-/// Bytes before the payload of a data packet and before the body of a control packet.
+/// Bytes before the payload of a data packet or the body of a control packet.
 pub const HEADER_LEN: usize = 4;
 
-/// Whether `datagram` claims to be a control packet. Says nothing about its validity; an empty one is not.
+/// Whether `datagram` has the control bit. Does not check its validity. `false` if it is empty.
 #[inline]
 pub fn is_control(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|byte| byte >> 7 == 1)
 }
 
-/// The number and the payload of a data packet.
+/// The sequence number and payload of a data packet.
 ///
 /// # Errors
 /// The datagram is shorter than a header, a control packet, or has a number of more than 30 bits.
@@ -30,7 +30,7 @@ pub const fn encode_data_header(seq: SeqNo30) -> [u8; HEADER_LEN] {
     seq.value().to_be_bytes()
 }
 
-/// The header word and what follows it.
+/// The header word and the rest.
 #[inline]
 pub(super) fn split(datagram: &[u8]) -> Result<(u32, &[u8]), DecodeError> {
     let (head, rest) = datagram

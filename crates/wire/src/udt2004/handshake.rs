@@ -1,8 +1,8 @@
 //! The handshake body: seven words that open a connection.
 //!
-//! The paper names two of them, MTU and largest flow window, and no layout; the others are what an open network asks for: a
-//! number to begin with, a cookie that proves the caller's address, an id that tells this connection from an earlier one
-//! between the same addresses (departure D120).
+//! The paper names only two of them, MTU and largest flow window, and no layout. The others are ours, for open networks
+//! (departure D120). They are an initial sequence number and a cookie that proves the caller's address. An id
+//! distinguishes this connection from earlier ones between the same addresses.
 
 use super::seq::SeqNo30;
 use crate::DecodeError;
@@ -16,14 +16,14 @@ const FLOW_WINDOW: Word = Word::new("maximum flow window", 4);
 const CONNECTION: Word = Word::new("connection id", 5);
 const COOKIE: Word = Word::new("cookie", 6);
 
-/// What a handshake asks for, or answers.
+/// The request or response of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// A caller's first word, and the cookie that answers it (1).
+    /// A caller's first request, and the response with a cookie (1).
     Cookie,
-    /// A caller's second word, with the cookie, and the answer that connects (2).
+    /// A caller's second request, with the cookie, and the response that connects (2).
     Open,
-    /// The listener will not have it: wrong version, or no room (3).
+    /// The listener refuses: wrong version, or no room (3).
     Refused,
 }
 
@@ -46,28 +46,28 @@ impl Request {
     }
 }
 
-/// The body of a handshake (type 0), the same length in every step. Every field is a claim of the peer.
+/// The body of a handshake (type 0), with the same length in every step. Every field is an unchecked claim of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// Version of the protocol: [`Handshake::VERSION`].
     pub version: u32,
-    /// The step of the dialogue.
+    /// The step of the handshake.
     pub request: Request,
-    /// The number of the first data packet, in both directions: the caller chooses it, answers repeat it.
+    /// Sequence number of the first data packet in both directions. The caller chooses it, responses repeat it.
     pub isn: SeqNo30,
-    /// The largest packet in bytes, counting 28 for IP and UDP, 4 for the header, and the payload.
+    /// The largest packet in bytes: 28 for IP and UDP, 4 for the header, and the payload.
     pub mtu: u32,
-    /// The most packets that the sender of this handshake lets be unacknowledged.
+    /// Most unacknowledged packets that the sender of this handshake accepts.
     pub flow_window: u32,
-    /// Random, not zero, chosen by the caller; answers repeat it, and a close packet proves with it that it is none of a
-    /// stranger's.
+    /// Random, not zero, chosen by the caller; responses repeat it. A close packet carries it as proof that it is not
+    /// forged.
     pub connection: u32,
-    /// Zero in the first request; then what the listener made of the caller's address.
+    /// Zero in the first request. Then the listener's cookie for the caller's address.
     pub cookie: u32,
 }
 
 impl Handshake {
-    /// The version that this crate speaks. Source: release 1 of UDT, §10 of its history.
+    /// The version of this crate. Source: release 1 of UDT, §10 of its history.
     pub const VERSION: u32 = 1;
     /// Bytes of the body.
     pub const LEN: usize = 28;

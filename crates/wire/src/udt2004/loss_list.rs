@@ -1,6 +1,6 @@
 //! The compressed list of lost packets in a NAK (paper:udt-2004 §3.2).
 //!
-//! A word with the top bit clear is one lost packet; a word with the top bit set begins a range that ends *before* the next
+//! A word with top bit zero is one lost packet. A word with top bit one begins a range that ends *before* the next
 //! word. From UDT 2 on, and in UDT4, the end belongs to the range.
 
 use super::seq::SeqNo30;
@@ -10,44 +10,43 @@ use farhaul_units::SeqNo;
 const WORD_LEN: usize = 4;
 const RANGE_BIT: u32 = 1 << 31;
 
-/// The body of a NAK, seen to be well formed as a whole before anybody acts on any part of it, and to hold as many packets as
-/// the header says.
+/// The body of a NAK. It was checked as a whole, including the number of packets in the header.
 ///
-/// Ranges may still overlap, repeat, or lie outside anything that was sent: clip them.
+/// Ranges may still overlap, repeat, or lie outside the packets sent: clip them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossList<'a> {
     words: &'a [[u8; WORD_LEN]],
     count: u16,
 }
 
-/// Lost packets side by side.
+/// A range of lost packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossRange {
-    /// The first one.
+    /// The first lost packet.
     pub first: SeqNo30,
-    /// The first one that is not lost.
+    /// One past the last lost packet.
     pub end: SeqNo30,
 }
 
 impl LossRange {
-    /// Number of packets; never zero in a list that was decoded.
+    /// Number of packets; never zero in a decoded list.
     pub const fn len(self) -> u32 {
         let distance = self.end.distance_from(self.first);
         if distance < 0 { 0 } else { distance as u32 }
     }
 
-    /// Whether there is none.
+    /// Whether the range is empty.
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
 }
 
 impl<'a> LossList<'a> {
-    /// Checks the body of a NAK whose header speaks of `count` losses.
+    /// Checks the body of a NAK whose header states `count` losses.
     ///
     /// # Errors
-    /// An empty body, a length that is not a multiple of 4, a number of more than 30 bits, a range without an end, one that is
-    /// empty or runs backwards, or another sum of losses; a sum above 65 535 is written as 65 535.
+    /// The body is empty or its length is not a multiple of 4. Or a number has more than 30 bits, or a range has no
+    /// end, is empty or runs backwards. Or the sum of losses is not `count`; sums above 65 535 are encoded as 65 535.
     pub fn from_body(count: u16, body: &'a [u8]) -> Result<Self, DecodeError> {
         let (words, rest) = body.as_chunks();
         if words.is_empty() || !rest.is_empty() {
@@ -67,33 +66,33 @@ impl<'a> LossList<'a> {
         Ok(Self { words, count })
     }
 
-    /// The losses in the order in which the peer lists them.
+    /// The losses in the order of the peer's list.
     pub fn iter(&self) -> impl Iterator<Item = LossRange> + use<'a> {
         let words = self.words;
         let mut at = 0;
         core::iter::from_fn(move || {
-            // It was seen to be well formed.
+            // Checked by `from_body`.
             let (range, taken) = read_entry(words, at).ok()?;
             at += taken;
             Some(range)
         })
     }
 
-    /// How many packets it lists, at most 65 535: the header's word.
+    /// Number of packets in the list, at most 65 535, as encoded in the header.
     pub const fn count(&self) -> u16 {
         self.count
     }
 
-    /// The bytes as they stand on the wire.
+    /// The bytes as encoded on the wire.
     pub fn as_body(&self) -> &'a [u8] {
         self.words.as_flattened()
     }
 }
 
-/// Appends `ranges` to `out` as the body of a NAK, in at most `max_words` words. Returns how many of them were taken, the rest
-/// must wait for the next NAK, and the number of losses for the header.
+/// Appends `ranges` to `out` as the body of a NAK, in at most `max_words` words.
 ///
-/// One packet takes one word, more take two. Empty ranges count as taken and leave nothing behind.
+/// Returns how many ranges were taken, and the number of losses for the header. The other ranges must wait for the next
+/// NAK. One packet takes one word, more take two. Empty ranges count as taken and write nothing.
 pub fn encode_losses(ranges: impl Iterator<Item = LossRange>, max_words: usize, out: &mut Vec<u8>) -> (usize, u16) {
     let (mut room, mut taken, mut sum) = (max_words, 0, 0u64);
     for range in ranges {
@@ -120,7 +119,7 @@ fn to_count(sum: u64) -> u16 {
     u16::try_from(sum).unwrap_or(u16::MAX)
 }
 
-/// The entry that begins at `at`, and how many words it takes. Past the end it is an open range.
+/// The entry that begins at `at`, and its number of words. Past the end it is an open range.
 fn read_entry(words: &[[u8; WORD_LEN]], at: usize) -> Result<(LossRange, usize), DecodeError> {
     let word_at = |at: usize| words.get(at).map(|word| u32::from_be_bytes(*word));
     let word = word_at(at).ok_or(DecodeError::OpenRange { word: at })?;

@@ -1,4 +1,4 @@
-//! Sequence numbers of 30 bits, and how they stand for the 31-bit ones that the rest of the code counts in.
+//! 30-bit sequence numbers, and their mapping to the 31-bit ones used elsewhere.
 
 use core::fmt;
 
@@ -6,15 +6,15 @@ use farhaul_units::SeqNo;
 
 use crate::DecodeError;
 
-/// A packet number as it stands on the wire: 0..=2^30 - 1, wrapping to 0. Source: paper:udt-2004 §3.2 and its footnote 1.
+/// A sequence number on the wire: 0..=2^30 - 1, wrapping to 0. Source: paper:udt-2004 §3.2 and its footnote 1.
 ///
-/// The protocol itself counts in [`SeqNo`], whose 2^31 numbers 2^30 divides evenly: what is on the wire is its lower 30 bits,
-/// and [`near`](SeqNo30::near) finds the number that was meant. No window reaches half of 2^30 packets.
+/// The protocol counts in [`SeqNo`], whose range of 2^31 is a multiple of 2^30. The wire carries the lower 30 bits, and
+/// [`near`](SeqNo30::near) restores the full number. No window reaches half of 2^30 packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeqNo30(u32);
 
 impl SeqNo30 {
-    /// The largest number; the next is zero.
+    /// The largest number. Zero follows it.
     pub const MAX: Self = Self((1 << 30) - 1);
 
     /// The lower 30 bits of `value`.
@@ -22,29 +22,29 @@ impl SeqNo30 {
         Self(value & Self::MAX.0)
     }
 
-    /// The number as it stands on the wire.
+    /// The number as encoded on the wire.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// `packets` further on.
+    /// The number `packets` later.
     #[must_use]
     pub const fn plus(self, packets: u32) -> Self {
         Self::new(self.0.wrapping_add(packets))
     }
 
-    /// Signed distance from `base` to this number, in -2^29..2^29: positive when this one is later.
+    /// Signed distance from `base` to this number, in -2^29..2^29. Positive if this one is later.
     pub const fn distance_from(self, base: Self) -> i32 {
         (self.0.wrapping_sub(base.0) << 2) as i32 >> 2
     }
 
-    /// The number next to `reference` that looks like this on the wire.
+    /// The full number closest to `reference` with these lower 30 bits.
     pub const fn near(self, reference: SeqNo) -> SeqNo {
         let distance = self.distance_from(Self::new(reference.value()));
         if distance < 0 { reference.minus(distance.unsigned_abs()) } else { reference.plus(distance.unsigned_abs()) }
     }
 
-    /// Reads a word whose upper two bits must be clear.
+    /// Reads a word whose upper two bits must be zero.
     pub(super) const fn from_word(field: &'static str, word: u32) -> Result<Self, DecodeError> {
         if word <= Self::MAX.0 {
             Ok(Self(word))
@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_within_any_window_of_the_reference_is_found_again(
+        fn a_number_within_any_window_of_the_reference_is_restored(
             reference in 0u32..0x8000_0000,
             offset in -(1i32 << 29) + 1..1 << 29,
         ) {

@@ -1,4 +1,4 @@
-//! Facts about all packets: what is refused, that nothing panics, and that encoding is undone by decoding.
+//! Properties of all packets: invalid ones are refused, no bytes panic, and decoding inverts encoding.
 
 use core::time::Duration;
 
@@ -32,7 +32,7 @@ fn ack() -> Ack {
     Ack { id: 0x0102, seq: seq(0x0A0B_0C0D), rtt: Duration::from_millis(10), arrival_speed: 8_000, capacity: 8_333 }
 }
 
-/// Written by hand from §3.2 of the paper, and from the module's tables for what is ours.
+/// Written by hand from §3.2 of the paper, and from the module's tables for our own parts.
 #[test]
 fn golden_bytes_by_hand() {
     let losses = [0x80, 0, 0, 5, 0, 0, 0, 8, 0, 0, 0, 10];
@@ -51,7 +51,7 @@ fn golden_bytes_by_hand() {
             &[0xA0, 0, 1, 2, 0x0A, 0x0B, 0x0C, 0x0D, 0, 0, 0x27, 0x10, 0, 0, 0x1F, 0x40, 0, 0, 0x20, 0x8D],
         ),
         (
-            // Packets 5, 6, 7 and 10: four losses, and the end of the range is not one of them.
+            // Packets 5, 6, 7 and 10: four losses. The end of the range is not one of them.
             Packet::Control(Control::Nak(LossList::from_body(4, &losses).unwrap())),
             &[0xB0, 0, 0, 4, 0x80, 0, 0, 5, 0, 0, 0, 8, 0, 0, 0, 10],
         ),
@@ -69,11 +69,11 @@ fn golden_bytes_by_hand() {
 }
 
 #[test]
-fn reserved_bits_are_not_looked_at() {
+fn reserved_bits_are_ignored() {
     assert_eq!(Packet::decode(&[0x9F, 0xFF, 0, 0]), Ok(Packet::Control(Control::KeepAlive)));
 }
 
-/// Attack B4: bodies that end too early or go on too long, and the type that nobody defined.
+/// Attack B4: bodies that are too short or too long, and the undefined type.
 #[test]
 fn each_type_accepts_exactly_its_legal_body_lengths() {
     let is_legal = |kind: u8, length: usize| match kind {
@@ -105,7 +105,7 @@ fn datagrams_shorter_than_a_header_are_refused() {
     }
 }
 
-/// Attack B13: numbers beyond 2^30 - 1 wherever one stands.
+/// Attack B13: numbers beyond 2^30 - 1 in every field.
 #[test]
 fn numbers_of_more_than_thirty_bits_are_refused() {
     let refused = |bytes: &[u8]| matches!(Packet::decode(bytes), Err(DecodeError::OutOfRange { .. }));
@@ -116,9 +116,9 @@ fn numbers_of_more_than_thirty_bits_are_refused() {
     assert!(refused(&[0xD0, 0, 0, 0, 0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0, 0]));
 }
 
-/// Attack B5: ranges without end, of nothing, or backwards, and sums that do not add up.
+/// Attack B5: ranges that have no end, are empty or run backwards, and wrong sums.
 #[test]
-fn loss_lists_that_make_no_sense_are_refused() {
+fn invalid_loss_lists_are_refused() {
     let word = |range: bool, value: u32| (u32::from(range) << 31 | value).to_be_bytes();
     let judge =
         |count: u16, words: &[[u8; 4]]| LossList::from_body(count, words.as_flattened()).map(|list| list.count());
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic_and_what_decodes_comes_back(
+    fn no_bytes_panic_and_decoded_packets_encode_to_the_same_bytes(
         kind in 0u8..16,
         rest in proptest::collection::vec(any::<u8>(), 0..64),
     ) {

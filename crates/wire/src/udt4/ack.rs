@@ -12,51 +12,51 @@ const SEQ: Word = Word::new("acknowledged sequence number", 0);
 const RTT: Word = Word::new("round-trip time", 1);
 const RTT_VAR: Word = Word::new("round-trip time variance", 2);
 const FREE_BUFFER: Word = Word::new("free buffer", 3);
-/// Counted from the end of a medium body: only a full one goes on.
+/// Counted from the end of a medium body, because only a full one has it.
 const ARRIVAL_RATE: Word = Word::new("arrival rate", 0);
 const CAPACITY: Word = Word::new("link capacity", 1);
 
 const LIGHT_LEN: usize = 4;
 const MEDIUM_LEN: usize = 16;
-/// What a full body has beyond a medium one.
+/// Bytes of a full body beyond a medium one.
 const RATES_LEN: usize = 8;
 
-/// What has arrived. Times have whole microseconds on the wire, up to 2^32 - 1 of them.
+/// An acknowledgement. RTT values have whole microseconds on the wire, at most 2^32 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ack {
-    /// After each 64 packets: opens the window, but neither releases buffers nor counts as delivery (body of 4 bytes).
+    /// Every 64 packets. Opens the window, but neither frees buffers nor counts as delivery (body of 4 bytes).
     Light {
         /// The first packet not received.
         seq: SeqNo,
     },
-    /// When a full one went out less than 10 ms ago (body of 16 bytes).
+    /// Sent if a full one left less than 10 ms ago (body of 16 bytes).
     Medium {
-        /// The number that an ACK2 will repeat.
+        /// The number that an ACK2 repeats.
         number: AckNo,
         /// The first packet not received.
         seq: SeqNo,
-        /// The receiver's smoothed round-trip time.
+        /// The receiver's smoothed RTT.
         rtt: Duration,
-        /// Its mean deviation.
+        /// Mean deviation of the RTT.
         rtt_var: Duration,
         /// Room in the receive buffer, in packets.
         free_buffer: u32,
     },
     /// Every 10 ms while data arrives (body of 24 bytes).
     Full {
-        /// The number that an ACK2 will repeat.
+        /// The number that an ACK2 repeats.
         number: AckNo,
         /// The first packet not received.
         seq: SeqNo,
-        /// The receiver's smoothed round-trip time.
+        /// The receiver's smoothed RTT.
         rtt: Duration,
-        /// Its mean deviation.
+        /// Mean deviation of the RTT.
         rtt_var: Duration,
         /// Room in the receive buffer, in packets.
         free_buffer: u32,
-        /// Packets per second that arrive; 0 is "not known".
+        /// Arrival rate, packets per second; 0 means "not known".
         arrival_rate: u32,
-        /// Packets per second that the path could carry, from packet pairs; 0 is "not known".
+        /// Capacity estimate from packet pairs, packets per second; 0 means "not known".
         capacity: u32,
     },
 }
@@ -69,7 +69,7 @@ impl Ack {
         }
     }
 
-    /// The number that an ACK2 must repeat; `None` for a light one, which is never confirmed.
+    /// The number that an ACK2 must repeat. `None` for a light one, which is never confirmed.
     pub const fn number(&self) -> Option<AckNo> {
         match *self {
             Self::Light { .. } => None,
@@ -77,7 +77,7 @@ impl Ack {
         }
     }
 
-    /// The length of the body tells which of the three it is.
+    /// The length of the body determines the variant.
     pub(super) fn decode(head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
         if let Ok(words) = <&[u8; LIGHT_LEN]>::try_from(body) {
             return Ok(Self::Light { seq: SEQ.read_seq(words)? });

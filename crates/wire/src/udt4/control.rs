@@ -1,4 +1,4 @@
-//! Control packets: the type in the first word, and what the other words and the body mean for each type.
+//! Control packets: the type in the first word, and the meaning of the other words and the body for each type.
 
 use farhaul_units::AckNo;
 
@@ -12,7 +12,7 @@ use super::header::{
 use super::loss_list::LossList;
 use crate::DecodeError;
 
-/// The types as they stand in bits 16 to 30 of the first word.
+/// The types in bits 16 to 30 of the first word.
 mod kind {
     pub(super) const HANDSHAKE: u16 = 0;
     pub(super) const KEEP_ALIVE: u16 = 1;
@@ -26,38 +26,45 @@ mod kind {
     pub(super) const CUSTOM: u16 = 0x7FFF;
 }
 
+/// Code of the error signal that stands for an aborted stream: libudt's ECONNLOST, "the connection was broken".
+///
+/// Farhaul sends it where a shutdown would look like the end of the stream. libudt itself sends no code but 4000. Any code
+/// makes its next send call fail and changes nothing else, so a libudt peer notices the abort by the silence that follows.
+pub const CONNECTION_BROKEN: u32 = 2001;
+
 /// What libudt sends where a body would be empty, because its send call wants two buffers.
 const PAD: [u8; 4] = [0; 4];
 
-/// What a control packet says.
+/// The content of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control<'a> {
     /// Opens a connection (type 0).
     Handshake(Handshake),
-    /// "I am still here" (type 1).
+    /// Keeps the connection alive (type 1).
     KeepAlive,
-    /// What has arrived (type 2).
+    /// Acknowledges received data (type 2).
     Ack(Ack),
-    /// What has not (type 3).
+    /// Reports lost packets (type 3).
     Nak(LossList<'a>),
-    /// "Slow down" (type 4); libudt 4.11 obeys it but never sends it.
+    /// Asks the sender to slow down (type 4). libudt 4.11 obeys it but never sends it.
     CongestionWarning,
-    /// The connection is over, in both directions (type 5).
+    /// Closes the connection in both directions (type 5).
     Shutdown,
-    /// An acknowledgement has arrived (type 6).
+    /// Confirms an acknowledgement (type 6).
     Ack2(AckNo),
     /// A message will not be sent any more (type 7).
     DropRequest(DropRequest),
-    /// Something failed at the peer (type 8); the only code in use is 4000, a file that could not be written.
+    /// Something failed at the peer (type 8). libudt's only code is 4000, a file that could not be written; Farhaul also sends
+    /// [`CONNECTION_BROKEN`].
     ErrorSignal(u32),
-    /// A user's own packet (type 0x7FFF).
+    /// A packet defined by the user (type 0x7FFF).
     Custom {
         /// The user's type.
         kind: u16,
-        /// The body as it stands on the wire; libudt swaps its 32-bit words to big-endian.
+        /// The body as encoded on the wire. libudt swaps its 32-bit words to big-endian.
         body: &'a [u8],
     },
-    /// A type that UDT4 does not define: ignored, but a sign of life.
+    /// A type that UDT4 does not define. Ignored, but a sign that the peer is alive.
     Unknown {
         /// The type, 15 bits.
         kind: u16,
@@ -65,10 +72,10 @@ pub enum Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// Reads a control packet: when it was sent, which socket it is meant for, and what it says.
+    /// Reads a control packet: time stamp, destination and content.
     ///
     /// # Errors
-    /// The datagram is too short, or a data packet, or its body has a length or contents that its type never has.
+    /// The datagram is too short or a data packet, or its body is invalid for its type.
     pub fn decode(datagram: &'a [u8]) -> Result<(Timestamp, SocketId, Self), DecodeError> {
         let (head, body) = split(datagram)?;
         if !is_control(datagram) {
@@ -93,7 +100,7 @@ impl<'a> Control<'a> {
         Ok((Timestamp::new(TIMESTAMP.read(head)), read_destination(head)?, control))
     }
 
-    /// Appends the packet to `out` as one datagram; where there is nothing to say, with libudt's four pad bytes.
+    /// Appends the packet to `out` as one datagram. An empty body becomes libudt's four pad bytes.
     pub fn encode(&self, timestamp: Timestamp, destination: SocketId, out: &mut Vec<u8>) {
         let mut head = [0; HEADER_LEN];
         let user_kind = if let Self::Custom { kind, .. } = *self { kind } else { 0 };
@@ -134,7 +141,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// The second header word: numbers that libudt keeps out of the body.
+    /// The second header word, which holds numbers outside the body.
     const fn additional_information(&self) -> u32 {
         match self {
             Self::Ack(Ack::Medium { number, .. } | Ack::Full { number, .. }) | Self::Ack2(number) => number.value(),
@@ -145,7 +152,7 @@ impl<'a> Control<'a> {
     }
 }
 
-/// `control`, if `body` is as empty as it should be: nothing, or the pad, whatever stands in it.
+/// `control`, if `body` is empty or a pad of any content.
 fn empty<'a>(control: Control<'a>, packet: &'static str, body: &[u8]) -> Result<Control<'a>, DecodeError> {
     match body.len() {
         0 | 4 => Ok(control),

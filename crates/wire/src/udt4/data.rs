@@ -1,4 +1,4 @@
-//! Data packets: the sequence number, the message field, and the header around a payload. The hot path.
+//! Data packets: sequence number, message field, and the header around a payload. The hot path.
 
 use farhaul_units::{MsgNo, SeqNo};
 
@@ -10,7 +10,7 @@ use crate::DecodeError;
 const POSITION_SHIFT: u32 = 30;
 const IN_ORDER_BIT: u32 = 1 << 29;
 
-/// Where a packet stands in its message. The values are the two bits of the wire.
+/// The position of a packet in its message. The values are the two bits on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Position {
@@ -25,7 +25,7 @@ pub enum Position {
 }
 
 impl Position {
-    /// The position of packet number `index` (from 0) of a message of `count` packets.
+    /// The position of packet number `index` (from 0) in a message of `count` packets.
     pub const fn of(index: usize, count: usize) -> Self {
         match (index == 0, index + 1 >= count) {
             (true, true) => Self::Only,
@@ -46,19 +46,19 @@ impl Position {
     }
 }
 
-/// Word 1 of a data packet: which message the payload belongs to. Streams number each chunk of `send` the same way.
+/// Word 1 of a data packet: the message to which the payload belongs. Streams number each chunk of `send` the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageField {
-    /// Where in the message the packet stands.
+    /// The position of the packet in the message.
     pub position: Position,
-    /// Whether the message must wait for those before it.
+    /// Whether the message must be delivered after all earlier ones.
     pub in_order: bool,
     /// The message.
     pub message: MsgNo,
 }
 
 impl MessageField {
-    /// Reads word 1; each of its 2^32 values means something.
+    /// Reads word 1. All of its 2^32 values are valid.
     #[inline]
     pub const fn from_word(word: u32) -> Self {
         let position = match word >> POSITION_SHIFT {
@@ -81,13 +81,13 @@ impl MessageField {
 /// The 16 bytes before the payload of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHeader {
-    /// The packet's number; one more for each new packet.
+    /// The sequence number, one more for each new packet.
     pub seq: SeqNo,
-    /// The message that the payload is part of.
+    /// The message to which the payload belongs.
     pub field: MessageField,
-    /// When the packet was sent, or sent again.
+    /// When the packet was sent or retransmitted.
     pub timestamp: Timestamp,
-    /// The socket that it is meant for.
+    /// The destination socket.
     pub destination: SocketId,
 }
 
@@ -95,7 +95,7 @@ impl DataHeader {
     /// Reads a data packet into its header and payload.
     ///
     /// # Errors
-    /// The datagram is shorter than a header, is a control packet, or names a destination that no socket can have.
+    /// The datagram is shorter than a header or a control packet, or its destination is invalid.
     #[inline]
     pub fn decode(datagram: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let (head, payload) = split(datagram)?;
@@ -121,8 +121,8 @@ impl DataHeader {
         DESTINATION.write(out, self.destination.value());
     }
 
-    /// Stamps a packet that is encoded already, so that one can be built early and stamped as it leaves.
-    /// Anything shorter than a header is left alone.
+    /// Sets the time stamp of an encoded packet, which may be encoded long before it leaves. Does nothing if `packet`
+    /// is shorter than a header.
     #[inline]
     pub fn set_timestamp(packet: &mut [u8], timestamp: Timestamp) {
         if let Some(head) = packet.first_chunk_mut::<HEADER_LEN>() {
@@ -130,13 +130,13 @@ impl DataHeader {
         }
     }
 
-    /// The stamp of an encoded packet; zero for anything shorter than a header.
+    /// The time stamp of an encoded packet; zero if it is shorter than a header.
     #[inline]
     pub fn timestamp_of(packet: &[u8]) -> Timestamp {
         packet.first_chunk::<HEADER_LEN>().map_or(Timestamp::ZERO, |head| Timestamp::new(TIMESTAMP.read(head)))
     }
 
-    /// Addresses an encoded packet to `destination`. Anything shorter than a header is left alone.
+    /// Sets the destination of an encoded packet. Does nothing if it is shorter than a header.
     #[inline]
     pub fn set_destination(packet: &mut [u8], destination: SocketId) {
         if let Some(head) = packet.first_chunk_mut::<HEADER_LEN>() {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn something_too_short_is_neither_stamped_nor_read() {
+    fn a_packet_shorter_than_a_header_is_neither_stamped_nor_read() {
         let mut stub = [0; 15];
         DataHeader::set_timestamp(&mut stub, Timestamp::new(1));
         DataHeader::set_destination(&mut stub, SocketId::new(1));

@@ -1,4 +1,4 @@
-//! The message drop request: the sender has given up on a message, and the receiver must not wait for it.
+//! The message drop request: the sender has given up on a message, so the receiver must not wait for it.
 
 use farhaul_units::{MsgNo, SeqRange};
 
@@ -9,15 +9,15 @@ use crate::field::Word;
 const FIRST: Word = Word::new("first dropped sequence number", 0);
 const LAST: Word = Word::new("last dropped sequence number", 1);
 
-/// Packets of a message that will never come (again).
+/// Packets of a message that will not be sent, or not be retransmitted.
 ///
-/// libudt names as the last packet one past the message's end, and from stale entries message zero with any range:
-/// drop by the message number, within the window, and never loop over the range.
+/// libudt names as the last packet one past the message's end. From stale entries it names message zero with any range.
+/// Drop by the message number, within the window, and never loop over the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropRequest {
-    /// The message, by its 29 bits.
+    /// The message number, 29 bits.
     pub message: MsgNo,
-    /// The packets, never reversed when it comes from the wire.
+    /// The packets. A range from the wire never runs backwards.
     pub range: SeqRange,
 }
 

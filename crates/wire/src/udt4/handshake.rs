@@ -16,19 +16,19 @@ const FLOW_WINDOW: Word = Word::new("flow window", 4);
 const REQUEST: Word = Word::new("request type", 5);
 const SOCKET_ID: Word = Word::new("handshake socket id", 6);
 const COOKIE: Word = Word::new("cookie", 7);
-/// Where the 16 bytes of the peer's address begin.
+/// Offset of the 16 bytes of the peer's address.
 const PEER_IP: usize = 32;
 
-/// Whether a connection carries a stream of bytes or messages.
+/// Whether a connection carries a byte stream or messages.
 ///
-/// libudt counts from 1; the Internet draft, which counts from 0, is wrong here.
+/// libudt counts from 1. The Internet draft counts from 0, which is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SocketType {
     /// A stream of bytes (1).
     Stream,
     /// Messages (2).
     Dgram,
-    /// Anything else, as it came; never 1 or 2 when it comes from the wire.
+    /// Any other value; never 1 or 2 when decoded.
     Other(u32),
 }
 
@@ -50,20 +50,20 @@ impl SocketType {
     }
 }
 
-/// What a handshake asks for, or answers.
+/// The request or response of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// A client's first word and the cookie that answers it (1).
+    /// A client's first request, and the response with a cookie (1).
     Induction,
-    /// A client's second word, with the cookie, and the answer that connects (-1).
+    /// A client's second request, with the cookie, and the response that connects (-1).
     Conclusion,
-    /// The first word of either side of a rendezvous (0).
+    /// The first request of either side of a rendezvous (0).
     Rendezvous,
-    /// A connected rendezvous side to a peer that still asks (-2).
+    /// The response of a connected rendezvous side to a repeated request (-2).
     RendezvousFinal,
-    /// The listener will not have it: wrong version or type, or no room (1002).
+    /// The listener refuses: wrong version or type, or no room (1002).
     Refused,
-    /// Anything else, as it came; never one of the above when it comes from the wire.
+    /// Any other value; never one of the above when decoded.
     Other(i32),
 }
 
@@ -92,34 +92,34 @@ impl Request {
     }
 }
 
-/// The body of a handshake. Every field is a claim of the peer: whoever uses one clamps it first.
+/// The body of a handshake. Every field is an unchecked claim of the peer: clamp it before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
-    /// Version of the protocol; [`Handshake::VERSION`], or zero in libudt's answers on an open connection.
+    /// Version of the protocol: [`Handshake::VERSION`], or zero in libudt's responses on an open connection.
     pub version: u32,
-    /// Stream or messages; zero in libudt's answers on an open connection.
+    /// Stream or messages; zero in libudt's responses on an open connection.
     pub socket_type: SocketType,
-    /// The number that the first data packet will have.
+    /// Sequence number of the first data packet.
     pub isn: SeqNo,
-    /// The largest packet in bytes, counting 28 for IP and UDP, 16 for the header, and the payload.
+    /// The largest packet in bytes: 28 for IP and UDP, 16 for the header, and the payload.
     pub mss: u32,
-    /// The most packets that the sender of this handshake will hold unacknowledged.
+    /// Most unacknowledged packets that the sender of this handshake accepts.
     pub flow_window: u32,
-    /// The step of the dialogue.
+    /// The step of the handshake.
     pub request: Request,
-    /// The socket that sent this packet (in a first answer: that of the client, echoed).
+    /// The socket that sent this packet. In a first response: the client's, echoed.
     pub socket_id: SocketId,
-    /// Zero in the first request; then what the listener made of the client's address.
+    /// Zero in the first request. Then the listener's cookie for the client's address.
     pub cookie: u32,
-    /// The address of this packet's receiver, as its sender sees it. For information only.
+    /// The receiver's address as seen by the sender. For information only.
     ///
-    /// The wire does not tell the families apart: an address whose last 96 bits are zero reads as IPv4, so `::` comes
-    /// back as `0.0.0.0`. The bytes are the same.
+    /// The wire does not distinguish the families. An address whose last 96 bits are zero reads as IPv4, so `::`
+    /// becomes `0.0.0.0`. The bytes are the same.
     pub peer_ip: IpAddr,
 }
 
 impl Handshake {
-    /// The version that this crate speaks.
+    /// The version of this crate.
     pub const VERSION: u32 = 4;
     /// Bytes of the body.
     pub const LEN: usize = 48;
@@ -127,7 +127,7 @@ impl Handshake {
     /// Reads the body of a handshake.
     ///
     /// # Errors
-    /// A body that has not exactly 48 bytes; an initial sequence number or socket id with the top bit set.
+    /// A body that does not have exactly 48 bytes, or an initial sequence number or socket id with the top bit set.
     pub fn decode_body(body: &[u8]) -> Result<Self, DecodeError> {
         let words: &[u8; Self::LEN] = body.try_into().map_err(|_| DecodeError::BodyLength {
             packet: "handshake",
@@ -163,7 +163,7 @@ impl Handshake {
     }
 }
 
-/// libudt swaps each word of the address as if it were a number: the four bytes of each stand reversed.
+/// Reverses the four bytes of each word, because libudt swaps each word of the address like a number.
 fn reverse_each_word(mut octets: [u8; 16]) -> [u8; 16] {
     octets.chunks_exact_mut(4).for_each(<[u8]>::reverse);
     octets
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_of_an_address_stands_reversed() {
+    fn each_word_of_an_address_is_reversed() {
         assert_eq!(bytes_of("127.0.0.1"), [1, 0, 0, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes_of("::1"), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
         assert_eq!(bytes_of("2001:db8::2")[..4], [0xB8, 0x0D, 0x01, 0x20]);

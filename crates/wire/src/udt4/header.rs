@@ -1,4 +1,4 @@
-//! What all packets share: the four header words, socket ids, time stamps, and two cheap looks for a demultiplexer.
+//! The common parts of all packets: header words, socket ids, time stamps, and two fast checks for a demultiplexer.
 
 use core::fmt;
 use core::time::Duration;
@@ -9,32 +9,32 @@ use crate::field::Word;
 /// Bytes before the body of every packet.
 pub const HEADER_LEN: usize = 16;
 
-/// The bit of the first word that tells control from data.
+/// The bit of the first word that distinguishes control from data.
 pub(crate) const CONTROL_BIT: u32 = 1 << 31;
 
 /// Sequence number of a data packet; type of a control packet.
 pub(crate) const WORD_0: Word = Word::new("sequence number", 0);
 /// Message field of a data packet; additional information of a control packet.
 pub(crate) const WORD_1: Word = Word::new("additional information", 1);
-/// When the packet was sent.
+/// Time stamp.
 pub(crate) const TIMESTAMP: Word = Word::new("time stamp", 2);
-/// The socket that the packet is meant for.
+/// Destination socket.
 pub(crate) const DESTINATION: Word = Word::new("destination socket id", 3);
 
-/// The number of a socket behind a UDP port, 1..=2^31 - 1; zero stands for "whoever listens there".
+/// The id of a socket behind a UDP port, 1..=2^31 - 1. Zero addresses the listener of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(u32);
 
 impl SocketId {
-    /// No socket: the destination of a handshake to a listener, or to a rendezvous peer not yet known.
+    /// No socket: the destination of a handshake to a listener, or to a rendezvous peer whose id is unknown.
     pub const NONE: Self = Self(0);
 
-    /// The low 31 bits of `value`; libudt drops packets to an id with the top bit set.
+    /// The low 31 bits of `value`. libudt drops packets to an id with the top bit set.
     pub const fn new(value: u32) -> Self {
         Self(value & !CONTROL_BIT)
     }
 
-    /// The id as it stands on the wire.
+    /// The id as encoded on the wire.
     pub const fn value(self) -> u32 {
         self.0
     }
@@ -51,12 +51,12 @@ impl fmt::Display for SocketId {
     }
 }
 
-/// Microseconds since the sending socket was opened; wraps every 71.6 minutes.
+/// Microseconds since the sending socket was opened. Wraps every 71.6 minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Timestamp(u32);
 
 impl Timestamp {
-    /// The moment of opening, and what libudt writes in all its control packets.
+    /// The moment of opening, and the value in all control packets of libudt.
     pub const ZERO: Self = Self(0);
 
     /// `micros` microseconds after the opening.
@@ -64,7 +64,7 @@ impl Timestamp {
         Self(micros)
     }
 
-    /// The time stamp `elapsed` after the opening, wrapped to 32 bits.
+    /// The time stamp `elapsed` after the opening, modulo 2^32 µs.
     pub const fn from_elapsed(elapsed: Duration) -> Self {
         Self((elapsed.as_micros() & 0xFFFF_FFFF) as u32)
     }
@@ -81,19 +81,19 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Whether `datagram` claims to be a control packet. Says nothing about its validity; an empty one is not.
+/// Whether `datagram` has the control bit. Does not check its validity. `false` if it is empty.
 #[inline]
 pub fn is_control(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|byte| byte >> 7 == 1)
 }
 
-/// The socket that `datagram` is meant for; `None` if it is too short, or names an id that no socket can have.
+/// The destination socket of `datagram`; `None` if it is too short or has an invalid id.
 #[inline]
 pub fn destination(datagram: &[u8]) -> Option<SocketId> {
     read_destination(datagram.first_chunk()?).ok()
 }
 
-/// The first 16 bytes and the rest.
+/// The 16 bytes of the header and the rest.
 #[inline]
 pub(crate) fn split(datagram: &[u8]) -> Result<(&[u8; HEADER_LEN], &[u8]), DecodeError> {
     datagram.split_first_chunk().ok_or(DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN })

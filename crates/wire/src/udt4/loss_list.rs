@@ -1,7 +1,7 @@
 //! The compressed list of lost packets in a NAK.
 //!
-//! A word with the top bit clear is one lost packet; a word with the top bit set begins a range, which the next word
-//! ends. Both ends are inclusive (in the 2004 paper the end was not).
+//! A word with top bit zero is one lost packet. A word with top bit one begins a range that ends with the next word.
+//! Both ends are inclusive, unlike in the 2004 paper, where the end is exclusive.
 
 use farhaul_units::{SeqNo, SeqRange};
 
@@ -10,9 +10,9 @@ use crate::DecodeError;
 const WORD_LEN: usize = 4;
 const RANGE_BIT: u32 = 1 << 31;
 
-/// The body of a NAK, seen to be well formed as a whole before anybody acts on any part of it.
+/// The body of a NAK, checked as a whole.
 ///
-/// Ranges may still overlap, repeat, or lie outside anything that was sent: clip them.
+/// Ranges may still overlap, repeat, or lie outside the packets sent: clip them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossList<'a> {
     words: &'a [[u8; WORD_LEN]],
@@ -22,8 +22,8 @@ impl<'a> LossList<'a> {
     /// Checks the body of a NAK.
     ///
     /// # Errors
-    /// An empty body, a length that is not a multiple of 4, a range without an end, a range whose end has the top bit
-    /// set, or one that runs backwards.
+    /// The body is empty or its length is not a multiple of 4. Or a range has no end, has an end with the top bit set,
+    /// or runs backwards.
     pub fn from_body(body: &'a [u8]) -> Result<Self, DecodeError> {
         let (words, rest) = body.as_chunks();
         if words.is_empty() || !rest.is_empty() {
@@ -37,7 +37,7 @@ impl<'a> LossList<'a> {
         Ok(Self { words })
     }
 
-    /// The losses in the order in which the peer lists them.
+    /// The losses in the order of the peer's list.
     pub fn iter(&self) -> impl Iterator<Item = SeqRange> + use<'a> {
         let mut words = self.words.iter().map(|word| u32::from_be_bytes(*word));
         core::iter::from_fn(move || {
@@ -48,17 +48,17 @@ impl<'a> LossList<'a> {
         })
     }
 
-    /// The bytes as they stand on the wire.
+    /// The bytes as encoded on the wire.
     pub fn as_body(&self) -> &'a [u8] {
         self.words.as_flattened()
     }
 }
 
-/// Appends `ranges` to `out` as the body of a NAK, in at most `max_words` words, and returns how many of them were
-/// taken: the rest must wait for the next NAK.
+/// Appends `ranges` to `out` as the body of a NAK, in at most `max_words` words. Returns how many ranges were taken.
+/// The others must wait for the next NAK.
 ///
-/// One packet takes one word, more take two. Reversed ranges count as taken and leave nothing behind; if nothing at all
-/// was written there is no NAK to send. A packet holds (MSS - 44) / 4 words.
+/// One packet takes one word, more take two. Reversed ranges count as taken and write nothing. If none is written,
+/// there is no NAK to send. A packet holds (MSS - 44) / 4 words.
 pub fn encode_losses(ranges: impl Iterator<Item = SeqRange>, max_words: usize, out: &mut Vec<u8>) -> usize {
     let mut room = max_words;
     let mut taken = 0;
@@ -82,7 +82,7 @@ pub fn encode_losses(ranges: impl Iterator<Item = SeqRange>, max_words: usize, o
     taken
 }
 
-/// The number of words of the well-formed entry that begins at `at`.
+/// The number of words of the entry that begins at `at`, if it is valid.
 fn check_entry(words: &[[u8; WORD_LEN]], at: usize) -> Result<usize, DecodeError> {
     let word = u32::from_be_bytes(words[at]);
     if word & RANGE_BIT == 0 {

@@ -1,4 +1,4 @@
-//! Facts about all packets: what is refused, that nothing panics, and that encoding is undone by decoding.
+//! Properties of all packets: invalid ones are refused, no bytes panic, and decoding inverts encoding.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -29,7 +29,7 @@ fn short_datagrams_are_refused_and_peeked_at_safely() {
     }
 }
 
-/// Attack B4: bodies that end too early or go on too long.
+/// Attack B4: bodies that are too short or too long.
 #[test]
 fn each_type_accepts_exactly_its_legal_body_lengths() {
     let is_legal = |kind: u16, length: usize| match kind {
@@ -50,7 +50,7 @@ fn each_type_accepts_exactly_its_legal_body_lengths() {
     }
 }
 
-/// Attack B13: a number of 31 bits whose top bit is set.
+/// Attack B13: a 31-bit number whose top bit is set.
 #[test]
 fn a_top_bit_is_refused_in_every_31_bit_number() {
     const TOP: [u8; 4] = [0x80, 0, 0, 0];
@@ -80,7 +80,7 @@ fn a_top_bit_is_refused_in_every_31_bit_number() {
     }
 }
 
-/// Attack B7: a range to loop over for ever.
+/// Attack B7: a range that would cause an endless loop.
 #[test]
 fn a_drop_request_that_runs_backwards_is_refused() {
     let datagram = control(7, 5, &[0, 0, 0, 9, 0, 0, 0, 8]);
@@ -97,7 +97,7 @@ fn a_drop_request_may_cross_the_wrap() {
 }
 
 #[test]
-fn reserved_bits_and_pad_contents_are_not_looked_at() {
+fn reserved_bits_and_pad_contents_are_ignored() {
     let mut datagram = control(5, 0xFFFF_FFFF, &[1, 2, 3, 4]);
     datagram[2] = 0xFF;
     assert_eq!(said(&datagram), Ok(Control::Shutdown));
@@ -113,7 +113,7 @@ fn data_and_control_are_told_apart() {
 }
 
 #[test]
-fn a_round_trip_too_long_for_the_wire_is_the_longest_that_fits() {
+fn an_rtt_too_long_for_the_wire_is_clamped() {
     let endless = Ack::Medium {
         number: AckNo::FIRST,
         seq: SeqNo::new(1),
@@ -136,7 +136,7 @@ fn seq() -> impl Strategy<Value = SeqNo> {
     prop_oneof![any::<u32>(), 0x7FFF_FFF0..=0x7FFF_FFFF_u32, 0..16_u32].prop_map(SeqNo::new)
 }
 
-/// Ranges that do not run backwards: up to half the circle long, often across the wrap.
+/// Ranges that do not run backwards: up to half the circle, often across the wrap.
 fn range() -> impl Strategy<Value = SeqRange> {
     let length = prop_oneof![Just(1), Just(2), 1..100_u32, 1..=1_u32 << 30];
     (seq(), length).prop_map(|(first, length)| SeqRange::new(first, first.plus(length - 1)))
@@ -188,7 +188,7 @@ fn ack() -> impl Strategy<Value = Ack> {
     })
 }
 
-/// Every kind of control packet without a body of variable length.
+/// Every control packet type with a body of fixed length.
 fn fixed_control() -> impl Strategy<Value = Control<'static>> {
     prop_oneof![
         handshake().prop_map(Control::Handshake),
@@ -204,7 +204,7 @@ fn fixed_control() -> impl Strategy<Value = Control<'static>> {
     ]
 }
 
-/// Decoding undoes encoding.
+/// Decoding inverts encoding.
 fn check_round_trip(packet: Packet<'_>) {
     let mut datagram = Vec::new();
     packet.encode(&mut datagram);
@@ -274,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn every_handshake_body_that_decodes_comes_back_to_the_byte(mut body: [u8; 48]) {
+    fn every_decoded_handshake_encodes_to_the_same_bytes(mut body: [u8; 48]) {
         body[8] &= 0x7F;
         body[24] &= 0x7F;
         let mut again = Vec::new();

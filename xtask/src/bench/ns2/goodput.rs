@@ -1,4 +1,4 @@
-//! Goodput of each recovery on two links, without loss and with three shares of it.
+//! Goodput of each recovery on two links, without loss and with three loss rates.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,23 +7,23 @@ use std::thread::{available_parallelism, scope};
 use anyhow::Result;
 
 use super::statistics::Difference;
-use super::tools::{Case, Outcome, Simulator, Tools};
+use super::tools::{Case, CaseResult, Simulator, Tools};
 
 const RECOVERIES: [&str; 4] = ["tahoe", "reno", "newreno", "sack"];
 
-/// A link: rate, delay each way, queue.
+/// A link: rate, one-way delay, queue.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     rate_mbit: u32,
     delay_ms: u32,
     queue: u32,
-    /// Seeds at the smallest loss.
+    /// Number of seeds at the smallest loss rate.
     rare_loss_seeds: u32,
 }
 
-/// A slow one with three bandwidth-delay products of queue, and a fast long one with one. Windows of 67 and of 1667 packets
-/// overflow them again and again, so that runs without random loss do not run without loss. On the fast one a run sees thirty
-/// losses in ten thousand packets each, and so means little by itself.
+/// A slow link with a queue of three BDP, and a fast long one with a queue of one. Their BDP is 67 and 1667 packets, so
+/// windows overflow the queues even without random loss. A run on the fast link has only thirty losses at the smallest
+/// rate, so single runs vary widely.
 const LINKS: [Link; 2] = [
     Link { rate_mbit: 10, delay_ms: 10, queue: 50, rare_loss_seeds: SEEDS },
     Link { rate_mbit: 100, delay_ms: 50, queue: 832, rare_loss_seeds: 2 * SEEDS },
@@ -34,7 +34,7 @@ const RARE_LOSS: &str = "0.0001";
 const LOSSES: [&str; 4] = [NO_LOSS, RARE_LOSS, "0.001", "0.01"];
 const SEEDS: u32 = 20;
 
-/// How far means may lie apart without loss, and with.
+/// Largest difference of the means without loss, and with loss.
 const WITHOUT_LOSS: f64 = 0.03;
 const WITH_LOSS: f64 = 0.05;
 
@@ -42,7 +42,7 @@ const SECONDS: u32 = 300;
 const CUT: u32 = 60;
 const SEGMENT: u64 = 1_460;
 
-/// Measures, prints, and says how many rows do not hold.
+/// Measures, prints, and returns the number of rows that do not hold.
 pub(super) fn run(tools: &Tools, quick: bool) -> Result<usize> {
     println!(
         "\ngoodput, Mbit/s: {CUT} s to {SECONDS} s; without loss within 3 %, with loss within 5 % or 0 in the 95 % interval\n"
@@ -65,7 +65,7 @@ pub(super) fn run(tools: &Tools, quick: bool) -> Result<usize> {
     Ok(unmet)
 }
 
-/// How many seeds a row takes; without loss nothing is random.
+/// Number of seeds of a row. Without loss nothing is random.
 fn seeds(link: Link, loss: &str) -> u32 {
     match loss {
         NO_LOSS => 1,
@@ -87,7 +87,7 @@ fn measure(tools: &Tools, link: Link, loss: &'static str, recovery: &'static str
     let jobs: Vec<(Simulator, u32)> =
         [Simulator::Ours, Simulator::Ns2].into_iter().flat_map(|by| (1..=seeds).map(move |seed| (by, seed))).collect();
     let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<(usize, Result<Outcome>)>> = Mutex::new(Vec::new());
+    let results: Mutex<Vec<(usize, Result<CaseResult>)>> = Mutex::new(Vec::new());
     scope(|scope| {
         for _ in 0..available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
@@ -97,15 +97,15 @@ fn measure(tools: &Tools, link: Link, loss: &'static str, recovery: &'static str
                     let Link { rate_mbit, delay_ms, queue, .. } = link;
                     let (seconds, cut, window) = (SECONDS, CUT, 1_000_000);
                     let case = Case { recovery, rate_mbit, delay_ms, queue, loss, seed, seconds, cut, window };
-                    let outcome = tools.simulate(by, &case);
-                    outcomes.lock().expect("no thread panics").push((index, outcome));
+                    let result = tools.simulate(by, &case);
+                    results.lock().expect("no thread panics").push((index, result));
                 }
             });
         }
     });
-    let mut outcomes = outcomes.into_inner().expect("no thread panicked");
-    outcomes.sort_by_key(|(index, _)| *index);
-    let goodput = outcomes.into_iter().map(|(_, outcome)| outcome.map(|outcome| megabits(outcome.segments)));
+    let mut results = results.into_inner().expect("no thread panicked");
+    results.sort_by_key(|(index, _)| *index);
+    let goodput = results.into_iter().map(|(_, result)| result.map(|result| megabits(result.segments)));
     let mut ours: Vec<f64> = goodput.collect::<Result<_>>()?;
     let theirs = ours.split_off(seeds as usize);
     Ok([ours, theirs])

@@ -3,9 +3,9 @@
 use anyhow::{Result, ensure};
 
 use super::statistics::median;
-use super::tools::{Case, Outcome, Simulator, Tools};
+use super::tools::{Case, CaseResult, Simulator, Tools};
 
-/// A window that fills the path and its packets in service, and no more: nothing is lost, so that both deliver the same.
+/// A window that fills the path without loss, so that both simulators deliver the same number of packets.
 const WINDOW: u32 = 8_400;
 const CASE: Case = Case {
     recovery: "sack",
@@ -18,14 +18,14 @@ const CASE: Case = Case {
     cut: 0,
     window: WINDOW,
 };
-/// Enough for a median that one disturbed run does not move.
+/// Enough for a median that one disturbed run does not change.
 const RUNS: usize = 5;
-/// What part of ns-2's time ours may take.
+/// Our largest share of ns-2's time.
 const MOST: f64 = 1.0 / 3.0;
-/// How far the packets delivered may differ.
+/// Largest relative difference of the delivered packets.
 const SAME: f64 = 0.001;
 
-/// Measures, prints, and says how many requirements do not hold.
+/// Measures, prints, and returns the number of requirements that do not hold.
 pub(super) fn run(tools: &Tools, quick: bool) -> Result<usize> {
     let case = if quick { Case { seconds: 5, ..CASE } } else { CASE };
     println!(
@@ -34,7 +34,7 @@ pub(super) fn run(tools: &Tools, quick: bool) -> Result<usize> {
     );
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for run in 1..=if quick { 1 } else { RUNS } {
-        // In turn, so that a disturbance of the machine meets both.
+        // In turn, so that a disturbance of the machine affects both.
         let (one, other) = (tools.simulate(Simulator::Ours, &case)?, tools.simulate(Simulator::Ns2, &case)?);
         same_packets(one, other)?;
         println!("run {run}: farhaul {:.2} s, ns-2 {:.2} s; {} packets", one.seconds, other.seconds, one.segments);
@@ -48,9 +48,12 @@ pub(super) fn run(tools: &Tools, quick: bool) -> Result<usize> {
     Ok(usize::from(!holds))
 }
 
-fn same_packets(ours: Outcome, theirs: Outcome) -> Result<()> {
+fn same_packets(ours: CaseResult, theirs: CaseResult) -> Result<()> {
     let (one, other) = (ours.segments as f64, theirs.segments as f64);
-    ensure!((one / other - 1.0).abs() <= SAME, "they delivered {one} and {other} packets: not the same work");
+    ensure!(
+        (one / other - 1.0).abs() <= SAME,
+        "the simulators delivered {one} and {other} packets, so their times cannot be compared"
+    );
     Ok(())
 }
 
@@ -60,8 +63,8 @@ mod tests {
 
     #[test]
     fn unequal_work_is_no_comparison() {
-        let outcome = |segments| Outcome { segments, seconds: 1.0 };
-        assert!(same_packets(outcome(1_000_000), outcome(1_000_500)).is_ok());
-        assert!(same_packets(outcome(1_000_000), outcome(1_002_000)).is_err());
+        let result = |segments| CaseResult { segments, seconds: 1.0 };
+        assert!(same_packets(result(1_000_000), result(1_000_500)).is_ok());
+        assert!(same_packets(result(1_000_000), result(1_002_000)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Means of two samples and what their difference says.
+//! Means of two samples and the significance of their difference.
 
 /// A difference of two means, relative to the second one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// Of two samples of the same size, which must not be empty. A single pair has no interval.
+    /// The difference of two samples of the same size, which must not be empty. A single pair has no interval.
     pub(super) fn of(ours: &[f64], theirs: &[f64]) -> Self {
         let error = (variance_of_mean(ours) + variance_of_mean(theirs)).sqrt();
         let freedom = (ours.len() + theirs.len()) as f64 - 2.0;
@@ -38,8 +38,8 @@ fn variance_of_mean(sample: &[f64]) -> f64 {
     sample.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (count - 1.0) / count
 }
 
-/// The 97.5 % point of Student's t for so many degrees of freedom: the first terms of its series about the normal one, off by
-/// less than a thousandth from twenty on.
+/// The 97.5 % point of Student's t with `freedom` degrees of freedom, by the first terms of its series about the normal
+/// one. The error is below a thousandth from twenty on.
 fn quantile(freedom: f64) -> f64 {
     const NORMAL: f64 = 1.959_964;
     let cubic = NORMAL * NORMAL * NORMAL;
@@ -48,7 +48,7 @@ fn quantile(freedom: f64) -> f64 {
     NORMAL + first / freedom + second / (freedom * freedom)
 }
 
-/// The middle value; of an even number the mean of the two in the middle. The sample must not be empty.
+/// The median. The sample must not be empty.
 pub(super) fn median(sample: &[f64]) -> f64 {
     let mut sorted = sample.to_vec();
     sorted.sort_by(f64::total_cmp);

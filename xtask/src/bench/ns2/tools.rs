@@ -8,41 +8,41 @@ use anyhow::{Context, Result, ensure};
 use crate::clock::Stopwatch;
 use crate::workspace::Workspace;
 
-/// Which simulator.
+/// Identifies a simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Simulator {
     Ours,
     Ns2,
 }
 
-/// One flow to be simulated.
+/// One flow to simulate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) recovery: &'static str,
     pub(super) rate_mbit: u32,
-    /// In each direction.
+    /// Delay in each direction.
     pub(super) delay_ms: u32,
-    /// Packets that wait at most, the one that is being sent not counted.
+    /// Queue limit in packets, without the one in transmission.
     pub(super) queue: u32,
     pub(super) loss: &'static str,
     pub(super) seed: u32,
     pub(super) seconds: u32,
-    /// From when on it is counted.
+    /// Start of counting.
     pub(super) cut: u32,
-    /// What the receiver has room for, packets.
+    /// The receiver's window, packets.
     pub(super) window: u32,
 }
 
-/// What came of it.
+/// The result of a case.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(super) struct CaseResult {
     /// Segments acknowledged after the cut.
     pub(super) segments: u64,
-    /// Real time that it took.
+    /// Real time of the run.
     pub(super) seconds: f64,
 }
 
-/// Where the simulators are.
+/// Locations of the simulators.
 #[derive(Debug)]
 pub(super) struct Tools {
     example: PathBuf,
@@ -50,7 +50,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Builds ours, and finds out whether ns-2 is there.
+    /// Builds our simulator, and checks that ns-2 is installed.
     pub(super) fn build(workspace: &Workspace) -> Result<Self> {
         let mut build = workspace.cargo();
         build.args(["build", "--release", "--quiet", "-p", "farhaul-sim", "--example", "tcp"]);
@@ -73,7 +73,7 @@ impl Tools {
     }
 
     /// Runs one case.
-    pub(super) fn simulate(&self, simulator: Simulator, case: &Case) -> Result<Outcome> {
+    pub(super) fn simulate(&self, simulator: Simulator, case: &Case) -> Result<CaseResult> {
         let mut command = self.command(simulator);
         let rate =
             if simulator == Simulator::Ours { format!("{}mbit", case.rate_mbit) } else { case.rate_mbit.to_string() };
@@ -85,7 +85,7 @@ impl Tools {
         let seconds = stopwatch.elapsed().as_secs_f64();
         let text = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(Outcome { segments: parse(&text)?, seconds })
+        Ok(CaseResult { segments: parse(&text)?, seconds })
     }
 
     fn command(&self, simulator: Simulator) -> Command {
@@ -100,11 +100,11 @@ impl Tools {
     }
 }
 
-/// `AT_CUT AT_END …`: the difference. ns-2 says -1 before the first acknowledgement.
+/// `AT_CUT AT_END …`: the difference. ns-2 prints -1 before the first acknowledgement.
 fn parse(output: &str) -> Result<u64> {
     let numbers: Vec<i64> = output.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    let [at_cut, at_end, ..] = numbers[..] else { anyhow::bail!("no segments in '{output}'") };
-    u64::try_from(at_end - at_cut.max(0)).context("segments that were acknowledged are so no more")
+    let [at_cut, at_end, ..] = numbers[..] else { anyhow::bail!("no number of segments in '{output}'") };
+    u64::try_from(at_end - at_cut.max(0)).context("fewer segments are acknowledged at the end than at the cut")
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_between_cut_and_end_counts() {
+    fn segments_acknowledged_between_cut_and_end_count() {
         assert_eq!(parse("100 350 360 2\n").unwrap(), 250);
         assert_eq!(parse("-1 724701 733102 0\n").unwrap(), 724_701);
         assert!(parse("").is_err() && parse("error: no such thing").is_err() && parse("5 3").is_err());

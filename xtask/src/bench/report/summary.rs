@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::requirement::{Requirement, Verdict};
+use super::super::requirement::{Comparison, Requirement};
 
 /// One requirement under one setting.
 #[derive(Debug)]
@@ -10,11 +10,11 @@ pub(super) struct Line {
     pub(super) row: &'static str,
     pub(super) setting: &'static str,
     pub(super) requirement: Requirement,
-    /// Or why nothing is known.
-    pub(super) judged: Result<Verdict, String>,
-    /// Runs of ours that do not count.
+    /// The result, or why there is none.
+    pub(super) judged: Result<Comparison, String>,
+    /// Number of our runs that do not count.
     pub(super) lost: usize,
-    /// The runs were long enough to say whether it holds.
+    /// Whether the runs were long enough to judge.
     pub(super) counts: bool,
 }
 
@@ -38,7 +38,7 @@ impl Line {
         let show = |value| requirement.quantity.show(value);
         let lost = if *lost > 0 { format!(", {lost} not counted") } else { String::new() };
         let (ours, peer, met) = match judged {
-            Ok(Verdict { holds, ours, peer, .. }) => (
+            Ok(Comparison { holds, ours, peer, .. }) => (
                 format!("{} ({} … {}; {}{lost})", show(ours.median), show(ours.least), show(ours.most), ours.runs),
                 peer.map_or_else(String::new, |(program, figure)| format!("{program} {}", show(figure))),
                 match (counts, holds) {
@@ -66,28 +66,28 @@ mod tests {
 
     const OURS: Summary = Summary { median: 0.62, least: 0.6, most: 0.7, runs: 3 };
 
-    fn line(judged: Result<Verdict, String>, lost: usize, counts: bool) -> String {
+    fn line(judged: Result<Comparison, String>, lost: usize, counts: bool) -> String {
         Line { row: "wan", setting: "rmem_max 212992", requirement: REQUIREMENT, judged, lost, counts }.markdown()
     }
 
     #[test]
-    fn a_line_says_what_must_be_what_is_and_who_stood_beside() {
-        let verdict = Verdict { holds: true, ours: OURS, limit: 0.8, peer: Some(("libudt", 1.3)) };
+    fn a_line_shows_limit_figure_and_peer() {
+        let comparison = Comparison { holds: true, ours: OURS, limit: 0.8, peer: Some(("libudt", 1.3)) };
         assert_eq!(
-            line(Ok(verdict), 0, true),
+            line(Ok(comparison), 0, true),
             "| wan | 1 MB; rmem_max 212992 | completion | ≤ 0.800 s | 0.620 s (0.600 s … 0.700 s; 3) | libudt 1.300 s | yes |"
         );
     }
 
     #[test]
-    fn a_quick_run_meets_nothing() {
-        let verdict = Verdict { holds: true, ours: OURS, limit: 0.8, peer: None };
-        assert!(line(Ok(verdict), 0, false).ends_with("| too short |"));
+    fn a_quick_run_judges_nothing() {
+        let comparison = Comparison { holds: true, ours: OURS, limit: 0.8, peer: None };
+        assert!(line(Ok(comparison), 0, false).ends_with("| too short |"));
     }
 
     #[test]
-    fn what_was_not_measured_is_not_met_and_runs_that_do_not_count_are_told() {
-        let text = line(Err("farhaul gave no figure".into()), 3, true);
+    fn a_missing_figure_is_unknown_and_uncounted_runs_are_shown() {
+        let text = line(Err("farhaul has no figure".into()), 3, true);
         assert!(text.contains("**unknown**") && text.contains("3 not counted"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! How long a small and a large transfer take over a long fat path.
+//! Completion times of a small and a large transfer over a long fat path.
 
 use super::{Measurement, Row, Run, wan};
 use crate::bench::quantity::Quantity;
@@ -11,7 +11,7 @@ const LARGE: &str = "1 GB, loss 0";
 
 pub(super) const ROW: Row = Row {
     name: "wan-completion",
-    what: "time from connect() to the receiver's confirmation; two round trips and size over rate are 0.21 s and 8.4 s",
+    what: "time from connect() to the receiver's confirmation; the ideal, two RTTs plus size over rate, is 0.21 s and 8.4 s",
     shows: &[Quantity::Completion],
     must: &[
         require(SMALL, Bound::Most(0.8)),
@@ -24,8 +24,8 @@ pub(super) const ROW: Row = Row {
 
 static MEASUREMENT: Measurement = Measurement {
     name: "wan-completion",
-    how: "1e6 and 1e9 bytes through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP, no loss: farhaul as it is, libudt \
-          with buffers of 2 BDP; the udt:native law is left out, for it takes minutes",
+    how: "1e6 and 1e9 bytes through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP, no loss. farhaul with its \
+        defaults, libudt with buffers of 2 BDP. udt:native is left out, because it takes minutes",
     runs: 3,
     seconds: 25,
     in_settings: true,

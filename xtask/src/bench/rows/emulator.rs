@@ -1,4 +1,4 @@
-//! Whether the emulated network is what it says, by the measure of others.
+//! Accuracy of the emulated network, measured by other programs.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::bench::requirement::{Bound, Requirement};
 use crate::bench::samples::Samples;
 use crate::bench::tools::{Emulated, Tools};
 
-/// Up to ten milliseconds `ping` shows a round trip in hundredths.
+/// Below ten milliseconds `ping` prints the RTT in hundredths.
 const DELAY: &str = "ping, 4 ms each way";
 const SLOW: &str = "iperf3 -u, 100 Mbit/s, packets of 1500 bytes";
 const RATE: &str = "iperf3 -u, 1 Gbit/s, packets of 1500 bytes";
 const JUMBO: &str = "iperf3 -u, 5 Gbit/s, packets of 9000 bytes";
-/// TCP hands over large packets, which leaves the emulator more of a machine that has no processor to spare.
+/// TCP hands over large packets, so the emulator needs less processor time.
 const FASTEST: &str = "iperf3, 6 Gbit/s, packets of 9000 bytes";
 const LOSS: &str = "iperf3 -u, 100 Mbit/s, loss 1 %";
 const PROGRAM: &str = "farhaul";
 
 pub(super) const ROW: Row = Row {
     name: "emulator",
-    what: "delay, rate and loss of emulated paths as ping and iperf3 see them, and the emulator's processor share",
+    what: "delay, rate and loss of emulated paths by ping and iperf3, and the emulator's processor share",
     shows: &[Quantity::Lateness, Quantity::RateShare, Quantity::Goodput, Quantity::Deviation, Quantity::CpuShare],
     must: &[
         require(DELAY, Quantity::Lateness, Bound::Most(0.000_2)),
@@ -31,7 +31,8 @@ pub(super) const ROW: Row = Row {
         require(RATE, Quantity::CpuShare, Bound::Most(0.6)),
         require(JUMBO, Quantity::RateShare, Bound::Least(0.99)),
         require(FASTEST, Quantity::Goodput, Bound::Least(5e9)),
-        // Three standard deviations: one run in four hundred exceeds them by chance, and the median of several hardly ever.
+        // One run in four hundred exceeds three standard deviations by chance, and the median of several runs hardly
+        // ever.
         require(LOSS, Quantity::Deviation, Bound::Most(3.0)),
     ],
     by: &MEASUREMENT,
@@ -39,9 +40,9 @@ pub(super) const ROW: Row = Row {
 
 static MEASUREMENT: Measurement = Measurement {
     name: "emulator",
-    how: "`farhaul emulate` as root, two hosts; ping: half of what the round trips of one echo in a hundred exceed the path's; \
-          iperf3, with socket buffers of 8 MiB, sends 5 % more than the path carries, or with loss half of it, and its receiver \
-          counts; processor share of the emulator's thread",
+    how: "`farhaul emulate` as root, two hosts. ping: half of the RTT excess that one echo in a hundred exceeds. \
+        iperf3 with socket buffers of 8 MiB sends 105 % of the path's rate, with loss 50 %, and its receiver counts. \
+        Processor share of the emulator's thread",
     runs: 3,
     seconds: 50,
     in_settings: false,
@@ -60,7 +61,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
         mtu,
         seed: run.index + 1,
     };
-    // A round trip at the beginning, in which nothing arrives, is to count for little.
+    // Long runs, because nothing arrives in the first RTT.
     let seconds = run.pick(10, 2);
     let near = Emulated { delay: Duration::from_millis(4), ..path(1_000, 1_500) };
     samples.add(DELAY, PROGRAM, tools.emulated_delay(&near, run.pick(500, 100)));

@@ -1,4 +1,4 @@
-//! One flow of ours beside one of the reference library through one bottleneck.
+//! A flow of ours beside one of the reference library at one bottleneck.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ pub(super) const ROW: Row = Row {
 
 static MEASUREMENT: Measurement = Measurement {
     name: "fairness",
-    how: "both senders through one farhaul relay to one port, with a receiving process of libudt or of ours; Jain's index of \
-          what both had received in the first 30 s in which both were there; every other run libudt is there first; libudt \
-          beside itself for comparison, in one run of two, with either receiver in turn; goodput of both is their sum; libudt \
-          with its default buffers",
+    how: "both senders through one farhaul relay to one port, with a receiving process of libudt or of farhaul. \
+        Jain's index of the data received in the first 30 s in which both flows were active. In every other run libudt \
+        starts first. For comparison, one run of two has two libudt senders, with either receiver in turn. Goodput of \
+        both is their sum. libudt with its default buffers",
     runs: 6,
     seconds: 64,
     in_settings: false,
@@ -55,7 +55,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
         }
     };
     beside(THEIRS, Side::Libudt);
-    // Two runs of each, so that both orders and both receivers come up.
+    // Two runs of each, so that both orders and both receivers occur.
     if run.quick || (run.index / 2).is_multiple_of(2) {
         beside(OURS, Side::Farhaul);
     }
@@ -66,7 +66,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
     }
 }
 
-/// Jain's index of the two, and what they got together.
+/// Jain's index of the two rates, and their sum.
 fn measured(rates: &[f64; 2]) -> Measured {
     Measured::of([(Quantity::Jain, jain(rates)), (Quantity::Goodput, rates.iter().sum())])
 }

@@ -1,4 +1,4 @@
-//! What connections cost on which nothing happens.
+//! Cost of idle connections.
 
 use super::{Measurement, Row, Run};
 use crate::bench::quantity::Quantity;
@@ -11,7 +11,7 @@ const CONNECTOR: &str = "1000, connecting";
 
 pub(super) const ROW: Row = Row {
     name: "idle",
-    what: "1000 idle connections on one port, each side by itself",
+    what: "1000 idle connections on one port, each side separately",
     shows: &[Quantity::Growth, Quantity::CpuShare],
     must: &[
         require(LISTENER, Quantity::Growth, 64.0 * 1_048_576.0),
@@ -24,8 +24,8 @@ pub(super) const ROW: Row = Row {
 
 static MEASUREMENT: Measurement = Measurement {
     name: "idle",
-    how: "the idle_connections example of crates/farhaul: resident memory with the connections less that without them, and \
-          processor time over 30 s with keep-alives every 10 s ± 20 %",
+    how: "the idle_connections example of crates/farhaul: resident memory with the connections minus that without them, \
+        and processor time over 30 s with keep-alives every 10 s ± 20 %",
     runs: 1,
     seconds: 40,
     in_settings: false,

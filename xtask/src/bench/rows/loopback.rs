@@ -1,4 +1,4 @@
-//! Memory to memory without a path between: what packets cost.
+//! Cost of packets: memory to memory without a path.
 
 use super::{Measurement, Row, Run};
 use crate::bench::quantity::Quantity;
@@ -35,7 +35,7 @@ const fn require(quantity: Quantity, bound: Bound) -> Requirement {
 }
 
 fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
-    // Long enough that the start does not show, short enough for many runs.
+    // Long enough to hide the start, short enough for many runs.
     let seconds = run.pick(2, 1);
     for program in run.in_turn(&["raw", "farhaul", "libudt"]) {
         let result = match program {

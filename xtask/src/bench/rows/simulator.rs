@@ -1,4 +1,4 @@
-//! How fast virtual time passes.
+//! Speed of virtual time.
 
 use super::{Measurement, Row, Run};
 use crate::bench::quantity::Quantity;

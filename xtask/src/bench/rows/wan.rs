@@ -1,4 +1,4 @@
-//! A long fat path: 1 Gbit/s, 100 ms, a queue of one bandwidth-delay product, with and without random loss.
+//! A long fat path: 1 Gbit/s, 100 ms, a queue of one BDP, with and without random loss.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ const NO_LOSS: &str = "10 s, loss 0";
 const RARE: &str = "10 s, loss 1e-4";
 const FREQUENT: &str = "10 s, loss 1e-3";
 
-/// Loss probabilities in each direction with their names, and what integrating UDT's own law gives for them on this path
-/// once it is in balance, bit/s (`native_throughput_under_random_loss` in crates/cc/tests/curves.rs).
+/// Loss probabilities in each direction, their names, and the rate of UDT's own law in equilibrium, bit/s. The rate is
+/// the integral of the law on this path (`native_throughput_under_random_loss` in crates/cc/tests/curves.rs).
 const LOSSES: [(f64, &str, f64); 2] = [(1e-4, RARE, 362e6), (1e-3, FREQUENT, 128e6)];
 const LAW: &str = "the law of native";
 
 /// 2 × BDP + 32 MiB.
 const MOST_MEMORY: f64 = 2.0 * CLEAN_PATH.bdp_bytes() as f64 + 32.0 * 1_048_576.0;
-/// What the paced raw sender gets when nothing else was measured, bit/s.
+/// Usual rate of the paced raw sender, bit/s, if nothing else was measured.
 const USUAL_RATE: f64 = 930e6;
 
 pub(super) const CLEAN: Row = Row {
     name: "wan-goodput",
-    what: "goodput over 10 s with the start, and of the 5th to 10th second alone, no loss",
+    what: "goodput over 10 s including the start, and from the 5th to the 10th second, no loss",
     shows: &[Quantity::Goodput, Quantity::Steady, Quantity::Retransmitted],
     must: &[
         require(NO_LOSS, Quantity::Goodput, Bound::Least(890e6)),
@@ -48,7 +48,7 @@ pub(super) const CPU: Row = Row {
 
 pub(super) const MEMORY: Row = Row {
     name: "memory",
-    what: "most resident memory of each process of one connection over the path without loss: 2 × BDP + 32 MiB",
+    what: "peak resident memory of each process of one connection over the path without loss: 2 × BDP + 32 MiB",
     shows: &[Quantity::SenderMemory, Quantity::ReceiverMemory],
     must: &[
         require(NO_LOSS, Quantity::SenderMemory, Bound::Most(MOST_MEMORY)),
@@ -59,7 +59,7 @@ pub(super) const MEMORY: Row = Row {
 
 pub(super) const LOSSY: Row = Row {
     name: "wan-loss",
-    what: "goodput over 10 s with random loss in both directions, the start included",
+    what: "goodput over 10 s including the start, with random loss in both directions",
     shows: &[Quantity::Goodput, Quantity::Steady, Quantity::Retransmitted],
     must: &[
         require(RARE, Quantity::Goodput, Bound::LeastTimes(1.0, "libudt")),
@@ -70,9 +70,9 @@ pub(super) const LOSSY: Row = Row {
 
 static WITHOUT_LOSS: Measurement = Measurement {
     name: "wan-clean",
-    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP: farhaul as it is and with udt:native, libudt with \
-          buffers of 2 BDP, and a paced sender without protocol at the rate that farhaul had; after start-up: the second \
-          half of the time, from the receiver's intervals of 0.25 s; memory: the kernel's high-water mark of each process",
+    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP. farhaul with its defaults and with udt:native, \
+        libudt with buffers of 2 BDP, and a paced sender without protocol at farhaul's rate. After start-up: the second \
+        half of the time, from the receiver's intervals of 0.25 s. Memory: the kernel's high-water mark of each process",
     runs: 3,
     seconds: 48,
     in_settings: true,
@@ -81,8 +81,8 @@ static WITHOUT_LOSS: Measurement = Measurement {
 
 static WITH_LOSS: Measurement = Measurement {
     name: "wan-loss",
-    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP: farhaul as it is and with udt:native, libudt with \
-          buffers of 2 BDP; beside udt:native what integrating its law gives once it is in balance",
+    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP. farhaul with its defaults and with udt:native, \
+        libudt with buffers of 2 BDP. Beside udt:native the rate of its law in equilibrium",
     runs: 3,
     seconds: 68,
     in_settings: true,
@@ -106,7 +106,7 @@ fn measure_lossy(tools: &Tools, run: &Run, samples: &mut Samples) {
     }
 }
 
-/// All programs over one path; the goodput of ours.
+/// Runs all programs over one path. Returns our goodput.
 fn measure(tools: &Tools, run: &Run, samples: &mut Samples, path: &Path, case: &'static str) -> Option<f64> {
     let amount = Amount::Seconds(run.pick(10, 3));
     let mut rate = None;

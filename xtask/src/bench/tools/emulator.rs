@@ -1,4 +1,4 @@
-//! `farhaul emulate`, looked at by programs of others: what it says of itself only decides whether a run counts.
+//! `farhaul emulate`, measured by other programs. Its own report only decides whether a run counts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,28 +16,28 @@ use super::{Amount, Tools, needed, patience};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u64 = 28;
-/// What the paths' queues hold, in seconds of their rate: enough that a sender which lacks a processor for a while, on a machine with
-/// fewer processors than programs, does not leave the link idle. What arrives is then the link's rate and not the sender's.
+/// Queue length of the paths in seconds of their rate. It bridges the time for which a sender lacks a processor, when
+/// programs outnumber processors. The link then never idles, and arrivals measure its rate and not the sender's.
 const QUEUE: f64 = 0.05;
-/// Socket buffers of `iperf3`, in bytes. Those of the kernel hold 13 packets of 9000 bytes, so that its receiver would lose what
-/// arrives while it waits a fifth of a millisecond for a processor.
+/// Socket buffers of `iperf3`, in bytes. The kernel's default holds 13 packets of 9000 bytes. Its receiver would lose
+/// packets whenever it waits a fifth of a millisecond for a processor.
 const IPERF_BUFFER: u64 = 8 << 20;
 
-/// An emulated path: both directions alike but for the loss, which is on the way to the far host.
+/// An emulated path. Both directions are equal, except for loss, which is on the way to the far host.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Emulated {
     /// Bits per second.
     pub(in super::super) rate: u64,
     pub(in super::super) delay: Duration,
     pub(in super::super) loss: f64,
-    /// Bytes of the largest packet.
+    /// Size of the largest packet in bytes.
     pub(in super::super) mtu: u64,
-    /// Decides which packets are lost.
+    /// Seed of the losses.
     pub(in super::super) seed: usize,
 }
 
 impl Tools {
-    /// The round trips that `ping` sees, less the delays of the path: half of what one in a hundred exceeds.
+    /// Half of the excess of ping's RTT over the path's delays, which one echo in a hundred exceeds.
     pub(in super::super) fn emulated_delay(&self, path: &Emulated, echoes: u64) -> Result<Measured> {
         let said = self.emulate(path, None, &format!("ping -n -i 0.01 -c {echoes} $FARHAUL_PEER"), echoes / 100)?;
         let mut excess = round_trips(&said.output)?;
@@ -50,12 +50,12 @@ impl Tools {
         Ok(Measured::of([(Quantity::Lateness, late.max(early))]))
     }
 
-    /// What `iperf3 -u` gets through when it sends `excess` times the path's rate: the share of the rate that arrives, headers
-    /// included, the share of packets that are lost, and what the emulator costs.
+    /// Sends `excess` times the path's rate with `iperf3 -u`. Returns the received share with headers, the deviation of
+    /// the losses, and the emulator's processor share.
     pub(in super::super) fn emulated_rate(&self, path: &Emulated, excess: f64, seconds: u64) -> Result<Measured> {
         let length = path.mtu - HEADERS;
         let rate = (path.rate as f64 * excess * length as f64 / path.mtu as f64) as u64;
-        // Linux takes no more than the limit, and iperf3 wants what it asked for.
+        // Linux grants no more than the limit, and iperf3 insists on the requested size.
         let _limits = Limits::set(IPERF_BUFFER)?;
         let client = format!("iperf3 -c $FARHAUL_PEER -u -b {rate} -l {length} -w {IPERF_BUFFER} -t {seconds} --json");
         let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
@@ -70,7 +70,7 @@ impl Tools {
         Ok(Measured::of(figures))
     }
 
-    /// What the kernel's TCP gets through, by `iperf3`, and what the emulator costs.
+    /// The rate of the kernel's TCP by `iperf3`, and the emulator's processor share.
     pub(in super::super) fn emulated_tcp(&self, path: &Emulated, seconds: u64) -> Result<Measured> {
         let client = format!("iperf3 -c $FARHAUL_PEER -t {seconds} --json");
         let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
@@ -79,10 +79,10 @@ impl Tools {
         Ok(Measured::of([(Quantity::Goodput, goodput), (Quantity::CpuShare, said.processor_share)]))
     }
 
-    /// Runs `command` on the near host and returns what it printed.
+    /// Runs `command` on the near host and returns its output.
     fn emulate(&self, path: &Emulated, serve: Option<&str>, command: &str, seconds: u64) -> Result<Heard> {
         let file = std::env::temp_dir().join(format!("farhaul-bench-{}.out", std::process::id()));
-        // Records come on stderr, which is where processes complain; here they are what is wanted.
+        // Records go to stderr, which the process module reserves for errors. Here they are the result.
         let mut emulate = Command::new("sh");
         emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
         emulate.args(["emulate", "--json", "--rate", &format!("{}bit", path.rate)]);
@@ -102,19 +102,19 @@ impl Tools {
         let flaws = || record["flaws"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
         ensure!(
             record["valid"] == true,
-            Invalid(format!("the emulator and not the path was the limit: {}", flaws().join("; ")))
+            Invalid(format!("the emulator, not the path, was the limit: {}", flaws().join("; ")))
         );
         Ok(Heard { output, processor_share: needed(&record, &["processor_share"])? })
     }
 }
 
-/// What a program behind the path printed, and what the path cost.
+/// The output of a program behind the path, and the cost of the path.
 struct Heard {
     output: String,
     processor_share: f64,
 }
 
-/// A file that goes when it was read.
+/// A file that is removed after reading.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -125,7 +125,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What is left in the folder for temporary files does no harm.
+        // A file left in the folder for temporary files does no harm.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -139,7 +139,7 @@ fn round_trips(output: &str) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// By how many standard deviations `lost` of `packets` differs from what a loss of `share` of them gives.
+/// The difference between `lost` and the expectation for `packets` at a loss of `share`, in standard deviations.
 fn deviation(lost: f64, packets: f64, share: f64) -> f64 {
     let expected = packets * share;
     ((lost - expected) / (expected * (1.0 - share)).sqrt()).abs()
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_judged_by_chance() {
+    fn loss_deviation_is_in_standard_deviations() {
         assert!((deviation(130.0, 10_000.0, 0.01) - 3.015).abs() < 0.001);
     }
 }

@@ -1,4 +1,4 @@
-//! `farhaul bench`: two processes of ours and the record at their end.
+//! `farhaul bench`: two processes of ours and their final record.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -13,15 +13,15 @@ use super::super::samples::Measured;
 use super::relay::{Path, Relay};
 use super::{Amount, OPENING, Tools, cpu_per_gb, needed, number, patience, retransmitted};
 
-/// Of all records of `farhaul bench --json`, only the one at the end has it.
+/// A field that only the last record of `farhaul bench --json` has.
 const END: &str = "loss_ratio";
-/// How often the receiver says what it got, in seconds.
+/// Interval of the receiver's records, in seconds.
 const INTERVAL: &str = "0.25";
-/// How its warnings about socket buffers begin and end.
+/// Beginnings and ends of the parts in warnings about socket buffers.
 const WARNINGS: [(&str, &str); 2] = [("the ", " of the socket is "), (" instead of ", ",")];
 
 impl Tools {
-    /// One transfer under `controller`, straight over loopback or through a relay that behaves like `path`.
+    /// One transfer under `controller`, directly over loopback or through a relay that emulates `path`.
     pub(in super::super) fn farhaul(&self, controller: &str, amount: Amount, path: Option<&Path>) -> Result<Measured> {
         let mut listener = Process::start(self.bench().args(["--listen", "127.0.0.1:0", "--interval", INTERVAL]))?;
         let address: SocketAddr = listener.wait_for_text("local", OPENING)?.parse().context("its address")?;
@@ -67,8 +67,8 @@ fn cpu(record: &Value, side: &[&str]) -> Result<f64> {
     Ok(part("user")? + part("system")?)
 }
 
-/// Payload bits per second in the intervals that lie between `from` and `to` seconds of the receiver's time, which begins
-/// half a round trip after the sender's; `None` if there are not enough to fill most of it.
+/// Payload bits per second in the intervals between `from` and `to` seconds of the receiver's time, which starts half
+/// an RTT after the sender's. `None` if the intervals cover too little of it.
 fn steady(records: &[Value], from: f64, to: f64) -> Option<f64> {
     let (mut bytes, mut seconds) = (0.0, 0.0);
     for record in records.iter().filter(|record| record["event"] == "interval") {
@@ -81,7 +81,7 @@ fn steady(records: &[Value], from: f64, to: f64) -> Option<f64> {
     (seconds >= 0.8 * (to - from)).then(|| bytes * 8.0 / seconds)
 }
 
-/// What the system gave a side in place of what it asked for, as its warnings say.
+/// The difference between requested and granted buffers of a side, from its warnings.
 fn buffers(side: &str, records: &[Value]) -> String {
     let [(the, is), (instead, comma)] = WARNINGS;
     let clamped = records.iter().filter(|record| record["event"] == "warning").filter_map(|record| {
@@ -93,9 +93,9 @@ fn buffers(side: &str, records: &[Value]) -> String {
     });
     let clamped: Vec<String> = clamped.collect();
     if clamped.is_empty() {
-        return format!("{side}: socket got all that it asked for, 33.6 MB to receive and 4.2 MB to send");
+        return format!("{side}: socket got the requested buffers, 33.6 MB to receive and 4.2 MB to send");
     }
-    format!("{side}: socket got less than it asked for: {}", clamped.join(", "))
+    format!("{side}: socket got smaller buffers than requested: {}", clamped.join(", "))
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_within_the_window_counts_and_nothing_that_reaches_beyond() {
+    fn only_intervals_within_the_window_count() {
         let records = [
             interval(0.0, 5.1, 1),
             interval(5.1, 7.0, 1_900),
@@ -129,11 +129,12 @@ mod tests {
 
     #[test]
     fn socket_buffers_are_quoted_from_the_warnings() {
-        let warning = "the receive buffer of the socket is 213 kB instead of 33.6 MB, which costs speed: sysctl -w x=1";
+        let warning =
+            "the receive buffer of the socket is 213 kB instead of 33.6 MB, which reduces throughput: sysctl -w x=1";
         let records =
             [json!({ "event": "warning", "message": warning }), json!({ "event": "warning", "message": "x" })];
-        let note = "receiving: socket got less than it asked for: receive buffer 213 kB for 33.6 MB";
+        let note = "receiving: socket got smaller buffers than requested: receive buffer 213 kB for 33.6 MB";
         assert_eq!(buffers("receiving", &records), note);
-        assert!(buffers("sending", &[]).contains("all that it asked for"));
+        assert!(buffers("sending", &[]).contains("the requested buffers"));
     }
 }

@@ -1,4 +1,4 @@
-//! Connections on which nothing happens, by the idle_connections example of crates/farhaul.
+//! Idle connections, by the idle_connections example of crates/farhaul.
 
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use super::super::samples::Measured;
 use super::libudt::address;
 use super::{OPENING, Tools, needed};
 
-/// How long opening and closing all connections may take.
+/// Time limit for opening and closing all connections.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Tools {
-    /// So many connections on one port for so many seconds: what the listening and the connecting process add.
+    /// Opens `connections` connections on one port for `seconds` seconds. Returns the cost in the listening and in the
+    /// connecting process.
     pub(in super::super) fn idle(&self, connections: u64, seconds: u64) -> Result<[Measured; 2]> {
         let (count, time) = (connections.to_string(), seconds.to_string());
         let side =

@@ -1,4 +1,4 @@
-//! The reference library, through our peer program on it (interop/README.md).
+//! The reference library, through our peer program (interop/README.md).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use super::super::samples::Measured;
 use super::relay::{Path, Relay};
 use super::{Amount, OPENING, Tools, cpu_per_gb, needed, number, patience, retransmitted};
 
-/// Buffers on loopback, where there is no bandwidth-delay product to speak of: as large as the library works well with.
+/// Buffers on loopback, where the BDP is negligible: the largest with which the library works well.
 const LOOPBACK_BUFFER: u64 = 64_000_000;
-/// On a path, buffers are this many bandwidth-delay products: what its users are told to set.
+/// Buffers on a path, in BDP, as its users are advised.
 const BUFFER_BDP: u64 = 2;
-/// What one side waits for the other's close at the end.
+/// Time that one side waits for the other's close at the end.
 const CLOSE_DELAY: Duration = Duration::from_secs(60);
 
 impl Tools {
-    /// One transfer, straight over loopback or through a relay that behaves like `path`.
+    /// One transfer, directly over loopback or through a relay that emulates `path`.
     pub(in super::super) fn libudt_transfer(&self, amount: Amount, path: Option<&Path>) -> Result<Measured> {
         let time = patience(amount);
         let mut options = options(path.map_or(LOOPBACK_BUFFER, |path| BUFFER_BDP * path.bdp_bytes()));
         options.extend(["--timeout".into(), time.as_secs().to_string()]);
-        // The receiver closes as soon as it has everything, and the sender waits for that: the application's
+        // The receiver closes after the last byte, and the sender waits for that. This is the application's
         // confirmation, like ours.
         let (recv, send) = match amount {
             Amount::Bytes(bytes) => (
@@ -78,7 +78,7 @@ fn figures(sent: &Value, received: &Value) -> Result<Measured> {
     Ok(Measured { figures: figures.into_iter().flatten().collect(), notes: notes.collect() })
 }
 
-/// Packet size and buffers; the flow window must hold the buffer.
+/// Packet size and buffers. The flow window must cover the buffer.
 fn options(buffer: u64) -> Vec<String> {
     let packets = buffer / u64::from(PACKET_SIZE - 28) + 1;
     [("--mss", u64::from(PACKET_SIZE)), ("--fc", packets.max(32)), ("--sndbuf", buffer), ("--rcvbuf", buffer)]

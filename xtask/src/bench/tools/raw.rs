@@ -1,4 +1,4 @@
-//! Senders without any protocol: as fast as the machine can, and paced over a path.
+//! Senders without any protocol: at full speed, and paced over a path.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::{Amount, OPENING, Tools, cpu_per_gb, needed, patience};
 
 /// The payload of a UDT data packet of 1500 bytes, so that the packets compare.
 const PAYLOAD: u32 = 1_456;
-/// How long the receiver waits for more before it ends, and as much again.
+/// Idle time after which the receiver ends, twice over.
 const SILENCE: Duration = Duration::from_secs(5);
 
 impl Tools {
-    /// An unpaced sender for so many seconds (the raw example of crates/udp).
+    /// An unpaced sender for `seconds` seconds (the raw example of crates/udp).
     pub(in super::super) fn raw(&self, seconds: u64) -> Result<Measured> {
         let mut command: Command = self.example("raw");
         command.args([format!("seconds={seconds}"), format!("size={PAYLOAD}")]);
@@ -59,7 +59,7 @@ fn parse(output: &str) -> Result<Measured> {
         "Mbit/s" => 1e6,
         "kbit/s" => 1e3,
         "bit/s" => 1.0,
-        other => bail!("'{other}' is no unit of a rate"),
+        other => bail!("unknown unit of a rate: '{other}'"),
     };
     let [cpu, ..] = words("cpu")?[..] else { bail!("'cpu' without a figure") };
     Ok(Measured::of([(Quantity::Goodput, rate.parse::<f64>()? * factor), (Quantity::CpuPerGb, cpu.parse()?)]))
@@ -72,14 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_words_become_figures() {
+    fn the_examples_output_becomes_figures() {
         let output = "sent      39.3 Gbit/s, 0.996 cores\nreceived  39.1 Gbit/s, 0.465 cores\ncpu       0.298 s/GB received (0.2)\n";
         let figures = parse(output).unwrap().figures;
         assert_eq!(figures, [(Quantity::Goodput, 39.1e9), (Quantity::CpuPerGb, 0.298)]);
     }
 
     #[test]
-    fn processor_time_is_that_of_both_sides_for_what_arrived() {
+    fn processor_time_of_both_sides_is_per_received_byte() {
         let received = json!({ "received_bytes": 500_000_000, "seconds": 4.0, "cpu_seconds": 0.5 });
         let figures = paced(&json!({ "sent_bytes": 600_000_000, "cpu_seconds": 0.25 }), &received).unwrap().figures;
         assert_eq!(figures, [(Quantity::Goodput, 1e9), (Quantity::CpuPerGb, 1.5)]);

@@ -11,14 +11,14 @@ use super::super::process::Process;
 use super::super::samples::Invalid;
 use super::{OPENING, Tools};
 
-/// Both directions of a path; its queue is one bandwidth-delay product.
+/// Both directions of a path. Its queue is one BDP.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Path {
     /// Bits per second.
     pub(in super::super) rate: u64,
-    /// There and back.
+    /// RTT.
     pub(in super::super) round_trip: Duration,
-    /// Probability of each packet, in each direction.
+    /// Loss probability of each packet, in each direction.
     pub(in super::super) loss: f64,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Relay {
 }
 
 impl Tools {
-    /// A relay of ours in front of `to`, for any number of clients, which share its path.
+    /// A relay in front of `to` for any number of clients, which share its path.
     pub(super) fn relay(&self, path: &Path, to: SocketAddr) -> Result<Relay> {
         let mut command = Command::new(self.farhaul_path());
         command.args(["relay", "--json", "--listen", "127.0.0.1:0", "--to", &to.to_string()]);
@@ -52,15 +52,15 @@ impl Tools {
 }
 
 impl Relay {
-    /// Where clients connect.
+    /// The address for clients.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it.
+    /// Ends the relay.
     ///
     /// # Errors
-    /// [`Invalid`]: it says that it and not the path was the limit. Or it does not say anything.
+    /// [`Invalid`] if the relay reports that it was the limit, not the path. Another error if it reports nothing.
     pub(super) fn stop(self) -> Result<()> {
         judge(&self.process.interrupt().record("valid").context("the relay's report")?)
     }
@@ -70,7 +70,7 @@ fn judge(report: &Value) -> Result<()> {
     let flaws = || report["flaws"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
     ensure!(
         report["valid"] == true,
-        Invalid(format!("the relay and not the path was the limit: {}", flaws().join("; ")))
+        Invalid(format!("the relay, not the path, was the limit: {}", flaws().join("; ")))
     );
     Ok(())
 }

@@ -14,14 +14,14 @@ use super::libudt::address;
 use super::relay::Path;
 use super::{OPENING, Tools};
 
-/// How often a receiver says what it got, in seconds.
+/// Interval of the receiver's records, in seconds.
 const INTERVAL: &str = "0.1";
-/// Senders go on for longer than is looked at, and the receiver is listened to a little longer as well.
+/// Senders run this much longer than the measured time, and so does the receiver.
 const REST: Duration = Duration::from_secs(1);
-/// libudt's receivers and senders end after so long if they are forgotten.
+/// Seconds after which libudt's receivers and senders end by themselves.
 const FORGOTTEN: u64 = 120;
 
-/// Whose program it is.
+/// Identifies a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Side {
     Farhaul,
@@ -38,7 +38,7 @@ impl Side {
 }
 
 impl Tools {
-    /// What two senders get, bit/s, while both are there; the second starts once the first one's data arrives.
+    /// The rates of two senders, bit/s, while both are active. The second starts once data of the first arrives.
     pub(in super::super) fn shares(
         &self,
         receivers: Side,
@@ -55,14 +55,14 @@ impl Tools {
             receiver.wait_for_line(&first, OPENING).with_context(|| format!("nothing of {} arrived", side.name()))?;
         }
         receiver.work(Duration::from_secs(seconds) + REST)?;
-        // First of all: what the relay would meet once somebody is gone says nothing about the path.
+        // The relay stops first, because the end of a program would disturb the path's report.
         relay.stop()?;
         drop(running);
         let received = receiver.interrupt();
         Arrivals::read(&received.records()).shares(seconds as f64)
     }
 
-    /// A process that takes two connections and says how much arrives of each.
+    /// A process that accepts two connections and reports the data of each.
     fn receivers(&self, side: Side) -> Result<Process> {
         match side {
             Side::Farhaul => Process::start(self.example("sink").args(["127.0.0.1:0", "2", INTERVAL])),

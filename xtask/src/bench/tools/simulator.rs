@@ -8,7 +8,7 @@ use super::super::samples::Measured;
 use super::{Amount, Tools, patience};
 
 impl Tools {
-    /// How much faster than real time so many virtual seconds pass.
+    /// Virtual seconds per real second over `seconds` virtual seconds.
     pub(in super::super) fn simulator(&self, seconds: u64) -> Result<Measured> {
         let process = Process::start(self.example("speed").arg(seconds.to_string()))?;
         parse(&process.finish(patience(Amount::Seconds(seconds)))?.text())
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_words_become_a_figure() {
+    fn the_examples_output_becomes_a_figure() {
         let measured = parse("13.5 virtual seconds per real second (913.2 Mbit/s of goodput simulated)").unwrap();
         assert_eq!(measured.figure(Quantity::Speed), Some(13.5));
         assert!(parse("nothing of the kind").is_err());

@@ -2,7 +2,7 @@ use farhaul_units::Duration;
 
 use super::*;
 
-/// Packets/s that make `bits` per second at 1500 bytes.
+/// Packets/s that give `bits` per second at 1500 bytes.
 fn packets(bits: f64) -> f64 {
     bits / 12_000.0
 }
@@ -159,7 +159,7 @@ fn the_ceiling_never_lowers_the_rate() {
 }
 
 #[test]
-fn without_a_measurement_only_the_least_increase_is_made() {
+fn without_a_measurement_only_the_smallest_increase_is_made() {
     let mut law = Daimd::new(1);
     let period = SendPeriod::from_micros(100.0);
     let least = raise(period, MIN_INCREASE);

@@ -47,7 +47,7 @@ impl Connection {
         self.cwnd()
     }
 
-    /// Round trips in each of which the window is acknowledged evenly.
+    /// RTTs in each of which the window is acknowledged evenly.
     fn rounds(&mut self, rounds: u32) {
         for _ in 0..rounds {
             let packets = self.cwnd() as u32;
@@ -84,14 +84,14 @@ fn the_window_follows_the_cubic_back_and_beyond() {
 }
 
 #[test]
-fn where_reno_is_faster_it_grows_as_reno_does() {
-    // 20 packets and 10 ms: the cubic needs seconds, Reno's 0.529 per round trip does not.
+fn cubic_grows_like_reno_where_reno_is_faster() {
+    // At 20 packets and 10 ms the cubic needs seconds. Reno adds 0.529 packets per RTT.
     let mut tcp = Connection::new(30.0, 10);
     tcp.lose();
     assert!((tcp.cwnd() - 21.0).abs() < 1e-9);
     tcp.rounds(10);
     assert!((tcp.cwnd() - (21.0 + 10.0 * 0.529)).abs() < 0.3, "{}", tcp.cwnd());
-    // Back at 30 after 17 round trips, it grows by one.
+    // Back at 30 packets after 17 RTTs, it grows by one per RTT.
     tcp.rounds(10);
     let before = tcp.cwnd();
     assert!(before > 30.0);
@@ -100,7 +100,7 @@ fn where_reno_is_faster_it_grows_as_reno_does() {
 }
 
 #[test]
-fn a_second_loss_below_the_first_makes_room() {
+fn a_second_loss_below_the_first_lowers_the_origin() {
     let mut tcp = Connection::new(1_000.0, 100);
     tcp.lose();
     tcp.rounds(1);
@@ -111,14 +111,14 @@ fn a_second_loss_below_the_first_makes_room() {
 }
 
 #[test]
-fn a_timeout_starts_slowly_up_to_the_threshold_and_then_from_the_flat_part() {
+fn after_a_timeout_slow_start_precedes_the_flat_part_of_the_cubic() {
     let mut tcp = Connection::new(100.0, 100);
     assert_eq!(tcp.time_out(1), 1.0);
     assert_eq!(tcp.time_out(2), 1.0);
     (0..69).for_each(|_| tcp.ack());
     assert!((tcp.cwnd() - 70.0).abs() < 1e-9, "the threshold");
     tcp.rounds(10);
-    // K = 0: a second later 0.4 packets above, so that Reno's five count.
+    // K = 0: one second later the cubic is 0.4 packets above, so Reno's five packets count.
     assert!((tcp.cwnd() - 75.3).abs() < 0.4, "{}", tcp.cwnd());
 }
 
@@ -134,7 +134,7 @@ fn a_round_trip_adds_half_of_the_window_at_most() {
 }
 
 #[test]
-fn time_in_which_the_application_was_the_limit_does_not_count() {
+fn application_limited_time_does_not_count() {
     let mut tcp = Connection::new(1_000.0, 100);
     tcp.lose();
     tcp.rounds(1);

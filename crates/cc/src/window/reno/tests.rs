@@ -73,13 +73,13 @@ fn an_acknowledgement_that_crosses_the_threshold_is_split_there() {
 }
 
 #[test]
-fn a_loss_halves_what_is_in_flight_and_not_the_window() {
+fn a_loss_halves_the_packets_in_flight_not_the_window() {
     assert_eq!(Connection::with_window(100.0).lose(0, 60), 30.0);
     assert_eq!(Connection::with_window(100.0).lose(0, 160), 50.0, "nor what recovery has sent beyond the window");
 }
 
 #[test]
-fn losses_of_one_window_cut_once() {
+fn losses_of_one_window_halve_it_once() {
     let mut tcp = Connection::with_window(64.0);
     assert_eq!(tcp.lose(3, 64), 32.0);
     assert_eq!(tcp.lose(40, 64), 32.0);

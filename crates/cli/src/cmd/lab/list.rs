@@ -30,13 +30,13 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Fault> {
     }
     let width = figures.iter().map(|figure| figure.info.id.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for Figure { info, plan, .. } in &figures {
+    for Figure { info, experiment, .. } in &figures {
         let mut line = |words: std::fmt::Arguments<'_>| {
             writeln!(text, "{words}").expect("writing to a String cannot fail");
         };
         line(format_args!("{:<width$}  {} ({}, {})", info.id, info.title, info.paper, info.source));
         line(format_args!("{:<width$}  {}", "", info.shows));
-        for score in &plan.scenario.scores {
+        for score in &experiment.scenario.scores {
             line(format_args!("{:<width$}  · {}", "", score.says));
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Fault> {
 }
 
 fn record(figure: &Figure) -> Value {
-    let scenario = &figure.plan.scenario;
+    let scenario = &figure.experiment.scenario;
     let scores: Vec<Value> = scenario
         .scores
         .iter()

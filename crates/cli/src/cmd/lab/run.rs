@@ -1,6 +1,6 @@
 //! `lab run` and `lab sweep`: figures and scenario files, one run after the other on all cores.
 
-mod outcome;
+mod tally;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -18,7 +18,7 @@ use super::{RunOptions, fault_of, no_networks};
 use crate::cmd::{Context, reach};
 use crate::exit::Fault;
 use crate::output::{Output, progress};
-use outcome::Outcome;
+use tally::FigureTally;
 
 /// Run figures by their ids, or scenario files; prints a table and whether the scores are met
 #[derive(Args, Debug)]
@@ -92,15 +92,15 @@ struct Session<'a> {
 impl Session<'_> {
     fn figures(&self, names: &[String], pcap: Option<&Path>) -> Result<(), Fault> {
         let output = Output::from_flag(self.options.json);
-        let mut outcome = Outcome::begin(self.options.json, self.verb, &self.options.out, &output);
+        let mut tally = FigureTally::begin(self.options.json, self.verb, &self.options.out, &output);
         let fault = |error: LabError| fault_of(&error, self.context);
         let done = self.read(names, &output).map_err(fault).and_then(|figures| {
             self.permitted()?;
             self.warn_of_speed(&figures, &output)?;
-            self.try_figures(figures, pcap, &output, &mut outcome).map_err(fault)
+            self.try_figures(figures, pcap, &output, &mut tally).map_err(fault)
         });
         output.detach();
-        outcome.end(done, self.options.strict)
+        tally.end(done, self.options.strict)
     }
 
     /// Whether there is such a world here: to be known before there is a folder for its results.
@@ -137,7 +137,7 @@ impl Session<'_> {
         figures: Vec<Planned>,
         pcap: Option<&Path>,
         output: &Output,
-        outcome: &mut Outcome,
+        tally: &mut FigureTally,
     ) -> Result<(), LabError> {
         let mut works = Vec::new();
         let mut results = Vec::new();
@@ -148,7 +148,7 @@ impl Session<'_> {
             let (quick, command) = (self.options.quick, settings.command);
             results.push(FigureResult {
                 info: figure.info,
-                scenario: figure.plan.scenario,
+                scenario: figure.experiment.scenario,
                 world: self.venue.world(),
                 records: Vec::new(),
                 quick,
@@ -163,7 +163,7 @@ impl Session<'_> {
         output.attach(bar.clone());
         let threads = self.options.jobs.map_or_else(cores, |jobs| jobs as usize);
         let stop = self.context.interrupt.stopping();
-        let told = outcome.teller();
+        let runs = tally.run_printer();
         run_all(
             &mut works,
             Options {
@@ -174,10 +174,10 @@ impl Session<'_> {
                     bar.set_length(all as u64);
                     bar.set_position(done as u64);
                 },
-                ran: &mut |record| told.run(record),
+                ran: &mut |record| runs.run(record),
                 finished: &mut |place: usize, records: Vec<Record>| {
                     results[place].records = records;
-                    outcome.figure(&results, place, &self.options.out)
+                    tally.figure(&results, place, &self.options.out)
                 },
             },
         )
@@ -198,7 +198,7 @@ impl Session<'_> {
             if figures.iter().any(|(other, ..)| other.info.id == figure.info.id) {
                 continue;
             }
-            let (jobs, refusals) = figure.plan.possible(figure.plan.jobs(&build)?, &self.venue);
+            let (jobs, refusals) = figure.experiment.possible(figure.experiment.jobs(&build)?, &self.venue);
             // Of several figures or curves the others are run.
             if let ([refusal, ..], [], [_]) = (refusals.as_slice(), jobs.as_slice(), names) {
                 return Err(refusal.clone().into());

@@ -8,7 +8,7 @@ use super::super::virtio;
 use super::*;
 use crate::pool::Pool;
 
-/// A large packet as a host hands it over: TCP or UDP over IPv4 or IPv6, `payload` bytes of which each is its place.
+/// A large packet of a host: TCP or UDP over IPv4 or IPv6. Each of its `payload` bytes is its own offset.
 fn large(ipv6: bool, protocol: u8, payload: usize) -> Vec<u8> {
     let ip = if ipv6 { 40 } else { 20 };
     let transport = if protocol == PROTOCOL_TCP { 32 } else { 8 };
@@ -34,7 +34,7 @@ fn large(ipv6: bool, protocol: u8, payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// The large packet as a host would write it: with its lengths, and the pseudo-header's sum.
+/// The large packet as a host writes it, with lengths and the sum of the pseudo-header.
 fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
     let layout = Layout::of(&bytes).unwrap();
     let length = bytes.len();
@@ -42,16 +42,16 @@ fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn parts(bytes: &[u8], bundle: Bundle, size: u16) -> Vec<Packet> {
+fn parts(bytes: &[u8], gso: GsoType, size: u16) -> Vec<Packet> {
     let mut packets = Vec::new();
-    let outcome = cut(bytes, (bundle, size), 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
-    assert_eq!((outcome.exhausted, outcome.malformed), (0, 0));
+    let counts = cut(bytes, (gso, size), 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
+    assert_eq!((counts.exhausted, counts.malformed), (0, 0));
     packets
 }
 
-/// What the trains of `packets` look like when written.
+/// The trains of `packets` as written.
 fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
-    let (mut train, mut out) = (Train::new(Bundles::ALL), Vec::new());
+    let (mut train, mut out) = (Train::new(GsoTypes::ALL), Vec::new());
     let refused = send(&mut train, packets, |header, packet| {
         out.push((header, packet.to_vec()));
         Ok(())
@@ -60,7 +60,7 @@ fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
     out
 }
 
-/// Writes `packets` in trains to a `device`; returns how many were not taken.
+/// Writes `packets` in trains to `device`. Returns how many were refused.
 fn send(train: &mut Train, packets: Vec<Packet>, mut device: impl FnMut(Header, &[u8]) -> io::Result<()>) -> u64 {
     let mut flush = |train: &mut Train| {
         train.write(|parts| {
@@ -79,12 +79,12 @@ fn send(train: &mut Train, packets: Vec<Packet>, mut device: impl FnMut(Header, 
     refused + flush(train)
 }
 
-/// Whether the checksum of TCP or UDP comes out right once it is filled in.
+/// Whether the TCP or UDP checksum is correct once filled in.
 fn is_sound(packet: &Packet) -> bool {
     let mut bytes = packet.bytes().to_vec();
     let layout = Layout::of(&bytes).unwrap();
     layout.checksum().fill_in(&mut bytes);
-    // The pseudo-header again, independently: addresses, protocol, length, and then everything.
+    // The pseudo-header computed a second time: addresses, protocol, length, then the rest.
     let addresses = if layout.ipv6 { 8..40 } else { 12..20 };
     let mut words = bytes[addresses].to_vec();
     words.extend([0, layout.protocol]);
@@ -99,8 +99,8 @@ fn is_sound(packet: &Packet) -> bool {
 }
 
 #[test]
-fn segments_are_numbered_and_only_the_last_pushes() {
-    let packets = parts(&finished(large(false, PROTOCOL_TCP, 2_500)), Bundle::Tcp, 1_000);
+fn segments_have_consecutive_numbers_and_only_the_last_has_psh() {
+    let packets = parts(&finished(large(false, PROTOCOL_TCP, 2_500)), GsoType::Tcp, 1_000);
     let layout = Layout::of(packets[0].bytes()).unwrap();
     let of = |index: usize| packets[index].bytes();
     assert_eq!([of(0).len(), of(1).len(), of(2).len()], [1_052, 1_052, 552]);
@@ -114,7 +114,7 @@ fn segments_are_numbered_and_only_the_last_pushes() {
 fn a_gap_a_flag_another_length_or_another_flow_begins_a_new_train() {
     let whole = finished(large(false, PROTOCOL_TCP, 4_000));
     let lengths = |change: fn(&mut Vec<Packet>)| {
-        let mut packets = parts(&whole, Bundle::Tcp, 1_000);
+        let mut packets = parts(&whole, GsoType::Tcp, 1_000);
         change(&mut packets);
         written(packets).iter().map(|(_, packet)| packet.len()).collect::<Vec<_>>()
     };
@@ -122,13 +122,13 @@ fn a_gap_a_flag_another_length_or_another_flow_begins_a_new_train() {
     assert_eq!(lengths(|packets| drop(packets.remove(1))), [1_052, 2_052]);
     assert_eq!(lengths(|packets| packets.swap(1, 2)), [1_052, 1_052, 1_052, 1_052]);
     let others = finished(large(true, PROTOCOL_UDP, 3_000));
-    let mut mixed = parts(&whole, Bundle::Tcp, 1_000);
-    mixed.extend(parts(&others, Bundle::Udp, 1_000));
+    let mut mixed = parts(&whole, GsoType::Tcp, 1_000);
+    mixed.extend(parts(&others, GsoType::Udp, 1_000));
     assert_eq!(written(mixed).len(), 2);
 }
 
 #[test]
-fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
+fn packets_with_a_complete_checksum_or_no_payload_travel_alone() {
     let pool = Rc::new(Pool::default());
     let bytes = finished(large(false, PROTOCOL_UDP, 100));
     let whole = || Packet::new(pool.copy(&bytes).unwrap(), None, 1);
@@ -141,16 +141,16 @@ fn what_carries_its_own_checksum_or_no_payload_travels_alone() {
 }
 
 #[test]
-fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that_kind_again() {
-    let udp = || parts(&finished(large(false, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
-    let tcp = || parts(&finished(large(false, PROTOCOL_TCP, 3_000)), Bundle::Tcp, 1_000);
-    let mut train = Train::new(Bundles::ALL);
+fn a_rejected_gso_type_is_sent_one_by_one_and_not_tried_again() {
+    let udp = || parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
+    let tcp = || parts(&finished(large(false, PROTOCOL_TCP, 3_000)), GsoType::Tcp, 1_000);
+    let mut train = Train::new(GsoTypes::ALL);
     let mut tries = |packets: Vec<Packet>| {
         let mut tried = Vec::new();
         let refused = send(&mut train, packets, |header, packet| {
             tried.push(packet.len());
-            // What kernels before 6.2 say to bundles of UDP.
-            let is_known = header.bundle.is_none_or(|(bundle, _)| bundle == Bundle::Tcp);
+            // Kernels before 6.2 reject large UDP packets like this.
+            let is_known = header.gso.is_none_or(|(gso, _)| gso == GsoType::Tcp);
             if is_known { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
         });
         (refused, tried)
@@ -161,20 +161,20 @@ fn a_system_that_does_not_know_a_bundle_gets_its_packets_singly_and_none_of_that
 }
 
 #[test]
-fn a_device_without_bundles_of_udp_gets_none() {
-    let packets = parts(&finished(large(true, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
-    let (mut train, mut bundles) = (Train::new(Bundles { tcp: true, udp: false }), 0);
+fn a_device_without_udp_gso_gets_single_datagrams() {
+    let packets = parts(&finished(large(true, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
+    let (mut train, mut gso_types) = (Train::new(GsoTypes { tcp: true, udp: false }), 0);
     let count = |header: Header, _: &[u8]| {
-        bundles += u32::from(header.bundle.is_some());
+        gso_types += u32::from(header.gso.is_some());
         Ok(())
     };
-    assert_eq!((send(&mut train, packets, count), bundles), (0, 0));
+    assert_eq!((send(&mut train, packets, count), gso_types), (0, 0));
 }
 
 #[test]
-fn packets_that_are_not_taken_for_another_reason_are_counted_and_not_tried_again() {
-    let packets = parts(&finished(large(false, PROTOCOL_UDP, 3_000)), Bundle::Udp, 1_000);
-    let (mut train, mut tries) = (Train::new(Bundles::ALL), 0);
+fn packets_refused_for_another_reason_are_counted_and_not_retried() {
+    let packets = parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
+    let (mut train, mut tries) = (Train::new(GsoTypes::ALL), 0);
     let refused = send(&mut train, packets, |_, _| {
         tries += 1;
         Err(io::ErrorKind::BrokenPipe.into())
@@ -183,22 +183,22 @@ fn packets_that_are_not_taken_for_another_reason_are_counted_and_not_tried_again
 }
 
 #[test]
-fn a_bundle_that_is_none_is_refused() {
+fn an_invalid_large_packet_is_refused() {
     for bytes in [&finished(large(false, PROTOCOL_UDP, 3_000))[..], &[0x45; 30], &[]] {
-        let outcome = cut(bytes, (Bundle::Tcp, 1_000), 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
-        assert_eq!(outcome.malformed, 1);
+        let counts = cut(bytes, (GsoType::Tcp, 1_000), 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
+        assert_eq!(counts.malformed, 1);
     }
 }
 
 proptest! {
-    /// What was cut and put together again is what it was, and each part is sound by itself.
+    /// Segmentation and coalescing restore the packet, and each part is valid by itself.
     #[test]
-    fn cutting_and_putting_together_changes_nothing(
+    fn segmentation_and_coalescing_restore_the_packet(
         ipv6: bool, tcp: bool, payload in 1_usize..60_000, size in 1_000_u16..9_000,
     ) {
-        let (protocol, bundle) = if tcp { (PROTOCOL_TCP, Bundle::Tcp) } else { (PROTOCOL_UDP, Bundle::Udp) };
+        let (protocol, gso) = if tcp { (PROTOCOL_TCP, GsoType::Tcp) } else { (PROTOCOL_UDP, GsoType::Udp) };
         let bytes = finished(large(ipv6, protocol, payload));
-        let packets = parts(&bytes, bundle, size);
+        let packets = parts(&bytes, gso, size);
         prop_assert!(packets.iter().all(is_sound));
         prop_assert!(packets.iter().all(|packet| packet.to() == 1));
         let checksum = Layout::of(&bytes).unwrap().checksum();
@@ -208,6 +208,6 @@ proptest! {
         prop_assert_eq!(packet, &bytes);
         prop_assert_eq!(header.checksum, Some(checksum));
         let is_one = payload <= usize::from(size);
-        prop_assert_eq!(header.bundle, (!is_one).then_some((bundle, size)));
+        prop_assert_eq!(header.gso, (!is_one).then_some((gso, size)));
     }
 }

@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use farhaul_session::{Component, Mtime, RelPath};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT,
+};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -78,9 +80,9 @@ impl Directory {
     }
 
     /// Makes a file that nobody else has, under a name that nothing has.
-    pub(super) fn make_file(&self, name: &[u8]) -> Result<File, Errno> {
+    pub(super) fn make_file(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name, flags, PRIVATE_FILE)?))
+        Ok(File::from(rustix::fs::openat(&self.0, name.as_bytes(), flags, PRIVATE_FILE)?))
     }
 
     /// Opens a file for reading. Neither a pipe nor a device makes it wait.
@@ -101,13 +103,13 @@ impl Directory {
         known.then_some(Mtime { seconds: stat.stx_btime.tv_sec, nanos: stat.stx_btime.tv_nsec })
     }
 
-    /// Gives the file `from` the name `to`, in place of whatever file or link had it.
-    pub(super) fn rename(&self, from: &[u8], to: &Component) -> Result<(), Errno> {
-        rustix::fs::renameat(&self.0, from, &self.0, to.as_bytes())
+    /// Gives the file `from` the name `to`. Without flags it replaces whatever file, link or device has that name.
+    pub(super) fn rename(&self, from: &Component, to: &Component, flags: RenameFlags) -> Result<(), Errno> {
+        rustix::fs::renameat_with(&self.0, from.as_bytes(), &self.0, to.as_bytes(), flags)
     }
 
-    pub(super) fn remove(&self, name: &[u8]) -> Result<(), Errno> {
-        rustix::fs::unlinkat(&self.0, name, AtFlags::empty())
+    pub(super) fn remove(&self, name: &Component) -> Result<(), Errno> {
+        rustix::fs::unlinkat(&self.0, name.as_bytes(), AtFlags::empty())
     }
 
     /// Makes the names in it survive a crash.
@@ -160,6 +162,11 @@ fn time_of(clock: ClockId) -> Mtime {
 /// What kind of thing a stat describes.
 pub(super) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
+}
+
+/// Whether two stats describe the same file, or the same directory.
+pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 /// Permission bits, without set-user-id and its kin.

@@ -8,8 +8,9 @@ use farhaul_session::{Component, FailCode, Failure, Mtime};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::directory::{Directory, set_metadata};
+use super::directory::{Directory, is_same, set_metadata};
 use super::failure::{failure, io_failure};
+use super::target::Target;
 
 /// End of the names of incomplete files, so that people and clean-up jobs know them.
 const PARTIAL_SUFFIX: &str = ".fhpart";
@@ -35,7 +36,7 @@ impl Partial {
     /// Makes the file for `name`, and reserves space for `size` bytes where that can be done.
     pub(super) fn begin(directory: Arc<Directory>, name: Component, size: u64) -> Result<Self, Failure> {
         let temporary = temporary_name(&name)?;
-        let made = directory.make_file(temporary.as_bytes());
+        let made = directory.make_file(&temporary);
         let file = made.map_err(|error| failure("make the file", error))?;
         let partial = Self { directory, file, temporary, name };
         if let Err(error) = partial.reserve(size) {
@@ -67,24 +68,23 @@ impl Partial {
         })
     }
 
-    /// Everything that makes the content survive a crash under its final name, but for the name itself, in this order. A
-    /// file that fails is removed: an error of fsync is final, since a repetition may not report it.
+    /// Makes the content survive a crash and gives it its final name; only the directory is not synchronised yet. A file
+    /// that fails is removed: an error of fsync is final, since a repetition may not report it.
     pub(super) fn commit(self, mode: u32, mtime: Mtime) -> Result<(), Failure> {
-        let done = (|| {
-            set_metadata(&self.file, mode, mtime).map_err(|error| ("set mode and time", error))?;
-            rustix::fs::fsync(&self.file).map_err(|error| ("write to the disk", error))?;
-            let renamed = self.directory.rename(self.temporary.as_bytes(), &self.name);
-            renamed.map_err(|error| ("give the file its name", error))
-        })();
-        done.map_err(|(action, error)| {
-            self.remove();
-            failure(action, error)
-        })
+        let done = set_metadata(&self.file, mode, mtime)
+            .map_err(|error| failure("set mode and time", error))
+            .and_then(|()| rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error)))
+            .and_then(|()| Target { directory: &self.directory, name: &self.name }.take(&self.temporary));
+        done.inspect_err(|_| self.remove())
     }
 
+    /// Removes the file, unless something else has its temporary name.
     pub(super) fn remove(&self) {
-        // If even that fails, the temporary name tells what it is.
-        let _ = self.directory.remove(self.temporary.as_bytes());
+        let (named, file) = (self.directory.stat(&self.temporary), rustix::fs::fstat(&self.file));
+        if named.is_ok_and(|named| file.is_ok_and(|file| is_same(&named, &file))) {
+            // If even that fails, the temporary name tells what it is.
+            let _ = self.directory.remove(&self.temporary);
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! A tree on the disk to send.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +7,13 @@ use std::sync::Arc;
 use farhaul_session::{
     Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Mtime, Next, RelPath, ShownPath, Source, Stamp,
 };
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 
 use super::directory::{Directory, kind, mtime, now, permissions, stamp_now};
 use super::failure::failure;
 use super::partial::is_temporary;
+use super::source_file::SourceFile;
+use super::target::words;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
@@ -50,7 +51,7 @@ struct Place {
 struct OpenFile {
     id: EntryId,
     place: Place,
-    file: File,
+    file: SourceFile,
 }
 
 impl DiskSource {
@@ -122,22 +123,15 @@ impl DiskSource {
             FileType::RegularFile => self.enter_file(id, place, path),
             FileType::Directory if self.recursive => self.enter_directory(&place, path),
             FileType::Directory => Err(FailCode::IsDirectory.into()),
-            FileType::Symlink => Err(Failure::new(FailCode::SpecialFile, "a symbolic link")),
-            _ => Err(Failure::new(FailCode::SpecialFile, "a device, pipe or socket")),
+            kind => Err(Failure::new(FailCode::SpecialFile, words(kind))),
         }
     }
 
     fn enter_file(&mut self, id: EntryId, place: Place, path: &RelPath) -> Result<Entry, Failure> {
-        let opened = place.parent.open_file(&place.name).and_then(|file| Ok((rustix::fs::fstat(&file)?, file)));
-        let (stat, file) = opened.map_err(|error| failure("open", error))?;
-        if kind(&stat) != FileType::RegularFile {
-            return Err(Failure::new(FailCode::SpecialFile, "it was replaced just now"));
-        }
-        // The kernel reads ahead further; where it cannot be told, it guesses.
-        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+        let file = SourceFile::open(&place.parent, &place.name)?;
+        let entry = file.entry(path.clone());
         self.open = Some(OpenFile { id, place, file });
-        let size = size(&stat);
-        Ok(Entry { path: path.clone(), kind: EntryKind::File, size, mode: permissions(&stat), mtime: mtime(&stat) })
+        Ok(entry)
     }
 
     fn enter_directory(&mut self, place: &Place, path: &RelPath) -> Result<Entry, Failure> {
@@ -155,8 +149,8 @@ impl DiskSource {
         Ok(Entry { path: path.clone(), kind: EntryKind::Directory, size: 0, mode, mtime })
     }
 
-    fn opened(&self, id: EntryId) -> Result<&OpenFile, Failure> {
-        self.open.as_ref().filter(|open| open.id == id).ok_or_else(|| Failure::new(FailCode::Io, "it is not open"))
+    fn opened(&mut self, id: EntryId) -> Result<&mut OpenFile, Failure> {
+        self.open.as_mut().filter(|open| open.id == id).ok_or_else(|| Failure::new(FailCode::Io, "it is not open"))
     }
 }
 
@@ -186,22 +180,12 @@ impl Source for DiskSource {
     }
 
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
-        let file = &self.opened(id)?.file;
-        let read = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *out, offset));
-        match read.map_err(|error| failure("read", error))? {
-            0 => Ok(Chunk::End),
-            len => Ok(Chunk::Data(len)),
-        }
+        self.opened(id)?.file.read(offset, out)
     }
 
     fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        let open = self.opened(id)?;
-        let stat = rustix::fs::fstat(&open.file).map_err(|error| failure("read", error))?;
-        let named = open.place.parent.stat(&open.place.name);
-        if !named.is_ok_and(|named| (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino)) {
-            return Err(Failure::new(FailCode::SourceChanged, "it was replaced or removed"));
-        }
-        Ok(Stamp { size: size(&stat), mtime: mtime(&stat) })
+        let OpenFile { place, file, .. } = self.opened(id)?;
+        file.recheck(&place.parent, &place.name)
     }
 
     fn close(&mut self, id: EntryId) {
@@ -209,10 +193,6 @@ impl Source for DiskSource {
             self.open = None;
         }
     }
-}
-
-fn size(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_size).unwrap_or(0)
 }
 
 /// Everything in a directory.

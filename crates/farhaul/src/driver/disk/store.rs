@@ -11,6 +11,7 @@ use super::commits::{Commits, DirectoryCommit, FileCommit};
 use super::directory::Directory;
 use super::failure::failure;
 use super::partial::Partial;
+use super::target::Target;
 
 /// Permission bits that are taken away if the system does not tell the process's own mask.
 const USUAL_UMASK: u32 = 0o022;
@@ -112,14 +113,15 @@ impl DiskStore {
 impl Store for DiskStore {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
         let (parent, name) = self.place(entry)?;
-        let directory = parent.make_child(&name).map_err(|error| failure("make the directory", error))?;
+        let directory =
+            parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
         self.directories.push((entry.name().clone(), id, Arc::new(directory)));
         Ok(())
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
         let (directory, name) = self.place(entry)?;
-        refuse_directory(&directory, &name)?;
+        Target { directory: &directory, name: &name }.check()?;
         let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
         if entry.size > free {
             let message = format!("{} bytes are needed and {free} are free", entry.size);
@@ -168,14 +170,6 @@ impl Store for DiskStore {
 
 fn not_open() -> Failure {
     Failure::new(FailCode::Io, "it is not open")
-}
-
-/// A rename would fail at the very end; better now.
-fn refuse_directory(directory: &Directory, name: &Component) -> Result<(), Failure> {
-    match directory.child(name) {
-        Ok(_) => Err(Failure::new(FailCode::Exists, "a directory has that name")),
-        Err(_) => Ok(()),
-    }
 }
 
 /// The permission bits that this process takes away from what it makes. Asked of the system without changing it, which

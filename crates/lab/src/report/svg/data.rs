@@ -3,9 +3,10 @@
 use crate::aggregate::{Estimate, Measurements, Point, grid, same};
 use crate::expression::{Environment, Expression, Reference, Shown, Unit};
 use crate::figures::{FigureResult, Published};
+use crate::metric::{Quantity, RunMetric};
 use crate::record::Record;
-use crate::report::worlds;
 use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
+use crate::world::twin::simulated_twin;
 
 /// A drawing to be made.
 #[derive(Clone, Copy)]
@@ -17,26 +18,8 @@ pub(crate) struct Source<'a> {
     pub(crate) width: f64,
 }
 
-/// Metrics of a run that summarise flows and are no flow's own.
-const SUMMARIES: [&str; 3] = ["min", "max", "total"];
-
-/// What axes and metrics are called where the scenario does not say.
-const WORDS: &[(&str, &str)] = &[
-    ("completion", "Completion time"),
-    ("convergence", "Convergence time"),
-    ("goodput", "Goodput"),
-    ("jain", "Jain index"),
-    ("loss", "Loss"),
-    ("period", "Sending period"),
-    ("queue", "Queue"),
-    ("rate", "Link rate"),
-    ("retransmitted", "Retransmitted"),
-    ("rtt", "Round-trip time"),
-    ("sent", "Sending rate"),
-    ("stability", "Stability index"),
-    ("utilisation", "Utilisation"),
-    ("window", "Window"),
-];
+/// The name of an axis over the link's rate, for readers. Quantities have their own words.
+const RATE_AXIS: (&str, &str) = ("rate", "Link rate");
 
 impl<'a> Source<'a> {
     /// Whether there is room for one panel only.
@@ -53,9 +36,9 @@ impl<'a> Source<'a> {
     /// The colour of a curve by its place in the scenario: an emulated one has that of its simulated twin.
     pub(crate) fn hue(&self, index: usize) -> usize {
         let curves = &self.figure.scenario.curves;
-        let twin = curves.get(index).and_then(|curve| worlds::simulated_twin(&curve.name));
+        let twin = curves.get(index).and_then(|curve| simulated_twin(&curve.name));
         let place = twin.and_then(|twin| curves.iter().position(|curve| curve.name == twin)).unwrap_or(index);
-        curves[..place].iter().filter(|curve| worlds::simulated_twin(&curve.name).is_none()).count()
+        curves[..place].iter().filter(|curve| simulated_twin(&curve.name).is_none()).count()
     }
 
     /// How many colours curves have.
@@ -128,7 +111,7 @@ impl<'a> Source<'a> {
             };
             let mut matching: Vec<&str> = names
                 .iter()
-                .filter(|name| name.starts_with(base) && !SUMMARIES.contains(&&name[base.len()..]))
+                .filter(|name| name.starts_with(base) && RunMetric::with_key(name).is_none())
                 // The mean over numbered flows is no flow.
                 .filter(|name| !names.contains(&&format!("{name}-1")))
                 .map(|name| name.as_str())
@@ -197,7 +180,11 @@ impl<'a> Source<'a> {
 
 /// A metric or axis in words: `goodput.udt` is "Goodput, udt".
 pub(crate) fn words(name: &str) -> String {
-    let known = |name: &str| WORDS.iter().find(|(word, _)| *word == name).map(|(_, words)| (*words).to_owned());
+    let known = |name: &str| match name {
+        name if name == RATE_AXIS.0 => Some(RATE_AXIS.1),
+        name => Quantity::named(name).map(Quantity::words),
+    };
+    let known = |name: &str| known(name).map(str::to_owned);
     let is_name = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
     match name.split_once('.') {
         Some((base, of)) if is_name(name) => {

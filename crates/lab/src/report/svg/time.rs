@@ -4,6 +4,7 @@ use super::chart::{Horizontal, Line, Panel};
 use super::data::{Source, describe, meant_at};
 use super::marks::{Mark, Spot};
 use crate::expression::Unit;
+use crate::metric::Quantity;
 use crate::record::Record;
 
 /// More panels than this are no figure; a scenario picks points by `where`.
@@ -63,15 +64,15 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
     (horizontal, panels)
 }
 
-/// The series of a run, without the zeros before its flow began: a rate that is not there yet is no rate of zero. What the flow
-/// sent tells when it began, where that is recorded, so that one whose packets are lost shows; the last zero stays, from which
-/// the line rises. Other series, such as the length of a queue, are zero where they say so.
+/// The series of a run. A goodput series has no zeros before its flow began, except the last one, from which the line rises.
+///
+/// Other series, such as the length of a queue, keep their zeros.
 fn begun<'a>(run: &'a Record, name: &str) -> &'a [(f64, f64)] {
     let series = run.series.get(name).map_or(&[][..], Vec::as_slice);
-    let Some(flow) = name.strip_prefix("goodput.").or_else(|| name.strip_prefix("sent.")) else { return series };
-    let sent = run.series.get(&format!("sent.{flow}")).map_or(series, Vec::as_slice);
-    let Some((begin, _)) = sent.iter().find(|(_, value)| *value != 0.0) else { return series };
-    let first = series.iter().position(|(time, _)| time >= begin).unwrap_or(0);
+    if Quantity::Goodput.flow_of(name).is_none() {
+        return series;
+    }
+    let first = series.iter().position(|(_, rate)| *rate != 0.0).unwrap_or(0);
     &series[first.saturating_sub(1)..]
 }
 
@@ -103,14 +104,12 @@ mod tests {
         let late = vec![(0.1, 0.0), (0.2, 0.0), (0.3, 0.0), (0.4, 5.0), (0.5, 0.0)];
         let silent = vec![(0.1, 0.0), (0.2, 0.0)];
         run.series.clear();
-        for name in ["goodput.a", "goodput.b", "queue.link"] {
+        for name in ["goodput.a", "queue"] {
             run.series.insert(name.to_owned(), late.clone());
         }
-        run.series.insert("sent.b".to_owned(), vec![(0.1, 0.0), (0.2, 7.0)]);
         run.series.insert("goodput.silent".to_owned(), silent.clone());
         assert_eq!(begun(&run, "goodput.a"), &late[2..]);
-        assert_eq!(begun(&run, "goodput.b"), &late[..]);
-        assert_eq!(begun(&run, "queue.link"), &late[..]);
+        assert_eq!(begun(&run, "queue"), &late[..]);
         assert_eq!(begun(&run, "goodput.silent"), &silent[..]);
         assert!(begun(&run, "goodput.unknown").is_empty());
     }

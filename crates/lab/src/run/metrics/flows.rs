@@ -8,6 +8,7 @@ use farhaul_sim::measure::quantile::quantile;
 use farhaul_units::Duration;
 
 use super::Metrics;
+use crate::metric::{Quantity, RunMetric};
 use crate::run::marks::{FlowRow, Marks, SECOND, active};
 use crate::run::series::losses;
 use crate::scenario::flow::FlowSpec;
@@ -19,8 +20,8 @@ const DIP: f64 = 0.1;
 /// Adds `METRIC.FLOW` for each flow, and for flows with a `count` their mean.
 pub(super) fn add(marks: &Marks<'_>, endings: &[Ending], metrics: &mut Metrics) {
     let mut completions = Vec::new();
-    // Metric and group, and what each of the group has.
-    let mut groups: BTreeMap<(&'static str, &str), Vec<f64>> = BTreeMap::new();
+    // The values of each flow of a group, by quantity and group.
+    let mut groups: BTreeMap<(Quantity, &str), Vec<f64>> = BTreeMap::new();
     for (index, flow) in marks.setup.flows.iter().enumerate() {
         let mut own = of_flow(marks, index);
         let ending = &endings[index];
@@ -31,36 +32,36 @@ pub(super) fn add(marks: &Marks<'_>, endings: &[Ending], metrics: &mut Metrics) 
             None => taken.into_iter().collect(),
         };
         if !done.is_empty() {
-            own.insert("completion", mean(&done));
+            own.insert(Quantity::Completion, mean(&done));
         }
         if let Some(taken) = taken.filter(|taken| *taken > 0.0) {
             // Nothing is transferred from then on: the rate is that of what it transferred.
-            own.insert("goodput", 8.0 * flow.bytes.unwrap_or(0) as f64 * done.len() as f64 / taken);
+            own.insert(Quantity::Goodput, 8.0 * flow.bytes.unwrap_or(0) as f64 * done.len() as f64 / taken);
         }
         completions.extend(done);
-        for (metric, value) in own {
-            metrics.insert(format!("{metric}.{}", flow.name), value);
+        for (quantity, value) in own {
+            metrics.insert(quantity.of_flow(&flow.name), value);
             if flow.group != flow.name {
-                groups.entry((metric, &flow.group)).or_default().push(value);
+                groups.entry((quantity, &flow.group)).or_default().push(value);
             }
         }
     }
-    for ((metric, group), values) in groups {
-        metrics.insert(format!("{metric}.{group}"), mean(&values));
+    for ((quantity, group), values) in groups {
+        metrics.insert(quantity.of_flow(group), mean(&values));
     }
     let transfers = transfers(&marks.setup.flows);
     if transfers > 0 {
-        metrics.insert("completed".into(), completions.len() as f64 / f64::from(transfers));
+        metrics.insert(RunMetric::Completed.key().into(), completions.len() as f64 / f64::from(transfers));
     }
     if !completions.is_empty() {
-        metrics.insert("completion.mean".into(), mean(&completions));
-        metrics.insert("completion.p99".into(), quantile(&completions, 0.99));
-        metrics.insert("completion.max".into(), completions.iter().copied().fold(0.0, f64::max));
+        metrics.insert(RunMetric::CompletionMean.key().into(), mean(&completions));
+        metrics.insert(RunMetric::CompletionP99.key().into(), quantile(&completions, 0.99));
+        metrics.insert(RunMetric::CompletionMax.key().into(), completions.iter().copied().fold(0.0, f64::max));
     }
     if completions.len() as f64 == f64::from(transfers)
         && let Some(all) = all_done(marks, endings)
     {
-        metrics.insert("completion.all".into(), all);
+        metrics.insert(RunMetric::CompletionAll.key().into(), all);
     }
 }
 
@@ -79,7 +80,7 @@ fn all_done(marks: &Marks<'_>, endings: &[Ending]) -> Option<f64> {
     Some(end.saturating_sub(begin).as_secs_f64())
 }
 
-fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
+fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     let setup = marks.setup;
     let flow = &setup.flows[index];
     let (begin, end) = active(setup, flow);
@@ -97,29 +98,29 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     }
     let difference = |count: fn(&Stats) -> u64| count(&last.sender).saturating_sub(count(&first.sender)) as f64;
     let sent = difference(|stats| stats.totals.packets_sent);
-    own.insert("packets", sent);
+    own.insert(Quantity::Packets, sent);
     if flow.protocol.is_cross_traffic() {
         let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
         if sent > 0.0 {
-            own.insert("loss", ((sent - arrived as f64) / sent).max(0.0));
+            own.insert(Quantity::Loss, ((sent - arrived as f64) / sent).max(0.0));
         }
         return own;
     }
-    own.insert("sent", sent * 8.0 * f64::from(flow.packet) / seconds);
+    own.insert(Quantity::Sent, sent * 8.0 * f64::from(flow.packet) / seconds);
     if sent > 0.0 {
-        own.insert("loss", difference(losses) / sent);
-        own.insert("retransmitted", difference(|stats| stats.totals.packets_retransmitted) / sent);
+        own.insert(Quantity::Loss, difference(losses) / sent);
+        own.insert(Quantity::Retransmitted, difference(|stats| stats.totals.packets_retransmitted) / sent);
     }
     let received = |count: fn(&Stats) -> u64| count(&last.receiver).saturating_sub(count(&first.receiver)) as f64;
-    own.insert("acks", received(|stats| stats.totals.acks_sent));
-    own.insert("light_acks", received(|stats| stats.totals.light_acks_sent));
-    own.insert("naks", received(|stats| stats.totals.naks_sent));
+    own.insert(Quantity::Acks, received(|stats| stats.totals.acks_sent));
+    own.insert(Quantity::LightAcks, received(|stats| stats.totals.light_acks_sent));
+    own.insert(Quantity::Naks, received(|stats| stats.totals.naks_sent));
     // Every full acknowledgement that arrives is answered by one.
-    own.insert("ack2s", difference(|stats| stats.totals.acks_received));
-    own.insert("timeouts", difference(|stats| stats.totals.timeouts));
+    own.insert(Quantity::Ack2s, difference(|stats| stats.totals.acks_received));
+    own.insert(Quantity::Timeouts, difference(|stats| stats.totals.timeouts));
     let per_second = marks.rates(SECOND, (begin, end), |row| row.flows[index].receiver.totals.bytes_read);
     if per_second.len() > 1 {
-        own.insert("dips", dips(per_second.into_iter().map(|(_, rate)| rate)) as f64);
+        own.insert(Quantity::Dips, dips(per_second.into_iter().map(|(_, rate)| rate)) as f64);
     }
     let measured = |value: fn(&Stats) -> Duration| -> Vec<f64> {
         let rows = marks.every(setup.sample, begin, end).map(|row| value(&row.flows[index].sender));
@@ -127,14 +128,14 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<&'static str, f64> {
     };
     let round_trips = measured(|stats| stats.rtt);
     if !round_trips.is_empty() {
-        own.insert("rtt", mean(&round_trips));
+        own.insert(Quantity::Rtt, mean(&round_trips));
     }
     // What UDT believes that the path can carry; TCP has no such estimate.
     let rows = marks.every(setup.sample, begin, end);
     let estimates: Vec<f64> =
         rows.map(|row| row.flows[index].sender.capacity.packets_per_second()).filter(|rate| *rate > 0.0).collect();
     if !estimates.is_empty() {
-        own.insert("capacity", mean(&estimates) * 8.0 * f64::from(flow.packet));
+        own.insert(Quantity::Capacity, mean(&estimates) * 8.0 * f64::from(flow.packet));
     }
     own
 }
@@ -152,12 +153,12 @@ fn dips(per_second: impl Iterator<Item = f64>) -> usize {
     dips
 }
 
-fn rates(capacity: Option<u64>, seconds: f64, first: &FlowRow, last: &FlowRow, own: &mut BTreeMap<&'static str, f64>) {
+fn rates(capacity: Option<u64>, seconds: f64, first: &FlowRow, last: &FlowRow, own: &mut BTreeMap<Quantity, f64>) {
     let read = last.receiver.totals.bytes_read.saturating_sub(first.receiver.totals.bytes_read);
-    own.insert("goodput", 8.0 * read as f64 / seconds);
+    own.insert(Quantity::Goodput, 8.0 * read as f64 / seconds);
     if let Some(capacity) = capacity {
         let bits = 8.0 * (last.tally.new.bytes - first.tally.new.bytes) as f64;
-        own.insert("utilisation", bits / seconds / capacity as f64);
+        own.insert(Quantity::Utilisation, bits / seconds / capacity as f64);
     }
 }
 

@@ -11,7 +11,7 @@ use farhaul_udp::RECV_BUFFER;
 use farhaul_units::{Duration, Rate, Rng};
 use rustix::net::sockopt;
 
-use super::stage::{Stage, Trouble};
+use super::control::{RunControl, Trouble};
 use super::{Running, SLICE, Scene};
 use crate::scenario::flow::{FlowSpec, Pattern};
 use crate::world::Ending;
@@ -89,14 +89,14 @@ pub(super) fn begin(
     let counts = Arc::new(Counts::default());
     let mut threads = Vec::new();
     threads.push({
-        let (stage, counts) = (Arc::clone(scene.stage), Arc::clone(&counts));
-        thread::spawn(move || receive(&receiver, &stage, &counts))
+        let (control, counts) = (Arc::clone(scene.control), Arc::clone(&counts));
+        thread::spawn(move || receive(&receiver, &control, &counts))
     });
     let end = flow.stop.unwrap_or(scene.setup.duration);
     if rate > Rate::ZERO && begin < end {
-        let (stage, counts) = (Arc::clone(scene.stage), Arc::clone(&counts));
+        let (control, counts) = (Arc::clone(scene.control), Arc::clone(&counts));
         let schedule = Schedule::new(rate, pattern, flow.packet, begin, seed);
-        threads.push(thread::spawn(move || send(&sender, peer, schedule, end, &stage, &counts)));
+        threads.push(thread::spawn(move || send(&sender, peer, schedule, end, &control, &counts)));
     }
     Ok(Box::new(CrossFlow { packet: flow.packet.into(), counts, threads }))
 }
@@ -110,11 +110,18 @@ fn enlarge(receiver: &UdpSocket) -> io::Result<()> {
     Ok(())
 }
 
-fn send(socket: &UdpSocket, peer: SocketAddr, mut schedule: Schedule, end: Duration, stage: &Stage, counts: &Counts) {
+fn send(
+    socket: &UdpSocket,
+    peer: SocketAddr,
+    mut schedule: Schedule,
+    end: Duration,
+    control: &RunControl,
+    counts: &Counts,
+) {
     let datagram = vec![0; (schedule.packet - HEADER) as usize];
     loop {
         let due = schedule.take();
-        if due >= end || !stage.await_time(due) {
+        if due >= end || !control.await_time(due) {
             return;
         }
         // What the machine does not take now counts as sent and lost.
@@ -123,9 +130,9 @@ fn send(socket: &UdpSocket, peer: SocketAddr, mut schedule: Schedule, end: Durat
     }
 }
 
-fn receive(socket: &UdpSocket, stage: &Stage, counts: &Counts) {
+fn receive(socket: &UdpSocket, control: &RunControl, counts: &Counts) {
     let mut datagram = [0; 1];
-    while !stage.is_over() {
+    while !control.is_over() {
         match socket.recv(&mut datagram) {
             Ok(_) => drop(counts.received.fetch_add(1, Ordering::Relaxed)),
             Err(error)

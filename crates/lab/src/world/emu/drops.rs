@@ -5,8 +5,8 @@ use std::{fs, io};
 
 use farhaul_emu::{Emulation, HostId};
 
+use super::control::Trouble;
 use super::network::Network;
-use super::stage::Trouble;
 use crate::scenario::flow::Protocol;
 use crate::scenario::setup::Setup;
 

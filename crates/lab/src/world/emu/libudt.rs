@@ -11,7 +11,7 @@ use farhaul_emu::HostId;
 use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
-use super::stage::{Stage, Trouble};
+use super::control::{RunControl, Trouble};
 use super::{Running, Scene};
 use crate::scenario::flow::FlowSpec;
 use crate::world::Ending;
@@ -75,8 +75,8 @@ pub(super) fn begin(
     };
     let read = Arc::new(AtomicU64::new(0));
     let threads = vec![
-        watch(&mut receiver, flow, scene.stage, &read, end),
-        watch(&mut sender, flow, scene.stage, &Arc::default(), end),
+        watch(&mut receiver, flow, scene.control, &read, end),
+        watch(&mut sender, flow, scene.control, &Arc::default(), end),
     ];
     Ok(Box::new(LibudtFlow { packet: flow.packet.into(), read, programs: [receiver, sender], threads }))
 }
@@ -95,27 +95,27 @@ fn later(program: &Path, wait: Duration) -> Command {
 fn watch(
     program: &mut Child,
     flow: &FlowSpec,
-    stage: &Arc<Stage>,
+    control: &Arc<RunControl>,
     read: &Arc<AtomicU64>,
     end: Duration,
 ) -> JoinHandle<()> {
-    let (name, stage, read) = (flow.name.clone(), Arc::clone(stage), Arc::clone(read));
+    let (name, control, read) = (flow.name.clone(), Arc::clone(control), Arc::clone(read));
     let (output, errors) = (program.stdout.take(), program.stderr.take());
     thread::spawn(move || {
         for line in output.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
             if let Some(bytes) = total(&line) {
                 read.fetch_max(bytes, Ordering::Relaxed);
             } else if let Some(message) = failure(&line)
-                && stage.now() < end
+                && control.now() < end
             {
-                stage.fail(&name, message);
+                control.fail(&name, message);
             }
         }
         let mut words = String::new();
         let _ = errors.map(|mut errors| errors.read_to_string(&mut words));
-        if stage.now() < end {
+        if control.now() < end {
             let why = words.lines().next().unwrap_or("it ended");
-            stage.fail(&name, format!("libudt's program: {why}"));
+            control.fail(&name, format!("libudt's program: {why}"));
         }
     })
 }

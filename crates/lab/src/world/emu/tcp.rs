@@ -14,8 +14,8 @@ use farhaul_units::Duration;
 use rustix::process::geteuid;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use super::control::Trouble;
 use super::network::Network;
-use super::stage::Trouble;
 use super::{Choices, Running, Scene};
 use crate::scenario::flow::{self, FlowSpec, Tcp};
 use crate::scenario::setup::Setup;
@@ -151,7 +151,7 @@ pub(super) fn begin(
         stop: flow.stop,
         bytes: flow.bytes,
         list: scene.lists.get(flow.group.as_str()).filter(|_| flow.transfers.is_some()).cloned(),
-        stage: Arc::clone(scene.stage),
+        control: Arc::clone(scene.control),
         end: Arc::clone(&ends[0]),
         ending: Arc::clone(&ending),
     };
@@ -159,7 +159,7 @@ pub(super) fn begin(
         name: flow.name.clone(),
         listener: Arc::clone(&listener),
         window,
-        stage: Arc::clone(scene.stage),
+        control: Arc::clone(scene.control),
         end: Arc::clone(&ends[1]),
     };
     // A thread that is started on a host stays there, and so do the sockets that it makes.

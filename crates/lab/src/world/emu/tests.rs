@@ -13,15 +13,15 @@ use super::network::{Network, SHORTEST_DELAY};
 use super::*;
 use crate::record::Record;
 use crate::run::run;
-use crate::scenario::{Overrides, Plan};
+use crate::scenario::{Experiment, Overrides};
 use crate::world::{Venue, World};
 
-fn plan(text: &str) -> Plan {
-    Plan::read("x", "x.toml", text, &Overrides::default()).unwrap()
+fn experiment(text: &str) -> Experiment {
+    Experiment::read("x", "x.toml", text, &Overrides::default()).unwrap()
 }
 
 fn job(text: &str) -> Job {
-    plan(text).jobs("").unwrap().remove(0)
+    experiment(text).jobs("").unwrap().remove(0)
 }
 
 /// How the run ended, if this machine permits one.
@@ -97,14 +97,14 @@ fn what_real_sockets_do_not_have_is_refused_with_its_line() {
         ("receiver = { per_data = '8us' }", "receiver"),
         ("sender = { per_sent = '8us' }", "sender"),
     ] {
-        let plan = plan(&format!("{LINK}[[flow]]\nname = 'f'\n{key}\n"));
+        let experiment = experiment(&format!("{LINK}[[flow]]\nname = 'f'\n{key}\n"));
         let venue = Venue::Emulator(Choices::default());
-        let (possible, refusals) = plan.possible(plan.jobs("").unwrap(), &venue);
+        let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &venue);
         assert!(possible.is_empty());
         let [refusal] = &refusals[..] else { panic!("{refusals:?}") };
         assert_eq!((refusal.file.as_str(), refusal.line), ("x.toml", 7));
         assert!(refusal.message.contains(word) && refusal.message.contains("--world sim"), "{refusal}");
-        let (possible, refusals) = plan.possible(plan.jobs("").unwrap(), &Venue::Simulator);
+        let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &Venue::Simulator);
         assert_eq!((possible.len(), refusals.len()), (1, 0));
     }
 }
@@ -113,8 +113,8 @@ fn what_real_sockets_do_not_have_is_refused_with_its_line() {
 fn only_the_curves_that_cannot_be_run_are_refused() {
     let curve =
         "[[curve]]\nname = 'a'\n[[curve]]\nname = 'b'\nset = { 'flow.f.disk' = { rate = '1mbit', block = '1MB' } }\n";
-    let plan = plan(&format!("{LINK}[[flow]]\nname = 'f'\n{curve}"));
-    let (possible, refusals) = plan.possible(plan.jobs("").unwrap(), &Venue::Emulator(Choices::default()));
+    let experiment = experiment(&format!("{LINK}[[flow]]\nname = 'f'\n{curve}"));
+    let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &Venue::Emulator(Choices::default()));
     assert_eq!(possible.iter().map(|job| job.curve.as_str()).collect::<Vec<_>>(), ["a"]);
     assert!(refusals[0].message.ends_with("(curve b)"), "{}", refusals[0]);
 }
@@ -204,8 +204,8 @@ fn packets_of_tcp_flows_are_as_large_as_the_scenario_says() {
 fn packets_that_tcp_cannot_be_held_to_are_refused_beside_larger_ones() {
     let refusals = |packets: &[u32]| {
         let flow = |packet: &u32| format!("[[flow]]\nprotocol = 'tcp'\npacket = {packet}\n");
-        let plan = plan(&format!("{LINK}{}", packets.iter().map(flow).collect::<String>()));
-        plan.possible(plan.jobs("").unwrap(), &Venue::Emulator(Choices::default())).1
+        let experiment = experiment(&format!("{LINK}{}", packets.iter().map(flow).collect::<String>()));
+        experiment.possible(experiment.jobs("").unwrap(), &Venue::Emulator(Choices::default())).1
     };
     assert_eq!(refusals(&[40_000, 1_500]), []);
     assert_eq!(refusals(&[32_807, 40_000]), []);
@@ -241,8 +241,8 @@ fn a_run_that_is_told_to_stop_stops() {
 #[test]
 fn flows_of_libudt_are_refused_without_its_program_and_in_the_simulator() {
     let refusals = |keys: &str, venue: Venue| {
-        let plan = plan(&format!("{LINK}[[flow]]\nprotocol = 'libudt'\n{keys}"));
-        let (_, refusals) = plan.possible(plan.jobs("").unwrap(), &venue);
+        let experiment = experiment(&format!("{LINK}[[flow]]\nprotocol = 'libudt'\n{keys}"));
+        let (_, refusals) = experiment.possible(experiment.jobs("").unwrap(), &venue);
         refusals.into_iter().map(|refusal| refusal.to_string()).collect::<String>()
     };
     let with = || Venue::Emulator(Choices { libudt: Some("libudt-peer".into()), ..Choices::default() });

@@ -8,7 +8,7 @@ use farhaul::{Endpoint, Error, Listener, Protocol, Stats, Stream};
 use farhaul_emu::HostId;
 use farhaul_units::Duration;
 
-use super::stage::{Stage, Trouble};
+use super::control::{RunControl, Trouble};
 use super::{Running, Scene};
 use crate::scenario::flow::{FlowSpec, Generation, Udt};
 use crate::world::Ending;
@@ -37,7 +37,7 @@ struct Task {
     begin: Duration,
     stop: Option<Duration>,
     bytes: Option<u64>,
-    stage: Arc<Stage>,
+    control: Arc<RunControl>,
 }
 
 pub(super) fn begin(
@@ -55,7 +55,7 @@ pub(super) fn begin(
     let streams: [Arc<OnceLock<Stream>>; 2] = Default::default();
     let ending = Arc::new(Mutex::new(Ending::default()));
     let task =
-        Task { name: flow.name.clone(), begin, stop: flow.stop, bytes: flow.bytes, stage: Arc::clone(scene.stage) };
+        Task { name: flow.name.clone(), begin, stop: flow.stop, bytes: flow.bytes, control: Arc::clone(scene.control) };
     let sender = {
         let (endpoint, stream, ending) = (endpoints[0].clone(), Arc::clone(&streams[0]), Arc::clone(&ending));
         move || task.send(&endpoint, peer, &stream, &ending)
@@ -89,10 +89,10 @@ fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, udt: &U
 
 impl Task {
     fn send(&self, endpoint: &Endpoint, peer: SocketAddr, place: &OnceLock<Stream>, ending: &Mutex<Ending>) {
-        if self.stage.await_time(self.begin)
+        if self.control.await_time(self.begin)
             && let Err(error) = self.try_send(endpoint, peer, place, ending)
         {
-            self.stage.fail(&self.name, error);
+            self.control.fail(&self.name, error);
         }
     }
 
@@ -108,8 +108,8 @@ impl Task {
         stream.set_write_timeout(Some(TICK));
         let block = vec![0; BLOCK];
         let mut left = self.bytes.unwrap_or(u64::MAX);
-        while left > 0 && !self.stage.is_over() {
-            if self.stop.is_some_and(|stop| self.stage.now() >= stop) {
+        while left > 0 && !self.control.is_over() {
+            if self.stop.is_some_and(|stop| self.control.now() >= stop) {
                 stream.close();
                 return Ok(());
             }
@@ -122,7 +122,7 @@ impl Task {
         }
         if left == 0 {
             stream.finish()?;
-            ending.lock().unwrap_or_else(PoisonError::into_inner).finished = Some(self.stage.now());
+            ending.lock().unwrap_or_else(PoisonError::into_inner).finished = Some(self.control.now());
         }
         Ok(())
     }

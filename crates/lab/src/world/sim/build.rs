@@ -9,9 +9,9 @@ use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{
     self, ReceiverConfig, Recovery, Remaining, RtoConfig, SenderConfig, TcpSink, TcpSource, TcpTransfers,
 };
-use farhaul_sim::machine::{self, MachineSpec};
+use farhaul_sim::host_cost::{self, HostCost};
 use farhaul_sim::topology::graph::Graph;
-use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, Host, LinkId, NodeId, World};
+use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, LinkId, NodeId, TransportAgent, World};
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::run::marks::FlowRow;
@@ -116,11 +116,11 @@ struct Machines(BTreeMap<NodeId, NodeId>);
 impl Machines {
     /// Where agents at `node` live. Flows that begin or end at the same node share its one processor, the first one says how
     /// fast it is.
-    fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<MachineSpec>) -> NodeId {
+    fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<HostCost>) -> NodeId {
         let Some(spec) = spec else { return self.0.get(&node).copied().unwrap_or(node) };
         *self.0.entry(node).or_insert_with(|| {
             let host = graph.add_node();
-            machine::attach(graph, node, host, spec);
+            host_cost::attach(graph, node, host, spec);
             host
         })
     }
@@ -196,8 +196,8 @@ fn hosts<T: Streams + 'static>(
     sender: BulkSender,
     numbers: FirstTimes,
 ) -> [Box<dyn Agent>; 2] {
-    let receiver = Host::new(listener, BulkReceiver::new()).numbering(numbers);
-    [Box::new(Host::new(caller, sender).numbering(numbers)), Box::new(receiver)]
+    let receiver = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbers);
+    [Box::new(TransportAgent::new(caller, sender).numbering(numbers)), Box::new(receiver)]
 }
 
 fn config(flow: &FlowSpec, udt: &Udt) -> Config {

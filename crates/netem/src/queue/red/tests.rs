@@ -1,4 +1,4 @@
-//! RED by hand, against a second reading of the paper's algorithm, and its promise of evenly spread drops.
+//! RED computed by hand, against a second implementation of the paper's algorithm, and the uniform spacing of drops.
 
 use farhaul_units::Rng;
 use proptest::prelude::*;
@@ -22,18 +22,18 @@ fn the_average_follows_the_queue_as_computed_by_hand() {
     }
     assert_eq!(averages, [0.0, 0.5, 1.25, 2.125, 3.0625]);
     while queue.dequeue(Instant::ZERO).is_some() {}
-    // Idle for the time of three packets: an eighth is left, and the empty queue adds nothing.
+    // Idle for three packet times: an eighth of the average is left, and the empty queue adds nothing.
     queue.enqueue(Instant::from_nanos(36_000), Numbered::new(5));
     assert_eq!(queue.average(), 3.0625 / 8.0);
 }
 
 #[test]
-fn probabilities_are_those_of_the_paper() {
+fn drop_probabilities_match_the_paper() {
     let spec = RedSpec { min: 5.0, max: 15.0, max_probability: 0.1, gentle: true, ..RedSpec::default() };
     for (average, base) in [(5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55), (30.0, 1.0)] {
         assert!((spec.base_probability(average) - base).abs() < 1e-12, "{average}");
     }
-    // pb = 1/20: ten packets after a drop it is 1/10, and the nineteenth is dropped for certain.
+    // pb = 1/20. Ten packets after a drop pa is 1/10, and the nineteenth packet is dropped for certain.
     for (count, probability) in [(0, 0.05), (10, 0.1), (19, 1.0), (40, 1.0)] {
         assert!((spread_probability(0.05, count) - probability).abs() < 1e-12, "{count}");
     }
@@ -41,7 +41,7 @@ fn probabilities_are_those_of_the_paper() {
 
 #[test]
 fn the_number_of_packets_between_drops_is_uniform() {
-    // With weight 1 the average is the queue, which is held at ten packets: pb = 1/20.
+    // With weight 1 the average equals the queue, which is held at ten packets: pb = 1/20.
     let mut queue = red(RedSpec { weight: 1.0, ..RedSpec::default() });
     let mut gaps = [0u32; 20];
     let mut since = 0;
@@ -70,7 +70,7 @@ fn a_standing_average_above_max_drops_everything_unless_gentle() {
         let mut queue = red(RedSpec { weight: 1.0, gentle, ..RedSpec::default() });
         (0..16).for_each(|_| queue.backlog.push(Numbered::new(0)));
         queue.idle_since = None;
-        // At 19 packets gentle has pb = 0.34; so the next drop is the first packet behind one (0.515) or the second.
+        // At 19 packets gentle has pb = 0.34. The next drop is the first packet behind a drop (0.515) or the second.
         for number in 0..1_000 {
             queue.enqueue(Instant::ZERO, Numbered::new(number));
             while queue.waiting().packets > 19 {
@@ -83,7 +83,7 @@ fn a_standing_average_above_max_drops_everything_unless_gentle() {
 }
 
 #[test]
-fn the_real_limit_holds_whatever_the_average() {
+fn the_size_limit_holds_at_any_average() {
     let mut queue: Red<Numbered> = Red::new(RedSpec::default(), Limit::of_packets(4), GIGABIT, Rng::new(1));
     (0..10).for_each(|number| queue.enqueue(Instant::ZERO, Numbered::new(number)));
     assert_eq!((queue.waiting().packets, queue.dropped().packets, queue.dropped_early().packets), (4, 6, 0));
@@ -123,7 +123,7 @@ fn automatic_parameters_follow_the_rate() {
     assert!((fast.weight * 100_000.0 - 1.0).abs() < 1e-4, "{}", fast.weight);
 }
 
-/// The paper's figure 2, written down a second time: returns whether the packet is dropped.
+/// The paper's figure 2, implemented a second time. Returns whether the packet is dropped.
 struct Figure2 {
     avg: f64,
     count: i64,
@@ -163,7 +163,7 @@ impl Figure2 {
 
 proptest! {
     #[test]
-    fn every_fate_is_that_of_the_papers_algorithm(
+    fn every_drop_matches_the_papers_algorithm(
         steps in prop::collection::vec((0u64..40_000, 0usize..4, 0usize..4), 1..200), limit in 1u64..30, seed: u64,
     ) {
         let spec = RedSpec { weight: 0.1, min: 2.0, max: 6.0, max_probability: 0.2, ..RedSpec::default() };

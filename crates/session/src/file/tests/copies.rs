@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::pair::{Pipes, Seen, pull, push};
-use super::{path, tree};
+use super::{path, said, tree};
 use crate::figures::Figures;
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Totals};
 use crate::integrity::Digest;
@@ -126,7 +126,7 @@ fn a_store_that_settles_itself_needs_nothing_of_its_host() {
     let sent = tree(&[("d/", 0), ("d/a", 10), ("d/b", 20), ("e", 30)]);
     let mut source = MemorySource::new(sent.clone());
     let mut sender = FileSender::connect(Push::default());
-    let bytes = sender.poll_write(&mut source).to_vec();
+    let bytes = said(&mut sender, &mut source);
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
     let mut receiver = FileReceiver::accept(&open.unwrap(), LIMITS);
     let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };

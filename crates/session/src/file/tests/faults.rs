@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::pair::{Pipes, Seen, pull, push};
-use super::{path, tree};
+use super::{path, said, tree};
 use crate::error::{Abort, AbortCode, SessionError};
 use crate::failure::{FailCode, Failure};
 use crate::file::{FileReceiver, FileSender, ReceiveLimits, Side};
@@ -125,7 +125,7 @@ fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
 fn what_was_complete_when_the_peer_left_counts() {
     let mut source = MemorySource::new(tree(&[("a", 10), ("b", 200_000)]));
     let mut sender = FileSender::connect(Push::default());
-    let bytes = sender.poll_write(&mut source)[..50_000].to_vec();
+    let bytes = said(&mut sender, &mut source)[..50_000].to_vec();
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
     let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
     let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };
@@ -146,7 +146,7 @@ fn what_was_complete_when_the_peer_left_counts() {
 fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
     let mut source = MemorySource::new(tree(&[("a", 100_000)]));
     let mut sender = FileSender::connect(Push::default());
-    let bytes = sender.poll_write(&mut source)[..50_000].to_vec();
+    let bytes = said(&mut sender, &mut source)[..50_000].to_vec();
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
     let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
     let mut store = MemoryStore::default();
@@ -161,8 +161,11 @@ fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
 fn a_cancelled_side_tells_the_other() {
     let mut source = MemorySource::new(tree(&[("a", 900_000)]));
     let mut sender = FileSender::connect(Push::default());
-    let mut bytes = sender.poll_write(&mut source).to_vec();
+    let mut bytes = sender.opening().to_vec();
     sender.handle_written(bytes.len());
+    let piece = sender.poll_write(&mut source).to_vec();
+    sender.handle_written(piece.len());
+    bytes.extend(piece);
     sender.cancel(Abort { code: AbortCode::Cancelled, message: "interrupted".to_owned() });
     bytes.extend_from_slice(sender.poll_write(&mut source));
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();

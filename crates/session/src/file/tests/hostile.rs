@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::path;
+use super::{path, said};
 use crate::error::{SessionError, Violation};
 use crate::figures::Figures;
 use crate::file::{FileReceiver, FileSender, ReceiveLimits};
@@ -264,8 +264,7 @@ fn sender_hears(answer: Script) -> Result<usize, SessionError> {
     let tree = [(path("a"), MemoryFile::file(b"abc".to_vec()))].into_iter().collect();
     let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull::default()), 1 << 20));
     let mut source = MemorySource::new(tree);
-    let count = sender.poll_write(&mut source).len();
-    sender.handle_written(count);
+    said(&mut sender, &mut source);
     let outcome = sender.handle_received(&answer.0);
     assert!(!matches!(sender.poll_event(), Some(crate::FileEvent::Done(_))));
     outcome

@@ -1,8 +1,8 @@
-//! Between a TCP sender and its controller: what the controller is told, and how it is obeyed.
+//! Between a TCP sender and its controller: events in, window out.
 //!
-//! A controller of `farhaul-cc` hears of acknowledged and of lost packets; it knows neither duplicate acknowledgements nor
-//! fast recovery. The sender decides that a recovery begins, which is *one* loss to the controller and so one cut, and tells
-//! of no acknowledgement while it lasts.
+//! A controller of `farhaul-cc` receives acknowledged and lost packets. It knows neither duplicate acknowledgements nor
+//! fast recovery. The sender decides when a recovery begins. That is *one* loss to the controller and so one window
+//! reduction. The sender reports no acknowledgements during a recovery.
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, SentEvent, TimeoutEvent};
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
@@ -10,36 +10,37 @@ use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use super::rto::RetransmissionTimer;
 use super::sender::Flight;
 
-/// The smallest round-trip time is taken over this time and the one before.
+/// The minimum RTT covers the current period of this length and the one before.
 const MIN_RTT_PERIOD: Duration = Duration::from_secs(10);
 
-/// The controller, its settings, and what it reads.
+/// The controller, its output, and its view of the path.
 pub(super) struct Window {
     controller: Box<dyn Controller>,
     control: Control,
     path: Path,
-    /// Packets that one acknowledgement counts for at most.
+    /// Most packets for which one acknowledgement counts.
     ack_limit: u32,
-    /// Whole packets of the window.
+    /// The window in whole packets.
     packets: u64,
     wants_packets: bool,
-    /// Smallest round-trip time of this period and of the one before, and when this one began.
-    least: [Option<Duration>; 2],
+    /// The minimum RTT of this period and of the one before, and the start of this one.
+    min_rtts: [Option<Duration>; 2],
     period_start: Instant,
 }
 
 impl Window {
-    /// A window of `initial` packets; the receiver has room for `max`.
+    /// A window of `initial` packets, limited to `max` by the receiver.
     pub(super) fn new(controller: Box<dyn Controller>, initial: u32, max: u32, ack_limit: u32, mss: u32) -> Self {
         let mut control = Control::initial();
         control.cwnd = Some(f64::from(initial));
         let mut path = Path::default();
         (path.mss, path.flow_window, path.max_window) = (mss, max, max);
         let wants_packets = controller.wants_packets();
-        let least = [None; 2];
+        let min_rtts = [None; 2];
         let period_start = Instant::ZERO;
-        let mut window = Self { controller, control, path, ack_limit, packets: 0, wants_packets, least, period_start };
-        window.obey();
+        let mut window =
+            Self { controller, control, path, ack_limit, packets: 0, wants_packets, min_rtts, period_start };
+        window.apply_control();
         window
     }
 
@@ -48,92 +49,93 @@ impl Window {
         self.packets
     }
 
-    /// The time between packets that the controller asks for, if it asks for any.
+    /// The packet period set by the controller, if it sets one.
     pub(super) fn send_period(&self) -> Option<Duration> {
         (!self.control.send_period.is_unpaced()).then(|| self.control.send_period.time_for(1))
     }
 
-    /// The window starts over with `packets`, before anything was sent.
+    /// Restarts with a window of `packets`, before any data was sent.
     pub(super) fn restart_with(&mut self, packets: u32) {
         self.control.cwnd = Some(f64::from(packets));
-        self.obey();
+        self.apply_control();
     }
 
     pub(super) fn on_connect(&mut self, now: Instant) {
         self.path.now = now;
         self.controller.on_connect(&self.path, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
-    /// A round trip was measured.
+    /// Takes an RTT sample.
     pub(super) fn on_sample(&mut self, now: Instant, sample: Duration, timer: &RetransmissionTimer) {
         if now - self.period_start >= MIN_RTT_PERIOD {
-            self.least = [None, self.least[0]];
+            self.min_rtts = [None, self.min_rtts[0]];
             self.period_start = now;
         }
-        self.least[0] = Some(self.least[0].map_or(sample, |least| least.min(sample)));
-        self.path.min_rtt = self.least.into_iter().flatten().min();
+        self.min_rtts[0] = Some(self.min_rtts[0].map_or(sample, |least| least.min(sample)));
+        self.path.min_rtt = self.min_rtts.into_iter().flatten().min();
         self.path.latest_rtt = Some(sample);
         (self.path.rtt, self.path.rtt_var) = timer.estimate();
     }
 
-    /// `acked` segments were newly acknowledged outside of a recovery.
+    /// Reports `acked` newly acknowledged segments outside of a recovery.
     pub(super) fn on_ack(&mut self, now: Instant, flight: &Flight, acked: u64, sample: Option<Duration>) {
-        self.look(now, flight, 0);
+        self.update_path(now, flight, 0);
         let mut ack = AckEvent::default();
         ack.seq = seq_no(flight.first);
         ack.newly_acked = u32::try_from(acked).unwrap_or(u32::MAX).min(self.ack_limit);
         ack.rtt_sample = sample;
         self.controller.on_ack(&self.path, &ack, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
-    /// A recovery begins: the first segment of the flight is lost. Segments sent by limited transmit do not count as flight.
+    /// Reports the start of a recovery: the first segment of the flight is lost. Segments sent by limited transmit do
+    /// not count as in flight.
     //= paper:rfc5681 §3.2
     pub(super) fn on_loss(&mut self, now: Instant, flight: &Flight, limited: u64) {
-        self.look(now, flight, limited);
+        self.update_path(now, flight, limited);
         let first = seq_no(flight.first);
         let ranges = [SeqRange::new(first, first)];
         let loss = LossEvent::new(&ranges, 1, seq_no(flight.high).minus(1));
         self.controller.on_loss(&self.path, &loss, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
-    /// The recovery is over.
+    /// Reports the end of the recovery.
     pub(super) fn on_recovered(&mut self, now: Instant, flight: &Flight) {
-        self.look(now, flight, 0);
+        self.update_path(now, flight, 0);
         self.controller.on_recovered(&self.path, false, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
-    /// The retransmission timer expired, for the `count`th time for this segment.
+    /// Reports an expiry of the retransmission timer, the `count`th for this segment.
     pub(super) fn on_timeout(&mut self, now: Instant, flight: &Flight, count: u32) {
-        self.look(now, flight, 0);
+        self.update_path(now, flight, 0);
         let mut timeout = TimeoutEvent::default();
         (timeout.count, timeout.largest_sent) = (count, seq_no(flight.high).minus(1));
         self.controller.on_timeout(&self.path, &timeout, &mut self.control);
-        self.obey();
+        self.apply_control();
     }
 
-    /// A segment left.
+    /// Reports a segment sent.
     pub(super) fn on_sent(&mut self, now: Instant, flight: &Flight, seq: u64, retransmission: bool) {
         self.path.packets_sent += 1;
         if self.wants_packets {
-            self.look(now, flight, 0);
+            self.update_path(now, flight, 0);
             let mut sent = SentEvent::default();
             (sent.last, sent.packets, sent.retransmission) = (seq_no(seq), 1, retransmission);
             self.controller.on_sent(&self.path, &sent, &mut self.control);
-            self.obey();
+            self.apply_control();
         }
     }
 
-    fn look(&mut self, now: Instant, flight: &Flight, limited: u64) {
+    fn update_path(&mut self, now: Instant, flight: &Flight, limited: u64) {
         self.path.now = now;
         self.path.in_flight = u32::try_from(flight.len().saturating_sub(limited)).unwrap_or(u32::MAX);
         self.path.next_seq = seq_no(flight.high);
     }
 
-    fn obey(&mut self) {
+    fn apply_control(&mut self) {
         self.packets = self.control.cwnd.map_or(u64::MAX, |cwnd| (cwnd as u64).max(1));
     }
 }
@@ -147,7 +149,7 @@ impl std::fmt::Debug for Window {
     }
 }
 
-/// Controllers compare numbers of one window only, for which 31 bits are plenty.
+/// Truncates to 31 bits, which suffice because controllers compare numbers of one window only.
 fn seq_no(seq: u64) -> SeqNo {
     SeqNo::new((seq & u64::from(u32::MAX)) as u32)
 }

@@ -1,4 +1,4 @@
-//! TCP's two ends as agents of a simulation.
+//! TCP sender and receiver as agents of a simulation.
 
 use core::net::SocketAddr;
 
@@ -19,12 +19,12 @@ use crate::packet::{Payload, PooledPacket, Share};
 pub struct TcpSource {
     to: SocketAddr,
     sender: TcpSender,
-    /// When it begins; `None` once it has.
+    /// When it begins; `None` once it has begun.
     begin: Option<Instant>,
-    /// When it sends nothing new any more; `None` once it does not, and for never.
+    /// When it stops sending new data; `None` once it has stopped, and for never.
     end: Option<Instant>,
     payload: u32,
-    /// Which connection of these two hosts.
+    /// The number of this connection between the two hosts.
     connection: u32,
 }
 
@@ -35,31 +35,31 @@ impl TcpSource {
         Self { to, sender, begin: Some(begin), end: None, payload: config.payload, connection: 0 }
     }
 
-    /// The connection of this number between the two hosts, where one follows another.
+    /// Sets the number of this connection, for connections that follow one another.
     #[must_use]
     pub(super) fn numbered(mut self, connection: u32) -> Self {
         self.connection = connection;
         self
     }
 
-    /// Sends nothing new from `end` on.
+    /// Stops sending new data at `end`.
     #[must_use]
     pub fn until(mut self, end: Instant) -> Self {
         self.end = Some(end);
         self
     }
 
-    /// What sends.
+    /// The sender's state machine.
     pub fn sender(&self) -> &TcpSender {
         &self.sender
     }
 
-    /// What it counts and estimates.
+    /// Counters and estimates.
     pub(super) fn stats(&self) -> Stats {
         let totals = self.sender.totals();
         let mut stats = Stats::default();
         stats.totals.packets_sent = totals.sent;
-        stats.totals.packets_retransmitted = totals.repeated;
+        stats.totals.packets_retransmitted = totals.retransmitted;
         stats.totals.acks_received = totals.acks;
         stats.totals.timeouts = totals.timeouts;
         stats.totals.bytes_acked = self.sender.acknowledged() * u64::from(self.payload);
@@ -71,16 +71,16 @@ impl TcpSource {
     }
 
     fn transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        let mut sent = self.sender.totals().repeated;
+        let mut sent = self.sender.totals().retransmitted;
         while let Some(mut segment) = self.sender.poll_transmit(now) {
             segment.connection = self.connection;
-            let repeated = self.sender.totals().repeated;
+            let retransmitted = self.sender.totals().retransmitted;
             let share = match segment.payload {
                 0 => Share::Control,
-                _ if repeated > sent => Share::Repeated,
+                _ if retransmitted > sent => Share::Repeated,
                 _ => Share::New,
             };
-            sent = repeated;
+            sent = retransmitted;
             out.packet(self.to, Payload::Tcp(segment), segment.wire_len(), share);
         }
     }
@@ -120,30 +120,30 @@ impl Agent for TcpSource {
     }
 }
 
-/// A TCP receiver that reads whatever comes; it answers whoever sends, which must be one sender. A connection that follows
-/// another begins with its SYN; what still comes of the one before is thrown away.
+/// A TCP receiver that reads all data and answers its one sender. A connection that follows another begins with its
+/// SYN; late segments of the previous one are dropped.
 #[derive(Clone, Debug)]
 pub struct TcpSink {
     config: ReceiverConfig,
     receiver: TcpReceiver,
     /// The number of the connection.
     connection: u32,
-    /// Bytes, and segments that had arrived before, of the connections before this one.
+    /// Bytes and duplicate segments of the connections before this one.
     past: (u64, u64),
-    /// Who sends; `None` before anybody has.
+    /// The sender's address; `None` before the first segment.
     peer: Option<SocketAddr>,
     packets: u64,
     acks: u64,
 }
 
 impl TcpSink {
-    /// Has received nothing.
+    /// A receiver without data.
     pub fn new(config: ReceiverConfig) -> Self {
         let receiver = TcpReceiver::new(config);
         Self { config, receiver, connection: 0, past: (0, 0), peer: None, packets: 0, acks: 0 }
     }
 
-    /// What receives.
+    /// The receiver's state machine.
     pub fn receiver(&self) -> &TcpReceiver {
         &self.receiver
     }

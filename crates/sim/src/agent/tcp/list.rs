@@ -14,18 +14,18 @@ use crate::agent::source::CONNECTION;
 use crate::agent::{Agent, Outbox};
 use crate::packet::PooledPacket;
 
-/// Transfers that nobody has begun yet: who has finished one takes the next, so that as many run at a time as there are
-/// agents that share it.
+/// The number of transfers not yet begun, shared by several agents. An agent that finishes a transfer takes the next
+/// one, so as many transfers run at a time as agents share the list.
 #[derive(Clone, Debug)]
 pub struct Remaining(Rc<Cell<u32>>);
 
 impl Remaining {
-    /// So many transfers.
+    /// A list of `transfers` transfers.
     pub fn new(transfers: u32) -> Self {
         Self(Rc::new(Cell::new(transfers)))
     }
 
-    /// Takes one, if there is one.
+    /// Takes one transfer; `false` if the list is empty.
     fn take(&self) -> bool {
         let left = self.0.get();
         self.0.set(left.saturating_sub(1));
@@ -33,8 +33,8 @@ impl Remaining {
     }
 }
 
-/// A TCP sender of transfers of equal size to one [`TcpSink`](super::TcpSink): each is a connection of its own that begins
-/// when the one before has been acknowledged, for as long as there are any.
+/// A TCP sender of transfers of equal size to one [`TcpSink`](super::TcpSink). Each transfer is its own connection and
+/// begins when the one before has been acknowledged, until the list is empty.
 #[derive(Debug)]
 pub struct TcpTransfers {
     to: SocketAddr,
@@ -43,19 +43,19 @@ pub struct TcpTransfers {
     seed: u64,
     remaining: Remaining,
     source: TcpSource,
-    /// When the present transfer began.
+    /// When the current transfer began.
     begun: Instant,
-    /// The number of the present transfer.
+    /// The number of the current transfer.
     number: u32,
-    /// How long each took that is done.
+    /// Durations of the completed transfers.
     times: Vec<Duration>,
-    /// What the transfers before this one have counted.
+    /// Counters of the completed transfers.
     past: Stats,
     finished_at: Option<Instant>,
 }
 
 impl TcpTransfers {
-    /// Begins the first at `begin`, whose size is `config.bytes`; the law of every window is `law`.
+    /// Begins the first transfer, of `config.bytes`, at `begin`. Each window follows `law`.
     pub fn new(
         to: SocketAddr,
         begin: Instant,
@@ -80,7 +80,7 @@ impl TcpTransfers {
         }
     }
 
-    /// Begins the next transfer once this one is done.
+    /// Begins the next transfer if the current one is complete.
     fn go_on(&mut self, now: Instant, out: &mut Outbox<'_>) {
         if self.finished_at.is_some() || self.source.finished_at().is_none() {
             return;
@@ -98,7 +98,7 @@ impl TcpTransfers {
         self.source.handle_timeout(now, out);
     }
 
-    /// Counters of all transfers, estimates of the present one.
+    /// Counters of all transfers and estimates of the current one.
     fn stats(&self) -> Stats {
         let mut stats = self.source.stats();
         let (totals, past) = (&mut stats.totals, &self.past.totals);

@@ -1,8 +1,7 @@
-//! A set of segments as sorted, disjoint, non-touching ranges: what a receiver holds beyond its gaps, and what its sender
-//! knows of that.
+//! A set of segments as sorted, disjoint, non-adjacent ranges: the segments beyond the gaps, at receiver and sender.
 //!
-//! Its size is the number of gaps, whatever the window. Nearly everything happens at the ends: new data lengthens the last
-//! range, repairs take away the first. Elsewhere a range is found by halving.
+//! The size is the number of gaps, for any window. Most changes are at the ends: new data extends the last range,
+//! repairs remove the first. A binary search finds other ranges.
 
 use std::collections::VecDeque;
 
@@ -12,7 +11,7 @@ use super::segment::Block;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
     ranges: VecDeque<Block>,
-    /// How many segments are in the set.
+    /// Number of segments in the set.
     len: u64,
 }
 
@@ -40,7 +39,7 @@ impl Ranges {
         self.ranges.iter().rev().copied()
     }
 
-    /// The range that `seq` is in.
+    /// The range that contains `seq`.
     pub(super) fn range_of(&self, seq: u64) -> Option<Block> {
         let range = *self.ranges.get(self.first_ending_after(seq))?;
         (range.start <= seq).then_some(range)
@@ -58,12 +57,12 @@ impl Ranges {
         touched.map(|range| range.end.min(block.end) - range.start.max(block.start)).sum()
     }
 
-    /// Adds `block`; each part of it that was not in the set goes to `news`, lowest first.
+    /// Adds `block`. Reports each part of it that was not in the set to `news`, lowest first.
     pub(super) fn insert(&mut self, block: Block, mut news: impl FnMut(Block)) {
         if block.is_empty() {
             return;
         }
-        // The usual cases: the first range, one behind all others, or the last one grown longer.
+        // The usual cases: the first range, a new last range, or an extension of the last range.
         match self.ranges.back_mut() {
             Some(last) if block.start >= last.start && block.start <= last.end => {
                 if block.end > last.end {
@@ -86,7 +85,7 @@ impl Ranges {
 
     /// Adds `block`, which begins before the last range.
     fn insert_inside(&mut self, block: Block, mut news: impl FnMut(Block)) {
-        // Ranges that touch the block, too, become one with it.
+        // Adjacent ranges merge with the block, too.
         let from = self.ranges.partition_point(|range| range.end < block.start);
         let mut merged = block;
         let (mut to, mut position) = (from, block.start);
@@ -113,7 +112,7 @@ impl Ranges {
         }
     }
 
-    /// Takes away everything before `seq` and says how much that was.
+    /// Removes all numbers before `seq` and returns how many they were.
     pub(super) fn remove_before(&mut self, seq: u64) -> u64 {
         let before = self.len;
         while let Some(first) = self.ranges.front_mut().filter(|first| first.start < seq) {
@@ -127,7 +126,7 @@ impl Ranges {
         before - self.len
     }
 
-    /// The index of the first range with numbers beyond `seq` or at it.
+    /// The index of the first range that ends after `seq`.
     fn first_ending_after(&self, seq: u64) -> usize {
         if self.ranges.front().is_none_or(|first| seq < first.end) {
             return 0;
@@ -144,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// The same set as numbers.
+    /// The same set as a list of numbers.
     fn numbers(ranges: &Ranges) -> BTreeSet<u64> {
         ranges.ranges.iter().flat_map(|range| range.start..range.end).collect()
     }
@@ -156,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_set_of_what_was_put_in(
+        fn ranges_equal_the_set_of_inserted_numbers(
             steps in prop::collection::vec((0u64..120, 0u64..12, prop::option::weighted(0.1, 0u64..120)), 1..80),
         ) {
             let (mut ranges, mut model) = (Ranges::default(), BTreeSet::new());

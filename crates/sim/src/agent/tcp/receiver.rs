@@ -1,64 +1,65 @@
-//! The receiving end: what has arrived, and when that is said.
+//! The TCP receiver: reassembly and acknowledgements.
 
 use farhaul_units::{Duration, Instant};
 
 use super::ranges::Ranges;
 use super::segment::{Block, MAX_SACK_BLOCKS, Segment, SegmentKind};
 
-/// Full segments after which an acknowledgement is not delayed any longer.
+/// Full segments that end the delay of an acknowledgement.
 //= paper:rfc5681 §4.2
 const SEGMENTS_PER_ACK: u32 = 2;
 
 /// How a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Whether acknowledgements say what arrived beyond a gap (RFC 2018).
+    /// Whether acknowledgements report segments beyond a gap (RFC 2018).
     pub sack: bool,
-    /// How long an acknowledgement may wait for a second segment, at most 500 ms by RFC 5681; `None` for one per segment.
+    /// The longest delay of an acknowledgement while it waits for a second segment. RFC 5681 allows at most 500 ms.
+    /// `None` to acknowledge every segment.
     pub delayed_ack: Option<Duration>,
     /// Bytes of IP and TCP header of an acknowledgement.
     pub header: u32,
 }
 
 impl Default for ReceiverConfig {
-    /// SACK, and acknowledgements delayed by 200 ms at most, as BSD did.
+    /// SACK, and acknowledgements delayed by at most 200 ms, as in BSD.
     fn default() -> Self {
         Self { sack: true, delayed_ack: Some(Duration::from_millis(200)), header: super::HEADER }
     }
 }
 
-/// Takes data segments, gives acknowledgements.
+/// Takes data segments and returns acknowledgements.
 ///
-/// After each call, [`poll_transmit`](TcpReceiver::poll_transmit) is to be asked until it has nothing more.
+/// After each call, call [`poll_transmit`](TcpReceiver::poll_transmit) until it returns `None`.
 #[derive(Clone, Debug)]
 pub struct TcpReceiver {
     config: ReceiverConfig,
-    /// The first segment that has not arrived.
+    /// The first missing segment.
     next: u64,
-    /// What arrived beyond it.
+    /// Segments that arrived beyond it.
     beyond: Ranges,
-    /// One segment of each range that was reported last, the latest first.
+    /// One segment of each recently reported range, latest first.
     recent: [u64; MAX_SACK_BLOCKS],
     recent_count: usize,
-    /// What is to be sent now.
+    /// The segment to send now.
     due: Option<SegmentKind>,
-    /// Segments in order that were not acknowledged yet, and until when that may wait.
+    /// In-order segments not yet acknowledged, and until when the acknowledgement may wait.
     waiting: u32,
     deadline: Option<Instant>,
-    /// The time stamp to be echoed.
+    /// The time stamp to echo.
     echo: Instant,
-    /// One past the last segment, once that has arrived.
+    /// One past the last segment, known once that has arrived.
     end: Option<u64>,
     finished_at: Option<Instant>,
-    /// Bytes that arrived, each counted once.
+    /// Bytes received, without duplicates.
     bytes: u64,
-    /// Bytes of a full segment: the most that one had.
+    /// Bytes of a full segment: the largest payload so far.
     full: u32,
     duplicates: u64,
 }
 
 impl TcpReceiver {
-    /// Nothing has arrived.
+    /// A receiver without data.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
             config,
@@ -94,19 +95,19 @@ impl TcpReceiver {
         }
     }
 
-    /// The delay of an acknowledgement is over.
+    /// The delay of an acknowledgement has ended.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.due = Some(SegmentKind::Ack);
         }
     }
 
-    /// When [`handle_timeout`](TcpReceiver::handle_timeout) is to be called.
+    /// When to call [`handle_timeout`](TcpReceiver::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// What is to be sent now.
+    /// The segment to send now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         let kind = self.due.take()?;
         self.waiting = 0;
@@ -121,7 +122,7 @@ impl TcpReceiver {
         Some(segment)
     }
 
-    /// Bytes that have arrived, each counted once, whatever gaps there are before them.
+    /// Bytes received without duplicates, including those beyond gaps.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -131,23 +132,23 @@ impl TcpReceiver {
         if self.beyond.is_empty() { self.bytes } else { self.next * u64::from(self.full) }
     }
 
-    /// The first segment that has not arrived.
+    /// The first missing segment.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Segments that had arrived before.
+    /// Segments received more than once.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// When everything had arrived; `None` until then.
+    /// When the last segment arrived and no gap was left; `None` until then.
     pub fn finished_at(&self) -> Option<Instant> {
         self.finished_at
     }
 
     fn accept(&mut self, now: Instant, segment: &Segment) {
-        //= paper:rfc7323 §4.3: the stamp of the segment that the next acknowledgement begins with
+        //= paper:rfc7323 §4.3: echo the stamp of the earliest segment that the next acknowledgement covers
         if segment.seq <= self.next && self.waiting == 0 {
             self.echo = segment.sent;
         }
@@ -160,15 +161,15 @@ impl TcpReceiver {
             self.due = Some(SegmentKind::Ack);
         } else {
             self.keep(segment);
-            //= paper:rfc5681 §4.2: out of order is said at once
+            //= paper:rfc5681 §4.2: an out-of-order segment is acknowledged at once
             self.due = Some(SegmentKind::Ack);
         }
     }
 
-    /// The next segment in order has arrived.
+    /// The next segment in order arrived.
     fn advance(&mut self, now: Instant) {
         self.next += 1;
-        //= paper:rfc5681 §4.2: and so is a segment that fills a gap
+        //= paper:rfc5681 §4.2: so is a segment that fills a gap
         let filled = !self.beyond.is_empty();
         if filled && let Some(first) = self.beyond.first().filter(|first| first.start == self.next) {
             self.next = first.end;
@@ -186,7 +187,7 @@ impl TcpReceiver {
         }
     }
 
-    /// A segment beyond a gap.
+    /// Keeps a segment beyond a gap.
     fn keep(&mut self, segment: &Segment) {
         let mut news = false;
         self.beyond.insert(Block::new(segment.seq, segment.seq + 1), |_| news = true);
@@ -198,7 +199,7 @@ impl TcpReceiver {
         self.put_first(segment.seq);
     }
 
-    /// The range of `seq` is the one to be reported first.
+    /// Marks the range of `seq` as the first to report.
     fn put_first(&mut self, seq: u64) {
         let Some(range) = self.beyond.range_of(seq) else { return };
         let mut recent = [seq; MAX_SACK_BLOCKS];
@@ -213,7 +214,7 @@ impl TcpReceiver {
         (self.recent, self.recent_count) = (recent, count);
     }
 
-    /// What arrived beyond gaps: the range of the latest segment first, then those that were reported before it.
+    /// Adds SACK blocks: the range of the latest segment first, then the ranges reported before it.
     //= paper:rfc2018 §4
     fn report(&self, segment: &mut Segment) {
         for &seq in &self.recent[..self.recent_count] {
@@ -240,7 +241,7 @@ mod tests {
         segment
     }
 
-    /// What is answered to segment `seq` at `millis`: the acknowledgement and its blocks.
+    /// The response to segment `seq` at `millis`: the acknowledgement number and its SACK blocks.
     fn answer(receiver: &mut TcpReceiver, millis: u64, seq: u64) -> Option<(u64, Vec<(u64, u64)>)> {
         receiver.handle_data(at(millis), &data(seq));
         let ack = receiver.poll_transmit(at(millis))?;
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_segment_ends_it_once_nothing_is_missing() {
+    fn the_transfer_ends_once_the_last_segment_and_all_before_it_arrived() {
         let mut receiver = TcpReceiver::new(ReceiverConfig::default());
         let mut last = data(1);
         (last.kind, last.payload) = (SegmentKind::LastData, 10);

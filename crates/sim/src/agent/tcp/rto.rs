@@ -1,38 +1,38 @@
-//! The retransmission timer (paper:rfc6298): round-trip times in, deadlines out.
+//! The retransmission timer (paper:rfc6298): RTT samples in, deadlines out.
 
 use farhaul_units::{Duration, Instant};
 
-/// Before the first sample.
+/// RTO before the first sample.
 //= paper:rfc6298 §2 (2.1)
 pub(super) const INITIAL: Duration = Duration::from_secs(1);
-/// When the SYN had to be repeated.
+/// RTO after a retransmitted SYN.
 //= paper:rfc6298 §5 (5.7)
-const AFTER_REPEATED_SYN: Duration = Duration::from_secs(3);
-/// K: how many mean deviations stand above the mean.
+const AFTER_RETRANSMITTED_SYN: Duration = Duration::from_secs(3);
+/// K: number of mean deviations above the mean.
 //= paper:rfc6298 §2 (2.3)
 const DEVIATIONS: u64 = 4;
-/// Back-off ends at this power of two, whatever the largest time-out. Source: BSD's table of back-offs.
+/// Largest exponent of the back-off, independent of the largest time-out. Source: the back-off table of BSD.
 const MAX_BACK_OFF: u32 = 6;
 
-/// Bounds and grain of the retransmission time-out.
+/// Bounds and granularity of the retransmission time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// No time-out is shorter. RFC 6298 says one second, Linux 200 ms.
+    /// The shortest time-out. RFC 6298 uses one second, Linux 200 ms.
     pub min: Duration,
-    /// No time-out is longer; at least 60 s by RFC 6298.
+    /// The longest time-out; at least 60 s by RFC 6298.
     pub max: Duration,
-    /// G, the clock's tick: round-trip times are rounded to it. Zero for a clock without ticks.
+    /// G, the clock tick to which RTT samples are rounded. Zero for an exact clock.
     pub tick: Duration,
 }
 
 impl Default for RtoConfig {
-    /// The second of RFC 6298, its 60 seconds, and an exact clock.
+    /// The bounds of RFC 6298, 1 s and 60 s, and an exact clock.
     fn default() -> Self {
         Self { min: Duration::from_secs(1), max: Duration::from_secs(60), tick: Duration::ZERO }
     }
 }
 
-/// Estimates the round-trip time and holds the one retransmission timer.
+/// Estimates the RTT and holds the single retransmission timer.
 #[derive(Clone, Debug)]
 pub(super) struct RetransmissionTimer {
     config: RtoConfig,
@@ -40,7 +40,7 @@ pub(super) struct RetransmissionTimer {
     estimate: Option<(u64, u64)>,
     /// RTO before back-off.
     base: Duration,
-    /// Time-outs since the last sample: each doubles.
+    /// Time-outs since the last sample. Each doubles the RTO.
     back_off: u32,
     deadline: Option<Instant>,
 }
@@ -50,7 +50,7 @@ impl RetransmissionTimer {
         Self { config, estimate: None, base: INITIAL, back_off: 0, deadline: None }
     }
 
-    /// A round trip of data that was sent once took `sample`. Ends the back-off.
+    /// Takes an RTT sample of data that was sent once. Ends the back-off.
     //= paper:rfc6298 §2 (2.2), (2.3)
     pub(super) fn sample(&mut self, sample: Duration) {
         let sample = self.in_ticks(sample);
@@ -65,7 +65,7 @@ impl RetransmissionTimer {
         self.back_off = 0;
     }
 
-    /// The time-out as it is now.
+    /// The current time-out.
     pub(super) fn rto(&self) -> Duration {
         self.base.saturating_mul(1 << self.back_off).min(self.config.max)
     }
@@ -76,7 +76,7 @@ impl RetransmissionTimer {
         (Duration::from_nanos(mean), Duration::from_nanos(deviation))
     }
 
-    /// Data left.
+    /// Data was sent.
     //= paper:rfc6298 §5 (5.1)
     pub(super) fn start(&mut self, now: Instant) {
         if self.deadline.is_none() {
@@ -84,29 +84,29 @@ impl RetransmissionTimer {
         }
     }
 
-    /// New data was acknowledged, and there is more on its way.
+    /// New data was acknowledged and more is in flight.
     //= paper:rfc6298 §5 (5.3)
     pub(super) fn restart(&mut self, now: Instant) {
         self.deadline = Some(now + self.rto());
     }
 
-    /// Nothing is on its way.
+    /// Nothing is in flight.
     //= paper:rfc6298 §5 (5.2)
     pub(super) fn stop(&mut self) {
         self.deadline = None;
     }
 
-    /// It expired: waits twice as long for what is sent now.
+    /// The timer expired: doubles the time-out.
     //= paper:rfc6298 §5 (5.5), (5.6)
     pub(super) fn back_off(&mut self, now: Instant) {
         self.back_off = (self.back_off + 1).min(MAX_BACK_OFF);
         self.restart(now);
     }
 
-    /// The connection is open after its SYN had to be repeated.
+    /// The connection is open after a retransmitted SYN.
     //= paper:rfc6298 §5 (5.7)
-    pub(super) fn syn_was_repeated(&mut self) {
-        (self.base, self.back_off) = (AFTER_REPEATED_SYN.max(self.config.min), 0);
+    pub(super) fn syn_was_retransmitted(&mut self) {
+        (self.base, self.back_off) = (AFTER_RETRANSMITTED_SYN.max(self.config.min), 0);
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
@@ -117,7 +117,7 @@ impl RetransmissionTimer {
         self.deadline
     }
 
-    /// `sample` as a clock with ticks sees it: rounded, and at least one.
+    /// `sample` as measured by a clock with ticks: rounded, and at least one tick.
     fn in_ticks(&self, sample: Duration) -> u64 {
         let (sample, tick) = (nanos(sample), nanos(self.config.tick));
         (sample + tick / 2).checked_div(tick).map_or(sample, |ticks| ticks.max(1) * tick)
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_round_trip_leaves_the_minimum_or_a_tick() {
+    fn a_steady_rtt_leads_to_the_minimum_or_a_margin_of_one_tick() {
         for (min, tick, expected) in [(1_000, 0, 1_000), (200, 10, 200), (0, 10, 110)] {
             let mut timer = timer(min, tick);
             (0..100).for_each(|_| timer.sample(millis(100)));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_with_ticks_sees_whole_ticks_and_never_none() {
+    fn rtt_samples_are_whole_ticks_and_at_least_one() {
         let mut timer = timer(0, 10);
         timer.sample(Duration::from_micros(14_900));
         assert_eq!(timer.estimate().0, millis(10));
@@ -199,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_syn_leaves_three_seconds() {
+    fn a_retransmitted_syn_sets_the_timeout_to_three_seconds() {
         let mut timer = timer(1_000, 0);
         timer.start(Instant::ZERO);
         timer.back_off(Instant::ZERO + millis(1_000));
-        timer.syn_was_repeated();
+        timer.syn_was_retransmitted();
         assert_eq!(timer.rto(), millis(3_000));
     }
 }

@@ -1,16 +1,17 @@
-//! What a SACK sender knows of its flight (paper:rfc6675 §4): which segments arrived, which are lost, how many are on
-//! their way.
+//! A SACK sender's view of its flight (paper:rfc6675 §4): segments that arrived, are lost, or are in the pipe.
 //!
-//! RFC 6675 defines `SetPipe` and `NextSeg` by walks over the whole window. Here two marks and two counts take their place.
-//! `IsLost` holds for everything not SACKed below the third highest SACKed segment, the *lost edge*; `HighRxt` is the other
-//! mark. With `lost` and `repeated` counting the segments not SACKed below either,
+//! RFC 6675 defines `SetPipe` and `NextSeg` by walks over the whole window. Here two marks and two counts replace the
+//! walks. The *lost edge* is the third highest SACKed segment: `IsLost` holds for every segment below it that is not
+//! SACKed. The other mark is `HighRxt`. `lost` and `retransmitted` count the segments below each mark that are not SACKed:
 //!
 //! ```text
-//! pipe = flight − SACKed − lost + repeated
+//! pipe = flight − SACKed − lost + retransmitted
 //! ```
 //!
-//! so that an acknowledgement costs what it changes, whatever the window. Bytes are counted in segments: three SACKed
-//! segments are more than 2·SMSS bytes, and three ranges have at least three segments.
+//! The cost of an acknowledgement thus depends on its news, not on the window.
+//!
+//! Bytes are counted in segments. Both conditions of RFC 6675 for a loss then mean three SACKed segments: more than
+//! 2·SMSS bytes, and three ranges.
 
 use super::ranges::Ranges;
 use super::segment::Block;
@@ -25,25 +26,25 @@ pub(super) struct Scoreboard {
     sacked: Ranges,
     /// The first segment not acknowledged (HighACK + 1).
     first: u64,
-    /// What is not SACKed below is lost. Never moves back.
+    /// Segments below this mark that are not SACKed are lost. Never decreases.
     lost_edge: u64,
-    /// What is not SACKed below was sent again in this recovery (HighRxt + 1).
-    repeated_edge: u64,
-    /// Segments not SACKed below the lost edge.
+    /// Segments below this mark that are not SACKed were retransmitted in this recovery (HighRxt + 1).
+    retransmitted_edge: u64,
+    /// Segments below the lost edge that are not SACKed.
     lost: u64,
-    /// Segments not SACKed below the repeated edge.
-    repeated: u64,
+    /// Segments below the retransmitted edge that are not SACKed.
+    retransmitted: u64,
 }
 
 impl Scoreboard {
-    /// Everything before `ack` has arrived, and these blocks; `high` is one past the last segment sent (HighData + 1). Says
-    /// whether the blocks have told anything new.
+    /// Takes an acknowledgement of everything before `ack`, and SACK blocks. `high` is one past the last segment sent
+    /// (HighData + 1). Returns whether the blocks brought news.
     //= paper:rfc6675 §4 Update()
     pub(super) fn update(&mut self, ack: u64, blocks: &[Block], high: u64) -> bool {
         self.advance(ack);
         let before = self.sacked.len();
         for block in blocks {
-            // What lies below the acknowledgement or above what was sent says nothing.
+            // Parts below the acknowledgement or above the last sent segment carry no information.
             self.insert(Block::new(block.start.max(self.first), block.end.min(high)));
         }
         let news = self.sacked.len() > before;
@@ -53,10 +54,10 @@ impl Scoreboard {
         news
     }
 
-    /// Segments on their way.
+    /// Segments in flight by the estimate of RFC 6675.
     //= paper:rfc6675 §4 SetPipe()
     pub(super) fn pipe(&self, high: u64) -> u64 {
-        high - self.first - self.sacked.len() - self.lost + self.repeated
+        high - self.first - self.sacked.len() - self.lost + self.retransmitted
     }
 
     /// Whether the first segment of the flight is lost.
@@ -64,20 +65,20 @@ impl Scoreboard {
         self.lost > 0 && self.first < self.lost_edge && self.sacked.first().is_none_or(|range| range.start > self.first)
     }
 
-    /// The next lost segment that was not sent again.
+    /// The next lost segment that was not retransmitted.
     //= paper:rfc6675 §4 NextSeg() rule (1)
     pub(super) fn next_lost(&self) -> Option<u64> {
-        if self.repeated_edge >= self.lost_edge {
+        if self.retransmitted_edge >= self.lost_edge {
             return None;
         }
-        Some(self.next_not_repeated()).filter(|seq| *seq < self.lost_edge)
+        Some(self.next_not_retransmitted()).filter(|seq| *seq < self.lost_edge)
     }
 
-    /// The next segment that was not sent again and has a SACKed one above it, though it does not count as lost.
+    /// The next segment that was not retransmitted and has a SACKed one above it, though it is not yet lost.
     //= paper:rfc6675 §4 NextSeg() rule (3)
-    pub(super) fn next_doubtful(&self) -> Option<u64> {
+    pub(super) fn next_maybe_lost(&self) -> Option<u64> {
         let highest = self.sacked.descending().next()?.end;
-        Some(self.next_not_repeated()).filter(|seq| *seq < highest)
+        Some(self.next_not_retransmitted()).filter(|seq| *seq < highest)
     }
 
     /// The highest segment not SACKed.
@@ -87,18 +88,18 @@ impl Scoreboard {
         top.map_or(high, |range| range.start).checked_sub(1).filter(|seq| *seq >= self.first)
     }
 
-    /// `seq`, which one of the rules named, was sent again.
-    pub(super) fn note_repeated(&mut self, seq: u64) {
-        self.repeated_edge = seq + 1;
-        self.repeated += 1;
+    /// Records that `seq`, chosen by one of the rules, was retransmitted.
+    pub(super) fn note_retransmitted(&mut self, seq: u64) {
+        self.retransmitted_edge = seq + 1;
+        self.retransmitted += 1;
     }
 
-    /// A recovery begins: nothing was sent again in it.
+    /// A recovery begins, with nothing retransmitted.
     pub(super) fn begin_recovery(&mut self) {
-        (self.repeated_edge, self.repeated) = (self.first, 0);
+        (self.retransmitted_edge, self.retransmitted) = (self.first, 0);
     }
 
-    /// A time-out: forgets what was SACKed, since the receiver may have thrown it away, and takes all for lost.
+    /// After a time-out, forgets SACKed segments, which the receiver may have discarded, and marks everything as lost.
     //= paper:rfc6675 §5.1
     pub(super) fn lose_all(&mut self, high: u64) {
         self.sacked.clear();
@@ -106,14 +107,14 @@ impl Scoreboard {
         self.begin_recovery();
     }
 
-    /// How many segments are SACKed.
+    /// Number of SACKed segments.
     #[cfg(test)]
     pub(super) fn sacked(&self) -> u64 {
         self.sacked.len()
     }
 
-    fn next_not_repeated(&self) -> u64 {
-        self.sacked.first_gap(self.repeated_edge.max(self.first))
+    fn next_not_retransmitted(&self) -> u64 {
+        self.sacked.first_gap(self.retransmitted_edge.max(self.first))
     }
 
     fn advance(&mut self, ack: u64) {
@@ -125,19 +126,19 @@ impl Scoreboard {
             let gone = gone(self.lost_edge);
             self.lost -= gone.len() - self.sacked.count_in(gone);
         }
-        if self.repeated > 0 {
-            let gone = gone(self.repeated_edge);
-            self.repeated -= gone.len() - self.sacked.count_in(gone);
+        if self.retransmitted > 0 {
+            let gone = gone(self.retransmitted_edge);
+            self.retransmitted -= gone.len() - self.sacked.count_in(gone);
         }
         self.sacked.remove_before(ack);
         self.first = ack;
     }
 
     fn insert(&mut self, block: Block) {
-        let Self { sacked, lost_edge, repeated_edge, lost, repeated, .. } = self;
+        let Self { sacked, lost_edge, retransmitted_edge, lost, retransmitted, .. } = self;
         sacked.insert(block, |news| {
             *lost -= news.len_before(*lost_edge);
-            *repeated -= news.len_before(*repeated_edge);
+            *retransmitted -= news.len_before(*retransmitted_edge);
         });
     }
 
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pipe_leaves_out_what_arrived_and_what_was_lost_and_counts_repairs() {
+    fn the_pipe_excludes_sacked_and_lost_segments_and_counts_retransmissions() {
         let mut board = Scoreboard::default();
         assert_eq!(board.pipe(20), 20);
         update(&mut board, 5, &[(8, 9), (11, 12)]);
@@ -196,27 +197,27 @@ mod tests {
         update(&mut board, 5, &[(14, 15)]);
         assert_eq!(board.pipe(20), 9, "15 in flight, 3 SACKed; 5, 6 and 7 are lost");
         board.begin_recovery();
-        board.note_repeated(5);
+        board.note_retransmitted(5);
         assert_eq!(board.pipe(20), 10);
         update(&mut board, 6, &[]);
         assert_eq!(board.pipe(20), 9);
     }
 
     #[test]
-    fn what_is_sent_again_follows_the_rules_of_next_seg() {
+    fn retransmissions_follow_the_rules_of_next_seg() {
         let mut board = Scoreboard::default();
         update(&mut board, 5, &[(7, 9), (11, 12), (14, 15)]);
         board.begin_recovery();
         for lost in [5, 6] {
             assert_eq!(board.next_lost(), Some(lost), "rule 1");
-            board.note_repeated(lost);
+            board.note_retransmitted(lost);
         }
         assert_eq!(board.next_lost(), None, "two segments alone are SACKed above 9");
-        for doubtful in [9, 10, 12, 13] {
-            assert_eq!(board.next_doubtful(), Some(doubtful), "rule 3");
-            board.note_repeated(doubtful);
+        for maybe_lost in [9, 10, 12, 13] {
+            assert_eq!(board.next_maybe_lost(), Some(maybe_lost), "rule 3");
+            board.note_retransmitted(maybe_lost);
         }
-        assert_eq!(board.next_doubtful(), None);
+        assert_eq!(board.next_maybe_lost(), None);
         assert_eq!(board.highest_not_sacked(20), Some(19), "rule 4");
         update(&mut board, 5, &[(18, 20)]);
         assert_eq!(board.highest_not_sacked(20), Some(17));
@@ -228,20 +229,20 @@ mod tests {
         update(&mut board, 5, &[(7, 12)]);
         board.lose_all(20);
         assert_eq!((board.pipe(20), board.next_lost()), (0, Some(5)));
-        board.note_repeated(5);
+        board.note_retransmitted(5);
         update(&mut board, 6, &[(7, 12)]);
         assert_eq!((board.pipe(20), board.next_lost()), (0, Some(6)));
-        board.note_repeated(6);
+        board.note_retransmitted(6);
         assert_eq!((board.pipe(20), board.next_lost()), (1, Some(12)));
     }
 
-    /// The definitions of RFC 6675 §4 by walking over the window.
+    /// The definitions of RFC 6675 §4, computed by walking over the window.
     #[derive(Default)]
     struct Model {
         first: u64,
         sacked: BTreeSet<u64>,
         lost_edge: u64,
-        repeated_edge: u64,
+        retransmitted_edge: u64,
     }
 
     impl Model {
@@ -251,11 +252,11 @@ mod tests {
 
         fn pipe(&self, high: u64) -> u64 {
             let flight = (self.first..high).filter(|seq| !self.sacked.contains(seq));
-            flight.map(|seq| u64::from(!self.is_lost(seq)) + u64::from(seq < self.repeated_edge)).sum()
+            flight.map(|seq| u64::from(!self.is_lost(seq)) + u64::from(seq < self.retransmitted_edge)).sum()
         }
 
         fn next(&self, high: u64, rule: impl Fn(u64) -> bool) -> Option<u64> {
-            let from = self.first.max(self.repeated_edge);
+            let from = self.first.max(self.retransmitted_edge);
             (from..high).find(|seq| !self.sacked.contains(seq) && rule(*seq))
         }
     }
@@ -274,7 +275,7 @@ mod tests {
                 model.sacked = model.sacked.split_off(&ack);
                 let held = model.sacked.len();
                 model.sacked.extend(block.start..block.end);
-                // Lost once, lost for ever, even if what told it has been acknowledged since.
+                // A lost segment stays lost, even after the acknowledgement of the segments that revealed the loss.
                 let third = model.sacked.iter().rev().nth(2).copied().unwrap_or(0);
                 if model.sacked.len() > held {
                     model.lost_edge = model.lost_edge.max(third);
@@ -283,23 +284,23 @@ mod tests {
                 match what {
                     0 => {
                         board.begin_recovery();
-                        model.repeated_edge = model.first;
+                        model.retransmitted_edge = model.first;
                     }
                     1 => {
                         board.lose_all(high);
                         model.sacked.clear();
-                        (model.lost_edge, model.repeated_edge) = (high, model.first);
+                        (model.lost_edge, model.retransmitted_edge) = (high, model.first);
                     }
-                    _ => if let Some(seq) = board.next_lost().or(board.next_doubtful()) {
-                        board.note_repeated(seq);
-                        model.repeated_edge = seq + 1;
+                    _ => if let Some(seq) = board.next_lost().or(board.next_maybe_lost()) {
+                        board.note_retransmitted(seq);
+                        model.retransmitted_edge = seq + 1;
                     }
                 }
                 let highest = model.sacked.last().copied().unwrap_or(0);
                 prop_assert_eq!(board.sacked(), model.sacked.len() as u64);
                 prop_assert_eq!(board.pipe(high), model.pipe(high));
                 prop_assert_eq!(board.next_lost(), model.next(high, |seq| model.is_lost(seq)));
-                prop_assert_eq!(board.next_doubtful(), model.next(high, |seq| seq < highest));
+                prop_assert_eq!(board.next_maybe_lost(), model.next(high, |seq| seq < highest));
                 let last = (ack..high).rev().find(|seq| !model.sacked.contains(seq));
                 prop_assert_eq!(board.highest_not_sacked(high), last);
                 let first_lost = ack < high && !model.sacked.contains(&ack) && model.is_lost(ack);

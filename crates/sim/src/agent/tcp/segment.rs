@@ -1,18 +1,18 @@
-//! What TCP agents send each other: typed segments, no bytes.
+//! Typed TCP segments without bytes.
 
 use farhaul_netem::WireLen;
 use farhaul_units::Instant;
 
-/// SACK blocks in one segment at most: three fit beside the timestamps option.
+/// Most SACK blocks in one segment: three fit beside the timestamps option.
 //= paper:rfc2018 §3
 pub const MAX_SACK_BLOCKS: usize = 3;
 
-/// Segments `start..end` (the end not included).
+/// Segments `start..end` (`end` excluded).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// The first segment.
     pub start: u64,
-    /// The first segment behind it.
+    /// One past the last segment.
     pub end: u64,
 }
 
@@ -22,29 +22,29 @@ impl Block {
         Self { start, end }
     }
 
-    /// How many segments it has.
+    /// Number of segments.
     pub const fn len(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether it has none.
+    /// Whether the block is empty.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// How many of its segments lie before `end`.
+    /// Number of its segments before `end`.
     pub fn len_before(self, end: u64) -> u64 {
         self.end.min(end).saturating_sub(self.start)
     }
 }
 
-/// A TCP segment as the agents use it: a fixed size, copied like a number.
+/// A TCP segment of fixed size, cheap to copy.
 ///
-/// Sequence numbers count full segments and not bytes, because every segment but the last is full: a scoreboard then counts
-/// what the window counts, and never divides. They have 64 bits, so that nothing wraps.
+/// Sequence numbers count full segments, not bytes, because every segment but the last is full. Scoreboard and window
+/// then use the same unit without division. They have 64 bits and never wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The number of the data segment; in an acknowledgement zero.
+    /// Sequence number of a data segment; zero in an acknowledgement.
     pub seq: u64,
     /// Everything before this segment has arrived.
     pub ack: u64,
@@ -52,32 +52,33 @@ pub struct Segment {
     pub payload: u32,
     /// Bytes of IP and TCP header.
     pub header: u32,
-    /// Which connection of the two hosts it belongs to: ports that change from one to the next would tell. Zero for the only one.
+    /// Number of the connection between the two hosts, zero if there is only one. Stands for the port numbers, which
+    /// differ between connections.
     pub connection: u32,
-    /// What it is for.
+    /// Type of the segment.
     pub kind: SegmentKind,
-    /// Whether it offers selective acknowledgements, which a SYN and its answer may (RFC 2018 §2).
+    /// Whether it offers selective acknowledgements, as a SYN and its answer may (RFC 2018 §2).
     pub sack_permitted: bool,
     /// When it was sent (TSval).
     pub sent: Instant,
-    /// When the segment was sent that it answers (TSecr).
+    /// When the segment that it answers was sent (TSecr).
     pub echo: Instant,
     blocks: [Block; MAX_SACK_BLOCKS],
     block_count: u8,
 }
 
-/// What a segment is for.
+/// Type of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
-    /// Asks for a connection.
+    /// Requests a connection.
     Syn,
-    /// Grants it.
+    /// Accepts the connection.
     SynAck,
     /// Data.
     Data,
     /// The last data (FIN).
     LastData,
-    /// An acknowledgement.
+    /// Acknowledgement.
     Ack,
 }
 
@@ -101,12 +102,12 @@ impl Segment {
         }
     }
 
-    /// What has arrived beyond a gap, the most recent first.
+    /// Ranges received beyond a gap, most recent first.
     pub fn sack(&self) -> &[Block] {
         &self.blocks[..usize::from(self.block_count)]
     }
 
-    /// Adds a block; beyond [`MAX_SACK_BLOCKS`] none is added.
+    /// Adds a block, unless [`MAX_SACK_BLOCKS`] are present.
     pub fn push_sack(&mut self, block: Block) {
         if let Some(place) = self.blocks.get_mut(usize::from(self.block_count)) {
             *place = block;

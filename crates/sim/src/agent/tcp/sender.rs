@@ -1,4 +1,4 @@
-//! The sending end: a conductor of window, recovery and retransmission timer.
+//! The TCP sender: joins window, loss recovery and retransmission timer.
 
 mod cumulative;
 mod flight;
@@ -11,55 +11,56 @@ use super::adapter::Window;
 use super::rto::{RetransmissionTimer, RtoConfig};
 use super::segment::{Segment, SegmentKind};
 use cumulative::Cumulative;
+use flight::AckEffect;
 pub(super) use flight::Flight;
-use flight::Outcome;
 use selective::Selective;
 
-/// What is done about losses.
+/// The loss recovery of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// Go back to the loss, without fast recovery.
+    /// Go back to the lost segment, without fast recovery.
     Tahoe,
     /// Fast recovery until the first new acknowledgement (RFC 5681).
     Reno,
     /// Fast recovery until the whole flight is acknowledged (RFC 6582).
     NewReno,
-    /// By selective acknowledgements (RFC 6675).
+    /// Recovery by selective acknowledgements (RFC 6675).
     #[default]
     Sack,
 }
 
-/// How a sender is set.
+/// Settings of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// What is done about losses.
+    /// Loss recovery.
     pub recovery: Recovery,
     /// Bytes of data in a full segment.
     pub payload: u32,
     /// Bytes of IP and TCP header.
     pub header: u32,
-    /// Packets that may be on their way at first.
+    /// Initial window, packets.
     pub initial_window: u32,
-    /// Packets that the receiver has room for.
+    /// The receiver's window, packets.
     pub max_window: u32,
-    /// Bytes to send; `None` for no end.
+    /// Bytes to send; `None` for an endless transfer.
     pub bytes: Option<u64>,
-    /// Whether a handshake comes first; it costs a round trip.
+    /// Whether a handshake of one RTT comes first.
     pub handshake: bool,
-    /// Whether each of the first two duplicate acknowledgements lets a new segment go (RFC 3042). SACK always does.
+    /// Whether each of the first two duplicate acknowledgements permits a new segment (RFC 3042). With SACK it always
+    /// does.
     pub limited_transmit: bool,
-    /// Whether every acknowledgement measures the round trip (the timestamps option), and not one segment at a time.
+    /// Whether every acknowledgement yields an RTT sample (the timestamps option), instead of one segment at a time.
     pub timestamps: bool,
-    /// Packets of window growth that one acknowledgement brings at most: 1 by RFC 5681, 2 with delayed acknowledgements
-    /// and RFC 3465.
+    /// Most packets of window growth per acknowledgement: 1 by RFC 5681, 2 with delayed acknowledgements and RFC 3465.
     pub ack_limit: u32,
     /// Bounds of the retransmission time-out.
     pub rto: RtoConfig,
 }
 
 impl Default for SenderConfig {
-    /// SACK, 1460 bytes of data in packets of 1500, three packets at first (RFC 5681 for that size), handshake, limited
-    /// transmit, time stamps, the time-outs of RFC 6298, and room for a million packets.
+    /// SACK, 1460 bytes of data in packets of 1500, an initial window of three packets (RFC 5681 for that size).
+    /// Handshake, limited transmit and time stamps are on. Time-outs follow RFC 6298, and the receiver's window is a
+    /// million packets.
     fn default() -> Self {
         Self {
             recovery: Recovery::Sack,
@@ -77,13 +78,13 @@ impl Default for SenderConfig {
     }
 }
 
-/// What a sender has counted.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderTotals {
-    /// Data segments sent, repeated ones included.
+    /// Data segments sent, retransmissions included.
     pub sent: u64,
-    /// Data segments sent again.
-    pub repeated: u64,
+    /// Retransmitted data segments.
+    pub retransmitted: u64,
     /// Expirations of the retransmission timer.
     pub timeouts: u64,
     /// Fast retransmits.
@@ -92,18 +93,18 @@ pub struct SenderTotals {
     pub acks: u64,
 }
 
-/// What sends again.
+/// The loss recovery in use.
 #[derive(Clone, Debug)]
 enum Repair {
     Cumulative(Cumulative),
     Selective(Selective),
 }
 
-/// Where in its life a sender is.
+/// State of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum State {
     Idle,
-    /// The SYN is to be sent, or was, so many times.
+    /// The SYN is due, or was sent `sent` times.
     Opening {
         due: bool,
         sent: u32,
@@ -112,24 +113,24 @@ enum Life {
     Done(Instant),
 }
 
-/// Sends data segments, takes acknowledgements.
+/// Sends data segments and takes acknowledgements.
 ///
-/// After each call, [`poll_transmit`](TcpSender::poll_transmit) is to be asked until it has nothing more.
+/// After each call, call [`poll_transmit`](TcpSender::poll_transmit) until it returns `None`.
 #[derive(Debug)]
 pub struct TcpSender {
     config: SenderConfig,
-    life: Life,
+    state: State,
     window: Window,
     flight: Flight,
     repair: Repair,
     timer: RetransmissionTimer,
-    /// Time-outs since new data was acknowledged.
+    /// Time-outs since the last acknowledgement of new data.
     timeouts_in_a_row: u32,
-    /// The segment whose round trip is measured, and when it left.
+    /// The segment whose RTT is measured, and when it was sent.
     timed: Option<(u64, Instant)>,
-    /// Where the controller spaces packets: when the next may leave.
+    /// If the controller sets a packet period: when the next packet may leave.
     next_departure: Instant,
-    /// A segment waits for that.
+    /// Whether a segment waits for `next_departure`.
     paced: bool,
     totals: SenderTotals,
 }
@@ -140,7 +141,7 @@ impl TcpSender {
         let mss = config.payload + config.header;
         let segments = config.bytes.map(|bytes| bytes.div_ceil(u64::from(config.payload.max(1))));
         Self {
-            life: Life::Idle,
+            state: State::Idle,
             window: Window::new(controller, config.initial_window, config.max_window, config.ack_limit, mss),
             flight: Flight { first: 0, high: 0, end: segments.unwrap_or(u64::MAX), max: u64::from(config.max_window) },
             repair: match config.recovery {
@@ -157,18 +158,18 @@ impl TcpSender {
         }
     }
 
-    /// Begins.
+    /// Begins to send.
     pub fn start(&mut self, now: Instant) {
-        if self.life == Life::Idle {
+        if self.state == State::Idle {
             if self.config.handshake {
-                self.life = Life::Opening { due: true, sent: 0 };
+                self.state = State::Opening { due: true, sent: 0 };
             } else {
                 self.open(now);
             }
         }
     }
 
-    /// Sends nothing new from now on, and is done when everything is acknowledged.
+    /// Sends no new data from now on, and ends when everything is acknowledged.
     pub fn finish(&mut self, now: Instant) {
         self.flight.end = self.flight.end.min(self.flight.high);
         self.note_end(now);
@@ -176,20 +177,20 @@ impl TcpSender {
 
     /// An acknowledgement arrived.
     pub fn handle_ack(&mut self, now: Instant, segment: &Segment) {
-        match (self.life, segment.kind) {
-            (Life::Opening { sent: 1.., .. }, SegmentKind::SynAck) => self.on_syn_ack(now, segment),
-            (Life::Open, SegmentKind::Ack) if segment.ack <= self.flight.high => self.on_ack(now, segment),
+        match (self.state, segment.kind) {
+            (State::Opening { sent: 1.., .. }, SegmentKind::SynAck) => self.on_syn_ack(now, segment),
+            (State::Open, SegmentKind::Ack) if segment.ack <= self.flight.high => self.on_ack(now, segment),
             _ => {}
         }
     }
 
-    /// The time that [`poll_timeout`](TcpSender::poll_timeout) asked for has come. Early calls are harmless.
+    /// The time returned by [`poll_timeout`](TcpSender::poll_timeout) has come. Early calls are harmless.
     pub fn handle_timeout(&mut self, now: Instant) {
         if !self.timer.is_due(now) {
             return;
         }
         self.timer.back_off(now);
-        if let Life::Opening { due, .. } = &mut self.life {
+        if let State::Opening { due, .. } = &mut self.state {
             *due = true;
             return;
         }
@@ -203,18 +204,18 @@ impl TcpSender {
         }
     }
 
-    /// When [`handle_timeout`](TcpSender::handle_timeout), or for a paced sender
-    /// [`poll_transmit`](TcpSender::poll_transmit), is to be called next.
+    /// When to call [`handle_timeout`](TcpSender::handle_timeout) next, or [`poll_transmit`](TcpSender::poll_transmit)
+    /// for a paced sender.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let departure = self.paced.then_some(self.next_departure);
         [self.timer.deadline(), departure].into_iter().flatten().min()
     }
 
-    /// What is to be sent now.
+    /// The segment to send now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        match &mut self.life {
-            Life::Open => self.next_data(now),
-            Life::Opening { due, sent } if *due => {
+        match &mut self.state {
+            State::Open => self.next_data(now),
+            State::Opening { due, sent } if *due => {
                 *due = false;
                 *sent += 1;
                 self.timer.start(now);
@@ -226,12 +227,12 @@ impl TcpSender {
         }
     }
 
-    /// When everything had been acknowledged; `None` until then.
+    /// When all data had been acknowledged; `None` until then.
     pub fn finished_at(&self) -> Option<Instant> {
-        if let Life::Done(at) = self.life { Some(at) } else { None }
+        if let State::Done(at) = self.state { Some(at) } else { None }
     }
 
-    /// What has been counted.
+    /// Counters.
     pub fn totals(&self) -> SenderTotals {
         self.totals
     }
@@ -246,22 +247,22 @@ impl TcpSender {
         self.flight.len()
     }
 
-    /// The congestion window, packets; without inflation.
+    /// The congestion window in packets, without inflation.
     pub fn cwnd(&self) -> u64 {
         self.window.packets().min(self.flight.max)
     }
 
-    /// Smoothed round-trip time and its mean deviation; zero before the first sample.
+    /// Smoothed RTT and its mean deviation; zero before the first sample.
     pub fn rtt(&self) -> (Duration, Duration) {
         self.timer.estimate()
     }
 
-    /// The retransmission time-out as it is now.
+    /// The current retransmission time-out.
     pub fn rto(&self) -> Duration {
         self.timer.rto()
     }
 
-    /// Whether a loss is being repaired.
+    /// Whether a recovery is in progress.
     pub fn is_recovering(&self) -> bool {
         match &self.repair {
             Repair::Cumulative(repair) => repair.is_recovering(),
@@ -270,17 +271,17 @@ impl TcpSender {
     }
 
     fn open(&mut self, now: Instant) {
-        self.life = Life::Open;
+        self.state = State::Open;
         self.window.on_connect(now);
         self.note_end(now);
     }
 
     fn on_syn_ack(&mut self, now: Instant, segment: &Segment) {
         self.timer.stop();
-        if let Life::Opening { sent: 2.., .. } = self.life {
-            //= paper:rfc5681 §3.1: a lost SYN leaves one segment
+        if let State::Opening { sent: 2.., .. } = self.state {
+            //= paper:rfc5681 §3.1: a lost SYN reduces the window to one segment
             self.window.restart_with(1);
-            self.timer.syn_was_repeated();
+            self.timer.syn_was_retransmitted();
         } else {
             self.on_sample(now, now - segment.echo);
         }
@@ -295,25 +296,25 @@ impl TcpSender {
         let acked = segment.ack - self.flight.first;
         self.flight.first = segment.ack;
         let sample = if acked > 0 { self.measure(now, segment) } else { None };
-        let outcome = match &mut self.repair {
+        let effect = match &mut self.repair {
             Repair::Cumulative(repair) if acked > 0 => repair.on_progress(acked, &self.flight),
-            Repair::Cumulative(_) if self.flight.len() == 0 => Outcome::Nothing,
+            Repair::Cumulative(_) if self.flight.len() == 0 => AckEffect::Nothing,
             Repair::Cumulative(repair) => repair.on_duplicate(&self.flight),
             Repair::Selective(repair) => repair.on_ack(acked, segment.sack(), &self.flight),
         };
         let mut restart = acked > 0;
-        match outcome {
-            Outcome::Nothing => {}
-            Outcome::Progress => self.window.on_ack(now, &self.flight, acked, sample),
-            Outcome::Loss { limited } => {
+        match effect {
+            AckEffect::Nothing => {}
+            AckEffect::Progress => self.window.on_ack(now, &self.flight, acked, sample),
+            AckEffect::Loss { limited } => {
                 self.totals.recoveries += 1;
                 self.timed = None;
                 self.window.on_loss(now, &self.flight, limited);
                 restart = true;
             }
-            //= paper:rfc6582 §3.2 step 3: the first partial acknowledgement alone restarts the timer
-            Outcome::Partial { first } => restart = first,
-            Outcome::Recovered => self.window.on_recovered(now, &self.flight),
+            //= paper:rfc6582 §3.2 step 3: only the first partial acknowledgement restarts the timer
+            AckEffect::Partial { first } => restart = first,
+            AckEffect::Recovered => self.window.on_recovered(now, &self.flight),
         }
         if acked > 0 {
             self.timeouts_in_a_row = 0;
@@ -326,7 +327,7 @@ impl TcpSender {
         }
     }
 
-    /// The round trip of what was acknowledged; none of data that was sent twice (Karn).
+    /// Takes an RTT sample, unless the data was sent twice (Karn).
     //= paper:rfc6298 §3
     fn measure(&mut self, now: Instant, segment: &Segment) -> Option<Duration> {
         let sent =
@@ -344,7 +345,8 @@ impl TcpSender {
         self.paced = false;
         let period = self.window.send_period();
         if period.is_some() && now < self.next_departure {
-            // Asking whether there is anything would take it; the flight at most ends later than it must.
+            // A query for the next segment would consume it. The pacing timer may thus be set without need, which is
+            // harmless.
             self.paced = self.flight.new_segment().is_some() || self.flight.len() > 0;
             return None;
         }
@@ -353,8 +355,8 @@ impl TcpSender {
             Repair::Cumulative(repair) => repair.next(&self.flight, cwnd)?,
             Repair::Selective(repair) => repair.next(&self.flight, cwnd)?,
         };
-        let repeated = seq < self.flight.high;
-        if !repeated {
+        let retransmitted = seq < self.flight.high;
+        if !retransmitted {
             self.flight.high = seq + 1;
             if self.timed.is_none() {
                 self.timed = Some((seq, now));
@@ -364,9 +366,9 @@ impl TcpSender {
             self.next_departure = now.max(self.next_departure) + period;
         }
         self.totals.sent += 1;
-        self.totals.repeated += u64::from(repeated);
+        self.totals.retransmitted += u64::from(retransmitted);
         self.timer.start(now);
-        self.window.on_sent(now, &self.flight, seq, repeated);
+        self.window.on_sent(now, &self.flight, seq, retransmitted);
         Some(self.segment(now, seq))
     }
 
@@ -385,8 +387,8 @@ impl TcpSender {
     }
 
     fn note_end(&mut self, now: Instant) {
-        if self.flight.first >= self.flight.end && self.life == Life::Open {
-            self.life = Life::Done(now);
+        if self.flight.first >= self.flight.end && self.state == State::Open {
+            self.state = State::Done(now);
             self.timer.stop();
         }
     }

@@ -1,4 +1,4 @@
-//! Sender and receiver together, over the path models: what must hold whatever the path does.
+//! Sender and receiver together over the path models: invariants on any path.
 
 use farhaul_cc::Spec;
 use farhaul_netem::{Element, JitterSpec, LossSpec, Packet, PathSpec, Pattern, Pipe, QueueSize, ReorderSpec, WireLen};
@@ -12,7 +12,7 @@ use crate::world::World;
 
 const STYLES: [Recovery; 4] = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
 
-/// A segment on a path model of its own, without the simulator.
+/// A segment on a path model without the simulator.
 #[derive(Clone, Copy, Debug)]
 struct Travelling(Segment);
 
@@ -30,7 +30,7 @@ impl Packet for Travelling {
     fn corrupt(&mut self, _rng: &mut Rng) {}
 }
 
-/// A sender and a receiver with a path each way.
+/// A sender and a receiver with one path per direction.
 struct Pair {
     sender: TcpSender,
     receiver: TcpReceiver,
@@ -60,7 +60,7 @@ impl Pair {
         }
     }
 
-    /// Lets both ends say what they have to, then goes to the next instant at which something happens, if there is one.
+    /// Lets both ends send, then moves to the next event. Returns `false` if there is none.
     fn step(&mut self) -> bool {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
             self.data.push(self.now, Travelling(segment));
@@ -106,7 +106,7 @@ fn path(megabits: u64, delay: u64, queue: u32) -> PathSpec {
     }
 }
 
-/// Loses these packets; number 0 is the SYN, so that number 1 is segment 0.
+/// Loses these packets. Number 0 is the SYN, so number 1 is segment 0.
 fn losing(numbers: &[usize], path: PathSpec) -> PathSpec {
     let text: String = (0..64).map(|number| if numbers.contains(&number) { 'x' } else { '.' }).collect();
     PathSpec { loss: Some(LossSpec::Pattern(text.parse::<Pattern>().unwrap())), ..path }
@@ -117,18 +117,18 @@ fn on_a_clean_path_nothing_is_sent_twice() {
     for style in STYLES {
         let pair = Pair::new(style, 3_000_000, &path(10, 20, 10_000), &path(10, 20, 10_000)).run();
         let totals = pair.sender.totals();
-        assert_eq!((totals.sent, totals.repeated, totals.timeouts), (2_055, 0, 0), "{style:?}");
+        assert_eq!((totals.sent, totals.retransmitted, totals.timeouts), (2_055, 0, 0), "{style:?}");
         assert_eq!((pair.receiver.bytes_in_order(), pair.receiver.duplicates()), (3_000_000, 0));
         assert_eq!(pair.most_beyond_window, 0);
     }
 }
 
 #[test]
-fn one_lost_segment_is_sent_once_more_and_no_timer_expires() {
+fn one_lost_segment_is_retransmitted_once_and_no_timer_expires() {
     for style in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
         let pair = Pair::new(style, 1_000_000, &losing(&[40], path(10, 20, 10_000)), &path(10, 20, 10_000)).run();
         let totals = pair.sender.totals();
-        assert_eq!((totals.repeated, totals.recoveries, totals.timeouts), (1, 1, 0), "{style:?}");
+        assert_eq!((totals.retransmitted, totals.recoveries, totals.timeouts), (1, 1, 0), "{style:?}");
     }
 }
 
@@ -138,13 +138,13 @@ fn sack_repairs_many_losses_of_a_flight_in_one_recovery() {
     let run = |style| Pair::new(style, 100 * 1_460, &losing(&lost, path(10, 50, 10_000)), &path(10, 50, 10_000)).run();
     let (sack, newreno) = (run(Recovery::Sack), run(Recovery::NewReno));
     let totals = sack.sender.totals();
-    assert_eq!((totals.repeated, totals.recoveries, totals.timeouts), (7, 1, 0));
+    assert_eq!((totals.retransmitted, totals.recoveries, totals.timeouts), (7, 1, 0));
     let took = |pair: &Pair| pair.sender.finished_at().unwrap() - Instant::ZERO;
     assert!(took(&sack) + Duration::from_millis(100) < took(&newreno), "NewReno repairs one hole a round trip");
 }
 
 #[test]
-fn a_lost_end_is_repaired_by_timeout() {
+fn a_lost_last_segment_is_repaired_by_timeout() {
     for style in STYLES {
         let pair = Pair::new(style, 14_600, &losing(&[10], path(10, 20, 100)), &path(10, 20, 100)).run();
         assert_eq!((pair.sender.totals().timeouts, pair.receiver.bytes()), (1, 14_600), "{style:?}");
@@ -175,7 +175,7 @@ proptest! {
             prop_assert_eq!(pair.receiver.next(), bytes.div_ceil(1_460));
             prop_assert!(pair.receiver.finished_at() <= pair.sender.finished_at());
             let totals = pair.sender.totals();
-            prop_assert_eq!(totals.sent - totals.repeated, bytes.div_ceil(1_460));
+            prop_assert_eq!(totals.sent - totals.retransmitted, bytes.div_ceil(1_460));
         }
     }
 }
@@ -220,7 +220,7 @@ fn equal_seeds_give_equal_runs() {
     assert_ne!(world(7).trace_hash(), world(8).trace_hash());
 }
 
-/// Two agents that share a list of transfers of 100 kB, over a link that loses and delays unevenly.
+/// Two agents that share a list of transfers of 100 kB, over a link with loss and jitter.
 fn lists(transfers: u32) -> World<Box<dyn Agent>> {
     let mut graph = Graph::new(2);
     graph.duplex(0, 1, &spec(3, 0.02, true));
@@ -262,7 +262,7 @@ fn transfers_of_a_list_follow_each_other_and_each_arrives_once() {
 }
 
 #[test]
-fn a_list_that_others_have_emptied_is_done_when_it_begins() {
+fn an_agent_with_an_empty_list_is_done_at_its_start() {
     let world = lists(1);
     assert_eq!(world.agent(2).transfer_times(), []);
     assert_eq!(world.agent(2).finished_at(), Some(Instant::ZERO + Duration::from_secs(2)));

@@ -1,4 +1,4 @@
-//! The loss list: what is refused, how full a packet gets, and that it means the same set on both sides.
+//! The loss list: invalid lists, full packets, and equal sets on both sides.
 
 use std::collections::BTreeSet;
 
@@ -43,11 +43,11 @@ fn encoding_stops_where_the_packet_is_full() {
 }
 
 #[test]
-fn reversed_ranges_are_taken_and_leave_nothing() {
+fn reversed_ranges_are_taken_and_write_nothing() {
     assert_eq!(encoded(&[range(9, 3), range(4, 4)], 1), (2, body(&[4])));
 }
 
-/// Attacks B4 and B5: every way of being malformed.
+/// Attacks B4 and B5: every kind of invalid list.
 #[test]
 fn malformed_lists_are_refused_as_a_whole() {
     let length = |length| DecodeError::BodyLength { packet: "NAK", length, legal: "a multiple of 4, and not 0" };
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_list_that_is_accepted_has_only_forward_ranges_and_comes_back_to_the_byte(
+    fn an_accepted_list_has_only_forward_ranges_and_encodes_to_the_same_bytes(
         words in proptest::collection::vec(prop_oneof![any::<u32>(), 0..9_u32, 0x8000_0000..0x8000_0009_u32], 1..6),
     ) {
         let bytes = body(&words);

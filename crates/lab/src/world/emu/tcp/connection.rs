@@ -11,7 +11,7 @@ use farhaul_proto::Stats;
 use farhaul_units::Duration;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::super::stage::Stage;
+use super::super::control::RunControl;
 use crate::world::Ending;
 
 /// Bytes that are written and read at a time.
@@ -145,7 +145,7 @@ pub(super) struct Sender {
     pub(super) bytes: Option<u64>,
     /// Transfers that nobody has begun yet; `None` for one without others.
     pub(super) list: Option<Arc<AtomicU32>>,
-    pub(super) stage: Arc<Stage>,
+    pub(super) control: Arc<RunControl>,
     pub(super) end: Arc<End>,
     pub(super) ending: Arc<Mutex<Ending>>,
 }
@@ -153,18 +153,18 @@ pub(super) struct Sender {
 impl Sender {
     /// Does what it has to do, then ends.
     pub(super) fn run(&self) {
-        if !self.stage.await_time(self.begin) {
+        if !self.control.await_time(self.begin) {
             return;
         }
         loop {
             if self.list.as_deref().is_some_and(|list| !take(list)) {
                 return;
             }
-            let begun = self.stage.now();
+            let begun = self.control.now();
             match self.transfer() {
                 Ok(true) => self.done(begun),
                 Ok(false) => return,
-                Err(error) => return self.stage.fail(&self.name, error),
+                Err(error) => return self.control.fail(&self.name, error),
             }
             if self.list.is_none() {
                 return;
@@ -173,7 +173,7 @@ impl Sender {
     }
 
     fn done(&self, begun: Duration) {
-        let now = self.stage.now();
+        let now = self.control.now();
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         ending.finished = Some(now);
         if self.list.is_some() {
@@ -199,7 +199,7 @@ impl Sender {
         socket.set_write_timeout(Some(TICK))?;
         let mut left = self.bytes.unwrap_or(u64::MAX);
         while left > 0 {
-            if self.stage.is_over() || self.stop.is_some_and(|stop| self.stage.now() >= stop) {
+            if self.control.is_over() || self.stop.is_some_and(|stop| self.control.now() >= stop) {
                 return Ok(false);
             }
             let length = left.min(BLOCK as u64) as usize;
@@ -214,7 +214,7 @@ impl Sender {
         }
         // The other side closes once it has read everything.
         socket.shutdown(Shutdown::Write)?;
-        Ok(socket.read(&mut [0])? == 0 && !self.stage.is_over())
+        Ok(socket.read(&mut [0])? == 0 && !self.control.is_over())
     }
 }
 
@@ -233,7 +233,7 @@ pub(super) struct Receiver {
     pub(super) listener: Arc<Socket>,
     /// The largest window that it offers, in bytes.
     pub(super) window: Option<u32>,
-    pub(super) stage: Arc<Stage>,
+    pub(super) control: Arc<RunControl>,
     pub(super) end: Arc<End>,
 }
 
@@ -241,13 +241,13 @@ impl Receiver {
     /// Takes one connection after the other and reads whatever comes.
     pub(super) fn run(&self) {
         let mut block = vec![0; BLOCK];
-        while !self.stage.is_over() {
+        while !self.control.is_over() {
             let socket = match self.listener.accept() {
                 Ok((socket, _)) => self.end.begin(socket),
                 // The caller has gone again.
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => continue,
                 // At the end of the run, the listener is shut.
-                Err(error) => return self.stage.fail(&self.name, format!("taking a caller: {error}")),
+                Err(error) => return self.control.fail(&self.name, format!("taking a caller: {error}")),
             };
             loop {
                 match (&*socket).read(&mut block) {
@@ -280,24 +280,24 @@ mod tests {
     use super::*;
 
     /// What becomes of a run whose receiver cannot take callers.
-    fn trouble_of(stage: Arc<Stage>) -> Option<String> {
+    fn trouble_of(control: Arc<RunControl>) -> Option<String> {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
         let receiver = Receiver {
             name: "t".into(),
             listener: Arc::new(listener),
             window: None,
-            stage: Arc::clone(&stage),
+            control: Arc::clone(&control),
             end: Arc::default(),
         };
         receiver.run();
-        stage.trouble()
+        control.trouble()
     }
 
     #[test]
     fn a_receiver_that_cannot_take_callers_ends_the_run_unless_that_is_over() {
-        let trouble = trouble_of(Arc::new(Stage::begin())).unwrap();
+        let trouble = trouble_of(Arc::new(RunControl::begin())).unwrap();
         assert!(trouble.starts_with("flow 't': taking a caller: "), "{trouble}");
-        let over = Arc::new(Stage::begin());
+        let over = Arc::new(RunControl::begin());
         over.finish();
         assert_eq!(trouble_of(over), None);
     }

@@ -2,38 +2,40 @@
 //!
 //! | RFC | here |
 //! | --- | --- |
-//! | cwnd while it is inflated | the controller's window plus `inflation` |
+//! | inflated cwnd | the controller's window plus `inflation` |
 //! | recover | `recover`, one past it |
 //!
-//! After a time-out, and in Tahoe after a fast retransmit, everything from the first segment not acknowledged is sent again
-//! as the window allows (go-back-N). All three mind `recover`: duplicate acknowledgements that do not reach beyond what was
-//! in flight at the last loss begin no second fast retransmit (RFC 6582 §3.2 step 2, and ns-2's `bugFix_`).
+//! After a time-out, everything from the first unacknowledged segment on is retransmitted as the window allows
+//! (go-back-N). Tahoe does the same after a fast retransmit.
+//!
+//! All three styles observe `recover`. Duplicate acknowledgements for data that was in flight at the last loss start no
+//! second fast retransmit (RFC 6582 §3.2 step 2, and ns-2's `bugFix_`).
 
 use super::Recovery;
-use super::flight::{Flight, Outcome};
+use super::flight::{AckEffect, Flight};
 
-/// Duplicate acknowledgements that show a loss.
+/// Duplicate acknowledgements that indicate a loss.
 //= paper:rfc5681 §3.2
 const DUP_THRESHOLD: u64 = 3;
 
-/// What was repeated, and what duplicate acknowledgements have shown.
+/// State of a recovery by cumulative acknowledgements.
 #[derive(Clone, Debug)]
 pub(super) struct Cumulative {
     style: Recovery,
-    /// Whether the first two duplicate acknowledgements each let a new segment go (RFC 3042).
+    /// Whether each of the first two duplicate acknowledgements permits a new segment (RFC 3042).
     limited_transmit: bool,
     dup_acks: u64,
     fast_recovery: bool,
-    /// Whether a partial acknowledgement came in this recovery.
+    /// Whether a partial acknowledgement arrived in this recovery.
     partial: bool,
-    /// Packets that duplicate acknowledgements add to the window and partial ones take from it.
+    /// Packets that duplicate acknowledgements add to the window and partial ones subtract.
     inflation: i64,
     /// One past the last segment sent when the last recovery or time-out began; `None` before the first.
     recover: Option<u64>,
-    /// The next segment to be sent; below the flight's end after going back.
+    /// The next segment to send. Below the end of the flight after going back.
     next: u64,
-    /// The first segment of the flight is to be sent now.
-    repeat_first: bool,
+    /// Whether to retransmit the first segment of the flight now.
+    retransmit_first: bool,
 }
 
 impl Cumulative {
@@ -47,37 +49,37 @@ impl Cumulative {
             inflation: 0,
             recover: None,
             next: 0,
-            repeat_first: false,
+            retransmit_first: false,
         }
     }
 
-    /// The flight now begins `acked` segments later.
-    pub(super) fn on_progress(&mut self, acked: u64, flight: &Flight) -> Outcome {
+    /// `acked` segments were newly acknowledged.
+    pub(super) fn on_progress(&mut self, acked: u64, flight: &Flight) -> AckEffect {
         self.next = self.next.max(flight.first);
         self.dup_acks = 0;
         if !self.fast_recovery {
-            return Outcome::Progress;
+            return AckEffect::Progress;
         }
         //= paper:rfc6582 §3.2 step 3
         if self.style == Recovery::NewReno && self.recover.is_some_and(|recover| flight.first < recover) {
-            self.repeat_first = true;
+            self.retransmit_first = true;
             self.inflation -= i64::try_from(acked).unwrap_or(i64::MAX) - 1;
-            return Outcome::Partial { first: !std::mem::replace(&mut self.partial, true) };
+            return AckEffect::Partial { first: !std::mem::replace(&mut self.partial, true) };
         }
         self.leave_fast_recovery();
-        Outcome::Recovered
+        AckEffect::Recovered
     }
 
-    /// An acknowledgement that acknowledges nothing came while data is on its way.
-    pub(super) fn on_duplicate(&mut self, flight: &Flight) -> Outcome {
+    /// A duplicate acknowledgement arrived while data is in flight.
+    pub(super) fn on_duplicate(&mut self, flight: &Flight) -> AckEffect {
         if self.fast_recovery {
             //= paper:rfc5681 §3.2 step 4
             self.inflation += 1;
-            return Outcome::Nothing;
+            return AckEffect::Nothing;
         }
         self.dup_acks += 1;
         if self.dup_acks != DUP_THRESHOLD || self.recover.is_some_and(|recover| flight.first <= recover) {
-            return Outcome::Nothing;
+            return AckEffect::Nothing;
         }
         self.recover = Some(flight.high);
         let limited = if self.limited_transmit { flight.len().min(DUP_THRESHOLD - 1) } else { 0 };
@@ -86,9 +88,9 @@ impl Cumulative {
         } else {
             //= paper:rfc5681 §3.2 step 3
             self.inflation = DUP_THRESHOLD as i64;
-            (self.fast_recovery, self.partial, self.repeat_first) = (true, false, true);
+            (self.fast_recovery, self.partial, self.retransmit_first) = (true, false, true);
         }
-        Outcome::Loss { limited }
+        AckEffect::Loss { limited }
     }
 
     /// The retransmission timer expired.
@@ -99,9 +101,9 @@ impl Cumulative {
         self.leave_fast_recovery();
     }
 
-    /// The next segment to be sent under a window of `cwnd` packets.
+    /// The next segment to send under a window of `cwnd` packets.
     pub(super) fn next(&mut self, flight: &Flight, cwnd: u64) -> Option<u64> {
-        if std::mem::take(&mut self.repeat_first) {
+        if std::mem::take(&mut self.retransmit_first) {
             self.next = self.next.max(flight.first + 1);
             return Some(flight.first);
         }
@@ -112,7 +114,7 @@ impl Cumulative {
                 return None;
             }
         } else {
-            //= paper:rfc3042 §2: the first two duplicate acknowledgements let new segments go
+            //= paper:rfc3042 §2: the first two duplicate acknowledgements permit new segments
             let limited = self.limited_transmit && !self.fast_recovery && self.dup_acks < DUP_THRESHOLD;
             let window = if limited { window.saturating_add(self.dup_acks) } else { window };
             if on_its_way >= window {
@@ -124,12 +126,12 @@ impl Cumulative {
         Some(self.next - 1)
     }
 
-    /// Whether a loss is being repaired.
+    /// Whether a recovery is in progress.
     pub(super) fn is_recovering(&self) -> bool {
         self.fast_recovery
     }
 
     fn leave_fast_recovery(&mut self) {
-        (self.fast_recovery, self.inflation, self.repeat_first) = (false, 0, false);
+        (self.fast_recovery, self.inflation, self.retransmit_first) = (false, 0, false);
     }
 }

@@ -1,47 +1,47 @@
-//! What is on its way, and how much more may be.
+//! Segments in flight and their limits.
 
 /// Segments sent and not acknowledged: `first..high`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Flight {
-    /// The first segment not acknowledged.
+    /// The first unacknowledged segment.
     pub(in super::super) first: u64,
     /// One past the last segment ever sent.
     pub(in super::super) high: u64,
-    /// One past the last segment that there is to send; [`u64::MAX`] without an end.
+    /// One past the last segment of the transfer; [`u64::MAX`] for an endless one.
     pub(in super::super) end: u64,
-    /// How many the receiver has room for.
+    /// The receiver's window, segments.
     pub(in super::super) max: u64,
 }
 
 impl Flight {
-    /// How many segments it has.
+    /// Number of segments in flight.
     pub(in super::super) fn len(&self) -> u64 {
         self.high - self.first
     }
 
-    /// The first segment that was never sent, if there is one and the receiver has room for it.
+    /// The first segment never sent, if the transfer has one and the receiver's window permits it.
     pub(in super::super) fn new_segment(&self) -> Option<u64> {
         (self.high < self.end && self.high - self.first < self.max).then_some(self.high)
     }
 }
 
-/// What an acknowledgement means for recovery.
+/// The effect of an acknowledgement on window and timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Outcome {
-    /// Nothing for anybody else.
+pub(in super::super) enum AckEffect {
+    /// No effect.
     Nothing,
-    /// The window may grow: new data was acknowledged outside of a recovery.
+    /// New data was acknowledged outside of a recovery, so the window may grow.
     Progress,
-    /// A loss is found, and the window is to be cut.
+    /// A loss was detected, so the window must shrink.
     Loss {
-        /// Segments in flight that limited transmit has added.
+        /// Segments in flight that limited transmit added.
         limited: u64,
     },
-    /// Part of what was in flight when the recovery began has been acknowledged.
+    /// A partial acknowledgement: some of the data in flight at the start of the recovery.
     Partial {
         /// Whether it is the first of this recovery.
         first: bool,
     },
-    /// The recovery is over.
+    /// The recovery has ended.
     Recovered,
 }

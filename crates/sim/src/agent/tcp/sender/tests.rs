@@ -1,4 +1,4 @@
-//! The rules of RFC 5681, 6298, 6582 and 6675, each by hand-made acknowledgements.
+//! The rules of RFC 5681, 6298, 6582 and 6675, each tested with hand-made acknowledgements.
 
 use farhaul_cc::Spec;
 use farhaul_netem::WireLen;
@@ -36,12 +36,12 @@ impl Peer {
         peer
     }
 
-    /// The data segments that leave now.
+    /// The data segments sent now.
     fn sent(&mut self) -> Vec<u64> {
         std::iter::from_fn(|| self.sender.poll_transmit(self.now)).map(|segment| segment.seq).collect()
     }
 
-    /// What is sent on an acknowledgement a round trip after the data.
+    /// The segments sent on an acknowledgement one RTT after the data.
     fn ack(&mut self, ack: u64) -> Vec<u64> {
         self.sack(ack, &[])
     }
@@ -55,7 +55,7 @@ impl Peer {
         self.sent()
     }
 
-    /// What is sent on so many acknowledgements of the same.
+    /// The segments sent on `count` duplicate acknowledgements.
     fn duplicates(&mut self, ack: u64, count: usize) -> Vec<u64> {
         (0..count).flat_map(|_| self.ack(ack)).collect()
     }
@@ -64,7 +64,7 @@ impl Peer {
         self.now += time;
     }
 
-    /// What is sent when the timer expires, and how long that took.
+    /// The time until the timer expires, and the segments sent then.
     fn time_out(&mut self) -> (Duration, Vec<u64>) {
         let at = self.sender.poll_timeout().expect("data is on its way");
         let waited = at - self.now;
@@ -116,7 +116,7 @@ fn the_first_two_duplicates_each_let_a_new_segment_go() {
 }
 
 #[test]
-fn the_third_duplicate_sends_the_first_segment_again_and_halves_the_window() {
+fn the_third_duplicate_retransmits_the_first_segment_and_halves_the_window() {
     for recovery in [Recovery::Reno, Recovery::NewReno] {
         let mut peer = Peer::with_flight(recovery, 8);
         peer.duplicates(0, 2);
@@ -131,7 +131,7 @@ fn the_third_duplicate_sends_the_first_segment_again_and_halves_the_window() {
 }
 
 #[test]
-fn tahoe_goes_back_and_starts_slowly() {
+fn tahoe_goes_back_and_enters_slow_start() {
     let mut peer = Peer::with_flight(Recovery::Tahoe, 8);
     peer.duplicates(0, 2);
     assert_eq!(peer.ack(0), [0]);
@@ -154,7 +154,7 @@ fn reno_leaves_recovery_at_the_first_new_acknowledgement() {
 fn newreno_repairs_a_hole_per_partial_acknowledgement() {
     let mut peer = Peer::with_flight(Recovery::NewReno, 8);
     assert_eq!(peer.duplicates(0, 7), [8, 9, 0, 10]);
-    // 4 + 3 + 4 before; three acknowledged: 4 + 3 + 4 - 3 + 1 = 9, eight in flight.
+    // Before: 4 + 3 + 4. Three segments are acknowledged: 4 + 3 + 4 - 3 + 1 = 9, with eight in flight.
     assert_eq!(peer.ack(3), [3, 11]);
     assert!(peer.sender.is_recovering());
     assert_eq!(peer.ack(5)[0], 5);
@@ -177,12 +177,12 @@ fn only_the_first_partial_acknowledgement_restarts_newrenos_timer() {
 }
 
 #[test]
-fn sack_repairs_what_is_lost_as_far_as_the_pipe_has_room() {
+fn sack_retransmits_lost_segments_while_the_pipe_has_room() {
     let mut peer = Peer::with_flight(Recovery::Sack, 10);
-    // 0, 2 and 4 are lost.
+    // Segments 0, 2 and 4 are lost.
     assert_eq!(peer.sack(0, &[(1, 2)]), [10], "limited transmit, by the pipe");
     assert_eq!(peer.sack(0, &[(3, 4), (1, 2)]), [11]);
-    // The third: cwnd 5, pipe 12 - 3 - lost {0}, and the repair.
+    // The third: cwnd 5, pipe 12 - 3 - lost {0}, plus the retransmission.
     assert_eq!(peer.sack(0, &[(5, 6), (3, 4), (1, 2)]), [0]);
     assert_eq!(peer.sender.cwnd(), 5);
     assert_eq!(peer.sack(0, &[(5, 7), (3, 4), (1, 2)]), [], "pipe 7: 4, 7..12 and the repair of 0; 2 is lost now");
@@ -195,7 +195,7 @@ fn sack_repairs_what_is_lost_as_far_as_the_pipe_has_room() {
 }
 
 #[test]
-fn sack_counts_only_news_as_duplicates() {
+fn sack_counts_only_acknowledgements_with_news_as_duplicates() {
     let mut peer = Peer::with_flight(Recovery::Sack, 10);
     assert_eq!(peer.duplicates(0, 5), [], "nothing SACKed, nothing learnt");
     assert_eq!(peer.sack(0, &[(1, 2)]), [10]);
@@ -204,7 +204,7 @@ fn sack_counts_only_news_as_duplicates() {
 }
 
 #[test]
-fn sack_enters_recovery_before_three_duplicates_if_one_tells_of_three_segments() {
+fn sack_enters_recovery_before_three_duplicates_if_one_reports_three_segments() {
     let mut peer = Peer::with_flight(Recovery::Sack, 10);
     assert_eq!(peer.sack(0, &[(1, 4)]), [0]);
     assert!(peer.sender.is_recovering());
@@ -214,7 +214,7 @@ fn sack_enters_recovery_before_three_duplicates_if_one_tells_of_three_segments()
 fn sack_rescues_the_end_of_a_flight_once() {
     let mut peer = Peer::new(SenderConfig { bytes: Some(10 * 1_460), ..config(Recovery::Sack, 10) });
     peer.sent();
-    // 0, 8 and 9 are lost, and nothing comes behind those.
+    // Segments 0, 8 and 9 are lost, and no segment follows them.
     assert_eq!(peer.sack(0, &[(1, 4)]), [0]);
     assert_eq!(peer.sack(0, &[(1, 8)]), []);
     assert_eq!(peer.sack(8, &[]), [9], "the highest one");
@@ -225,7 +225,7 @@ fn sack_rescues_the_end_of_a_flight_once() {
 }
 
 #[test]
-fn timeouts_double_and_a_sample_of_repeated_data_is_not_taken() {
+fn timeouts_double_and_retransmitted_data_gives_no_rtt_sample() {
     for recovery in [Recovery::Reno, Recovery::Sack] {
         let mut peer = Peer::new(SenderConfig { timestamps: false, ..config(recovery, 4) });
         peer.sent();
@@ -246,7 +246,7 @@ fn timeouts_double_and_a_sample_of_repeated_data_is_not_taken() {
 }
 
 #[test]
-fn with_time_stamps_repeated_data_measures_too() {
+fn with_time_stamps_retransmitted_data_gives_rtt_samples() {
     let mut peer = Peer::with_flight(Recovery::Sack, 4);
     peer.time_out();
     peer.wait(ROUND_TRIP);
@@ -255,7 +255,7 @@ fn with_time_stamps_repeated_data_measures_too() {
 }
 
 #[test]
-fn after_a_timeout_everything_is_sent_again_in_slow_start() {
+fn after_a_timeout_everything_is_retransmitted_in_slow_start() {
     let mut peer = Peer::with_flight(Recovery::NewReno, 8);
     assert_eq!(peer.time_out().1, [0]);
     assert_eq!(peer.ack(1), [1, 2]);
@@ -265,7 +265,7 @@ fn after_a_timeout_everything_is_sent_again_in_slow_start() {
 }
 
 #[test]
-fn after_a_timeout_sack_leaves_out_what_is_reported_anew() {
+fn after_a_timeout_sack_skips_newly_reported_segments() {
     let mut peer = Peer::with_flight(Recovery::Sack, 8);
     peer.sack(0, &[(2, 3)]);
     assert_eq!(peer.time_out().1, [0]);
@@ -289,7 +289,7 @@ fn after_a_timeout_duplicates_of_its_flight_begin_no_recovery() {
 }
 
 #[test]
-fn the_timer_restarts_on_new_acknowledgements_and_stops_when_nothing_is_on_its_way() {
+fn the_timer_restarts_on_new_acknowledgements_and_stops_when_nothing_is_in_flight() {
     let mut peer = Peer::new(SenderConfig { bytes: Some(2 * 1_460), ..config(Recovery::Sack, 2) });
     peer.sent();
     peer.wait(Duration::from_millis(600));
@@ -300,7 +300,7 @@ fn the_timer_restarts_on_new_acknowledgements_and_stops_when_nothing_is_on_its_w
 }
 
 #[test]
-fn the_last_segment_says_so_and_may_be_short() {
+fn the_last_segment_carries_the_end_and_may_be_short() {
     let mut sender =
         TcpSender::new(SenderConfig { bytes: Some(2_000), ..config(Recovery::Sack, 4) }, controller(Recovery::Sack));
     sender.start(Instant::ZERO);
@@ -312,7 +312,7 @@ fn the_last_segment_says_so_and_may_be_short() {
 }
 
 #[test]
-fn a_handshake_costs_a_round_trip_and_measures_it() {
+fn a_handshake_takes_one_rtt_and_samples_it() {
     let mut peer = Peer::new(SenderConfig { handshake: true, ..config(Recovery::Sack, 3) });
     let syn = peer.sender.poll_transmit(peer.now).unwrap();
     assert_eq!((syn.kind, syn.wire_len()), (SegmentKind::Syn, 40));
@@ -326,7 +326,7 @@ fn a_handshake_costs_a_round_trip_and_measures_it() {
 }
 
 #[test]
-fn a_lost_syn_is_repeated_and_leaves_one_segment_and_three_seconds() {
+fn a_lost_syn_is_retransmitted_and_leaves_a_window_of_one_and_three_seconds() {
     let mut peer = Peer::new(SenderConfig { handshake: true, ..config(Recovery::Sack, 3) });
     assert!(peer.sender.poll_transmit(peer.now).is_some());
     peer.now = peer.sender.poll_timeout().unwrap();
@@ -339,7 +339,7 @@ fn a_lost_syn_is_repeated_and_leaves_one_segment_and_three_seconds() {
 }
 
 #[test]
-fn acknowledgements_of_what_was_never_sent_or_is_old_change_nothing() {
+fn acknowledgements_of_old_or_unsent_data_change_nothing() {
     for recovery in [Recovery::Reno, Recovery::Sack] {
         let mut peer = Peer::with_flight(recovery, 4);
         peer.ack(2);
@@ -365,7 +365,7 @@ fn a_controller_with_a_period_spaces_segments() {
 }
 
 #[test]
-fn what_is_finished_early_ends_with_what_was_sent() {
+fn finish_ends_the_transfer_with_the_data_already_sent() {
     let mut peer = Peer::with_flight(Recovery::Sack, 4);
     peer.sender.finish(peer.now);
     assert_eq!(peer.ack(2), []);

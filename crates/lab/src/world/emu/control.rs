@@ -24,13 +24,13 @@ impl Trouble {
 
 /// What all threads of a run share.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct RunControl {
     clock: Clock,
     over: AtomicBool,
     trouble: Mutex<Option<String>>,
 }
 
-impl Stage {
+impl RunControl {
     /// Time begins now.
     pub(super) fn begin() -> Self {
         Self { clock: Clock::start(), over: AtomicBool::new(false), trouble: Mutex::new(None) }

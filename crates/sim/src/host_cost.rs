@@ -1,15 +1,16 @@
-//! What a host costs itself: a processor that every packet occupies, and a receive buffer that packets wait in for it.
+//! The cost of packets on a host: a processor that every packet occupies, and a receive buffer in front of it.
 //!
 //! ```text
-//!   link ──▶ Intake: receive buffer, processor ──▶ agent
-//!   link ◀── Output: processor                ◀── agent
+//!   link ──▶ Ingress: receive buffer, processor ──▶ agent
+//!   link ◀── Egress: processor                 ◀── agent
 //! ```
 //!
-//! Both are elements on links of a [`Graph`] between a host's network interface, a node of its
-//! own, and the node of its agents: [`attach`] makes the two.
+//! Both are elements on links of a [`Graph`] between a host's network interface, which is its own node, and the node of
+//! its agents. [`attach`] makes them.
 //!
-//! The processor serves in order of arrival. A packet that finds the receive buffer full has cost its interrupt all the same:
-//! beyond some rate of arrival a host gets *less* done (receive livelock; Mogul and Ramakrishnan 1997, paper:livelock-1997).
+//! The processor serves in order of arrival. A packet that finds the receive buffer full has still cost its interrupt.
+//! Beyond a certain arrival rate, throughput therefore *falls* (receive livelock; Mogul and Ramakrishnan 1997,
+//! paper:livelock-1997).
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -22,44 +23,44 @@ use crate::network::NodeId;
 use crate::packet::{PooledPacket, Share};
 use crate::topology::graph::Graph;
 
-/// What packets cost a host, and how many may wait.
+/// Processor time per packet on a host, and the size of its receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineSpec {
-    /// Processor time of every arriving packet, dropped or not: the interrupt and the driver.
+pub struct HostCost {
+    /// Processor time of every arriving packet, dropped or not: interrupt and driver.
     pub per_arrival: Duration,
-    /// Processor time of every data packet that the receive buffer took: protocol and application.
+    /// Processor time of every data packet in the receive buffer: protocol and application.
     pub per_data: Duration,
-    /// Processor time of every control packet that the receive buffer took: requests for retransmission, acknowledgements.
+    /// Processor time of every control packet in the receive buffer: retransmission requests, acknowledgements.
     pub per_request: Duration,
-    /// Processor time of every packet that is sent.
+    /// Processor time of every packet sent.
     pub per_sent: Duration,
-    /// Bytes that may wait in the receive buffer, headers included; `None` for no limit.
+    /// Size of the receive buffer in bytes, headers included; `None` for no limit.
     pub receive_buffer: Option<u64>,
 }
 
-impl Default for MachineSpec {
-    /// A host that costs nothing and never drops.
+impl Default for HostCost {
+    /// A host without processor cost that never drops.
     fn default() -> Self {
         let free = Duration::ZERO;
         Self { per_arrival: free, per_data: free, per_request: free, per_sent: free, receive_buffer: None }
     }
 }
 
-/// Puts a machine of this kind between `interface`, where the host's links end, and `host`, where its agents are.
-pub fn attach(graph: &mut Graph, interface: NodeId, host: NodeId, spec: MachineSpec) {
+/// Puts these costs between `interface`, where the host's links end, and `host`, the node of its agents.
+pub fn attach(graph: &mut Graph, interface: NodeId, host: NodeId, spec: HostCost) {
     let processor = Processor::default();
-    graph.element(interface, host, Impair::new(Intake::new(spec, processor.clone())));
-    graph.element(host, interface, Impair::new(Output { spec, processor }));
+    graph.element(interface, host, Impair::new(Ingress::new(spec, processor.clone())));
+    graph.element(host, interface, Impair::new(Egress { spec, processor }));
 }
 
-/// One processor: when it is free.
+/// A processor that both directions share.
 #[derive(Clone, Debug, Default)]
 struct Processor {
     free_at: Rc<Cell<Instant>>,
 }
 
 impl Processor {
-    /// Works for so long after everything before, and says when that is done.
+    /// Adds `time` of work behind all earlier work and returns when it is done.
     fn work(&self, now: Instant, time: Duration) -> Instant {
         let done = self.free_at.get().max(now) + time;
         self.free_at.set(done);
@@ -69,16 +70,16 @@ impl Processor {
 
 /// The receiving side of a host.
 #[derive(Debug)]
-struct Intake {
-    spec: MachineSpec,
+struct Ingress {
+    spec: HostCost,
     processor: Processor,
-    /// Packets in the receive buffer: when each is served, and its bytes.
+    /// Packets in the receive buffer: completion time and bytes of each.
     waiting: VecDeque<(Instant, u32)>,
     bytes: u64,
 }
 
-impl Intake {
-    fn new(spec: MachineSpec, processor: Processor) -> Self {
+impl Ingress {
+    fn new(spec: HostCost, processor: Processor) -> Self {
         Self { spec, processor, waiting: VecDeque::new(), bytes: 0 }
     }
 
@@ -90,7 +91,7 @@ impl Intake {
     }
 }
 
-impl Impairment<PooledPacket> for Intake {
+impl Impairment<PooledPacket> for Ingress {
     fn apply(&mut self, now: Instant, packet: PooledPacket, out: &mut Outlet<PooledPacket>) {
         self.forget_served(now);
         let length = packet.wire_len();
@@ -110,12 +111,12 @@ impl Impairment<PooledPacket> for Intake {
 
 /// The sending side of a host.
 #[derive(Debug)]
-struct Output {
-    spec: MachineSpec,
+struct Egress {
+    spec: HostCost,
     processor: Processor,
 }
 
-impl Impairment<PooledPacket> for Output {
+impl Impairment<PooledPacket> for Egress {
     fn apply(&mut self, now: Instant, packet: PooledPacket, out: &mut Outlet<PooledPacket>) {
         out.pass(self.processor.work(now, self.spec.per_sent), packet);
     }
@@ -130,8 +131,8 @@ mod tests {
     use crate::Agent;
     use crate::agent::source::{Sink, Source, Timing};
 
-    /// Packets that the application gets within a second when so many arrive, after a second in which the buffer fills.
-    fn served(arriving: u64, spec: MachineSpec) -> u64 {
+    /// Packets that the application receives in one second at this arrival rate, after one second to fill the buffer.
+    fn served(arriving: u64, spec: HostCost) -> u64 {
         let mut graph = Graph::new(3);
         let (source, interface, host) = (0, 1, 2);
         graph.duplex(source, interface, &PathSpec::default());
@@ -152,29 +153,29 @@ mod tests {
         after - before
     }
 
-    fn slow(per_arrival: u64, per_data: u64) -> MachineSpec {
-        MachineSpec {
+    fn slow(per_arrival: u64, per_data: u64) -> HostCost {
+        HostCost {
             per_arrival: Duration::from_micros(per_arrival),
             per_data: Duration::from_micros(per_data),
             receive_buffer: Some(100 * 1_500),
-            ..MachineSpec::default()
+            ..HostCost::default()
         }
     }
 
     #[test]
-    fn a_host_that_costs_nothing_gets_everything() {
-        assert_eq!(served(50_000, MachineSpec::default()), 50_000);
+    fn a_host_without_processor_cost_receives_everything() {
+        assert_eq!(served(50_000, HostCost::default()), 50_000);
     }
 
     #[test]
-    fn a_processor_serves_no_more_than_it_can() {
+    fn a_saturated_processor_serves_at_its_capacity() {
         assert_eq!(served(5_000, slow(0, 100)), 5_000);
         assert_eq!(served(20_000, slow(0, 100)), 10_000);
     }
 
     #[test]
-    fn beyond_its_capacity_a_host_gets_less_the_more_arrives() {
-        // At most 1 / (20 + 80 µs) = 10 000 a second; of 40 000 arrivals the interrupts alone take 0.8 s.
+    fn beyond_its_capacity_a_host_receives_less_as_arrivals_grow() {
+        // At most 1 / (20 + 80 µs) = 10 000 a second. The interrupts of 40 000 arrivals alone take 0.8 s.
         let rates = [8_000, 10_000, 20_000, 40_000].map(|arriving| served(arriving, slow(20, 80)));
         assert_eq!(rates[..2], [8_000, 10_000]);
         assert!((7_495..=7_505).contains(&rates[2]), "{rates:?}"); // (1 - 0.4) / 80 µs
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn sending_takes_the_same_processor_as_receiving() {
-        let spec = MachineSpec { per_sent: Duration::from_micros(50), ..MachineSpec::default() };
+        let spec = HostCost { per_sent: Duration::from_micros(50), ..HostCost::default() };
         let mut graph = Graph::new(3);
         let (host, interface, sink) = (0, 1, 2);
         attach(&mut graph, interface, host, spec);

@@ -1,4 +1,4 @@
-//! A host: a transport, the application on it, and the order in which both are asked.
+//! A transport with its application as an agent, and the order in which both are driven.
 
 use farhaul_proto::{Batch, ConnectionId, Event, Stats, Streams, earliest};
 use farhaul_units::Instant;
@@ -7,24 +7,24 @@ use crate::agent::{Agent, Outbox};
 use crate::first_times::FirstTimes;
 use crate::packet::PooledPacket;
 
-/// What uses a transport. It gives commands while it handles events and deadlines, never otherwise.
+/// An application on a transport. It gives commands only while it handles events and deadlines.
 pub trait Application<T: Streams> {
-    /// When [`handle_timeout`](Application::handle_timeout) is wanted next; an application that wants to begin says
-    /// when.
+    /// When to call [`handle_timeout`](Application::handle_timeout) next. Before the first event: when the application
+    /// begins.
     fn poll_timeout(&self) -> Option<Instant>;
 
     /// The deadline has come.
     fn handle_timeout(&mut self, now: Instant, transport: &mut T);
 
-    /// The transport has something to tell.
+    /// The transport reports an event.
     fn handle_event(&mut self, now: Instant, transport: &mut T, event: Event);
 
-    /// Appends the connections whose counters are to be recorded; none unless it says so.
+    /// Appends the connections whose counters are recorded. By default none.
     fn list_connections(&self, out: &mut Vec<ConnectionId>) {
         let _ = out;
     }
 
-    /// When everything that it had to send had been acknowledged; `None` until then, and for whoever only receives.
+    /// When all data had been acknowledged; `None` until then, and for applications that only receive.
     fn finished_at(&self) -> Option<Instant> {
         None
     }
@@ -32,33 +32,33 @@ pub trait Application<T: Streams> {
 
 /// A transport and its application behind one address.
 ///
-/// This is the one place in the simulator that knows the contract of [`Transport`](farhaul_proto::Transport): after
-/// every input or command, transmit is drained, then events, then the deadline is read.
-pub struct Host<T, A> {
+/// No other code in the simulator implements the driver's side of [`Transport`](farhaul_proto::Transport). After every
+/// input or command it drains transmits, then events, then reads the deadline.
+pub struct TransportAgent<T, A> {
     /// The transport.
     pub transport: T,
-    /// What uses it.
+    /// The application on it.
     pub application: A,
-    /// Whether damaged datagrams reach it.
+    /// Whether damaged datagrams reach the transport.
     pub(crate) takes_damaged: bool,
     shares: FirstTimes,
     scratch: Batch,
 }
 
-impl<T: Streams, A: Application<T>> Host<T, A> {
-    /// A host whose datagrams begin as UDT's do: see [`FirstTimes::UDT4`].
+impl<T: Streams, A: Application<T>> TransportAgent<T, A> {
+    /// An agent whose datagrams have UDT4's numbering: see [`FirstTimes::UDT4`].
     pub fn new(transport: T, application: A) -> Self {
         Self { transport, application, takes_damaged: false, shares: FirstTimes::UDT4, scratch: Batch::new() }
     }
 
-    /// A host whose datagrams are numbered so.
+    /// Sets the numbering of the datagrams.
     #[must_use]
     pub fn numbering(mut self, shares: FirstTimes) -> Self {
         self.shares = shares;
         self
     }
 
-    /// Drains transmit, then events, until neither has more.
+    /// Drains transmits and events until there are no more.
     pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox<'_>) {
         loop {
             while let Some(transmit) = self.transport.poll_transmit(now, &mut self.scratch) {
@@ -72,7 +72,7 @@ impl<T: Streams, A: Application<T>> Host<T, A> {
     }
 }
 
-impl<T: Streams, A: Application<T>> Agent for Host<T, A> {
+impl<T: Streams, A: Application<T>> Agent for TransportAgent<T, A> {
     fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
         let from = packet.from();
         let Some(bytes) = packet.bytes_mut() else { return };

@@ -24,7 +24,7 @@ fn suffix(world: World) -> &'static str {
 }
 
 /// The figures so far.
-pub(super) struct Outcome {
+pub(super) struct FigureTally {
     json: bool,
     output: Output,
     met: usize,
@@ -37,11 +37,11 @@ pub(super) struct Outcome {
 
 /// Tells of single runs.
 #[derive(Clone, Copy)]
-pub(super) struct Teller {
+pub(super) struct RunPrinter {
     json: bool,
 }
 
-impl Teller {
+impl RunPrinter {
     /// A run is finished and kept.
     pub(super) fn run(self, record: &Record) {
         if self.json {
@@ -60,14 +60,14 @@ impl Teller {
     }
 }
 
-impl Outcome {
+impl FigureTally {
     /// Who tells of single runs meanwhile.
-    pub(super) fn teller(&self) -> Teller {
-        Teller { json: self.json }
+    pub(super) fn run_printer(&self) -> RunPrinter {
+        RunPrinter { json: self.json }
     }
 
     pub(super) fn begin(json: bool, verb: &str, out: &Path, output: &Output) -> Self {
-        let outcome = Self { json, output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() };
+        let tally = Self { json, output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() };
         if json {
             has_written("start");
             print_record(&json!({
@@ -78,7 +78,7 @@ impl Outcome {
                 "out": out.to_string_lossy(),
             }));
         }
-        outcome
+        tally
     }
 
     /// A figure is finished: all its runs are in its result. It is judged once those that it refers to are finished too.

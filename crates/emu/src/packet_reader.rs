@@ -1,7 +1,7 @@
-//! What hosts hand over, read into the memory in which it will travel.
+//! Reads packets from hosts into the memory in which they travel.
 //!
-//! A packet that is as long on the cable as it was handed over goes from the host into a buffer of the pool, and is never copied
-//! here. Large ones, which have to be cut, end in memory of the loop, and so does everything while the pool has no buffer.
+//! A packet that needs no segmentation is read into a buffer of the pool and never copied here. Large packets, which
+//! are segmented later, end in memory of the loop. So does every packet while the pool has no buffer.
 
 use std::io::{self, IoSliceMut};
 use std::rc::Rc;
@@ -10,25 +10,28 @@ use crate::packet::virtio;
 use crate::pool::{Buffer, Pool};
 use crate::tun::Tun;
 
-/// The largest packet that a TUN device hands over.
+/// The largest packet that a TUN device delivers.
 const LARGEST: usize = 65_536;
 
-/// One packet at a time, behind its virtio header.
-pub(crate) struct Intake {
+/// Reads one packet at a time, behind its virtio header.
+pub(crate) struct PacketReader {
     header: [u8; virtio::LENGTH],
-    /// What the next packet is read into, if it fits.
+    /// The buffer for the next packet.
     buffer: Option<Buffer>,
-    /// The rest of what does not fit; the part before it is left free.
+    /// The part of a packet that does not fit the buffer. The space for the part before it stays free.
     spill: Vec<u8>,
     length: usize,
 }
 
-impl Intake {
+impl PacketReader {
     pub(crate) fn new() -> Self {
         Self { header: [0; virtio::LENGTH], buffer: None, spill: vec![0; LARGEST], length: 0 }
     }
 
-    /// Reads the next packet of a host whose packets have `mtu` bytes on the cable; `WouldBlock` if there is none.
+    /// Reads the next packet of a host whose packets have at most `mtu` bytes on the wire.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none, and errors of the device.
     pub(crate) fn read(&mut self, tun: &Tun, mtu: usize, pool: &Rc<Pool>) -> io::Result<()> {
         if self.buffer.as_mut().is_none_or(|buffer| buffer.room().len() < mtu) {
             self.buffer = pool.buffer(mtu);
@@ -43,7 +46,7 @@ impl Intake {
         Ok(())
     }
 
-    /// The virtio header and the packet that were read last.
+    /// The virtio header and the packet read last.
     pub(crate) fn packet(&mut self) -> (&[u8; virtio::LENGTH], &[u8]) {
         let packet = match &self.buffer {
             Some(buffer) if buffer.len() == self.length => buffer,
@@ -56,7 +59,7 @@ impl Intake {
         (&self.header, packet)
     }
 
-    /// The packet that was read last, in memory of its own; `None` if too much is under way already.
+    /// The packet read last, in its own buffer. `None` if the pool is exhausted.
     pub(crate) fn take(&mut self, pool: &Rc<Pool>) -> Option<Buffer> {
         self.buffer.take_if(|buffer| buffer.len() == self.length).or_else(|| pool.copy(self.packet().1))
     }

@@ -1,0 +1,91 @@
+//! A file that is being sent: where it ends, and whether it changed since it was opened.
+
+use std::fs::File;
+
+use farhaul_session::{Chunk, Component, Entry, EntryKind, FailCode, Failure, RelPath, Stamp};
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::directory::{Directory, is_same, kind, mtime, permissions};
+use super::failure::failure;
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct SourceFile {
+    file: File,
+    /// As it was when it was opened.
+    before: Stat,
+    /// Whether it ends where the system says.
+    has_size: bool,
+    /// Bytes that were read, from its beginning.
+    read: u64,
+}
+
+impl SourceFile {
+    pub(super) fn open(parent: &Directory, name: &Component) -> Result<Self, Failure> {
+        let opened = parent.open_file(name).and_then(|file| Ok((rustix::fs::fstat(&file)?, file)));
+        let (before, file) = opened.map_err(|error| failure("open", error))?;
+        if kind(&before) != FileType::RegularFile {
+            return Err(Failure::new(FailCode::SpecialFile, "it was replaced just now"));
+        }
+        // The kernel reads ahead further; where it cannot be told, it guesses.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+        let has_size = ends_at_its_size(&file, &before).map_err(|error| failure("read", error))?;
+        Ok(Self { file, before, has_size, read: 0 })
+    }
+
+    /// Announces it under this path.
+    pub(super) fn entry(&self, path: RelPath) -> Entry {
+        let size = if self.has_size { size(&self.before) } else { Entry::UNKNOWN_SIZE };
+        let (mode, mtime) = (permissions(&self.before), mtime(&self.before));
+        Entry { path, kind: EntryKind::File, size, mode, mtime }
+    }
+
+    pub(super) fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
+        let len = read_at(&self.file, offset, out).map_err(|error| failure("read", error))?;
+        self.read = offset + len as u64;
+        Ok(if len == 0 { Chunk::End } else { Chunk::Data(len) })
+    }
+
+    /// Compares the file, which its directory should still have under this name, with what it was before. The size is
+    /// that of what was read, and nothing may follow it.
+    pub(super) fn recheck(&self, parent: &Directory, name: &Component) -> Result<Stamp, Failure> {
+        let stat = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?;
+        if !parent.stat(name).is_ok_and(|named| is_same(&named, &stat)) {
+            return Err(Failure::new(FailCode::SourceChanged, "it was replaced or removed"));
+        }
+        // Programs can set the time of modification, but not this one.
+        if (stat.st_ctime, stat.st_ctime_nsec) != (self.before.st_ctime, self.before.st_ctime_nsec) {
+            let message = "its content, size, permissions or number of links changed";
+            return Err(Failure::new(FailCode::SourceChanged, message));
+        }
+        if size(&stat) != size(&self.before) {
+            return Err(Failure::new(FailCode::SourceChanged, "its size is another than before"));
+        }
+        if goes_on_at(&self.file, self.read).map_err(|error| failure("read", error))? {
+            return Err(Failure::new(FailCode::SourceChanged, "it is longer than before"));
+        }
+        Ok(Stamp { size: self.read, mtime: mtime(&stat) })
+    }
+}
+
+/// Whether a file ends where the system says. Files that a kernel makes up when they are read, as those of /proc and /sys,
+/// have a size of zero or of a page, whatever is in them.
+fn ends_at_its_size(file: &File, stat: &Stat) -> Result<bool, Errno> {
+    let size = size(stat);
+    // Such files take no space. Only then is the last byte read, which may wait for a disk.
+    let is_shorter = size > 0 && stat.st_blocks == 0 && !goes_on_at(file, size - 1)?;
+    Ok(!is_shorter && !goes_on_at(file, size)?)
+}
+
+fn goes_on_at(file: &File, offset: u64) -> Result<bool, Errno> {
+    Ok(read_at(file, offset, &mut [0])? > 0)
+}
+
+fn read_at(file: &File, offset: u64, out: &mut [u8]) -> Result<usize, Errno> {
+    rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *out, offset))
+}
+
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}

@@ -1,0 +1,117 @@
+//! The name that a complete file gets. It replaces a regular file or nothing: whatever else has the name stays.
+
+use farhaul_session::{Component, FailCode, Failure};
+use rustix::fs::{FileType, RenameFlags};
+use rustix::io::Errno;
+
+use super::directory::{Directory, kind};
+use super::failure::failure;
+
+/// Attempts to take a name that somebody else makes and removes all the time.
+const ATTEMPTS: usize = 16;
+
+/// A name in an open directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target<'a> {
+    pub(super) directory: &'a Directory,
+    pub(super) name: &'a Component,
+}
+
+/// Why a file did not get its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Something of this kind has it.
+    InTheWay(FileType),
+    System(Errno),
+}
+
+impl Target<'_> {
+    /// Refuses a name that no file can take, before there is one.
+    pub(super) fn check(self) -> Result<(), Failure> {
+        match self.standing() {
+            Ok(Some(kind)) if kind != FileType::RegularFile => Err(self.in_the_way(kind)),
+            // What the system does not tell, it will tell whoever makes a file here.
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the name to the file that is called `temporary`.
+    ///
+    /// The kernel looks and renames in one step, so that something else that appears in the last moment stays. A file
+    /// system without such steps gets a look and then a rename, which replaces what appears in between.
+    pub(super) fn take(self, temporary: &Component) -> Result<(), Failure> {
+        let mut taken = Ok(());
+        for _ in 0..ATTEMPTS {
+            taken = self.standing().map_err(Refusal::System).and_then(|standing| match standing {
+                None => self.rename(temporary, RenameFlags::NOREPLACE),
+                Some(FileType::RegularFile) => self.replace(temporary),
+                Some(kind) => Err(Refusal::InTheWay(kind)),
+            });
+            match taken {
+                // Somebody made or removed it meanwhile.
+                Err(Refusal::System(Errno::EXIST | Errno::NOENT)) => {}
+                // There are no such steps here.
+                Err(Refusal::System(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::XDEV)) => {
+                    taken = self.rename(temporary, RenameFlags::empty());
+                    break;
+                }
+                _ => break,
+            }
+        }
+        taken.map_err(|refusal| match refusal {
+            Refusal::InTheWay(kind) => self.in_the_way(kind),
+            Refusal::System(error) => failure("give the file its name", error),
+        })
+    }
+
+    /// Takes the name of a regular file. If it is something else by now, everything stays as it was.
+    pub(super) fn replace(self, temporary: &Component) -> Result<(), Refusal> {
+        self.rename(temporary, RenameFlags::EXCHANGE)?;
+        match self.directory.stat(temporary).map(|stat| kind(&stat)) {
+            Ok(FileType::RegularFile) => self.directory.remove(temporary).map_err(Refusal::System),
+            Ok(kind) => {
+                self.rename(temporary, RenameFlags::EXCHANGE)?;
+                Err(Refusal::InTheWay(kind))
+            }
+            Err(error) => Err(Refusal::System(error)),
+        }
+    }
+
+    /// What `error` means to somebody who wanted a directory of that name.
+    pub(super) fn no_directory(self, error: Errno) -> Failure {
+        match self.standing() {
+            Ok(Some(kind)) if kind != FileType::Directory => self.in_the_way(kind),
+            _ => failure("make the directory", error),
+        }
+    }
+
+    pub(super) fn rename(self, temporary: &Component, flags: RenameFlags) -> Result<(), Refusal> {
+        self.directory.rename(temporary, self.name, flags).map_err(Refusal::System)
+    }
+
+    /// What has the name now.
+    fn standing(self) -> Result<Option<FileType>, Errno> {
+        match self.directory.stat(self.name) {
+            Ok(stat) => Ok(Some(kind(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn in_the_way(self, kind: FileType) -> Failure {
+        Failure::new(FailCode::Exists, format!("{} is {}", self.name, words(kind)))
+    }
+}
+
+/// What people call it.
+pub(super) const fn words(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "neither file nor directory",
+    }
+}

@@ -1,0 +1,53 @@
+//! A task's wait for something to happen, which leaves nothing behind when it is given up.
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use farhaul_proto::Streams;
+use farhaul_units::Instant;
+
+use super::core::{Core, Place};
+use super::turn::{CancelFlags, Shared};
+use super::wakers::Registration;
+use crate::error::Error;
+
+/// Repeats an attempt whenever the bell of its place rings, until it gives something: [`Shared::wait_for`] for tasks.
+pub(crate) struct TaskWait<'a, T: Streams, R, A> {
+    shared: &'a Shared<T>,
+    place: Place,
+    flags: CancelFlags<'a>,
+    registration: Registration,
+    attempt: A,
+    gives: PhantomData<fn() -> R>,
+}
+
+impl<'a, T: Streams, R, A> TaskWait<'a, T, R, A>
+where
+    A: FnMut(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
+{
+    pub(crate) fn new(shared: &'a Shared<T>, place: Place, flags: CancelFlags<'a>, attempt: A) -> Self {
+        Self { shared, place, flags, registration: Registration::default(), attempt, gives: PhantomData }
+    }
+}
+
+/// Nothing in it is pinned.
+impl<T: Streams, R, A> Unpin for TaskWait<'_, T, R, A> {}
+
+impl<T: Streams, R, A> Future for TaskWait<'_, T, R, A>
+where
+    A: FnMut(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
+{
+    type Output = Result<R, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { shared, place, flags, registration, attempt, .. } = &mut *self;
+        shared.poll_for(*place, *flags, cx, registration, attempt)
+    }
+}
+
+impl<T: Streams, R, A> Drop for TaskWait<'_, T, R, A> {
+    fn drop(&mut self) {
+        self.shared.withdraw(self.place, &mut self.registration);
+    }
+}

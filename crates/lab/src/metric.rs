@@ -1,0 +1,294 @@
+//! The keys of everything that a run measures, each with its unit and its words.
+//!
+//! A key is a quantity (`drops`), a quantity of a flow (`goodput.udt`) or a statistic of a quantity (`goodput.total`). Records,
+//! scores, plots and reports take their keys from here.
+
+use crate::expression::Unit;
+
+/// A physical quantity or a count: the part of a key before its first dot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Quantity {
+    /// Acknowledgements of acknowledgements.
+    Ack2s,
+    /// Full acknowledgements.
+    Acks,
+    /// The sender's estimate of the path's capacity.
+    Capacity,
+    /// The share of transfers that are done.
+    Completed,
+    /// The time that a transfer took.
+    Completion,
+    /// The time until the flows share evenly.
+    Convergence,
+    /// Falls of the rate.
+    Dips,
+    /// Packets that the queue or the policer dropped.
+    Drops,
+    /// Packets that the link lost behind the queue.
+    Errors,
+    /// The rate of the application's bytes.
+    Goodput,
+    /// Jain's fairness index.
+    Jain,
+    /// Light acknowledgements.
+    LightAcks,
+    /// The share of packets that were lost.
+    Loss,
+    /// Packets lost so far.
+    Losses,
+    /// Loss reports.
+    Naks,
+    /// Data packets.
+    Packets,
+    /// The period between two packets.
+    Period,
+    /// Packets that wait at the bottleneck.
+    Queue,
+    /// The queue as RED averages it.
+    Red,
+    /// The share of packets that were sent again.
+    Retransmitted,
+    /// The round-trip time.
+    Rtt,
+    /// The rate of data on the wire.
+    Sent,
+    /// The stability index.
+    Stability,
+    /// Retransmission time-outs.
+    Timeouts,
+    /// The share of the bottleneck's capacity.
+    Utilisation,
+    /// The congestion window.
+    Window,
+}
+
+impl Quantity {
+    /// All quantities, in the order of their names.
+    pub const ALL: [Self; 26] = [
+        Self::Ack2s,
+        Self::Acks,
+        Self::Capacity,
+        Self::Completed,
+        Self::Completion,
+        Self::Convergence,
+        Self::Dips,
+        Self::Drops,
+        Self::Errors,
+        Self::Goodput,
+        Self::Jain,
+        Self::LightAcks,
+        Self::Loss,
+        Self::Losses,
+        Self::Naks,
+        Self::Packets,
+        Self::Period,
+        Self::Queue,
+        Self::Red,
+        Self::Retransmitted,
+        Self::Rtt,
+        Self::Sent,
+        Self::Stability,
+        Self::Timeouts,
+        Self::Utilisation,
+        Self::Window,
+    ];
+
+    /// The name, unit and words of each quantity.
+    const fn entry(self) -> (&'static str, Unit, &'static str) {
+        match self {
+            Self::Ack2s => ("ack2s", Unit::Number, "Acknowledgements of acknowledgements"),
+            Self::Acks => ("acks", Unit::Number, "Acknowledgements"),
+            Self::Capacity => ("capacity", Unit::BitsPerSecond, "Estimated capacity"),
+            Self::Completed => ("completed", Unit::Number, "Completed"),
+            Self::Completion => ("completion", Unit::Seconds, "Completion time"),
+            Self::Convergence => ("convergence", Unit::Seconds, "Convergence time"),
+            Self::Dips => ("dips", Unit::Number, "Dips"),
+            Self::Drops => ("drops", Unit::Packets, "Drops"),
+            Self::Errors => ("errors", Unit::Packets, "Lost on the link"),
+            Self::Goodput => ("goodput", Unit::BitsPerSecond, "Goodput"),
+            Self::Jain => ("jain", Unit::Number, "Jain index"),
+            Self::LightAcks => ("light_acks", Unit::Number, "Light acknowledgements"),
+            Self::Loss => ("loss", Unit::Share, "Loss"),
+            Self::Losses => ("losses", Unit::Packets, "Losses so far"),
+            Self::Naks => ("naks", Unit::Number, "Loss reports"),
+            Self::Packets => ("packets", Unit::Packets, "Packets"),
+            Self::Period => ("period", Unit::Seconds, "Sending period"),
+            Self::Queue => ("queue", Unit::Packets, "Queue"),
+            Self::Red => ("red", Unit::Packets, "RED"),
+            Self::Retransmitted => ("retransmitted", Unit::Share, "Retransmitted"),
+            Self::Rtt => ("rtt", Unit::Seconds, "Round-trip time"),
+            Self::Sent => ("sent", Unit::BitsPerSecond, "Sending rate"),
+            Self::Stability => ("stability", Unit::Number, "Stability index"),
+            Self::Timeouts => ("timeouts", Unit::Number, "Time-outs"),
+            Self::Utilisation => ("utilisation", Unit::Share, "Utilisation"),
+            Self::Window => ("window", Unit::Packets, "Window"),
+        }
+    }
+
+    /// The name in keys: `goodput`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.entry().0
+    }
+
+    /// The unit of its values.
+    #[must_use]
+    pub const fn unit(self) -> Unit {
+        self.entry().1
+    }
+
+    /// The name for readers: `Goodput`.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        self.entry().2
+    }
+
+    /// The quantity with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|quantity| quantity.name() == name)
+    }
+
+    /// The quantity of a key; `None` if the key begins with no quantity's name.
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::named(key.split_once('.').map_or(key, |(name, _)| name))
+    }
+
+    /// The key of this quantity of a flow: `goodput.udt`.
+    #[must_use]
+    pub fn of_flow(self, flow: &str) -> String {
+        format!("{}.{flow}", self.name())
+    }
+
+    /// The flow in a key of this quantity; `None` for other keys.
+    #[must_use]
+    pub fn flow_of(self, key: &str) -> Option<&str> {
+        key.strip_prefix(self.name())?.strip_prefix('.')
+    }
+
+    /// The pattern for the keys of this quantity of all flows: `goodput.*`.
+    #[must_use]
+    pub fn of_all_flows(self) -> String {
+        self.of_flow("*")
+    }
+}
+
+/// A metric of a whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum RunMetric {
+    /// The share of transfers that are done.
+    Completed,
+    /// The time from the first start of a transfer to the end of the last one.
+    CompletionAll,
+    /// The longest transfer.
+    CompletionMax,
+    /// The mean over transfers.
+    CompletionMean,
+    /// The time that 99 % of the transfers need at most.
+    CompletionP99,
+    /// The time from the last start until the flows share evenly.
+    Convergence,
+    /// Packets that queue or policer dropped.
+    Drops,
+    /// Packets lost on the bottleneck, behind its queue.
+    Errors,
+    /// The greatest goodput of a flow.
+    GoodputMax,
+    /// The least goodput of a flow.
+    GoodputMin,
+    /// The goodput of all flows together.
+    GoodputTotal,
+    /// Jain's index of the goodputs.
+    Jain,
+    /// The longest queue.
+    QueueMax,
+    /// The mean queue.
+    QueueMean,
+    /// The queue that is not exceeded in 99 % of the samples.
+    QueueP99,
+    /// The mean of RED's average queue.
+    RedAverage,
+    /// The stability index.
+    Stability,
+    /// The share of the bottleneck's capacity that first transmissions take.
+    Utilisation,
+}
+
+impl RunMetric {
+    /// All metrics of a run, in the order of their keys.
+    pub const ALL: [Self; 18] = [
+        Self::Completed,
+        Self::CompletionAll,
+        Self::CompletionMax,
+        Self::CompletionMean,
+        Self::CompletionP99,
+        Self::Convergence,
+        Self::Drops,
+        Self::Errors,
+        Self::GoodputMax,
+        Self::GoodputMin,
+        Self::GoodputTotal,
+        Self::Jain,
+        Self::QueueMax,
+        Self::QueueMean,
+        Self::QueueP99,
+        Self::RedAverage,
+        Self::Stability,
+        Self::Utilisation,
+    ];
+
+    /// Its key in records.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::CompletionAll => "completion.all",
+            Self::CompletionMax => "completion.max",
+            Self::CompletionMean => "completion.mean",
+            Self::CompletionP99 => "completion.p99",
+            Self::Convergence => "convergence",
+            Self::Drops => "drops",
+            Self::Errors => "errors",
+            Self::GoodputMax => "goodput.max",
+            Self::GoodputMin => "goodput.min",
+            Self::GoodputTotal => "goodput.total",
+            Self::Jain => "jain",
+            Self::QueueMax => "queue.max",
+            Self::QueueMean => "queue.mean",
+            Self::QueueP99 => "queue.p99",
+            Self::RedAverage => "red.average",
+            Self::Stability => "stability",
+            Self::Utilisation => "utilisation",
+        }
+    }
+
+    /// The metric with this key.
+    #[must_use]
+    pub fn with_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.key() == key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_finds_its_quantity_and_no_two_are_the_same() {
+        for quantity in Quantity::ALL {
+            assert_eq!(Quantity::named(quantity.name()), Some(quantity));
+            assert_eq!(Quantity::of_key(&quantity.of_flow("udt-1.2")), Some(quantity));
+            assert_eq!(quantity.flow_of(&quantity.of_flow("udt")), Some("udt"));
+        }
+        for metric in RunMetric::ALL {
+            assert_eq!(RunMetric::with_key(metric.key()), Some(metric));
+            assert!(Quantity::of_key(metric.key()).is_some(), "{metric:?}");
+        }
+        assert!(Quantity::ALL.windows(2).all(|pair| pair[0].name() < pair[1].name()));
+        assert!(RunMetric::ALL.windows(2).all(|pair| pair[0].key() < pair[1].key()));
+        assert_eq!((Quantity::of_key("goodputs.udt"), Quantity::Goodput.flow_of("goodputs.udt")), (None, None));
+    }
+}
