@@ -3,7 +3,7 @@
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::ConnectionLost;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Flow, Plan};
+use farhaul_sim::{Flow, Workload};
 use farhaul_units::Duration;
 
 use crate::scenario::{pair, path, small_buffers};
@@ -28,7 +28,7 @@ fn fault(flow: &Flow) -> Option<String> {
 }
 
 /// Of a thousand connections that were made, at least 999 end well for both sides.
-fn assert_clean(caller: Plan, listener: Plan) {
+fn assert_clean(caller: Workload, listener: Workload) {
     let (mut connections, mut faults) = (0, Vec::new());
     for seed in 0..SEEDS {
         let mut run = pair(seed, small_buffers).path(long_lossy_path()).caller(caller).listener(listener).start();
@@ -49,15 +49,15 @@ fn assert_clean(caller: Plan, listener: Plan) {
 
 #[test]
 fn the_end_of_a_stream_is_clean_for_both_sides_of_a_long_lossy_path() {
-    assert_clean(Plan::send(20_000), Plan::default());
+    assert_clean(Workload::send(20_000), Workload::default());
 }
 
 #[test]
 fn a_question_and_its_answer_end_clean_for_both_sides_of_a_long_lossy_path() {
-    assert_clean(Plan::exchange(5_000), Plan::exchange(5_000).kept_open());
+    assert_clean(Workload::exchange(5_000), Workload::exchange(5_000).kept_open());
 }
 
 #[test]
 fn an_exchange_ends_clean_for_both_sides_of_a_long_lossy_path() {
-    assert_clean(Plan::exchange(20_000), Plan::exchange(20_000));
+    assert_clean(Workload::exchange(20_000), Workload::exchange(20_000));
 }
