@@ -32,8 +32,8 @@ pub(crate) struct Host {
 
 /// What a [`Stream`](crate::Stream) and a [`MessageSocket`](crate::MessageSocket) have in common; both dereference to it.
 ///
-/// All clones of a stream or message socket share one. When the last of them is dropped the connection is aborted, unless
-/// it was finished before.
+/// All clones of a stream or message socket share one. When the last of them is dropped the connection is
+/// [aborted](Connection::abort), unless it was finished or closed before.
 pub struct Connection {
     host: Arc<Host>,
     id: ConnectionId,
@@ -87,11 +87,29 @@ impl Connection {
         self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
     }
 
-    /// Ends the connection at once, in both directions; what was not acknowledged may be lost.
+    /// Ends the connection at once, in both directions, without waiting.
+    ///
+    /// If the peer has acknowledged everything that was written, it reads to the end of the stream, as after
+    /// [`finish`](Connection::finish). Otherwise data is lost, and this is an [`abort`](Connection::abort).
     pub fn close(&self) {
         if let Ok(mut turn) = self.host.driver.turn() {
             let now = turn.now();
             turn.transport.close(now, self.id);
+        }
+    }
+
+    /// Ends the connection at once, in both directions, because this side cannot go on.
+    ///
+    /// The peer reads what has arrived, and then [`ConnectionLost::Aborted`] in place of the end of the stream, whether or not
+    /// anything is missing. Its writes fail. Dropping the last handle of an unfinished connection does the same. Without effect
+    /// after [`finish`](Connection::finish) has returned.
+    ///
+    /// Plain UDT4 has no packet for this, so between two ends of this library an error signal stands for it, with libudt's code
+    /// for a broken connection (2001). libudt does not know it as an end: a libudt peer notices the silence after 53 s.
+    pub fn abort(&self) {
+        if let Ok(mut turn) = self.host.driver.turn() {
+            let now = turn.now();
+            turn.transport.abort(now, self.id);
         }
     }
 

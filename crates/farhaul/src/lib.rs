@@ -46,8 +46,8 @@
 //! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads: `AsyncStream`,
 //! `AsyncMessageSocket`, and the methods of endpoints and listeners whose names end in `_async` give them.
 //!
-//! **Ends.** [`finish`](Connection::finish) is the proof of delivery; dropping a stream without it aborts the connection. No call
-//! waits for ever on a dead peer, and a [`Canceller`] ends any that waits. Dropping never waits: see [`wait_for_farewells`]
+//! **Ends.** [`finish`](Connection::finish) is the proof of delivery; dropping a stream without it
+//! [aborts](Connection::abort) the connection, which the peer does not take for the end of the stream. No call waits for ever on a dead peer, and a [`Canceller`] ends any that waits. Dropping never waits: see [`wait_for_farewells`]
 //! for the end of a program.
 
 mod builder;

@@ -187,6 +187,10 @@ impl Streams for AnyEndpoint {
         self.streams_mut().close(now, id);
     }
 
+    fn abort(&mut self, now: Instant, id: ConnectionId) {
+        self.streams_mut().abort(now, id);
+    }
+
     fn release(&mut self, now: Instant, id: ConnectionId) {
         self.streams_mut().release(now, id);
     }

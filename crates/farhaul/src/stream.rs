@@ -34,9 +34,12 @@ const FILE_BLOCK: usize = 1 << 20;
 ///
 /// **The end.** UDT4 cannot close one direction alone. Whoever has written everything calls [`finish`](Connection::finish),
 /// which waits until the peer has acknowledged all of it and then closes the connection; the peer reads to the end of
-/// the stream. Dropping the last handle without that aborts the connection at once: what was not acknowledged yet is
-/// lost, and the peer's calls end. Plain UDT4 has one sign for both ends, so a peer that dropped its stream early may look as
-/// if it had finished; a protocol on top should say how much comes.
+/// the stream. Dropping the last handle without that [aborts](Connection::abort) the connection at once: what was not
+/// acknowledged yet is lost, and the peer's calls end with [`ConnectionLost::Aborted`](crate::ConnectionLost::Aborted). So a
+/// program that panics or returns early never looks as if it had sent everything.
+///
+/// libudt has one sign for both ends. A libudt peer that closes early may look as if it had sent everything, so a protocol
+/// with such peers should say how much comes.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -125,7 +128,8 @@ impl Stream {
     /// [`Stream`]. The typed form of [`io::Read::read`].
     ///
     /// # Errors
-    /// The connection was lost, or closed while data was known to be missing; the time-out passed, or somebody cancelled.
+    /// The connection was lost, aborted by the peer, or closed while data was known to be missing; the time-out passed, or
+    /// somebody cancelled.
     pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);

@@ -43,9 +43,15 @@ macro_rules! connection_of_tasks {
                 finish(&self.inner).await
             }
 
-            /// Ends the connection at once, in both directions; what was not acknowledged may be lost.
+            /// Ends the connection at once, without waiting: see [`Connection::close`](crate::Connection::close).
             pub fn close(&self) {
                 self.inner.close();
+            }
+
+            /// Ends the connection at once, because this side cannot go on. The peer does not take what it has for the whole
+            /// stream: see [`Connection::abort`](crate::Connection::abort).
+            pub fn abort(&self) {
+                self.inner.abort();
             }
 
             /// The address of the peer.

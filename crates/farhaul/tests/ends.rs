@@ -89,7 +89,60 @@ fn dropping_the_last_handle_without_finishing_ends_the_peers_calls() {
         assert_eq!(reader.join().unwrap().unwrap(), 10);
         let reader = scope.spawn(|| receiver.recv(&mut [0; 10]));
         drop(clone);
-        assert!(matches!(reader.join().unwrap(), Ok(0) | Err(Error::Lost(_))));
+        assert!(matches!(reader.join().unwrap(), Err(Error::Lost(ConnectionLost::Aborted))));
+    });
+}
+
+/// Sends ten bytes, waits until they are acknowledged, and ends the stream in some way; what the receiver reads then.
+fn read_after(end: impl FnOnce(Stream)) -> Result<usize, Error> {
+    let (sender, receiver) = pair();
+    sender.send_all(b"ten bytes.").unwrap();
+    let mut text = [0; 10];
+    (&receiver).read_exact(&mut text).unwrap();
+    // An answer that was sent afterwards confirms what came before it.
+    receiver.send_all(b"x").unwrap();
+    sender.recv(&mut [0; 1]).unwrap();
+    while sender.stats().unwrap().totals.bytes_acked < 10 {
+        thread::yield_now();
+    }
+    end(sender);
+    receiver.recv(&mut text)
+}
+
+#[test]
+fn an_aborted_stream_has_no_end_although_everything_has_arrived() {
+    let aborted = read_after(|sender| sender.abort());
+    assert!(matches!(aborted, Err(Error::Lost(ConnectionLost::Aborted))), "{aborted:?}");
+    let dropped = read_after(drop);
+    assert!(matches!(dropped, Err(Error::Lost(ConnectionLost::Aborted))), "{dropped:?}");
+    let unwound = read_after(|sender| {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let _its = sender;
+            std::panic::resume_unwind(Box::new("the sender has a defect"));
+        }));
+        assert!(panicked.is_err());
+    });
+    assert!(matches!(unwound, Err(Error::Lost(ConnectionLost::Aborted))), "{unwound:?}");
+    assert!(matches!(read_after(|sender| sender.close()), Ok(0)), "everything was acknowledged");
+    assert!(matches!(read_after(|sender| sender.finish().unwrap()), Ok(0)));
+}
+
+#[test]
+fn an_abort_ends_the_calls_of_both_sides() {
+    let (sender, receiver) = pair();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write_for_ever(&sender));
+        receiver.recv(&mut [0; 10]).unwrap();
+        receiver.abort();
+        assert!(matches!(writer.join().unwrap(), Error::Lost(ConnectionLost::Aborted)));
+        // What has arrived can still be read.
+        let mut block = vec![0; 1 << 20];
+        let error = loop {
+            if let Err(error) = receiver.recv(&mut block) {
+                break error;
+            }
+        };
+        assert!(matches!(error, Error::Lost(ConnectionLost::ClosedLocally)), "{error}");
     });
 }
 

@@ -80,11 +80,16 @@ pub trait Streams: Transport {
     /// it. Data that arrives until then can be read. The end of the stream follows it.
     fn finish(&mut self, now: Instant, id: ConnectionId);
 
-    /// Ends the connection at once; unsent data is lost. Harmless on a connection that is over.
+    /// Ends the connection at once; unsent data is lost. If the peer has acknowledged everything that was written, it reads to
+    /// the end of the stream. Otherwise this [aborts](Streams::abort). Harmless on a connection that is over.
     fn close(&mut self, now: Instant, id: ConnectionId);
 
-    /// Forgets a connection: closes it if it still lives, and frees its memory once the peer has been told, which takes
-    /// [`LONGEST_FAREWELL`](crate::LONGEST_FAREWELL) at most.
+    /// Ends the connection at once, because what this side had to send is not complete. The peer reads what has arrived, and
+    /// then an error in place of [`Read::End`]. Harmless on a connection that is over.
+    fn abort(&mut self, now: Instant, id: ConnectionId);
+
+    /// Forgets a connection: [aborts](Streams::abort) it if it still lives, and frees its memory once the peer has been told, which
+    /// takes [`LONGEST_FAREWELL`](crate::LONGEST_FAREWELL) at most.
     fn release(&mut self, now: Instant, id: ConnectionId);
 
     /// Whether this side has closed the connection and its peer has not been told often enough yet.
@@ -106,9 +111,9 @@ pub enum Read {
     Pending,
     /// End of stream: the peer closed and nothing that is known of is missing, or this side [finished](Streams::finish).
     ///
-    /// UDT4's shutdown does not say how much was sent. A peer that closes without finishing while its last packets are lost,
-    /// or were never sent, looks the same; and after one's own finish, what the peer had yet to send never comes. Whoever
-    /// must know that nothing is missing says in-band how much comes.
+    /// UDT4's shutdown does not say how much was sent. A libudt peer that closes while its last packets are lost, or were never
+    /// sent, looks the same; and after one's own finish, what the peer had yet to send never comes. Whoever must know that
+    /// nothing is missing says in-band how much comes.
     End,
 }
 

@@ -260,6 +260,7 @@ impl<P: Protocol> Pair<P> {
         let end = &mut self.ends[host];
         match argument % 5 {
             0 => end.finish(self.now, id),
+            1 if argument & 0x80 != 0 => end.abort(self.now, id),
             1 => end.close(self.now, id),
             2 => {
                 end.release(self.now, id);

@@ -104,6 +104,8 @@ impl Streams for Toy {
 
     fn close(&mut self, _: Instant, _: ConnectionId) {}
 
+    fn abort(&mut self, _: Instant, _: ConnectionId) {}
+
     fn release(&mut self, _: Instant, _: ConnectionId) {
         self.released = self.lingers;
         if !self.lingers {

@@ -4,10 +4,13 @@
 //! an idle connection there are none. So the peer is asked: a full acknowledgement, even one that says nothing new, is
 //! confirmed at once (ACK2) by every living UDT4 peer, whether or not anything was ever sent, and by none that has
 //! closed. A keep-alive would not do: nobody answers one.
+//!
+//! An abort is questioned in the same way, since it ends a connection just as a shutdown does.
 
 use farhaul_units::{Duration, Instant};
 
 use super::consts::SYN_INTERVAL;
+use super::farewell::Parting;
 use crate::transport::earliest;
 
 /// Questions asked: on a path that loses one packet in ten, all of them or their answers get lost once in 150 times.
@@ -24,7 +27,7 @@ const ROUND_TRIPS_WITH_DATA: u32 = 3;
 /// A peer that still sends after this many such silences never sent that shutdown.
 const DISBELIEF: u32 = 2;
 
-/// A shutdown that was received, until it is believed or the peer has shown that it did not send it.
+/// A shutdown or abort that was received, until it is believed or the peer has shown that it did not send it.
 #[derive(Debug, Default)]
 pub(crate) struct Challenge {
     doubt: Option<Doubt>,
@@ -32,7 +35,9 @@ pub(crate) struct Challenge {
 
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
-    /// When the shutdown came.
+    /// What the peer is said to have done. An abort wins: what may be incomplete is not taken for complete.
+    parting: Parting,
+    /// When that came.
     since: Instant,
     /// When it is believed.
     believe_at: Instant,
@@ -41,15 +46,19 @@ struct Doubt {
 }
 
 impl Challenge {
-    /// A shutdown came; `silence` is how long an answer may take.
-    pub(crate) fn on_shutdown(&mut self, now: Instant, silence: Duration) {
-        // One more changes nothing: a flood of them asks no more questions and gains no time.
-        self.doubt.get_or_insert(Doubt {
+    /// The peer is said to have left; `silence` is how long an answer may take.
+    pub(crate) fn on_parting(&mut self, now: Instant, parting: Parting, silence: Duration) {
+        // One more asks no more questions and gains no time, however many come.
+        let doubt = self.doubt.get_or_insert(Doubt {
+            parting,
             since: now,
             believe_at: now + SPACING * (QUESTIONS - 1) + silence,
             questions: QUESTIONS,
             next_question: now,
         });
+        if parting == Parting::Aborted {
+            doubt.parting = Parting::Aborted;
+        }
     }
 
     /// Whether an acknowledgement is to be sent now that a peer must confirm.
@@ -78,12 +87,12 @@ impl Challenge {
         }
     }
 
-    /// Whether the shutdown is to be believed now.
-    pub(crate) fn is_lost(&mut self, now: Instant) -> bool {
-        self.doubt.take_if(|doubt| doubt.believe_at <= now).is_some()
+    /// How the peer left, if that is to be believed now.
+    pub(crate) fn poll_belief(&mut self, now: Instant) -> Option<Parting> {
+        self.doubt.take_if(|doubt| doubt.believe_at <= now).map(|doubt| doubt.parting)
     }
 
-    /// Whether a shutdown was received that is neither believed nor disbelieved yet.
+    /// Whether a shutdown or abort was received that is neither believed nor disbelieved yet.
     pub(crate) const fn is_on(&self) -> bool {
         self.doubt.is_some()
     }
@@ -115,7 +124,7 @@ mod tests {
 
     fn challenged() -> Challenge {
         let mut challenge = Challenge::default();
-        challenge.on_shutdown(at(0), silence(RTT, true));
+        challenge.on_parting(at(0), Parting::Closed, silence(RTT, true));
         challenge
     }
 
@@ -124,7 +133,7 @@ mod tests {
         let mut challenge = Challenge::default();
         let asked: Vec<u64> = (0..100)
             .filter(|&millis| {
-                challenge.on_shutdown(at(millis), silence(RTT, true));
+                challenge.on_parting(at(millis), Parting::Closed, silence(RTT, true));
                 challenge.poll_question(at(millis))
             })
             .collect();
@@ -134,8 +143,19 @@ mod tests {
     #[test]
     fn without_an_answer_a_shutdown_is_believed_after_a_round_trip_and_a_margin() {
         let mut challenge = challenged();
-        assert!(!challenge.is_lost(at(129)));
-        assert!(challenge.is_lost(at(130)));
+        assert_eq!(challenge.poll_belief(at(129)), None);
+        assert_eq!(challenge.poll_belief(at(130)), Some(Parting::Closed));
+    }
+
+    #[test]
+    fn of_a_shutdown_and_an_abort_the_abort_is_believed() {
+        for pair in [[Parting::Closed, Parting::Aborted], [Parting::Aborted, Parting::Closed]] {
+            let mut challenge = Challenge::default();
+            for (millis, parting) in [0, 5].into_iter().zip(pair) {
+                challenge.on_parting(at(millis), parting, silence(RTT, true));
+            }
+            assert_eq!(challenge.poll_belief(at(130)), Some(Parting::Aborted), "and the second gained no time");
+        }
     }
 
     #[test]
@@ -148,7 +168,7 @@ mod tests {
     #[test]
     fn an_answer_to_a_question_revokes_it_and_an_answer_to_something_older_does_not() {
         let mut challenge = Challenge::default();
-        challenge.on_shutdown(at(50), silence(RTT, true));
+        challenge.on_parting(at(50), Parting::Closed, silence(RTT, true));
         challenge.on_answer(at(49));
         assert!(challenge.is_on());
         challenge.on_answer(at(50));
@@ -159,8 +179,8 @@ mod tests {
     fn what_overtook_the_shutdown_delays_belief() {
         let mut challenge = challenged();
         challenge.on_sign_of_life(at(60), silence(RTT, true));
-        assert!(!challenge.is_lost(at(169)));
-        assert!(challenge.is_lost(at(170)));
+        assert_eq!(challenge.poll_belief(at(169)), None);
+        assert_eq!(challenge.poll_belief(at(170)), Some(Parting::Closed));
     }
 
     #[test]
@@ -168,7 +188,7 @@ mod tests {
         let mut challenge = challenged();
         for millis in (0..1_000).step_by(10) {
             challenge.on_sign_of_life(at(millis), silence(RTT, true));
-            assert!(!challenge.is_lost(at(millis)));
+            assert_eq!(challenge.poll_belief(at(millis)), None);
         }
         assert!(!challenge.is_on());
     }

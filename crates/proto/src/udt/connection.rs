@@ -8,6 +8,7 @@ use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_control};
 
 use super::established::{Established, Verdict};
+use super::farewell::Parting;
 use super::handshake::{Agreed, Answer, Caller, Offer, Rendezvous, Step};
 use super::life::{Ending, Life};
 use super::sender::Plan;
@@ -247,14 +248,14 @@ impl Connection {
         match verdict {
             Verdict::GoOn => {}
             Verdict::Lost(reason) => self.end(reason),
-            Verdict::PeerLeft => self.on_peer_left(),
+            Verdict::PeerLeft(parting) => self.on_peer_left(parting),
             Verdict::Complained(code) => self.standing.complain(code),
         }
     }
 
-    fn on_peer_left(&mut self) {
+    fn on_peer_left(&mut self, parting: Parting) {
         let Phase::Established(established) = &self.phase else { return };
-        let complete = established.receiver.buffer.is_contiguous();
+        let complete = parting == Parting::Closed && established.receiver.buffer.is_contiguous();
         let all_sent = !established.sender.has_data();
         let reason = if complete && all_sent { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
         self.conclude(Ending { reason, complete });
@@ -279,7 +280,7 @@ impl Connection {
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
         if self.standing.life() == Life::Finishing && established.sender.is_flushed() {
-            established.farewell.begin(now);
+            established.farewell.begin(now, Parting::Closed);
             // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
             let complete = established.receiver.buffer.is_contiguous();
             self.standing.flushed(complete);

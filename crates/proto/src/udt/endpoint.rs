@@ -391,6 +391,10 @@ impl Streams for Endpoint {
         let _ = self.command(id, |connection| connection.close(now));
     }
 
+    fn abort(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.command(id, |connection| connection.abort(now));
+    }
+
     fn release(&mut self, now: Instant, id: ConnectionId) {
         let _ = self.command(id, |connection| connection.release(now));
     }

@@ -9,14 +9,16 @@ use std::collections::VecDeque;
 use farhaul_cc::{SentEvent, TimeoutEvent};
 use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo};
 use farhaul_wire::DecodeError;
-use farhaul_wire::udt4::{Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control};
+use farhaul_wire::udt4::{
+    CONNECTION_BROKEN, Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control,
+};
 
 use self::losses::Losses;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::consts::IP_UDP_HEADER;
 use super::expiry::{Expiry, Outcome};
-use super::farewell::Farewell;
+use super::farewell::{Farewell, Parting};
 use super::gap::Gap;
 use super::handshake::Agreed;
 use super::progress::Progress;
@@ -65,8 +67,8 @@ pub(crate) struct Established {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     GoOn,
-    /// The peer left.
-    PeerLeft,
+    /// The peer left in this way.
+    PeerLeft(Parting),
     /// The peer, or somebody in its name, reports an error of its own.
     Complained(u32),
     Lost(ConnectionLost),
@@ -181,9 +183,7 @@ impl Established {
             }
             // Who leaves need not know whether the peer does.
             Control::Shutdown if self.farewell.has_begun() => {}
-            Control::Shutdown => {
-                self.challenge.on_shutdown(now, self.silence());
-            }
+            Control::Shutdown => self.challenge.on_parting(now, Parting::Closed, self.silence()),
             Control::DropRequest(request) => {
                 self.receiver.on_drop_request(request, now);
                 self.gap.look(&self.receiver.buffer, now);
@@ -192,6 +192,12 @@ impl Established {
                 let path = self.path(now);
                 self.congestion.on_warning(&path);
                 self.apply_control();
+            }
+            Control::ErrorSignal(CONNECTION_BROKEN) => {
+                self.counts.error_signals_received += 1;
+                if !self.farewell.has_begun() {
+                    self.challenge.on_parting(now, Parting::Aborted, self.silence());
+                }
             }
             Control::ErrorSignal(code) => {
                 self.counts.error_signals_received += 1;
@@ -228,8 +234,8 @@ impl Established {
         self.sender.handle_timeout(now, round_trip);
         self.tell_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
-        if self.challenge.is_lost(now) {
-            return Verdict::PeerLeft;
+        if let Some(parting) = self.challenge.poll_belief(now) {
+            return Verdict::PeerLeft(parting);
         }
         if self.sender.is_flushed() {
             self.progress.restart(now);
@@ -295,8 +301,12 @@ impl Established {
             Control::ErrorSignal(code).encode(stamp, peer, out);
         } else if let Some((kind, body)) = self.custom.pop_front() {
             Control::Custom { kind, body: &body }.encode(stamp, peer, out);
-        } else if !open && self.farewell.poll(now, self.rtt.with_margin()) {
-            Control::Shutdown.encode(stamp, peer, out);
+        } else if let Some(parting) = (!open).then(|| self.farewell.poll(now, self.rtt.with_margin())).flatten() {
+            let control = match parting {
+                Parting::Closed => Control::Shutdown,
+                Parting::Aborted => Control::ErrorSignal(CONNECTION_BROKEN),
+            };
+            control.encode(stamp, peer, out);
         } else {
             return false;
         }

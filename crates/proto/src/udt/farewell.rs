@@ -1,54 +1,63 @@
-//! Telling the peer that this side closed.
+//! Telling the peer that this side closed, or that it aborted.
 
 use farhaul_units::{Duration, Instant};
 
-/// Shutdowns sent, one round trip apart: libudt sends one, and if it is lost the peer waits 53 s.
+/// Packets sent, one round trip apart: libudt sends one shutdown, and if it is lost the peer waits 53 s.
 const REPEATS: u32 = 3;
 /// Shortest time between two of them.
 const MIN_SPACING: Duration = Duration::from_millis(20);
-/// Longest time between two shutdowns: nobody waits half a minute to be told good-bye.
+/// Longest time between two of them: nobody waits half a minute to be told good-bye.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
-/// Longest time from the close of a connection to its last shutdown, however long the path is. A driver that
+/// Longest time from the close of a connection to its last farewell packet, however long the path is. A driver that
 /// [released](crate::Streams::release) its last connection lives on for this time at most.
 pub const LONGEST_FAREWELL: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
 
-/// Shutdowns to send.
+/// What the peer is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parting {
+    /// This side closed, and the peer has acknowledged everything that was written: a shutdown.
+    Closed,
+    /// This side gave up. Never a shutdown, which the peer would take for the end of the stream.
+    Aborted,
+}
+
+/// Packets to send that tell how this side left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Farewell {
     /// This side stays.
     #[default]
     None,
-    /// This side has closed and says so, `left` more times.
-    Telling { left: u32, next: Instant },
+    /// This side has left and says so, `left` more times.
+    Telling { parting: Parting, left: u32, next: Instant },
     /// The peer has been told often enough.
     Told,
 }
 
 impl Farewell {
     /// Begins to tell the peer.
-    pub(crate) fn begin(&mut self, now: Instant) {
-        *self = Self::Telling { left: REPEATS, next: now };
+    pub(crate) fn begin(&mut self, now: Instant, parting: Parting) {
+        *self = Self::Telling { parting, left: REPEATS, next: now };
     }
 
-    /// Whether a shutdown is to be sent now.
-    pub(crate) fn poll(&mut self, now: Instant, round_trip: Duration) -> bool {
+    /// What is to be sent now.
+    pub(crate) fn poll(&mut self, now: Instant, round_trip: Duration) -> Option<Parting> {
         match *self {
-            Self::Telling { left, next } if next <= now => {
+            Self::Telling { parting, left, next } if next <= now => {
                 let next = now + round_trip.clamp(MIN_SPACING, MAX_SPACING);
-                *self = if left == 1 { Self::Told } else { Self::Telling { left: left - 1, next } };
-                true
+                *self = if left == 1 { Self::Told } else { Self::Telling { parting, left: left - 1, next } };
+                Some(parting)
             }
-            _ => false,
+            _ => None,
         }
     }
 
-    /// Whether this side has closed.
+    /// Whether this side has left.
     pub(crate) const fn has_begun(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// Whether the peer has been told often enough. The time after the last shutdown is not waited for.
+    /// Whether the peer has been told often enough. The time after the last packet is not waited for.
     pub(crate) const fn is_told(&self) -> bool {
         matches!(self, Self::Told)
     }
@@ -66,26 +75,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_shutdown_of_any_path_leaves_within_the_longest_farewell() {
+    fn the_last_farewell_packet_on_any_path_leaves_within_the_longest_farewell() {
         for round_trip in [0, 1, 250, 999, 1_000, 60_000].map(Duration::from_millis) {
             let (mut farewell, mut now) = (Farewell::default(), Instant::ZERO);
-            farewell.begin(now);
+            farewell.begin(now, Parting::Closed);
             while let Some(next) = farewell.deadline() {
                 now = next;
-                assert!(farewell.poll(now, round_trip));
+                assert_eq!(farewell.poll(now, round_trip), Some(Parting::Closed));
             }
             assert!(farewell.is_told() && now - Instant::ZERO <= LONGEST_FAREWELL, "{round_trip:?}");
         }
     }
 
     #[test]
-    fn a_shutdown_is_sent_three_times_a_round_trip_apart() {
-        let mut farewell = Farewell::default();
-        assert!(!farewell.has_begun());
-        farewell.begin(Instant::ZERO);
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        let sent: Vec<u64> = (0..500).filter(|&millis| farewell.poll(at(millis), Duration::from_millis(100))).collect();
-        assert_eq!(sent, [0, 100, 200]);
-        assert!(farewell.is_told() && farewell.has_begun());
+    fn a_parting_is_sent_three_times_a_round_trip_apart() {
+        for parting in [Parting::Closed, Parting::Aborted] {
+            let mut farewell = Farewell::default();
+            assert!(!farewell.has_begun());
+            farewell.begin(Instant::ZERO, parting);
+            let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+            let sent: Vec<(u64, Parting)> = (0..500)
+                .filter_map(|millis| Some((millis, farewell.poll(at(millis), Duration::from_millis(100))?)))
+                .collect();
+            assert_eq!(sent, [0, 100, 200].map(|millis| (millis, parting)));
+            assert!(farewell.is_told() && farewell.has_begun());
+        }
     }
 }

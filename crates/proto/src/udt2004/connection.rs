@@ -17,6 +17,7 @@ use crate::event::{ConnectionId, Event};
 use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::earliest;
+use crate::udt::farewell::Parting;
 use crate::udt::handshake::{Answer, Caller, Offer, Step};
 use crate::udt::life::{Ending, Life};
 use crate::udt::standing::Standing;
@@ -203,7 +204,7 @@ impl Connection {
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
         if self.standing.life() == Life::Finishing && !established.sender.has_data() {
-            established.farewell.begin(now);
+            established.farewell.begin(now, Parting::Closed);
             // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
             let complete = established.receiver.buffer.is_contiguous();
             self.standing.flushed(complete);

@@ -24,7 +24,7 @@ use crate::timer::Timer;
 use crate::transport::earliest;
 use crate::udt::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::udt::expiry::{Expiry, Outcome};
-use crate::udt::farewell::Farewell;
+use crate::udt::farewell::{Farewell, Parting};
 use crate::udt::gap::Gap;
 use crate::udt::handshake::Agreed;
 use crate::udt::progress::Progress;
@@ -352,9 +352,11 @@ impl Established {
             Control::DelayWarning.encode(out);
         } else if std::mem::take(&mut self.keep_alive) {
             Control::KeepAlive.encode(out);
-        } else if !open && self.farewell.poll(now, self.rtt.with_margin()) {
-            let (end, acked) = (self.sender.buffer().end().into(), self.receiver.buffer.ack_point().into());
-            Control::Close { connection: self.connection, end, acked }.encode(out);
+        } else if let Some(parting) = (!open).then(|| self.farewell.poll(now, self.rtt.with_margin())).flatten() {
+            // An aborted stream is said to end one packet later than it does: the peer never has the whole of it.
+            let missing = u32::from(parting == Parting::Aborted);
+            let (end, acked) = (self.sender.buffer().end().plus(missing), self.receiver.buffer.ack_point().into());
+            Control::Close { connection: self.connection, end: end.into(), acked }.encode(out);
         } else {
             return false;
         }

@@ -5,7 +5,7 @@ use farhaul_proto::{ConnectionLost, Event, Read, StreamError, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_sim::{Departing, Simulation, TapAction, Workload};
 use farhaul_units::{AckNo, Duration, Instant};
-use farhaul_wire::udt4::Control;
+use farhaul_wire::udt4::{CONNECTION_BROKEN, Control};
 
 use crate::bench::{Bench, Peer, encode};
 use crate::transfer::{eavesdrop, pair};
@@ -56,6 +56,35 @@ fn b1_an_idle_connection_survives_any_number_of_forged_shutdowns() {
         }
         bench.run_millis(2_000);
         assert_eq!(bench.closed(&peer), None);
+    }
+}
+
+#[test]
+fn b1_an_idle_connection_survives_any_number_of_forged_aborts() {
+    let (mut bench, peer) = idle(true);
+    for millis in (0..400).map(|n| n % 45) {
+        bench.control(&peer, &Control::ErrorSignal(CONNECTION_BROKEN));
+        let asked = bench.sent.iter().filter(|sent| matches!(sent.control(), Some(Control::Ack(_)))).count();
+        assert!(asked <= 3, "{asked} questions");
+        confirm_all(&mut bench, &peer, Duration::from_millis(20));
+        bench.run_millis(millis);
+    }
+    bench.run_millis(2_000);
+    assert_eq!(bench.closed(&peer), None);
+    assert!(!bench.events.iter().any(|event| matches!(event, Event::PeerComplained(..))), "nobody reported a file");
+}
+
+#[test]
+fn b1_an_abort_is_believed_as_soon_as_a_shutdown_and_outweighs_it() {
+    for others in [&[][..], &[Control::Shutdown]] {
+        let (mut bench, peer) = idle(true);
+        bench.control(&peer, &Control::ErrorSignal(CONNECTION_BROKEN));
+        others.iter().for_each(|other| bench.control(&peer, other));
+        bench.run_millis(100);
+        assert_eq!(bench.closed(&peer), Some(ConnectionLost::Aborted));
+        let read = |bench: &mut Bench| bench.end.read(bench.now, peer.id, &mut [0; 100_000]);
+        assert!(matches!(read(&mut bench), Ok(Read::Data(_))), "what has arrived can be read");
+        assert_eq!(read(&mut bench), Err(StreamError::Lost(ConnectionLost::Aborted)));
     }
 }
 

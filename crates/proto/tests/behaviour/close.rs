@@ -1,12 +1,13 @@
 //! How connections end: after everything arrived, at once, or by surprise.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::{ConnectionLost, Event, Streams, Transport};
+use farhaul_proto::udt::Endpoint;
+use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_sim::{Flow, TapAction, Workload};
-use farhaul_units::{Duration, Rng};
+use farhaul_units::{Duration, Instant, Rng};
 
-use crate::scenario::{LIMIT, at_millis, clean_path, pair, random_loss, small_buffers};
+use crate::scenario::{LIMIT, at_millis, clean_path, pair, random_loss, small_buffers, some_path};
 
 #[test]
 fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
@@ -22,8 +23,68 @@ fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
     assert_eq!(listener.closed.map(|(_, reason)| reason), Some(ConnectionLost::ClosedByPeer));
 }
 
-// A shutdown does not say where the stream ends, so one that follows the last packet that arrived looks like the end of
-// the stream; what must not be cut short says so in-band, as the session frames do.
+/// Ends of a stream by the side that sends, other than `finish`.
+const ENDS: [fn(&mut Endpoint, Instant, ConnectionId); 3] = [
+    |endpoint, now, id| endpoint.close(now, id),
+    |endpoint, now, id| endpoint.abort(now, id),
+    |endpoint, now, id| endpoint.release(now, id),
+];
+
+#[test]
+fn a_stream_that_is_aborted_or_dropped_has_no_end_although_all_of_it_has_arrived() {
+    for (end, closed) in ENDS.into_iter().zip([true, false, false]) {
+        let mut run = pair(5, small_buffers).path(clean_path()).caller(Workload::send(10_000).kept_open()).start();
+        run.run_for(Duration::from_secs(5));
+        let (id, left) = (run.flows(CALLER)[0].id(), run.now());
+        run.command(CALLER, |now, endpoint, _| end(endpoint, now, id));
+        run.run_for(Duration::from_secs(1));
+        let listener = &run.flows(LISTENER)[0];
+        assert_eq!((listener.received().bytes, listener.received().ended), (10_000, closed));
+        let (at, reason) = listener.closed.expect("it is over");
+        let expected = if closed { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
+        assert_eq!(reason, expected);
+        // Half a round trip to get there, one for the answer that does not come, and a margin.
+        assert!(at - left < Duration::from_millis(120), "{:?}", at - left);
+    }
+}
+
+#[test]
+fn only_a_stream_that_was_finished_has_an_end() {
+    let mut ended = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let path = PathSpec { loss: random_loss(0.1 * rng.unit()), ..some_path(&mut rng) };
+        let mut run = pair(seed, small_buffers).path(path).caller(Workload::send(1 << 20)).start();
+        run.run_for(Duration::from_millis(100 + rng.below(600)));
+        if let Some(flow) = run.flows(CALLER).first() {
+            let id = flow.id();
+            let end = ENDS[seed as usize % ENDS.len()];
+            run.command(CALLER, |now, endpoint, _| end(endpoint, now, id));
+        }
+        run.run_for(Duration::from_secs(60));
+        let finished = run.flows(CALLER).first().is_some_and(|flow| flow.finished_at.is_some());
+        let Some(listener) = run.flows(LISTENER).first() else { continue };
+        assert!(listener.closed.is_some(), "seed {seed}: in any case it is over");
+        assert!(finished || !listener.received().ended, "seed {seed}: a part looks like the whole");
+        ended += u32::from(listener.received().ended);
+    }
+    assert!((1..59).contains(&ended), "{ended} streams have an end, and the others have none");
+}
+
+#[test]
+fn a_receiver_that_aborts_ends_the_sender() {
+    for end in ENDS {
+        let mut run = pair(6, small_buffers).path(clean_path()).caller(Workload::send(1 << 30)).start();
+        run.run_for(Duration::from_secs(2));
+        let (id, left) = (run.flows(LISTENER)[0].id(), run.now());
+        run.command(LISTENER, |now, endpoint, _| end(endpoint, now, id));
+        run.run_for(Duration::from_secs(2));
+        let (at, reason) = run.flows(CALLER)[0].closed.expect("it is over");
+        assert_eq!(reason, ConnectionLost::Aborted);
+        assert!(at - left < Duration::from_secs(1), "{:?}", at - left);
+    }
+}
+
 #[test]
 fn a_close_while_packets_are_missing_is_an_abort_for_the_peer() {
     let mut run = pair(2, small_buffers).path(clean_path()).caller(Workload::send(1 << 30)).start();

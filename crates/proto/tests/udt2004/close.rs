@@ -60,6 +60,23 @@ fn a_close_before_all_is_sent_is_an_abort_for_the_peer() {
 }
 
 #[test]
+fn a_stream_that_is_aborted_or_dropped_has_no_end_although_all_of_it_has_arrived() {
+    for released in [false, true] {
+        let mut run = pair(7, small_buffers).path(clean_path()).caller(Workload::send(10_000).kept_open()).start();
+        run.run_for(Duration::from_secs(5));
+        let id = run.flows(CALLER)[0].id();
+        run.command(CALLER, |now, endpoint, _| match released {
+            true => endpoint.release(now, id),
+            false => endpoint.abort(now, id),
+        });
+        run.run_for(Duration::from_secs(1));
+        let listener = &run.flows(LISTENER)[0];
+        assert_eq!((listener.received().bytes, listener.received().ended), (10_000, false));
+        assert_eq!(listener.closed.map(|(_, reason)| reason), Some(ConnectionLost::Aborted));
+    }
+}
+
+#[test]
 fn a_call_that_nobody_answers_times_out() {
     let mut run = pair(3, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
     run.set_tap(Some(Box::new(|_| TapAction::Drop)));

@@ -184,6 +184,10 @@ impl Streams for Toy {
         self.control.push_back((CLOSE, 0));
     }
 
+    fn abort(&mut self, now: Instant, id: ConnectionId) {
+        self.close(now, id);
+    }
+
     fn release(&mut self, _now: Instant, _id: ConnectionId) {}
 
     fn is_leaving(&self, _id: ConnectionId) -> bool {

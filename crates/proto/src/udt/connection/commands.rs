@@ -1,4 +1,4 @@
-//! What the application asks of a connection: write, read, finish, close.
+//! What the application asks of a connection: write, read, finish, close, abort.
 
 use farhaul_units::Instant;
 
@@ -6,6 +6,7 @@ use super::{Connection, Phase};
 use crate::config::Mode;
 use crate::transport::{Read, StreamError};
 use crate::udt::established::Established;
+use crate::udt::farewell::Parting;
 use crate::udt::life::Life;
 use crate::udt::messages::{Message, MessageOptions};
 
@@ -125,11 +126,21 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once.
+    /// Ends the connection at once. Only a peer that has everything may take that for the end of the stream.
     pub(crate) fn close(&mut self, now: Instant) {
+        let delivered = matches!(&self.phase, Phase::Established(established) if established.sender.is_flushed());
+        self.leave(now, if delivered { Parting::Closed } else { Parting::Aborted });
+    }
+
+    /// Ends the connection at once, and never looks like the end of the stream.
+    pub(crate) fn abort(&mut self, now: Instant) {
+        self.leave(now, Parting::Aborted);
+    }
+
+    fn leave(&mut self, now: Instant, parting: Parting) {
         if self.standing.close() {
             if let Phase::Established(established) = &mut self.phase {
-                established.farewell.begin(now);
+                established.farewell.begin(now, parting);
             }
             self.wake();
         }
@@ -138,7 +149,7 @@ impl Connection {
     /// The application has no further interest.
     pub(crate) fn release(&mut self, now: Instant) {
         self.standing.release();
-        self.close(now);
+        self.abort(now);
     }
 
     pub(crate) fn signal_error(&mut self, code: u32) {

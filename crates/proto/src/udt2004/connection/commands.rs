@@ -1,9 +1,10 @@
-//! What the application asks of a connection: write, read, finish, close.
+//! What the application asks of a connection: write, read, finish, close, abort.
 
 use farhaul_units::Instant;
 
 use super::{Connection, Phase};
 use crate::transport::{Read, StreamError};
+use crate::udt::farewell::Parting;
 use crate::udt::life::Life;
 
 impl Connection {
@@ -66,11 +67,20 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once.
+    /// Ends the connection at once. The close packet tells whether the peer has everything.
     pub(in crate::udt2004) fn close(&mut self, now: Instant) {
+        self.leave(now, Parting::Closed);
+    }
+
+    /// Ends the connection at once, and never looks like the end of the stream.
+    pub(in crate::udt2004) fn abort(&mut self, now: Instant) {
+        self.leave(now, Parting::Aborted);
+    }
+
+    fn leave(&mut self, now: Instant, parting: Parting) {
         if self.standing.close() {
             if let Phase::Established(established) = &mut self.phase {
-                established.farewell.begin(now);
+                established.farewell.begin(now, parting);
             }
             self.wake();
         }
@@ -79,6 +89,6 @@ impl Connection {
     /// The application has no further interest.
     pub(in crate::udt2004) fn release(&mut self, now: Instant) {
         self.standing.release();
-        self.close(now);
+        self.abort(now);
     }
 }
