@@ -1,4 +1,4 @@
-//! Silence: when to send a keep-alive, when to resend all data in flight, and when to give up the peer.
+//! Silence: when to send a keep-alive, when to resend everything, when to give the peer up.
 
 use farhaul_units::{Duration, Instant, Rng};
 
@@ -46,7 +46,7 @@ pub(crate) enum Outcome {
     Nothing,
     /// Send a keep-alive.
     KeepAlive,
-    /// Data in flight must be assumed lost. The number counts expirations in a row.
+    /// Data in flight must be assumed lost; this is the given expiration in a row.
     Expired(u32),
     /// No packet came from the peer for this long.
     Silent(Duration),
@@ -148,8 +148,8 @@ impl Expiry {
         self.timer.set(next.max(now + SYN_INTERVAL));
     }
 
-    /// When this side sends a keep-alive if it sends nothing else. The grid rounds towards the mean interval, so the
-    /// interval stays within its variation.
+    /// When silence is broken if nothing else is sent: rounded towards the mean, so that the interval stays within its
+    /// variation.
     fn keep_alive_due(&self) -> Instant {
         let step = TOGETHER.min(self.keep_alive / TOGETHER_PART).as_nanos().max(1) as u64;
         let due = (self.last_sent + self.next_keep_alive).as_nanos();
