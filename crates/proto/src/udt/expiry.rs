@@ -17,7 +17,7 @@ const TOGETHER_PART: u32 = 64;
 /// A caller that passed the cookie check but then stayed silent is forgotten after this time (attack A6).
 const UNHEARD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Watches the silence of the peer and of this side.
+/// Watches over the silence of the peer and our own.
 #[derive(Debug)]
 pub(crate) struct Expiry {
     timer: Timer,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_connection_says_something_about_every_ten_seconds() {
+    fn an_idle_connection_sends_a_keep_alive_every_ten_seconds() {
         let mut expiry = expiry();
         let mut keep_alives = Vec::new();
         for _ in 0..20 {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_computer_that_slept_does_not_blame_the_peer() {
+    fn a_suspended_computer_does_not_blame_the_peer() {
         let mut expiry = expiry();
         expiry.on_heard(Instant::ZERO);
         let awake = Instant::ZERO + Duration::from_secs(600);
