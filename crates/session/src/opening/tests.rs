@@ -53,7 +53,7 @@ fn a_newer_caller_learns_the_supported_versions() {
     let told = refusal_of(&error);
     let SessionError::PeerAborted(abort) = received_abort(&told[5..]) else { panic!("no abort") };
     assert_eq!(abort.code, AbortCode::Version);
-    assert!(abort.message.contains("speaks 1 to 1"), "{abort}");
+    assert!(abort.message.contains("supports 1 to 1"), "{abort}");
 }
 
 #[test]
