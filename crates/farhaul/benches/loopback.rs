@@ -1,5 +1,5 @@
-//! What the whole stack reaches on this machine, memory to memory, and what it costs: goodput of the receiver and
-//! processor time of both sides together.
+//! Performance of the whole stack on this machine, memory to memory. Reports the receiver's goodput and the processor
+//! time of both sides together.
 //!
 //! `cargo bench -p farhaul --bench loopback -- [GIGABYTES] [MSS] [CONTROLLER]`
 
@@ -11,7 +11,7 @@ use farhaul::{Endpoint, Error, Rate};
 use farhaul_udp::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What one call reads or writes.
+/// Bytes of one read or write call.
 const BLOCK: usize = 1 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,7 +62,7 @@ fn transfer(bytes: u64, mss: u32, controller: &str) -> Result<(), Box<dyn std::e
     Ok(())
 }
 
-/// What a hundred connections cost on which nothing happens.
+/// The cost of a hundred idle connections.
 fn idle() -> Result<(), Box<dyn std::error::Error>> {
     let (here, there) = (Endpoint::bind("127.0.0.1:0")?, Endpoint::bind("127.0.0.1:0")?);
     let listener = there.listen()?;

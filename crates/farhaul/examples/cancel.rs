@@ -1,4 +1,4 @@
-//! How waiting calls end: time-outs, cancelling, and what the errors say. `cargo run --example cancel`.
+//! Ends of waiting calls: time-outs, cancellation, and their errors. `cargo run --example cancel`.
 
 use std::io;
 use std::net::UdpSocket;
@@ -12,15 +12,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stream = Stream::connect(listener.local_addr())?;
     let (peer, _) = listener.accept()?;
 
-    // A call with a time-out fails alone; the connection lives on.
+    // A call that times out fails alone. The connection survives.
     stream.set_read_timeout(Some(Duration::from_millis(100)));
     if let Err(error @ Error::TimedOut(_)) = stream.recv(&mut [0; 10]) {
         println!("reading: {error}");
     }
     stream.set_read_timeout(None);
 
-    // A canceller ends calls that wait now, and all that would wait later, until it is reset. It may be used in a signal
-    // handler.
+    // A canceller ends calls that wait now, and later ones that would wait, until it is reset. It may be used in a
+    // signal handler.
     let canceller = stream.canceller();
     thread::scope(|scope| {
         let reader = scope.spawn(|| stream.recv(&mut [0; 10]));
@@ -34,13 +34,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let len = stream.recv(&mut text)?;
     println!("reading: {}", String::from_utf8_lossy(&text[..len]));
 
-    // Nobody answers: the connect time-out says so, and what it may mean.
+    // Nobody answers. The error of the connect time-out names possible reasons.
     let nobody = UdpSocket::bind("127.0.0.1:0")?;
     let endpoint = Endpoint::builder().connect_timeout(Duration::from_millis(300)).bind("127.0.0.1:0".parse()?)?;
     let error = endpoint.connect(nobody.local_addr()?).expect_err("nobody answers");
     println!("connecting: {error}");
 
-    // As `std::io::Error` it keeps its kind, and the typed error is inside.
+    // As `std::io::Error` it keeps its kind and contains the typed error.
     let error = io::Error::from(error);
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     let typed = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());

@@ -1,4 +1,4 @@
-//! Who decides how fast to send: a fixed rate, a cap, and a controller of one's own. `cargo run --release --example controller`.
+//! Choosing a send rate: a fixed rate, a cap, and a custom controller. `cargo run --release --example controller`.
 
 use std::io;
 use std::thread;
@@ -9,8 +9,7 @@ use farhaul::{Builder, Endpoint, Listener, Rate};
 
 const BYTES: usize = 10_000_000;
 
-/// Additive increase, multiplicative decrease of the window, as in any textbook: one packet more per round trip, half of them
-/// after a loss.
+/// Textbook additive increase, multiplicative decrease: the window grows by one packet per RTT and halves after a loss.
 struct Aimd {
     window: f64,
 }

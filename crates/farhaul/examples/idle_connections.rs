@@ -1,12 +1,12 @@
-//! What many idle connections on one UDP port cost: memory and processor time, each side in a process of its own.
+//! The cost of many idle connections on one UDP port: memory and processor time, each side in its own process.
 //!
 //! ```text
 //! cargo run --release -p farhaul --example idle_connections listen 127.0.0.1:9000 1000 30
 //! cargo run --release -p farhaul --example idle_connections connect 127.0.0.1:9000 1000 30
 //! ```
 //!
-//! The listener takes 1000 connections, the connector opens as many from a single port; then both do nothing for 30
-//! seconds but answer keep-alives, and print what that took as JSON.
+//! The listener accepts 1000 connections, and the connector opens as many from a single port. For 30 seconds both only
+//! answer keep-alives. Then they print their memory and processor time as JSON.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -17,8 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Between the last connection and the measurement, and between the measurement and the end: what opening and closing
-/// costs is not what idling costs, on either side.
+/// Pause before and after the measurement, so that it does not include the cost of opening and closing on either side.
 const REST: Duration = Duration::from_secs(1);
 
 fn main() -> Result<()> {
@@ -45,17 +44,17 @@ fn listen(address: &str, count: usize, seconds: u64) -> Result<()> {
 }
 
 fn connect(address: &str, count: usize, seconds: u64) -> Result<()> {
-    // One endpoint is one UDP port, and it holds any number of connections.
+    // One endpoint has one UDP port and any number of connections.
     let endpoint = Endpoint::bind("0.0.0.0:0")?;
     let before = memory()?;
     let streams: Vec<Stream> = (0..count).map(|_| Ok(endpoint.connect(address)?)).collect::<Result<_>>()?;
     measure(&streams, before, seconds)?;
-    // The listener ends first: its good-byes must not fall into its own measurement. How it ends is all the same.
+    // The listener ends first, so that its measurement does not include its shutdowns. The result does not matter.
     let _ = streams.first().map(|stream| stream.recv(&mut [0]));
     Ok(())
 }
 
-/// Prints what `streams` cost while nothing happens.
+/// Prints the cost of the idle `streams`.
 fn measure(streams: &[Stream], before: u64, seconds: u64) -> Result<()> {
     pause(REST);
     let cpu = processor_seconds();
@@ -84,7 +83,7 @@ fn memory() -> Result<u64> {
     Ok(kibibytes << 10)
 }
 
-/// What all threads of this process have used so far.
+/// Processor time of all threads of this process so far.
 fn processor_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

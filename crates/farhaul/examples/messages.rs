@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use farhaul::{Endpoint, Error, MessageSocket, Rate, SendOptions};
 
-/// Sent in a moment, but two seconds long at the rate below.
+/// Sent in a moment, but two seconds' worth at the rate below.
 const READINGS: usize = 50;
 const READING_BYTES: usize = 10_000;
 
@@ -15,11 +15,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sender = slow.connect_for_messages(there.local_addr())?;
     let (receiver, _) = listener.accept()?;
 
-    // Without order a message is delivered as soon as it is complete; in order, after all before it.
+    // Without order, a message is delivered once it is complete. In order, it follows all messages before it.
     sender.send(b"hello")?;
     sender.send_with(b"the last of the commands", SendOptions::default().in_order())?;
 
-    // Readings of a sensor are worth nothing when they are old: those that wait too long are dropped, whole.
+    // Old readings of a sensor are worthless, so those that wait too long are dropped as a whole.
     let fresh = SendOptions::default().time_to_live(Duration::from_millis(300));
     for number in 0..READINGS {
         sender.send_with(&[number as u8; READING_BYTES], fresh)?;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     finished?;
     let dropped = sender.stats()?.totals.messages_dropped;
-    println!("{} of {READINGS} readings came in time, {dropped} were dropped as too old", came?);
+    println!("{} of {READINGS} readings arrived in time, {dropped} were dropped as too old", came?);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! Watches a transfer from the side: `cargo run --release --example observe`.
+//! Watches a transfer from another thread: `cargo run --release --example observe`.
 //!
-//! Counters are read by a second handle of the stream; rates are differences of two snapshots.
+//! A second handle of the stream reads the counters. The difference of two snapshots gives the rates.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::sync::mpsc;
@@ -24,18 +24,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let watched = stream.clone();
     let watcher = thread::spawn(move || -> Result<(), farhaul::Error> {
         let mut last = watched.stats()?;
-        println!("      rate    round trip   in flight   sent again");
+        println!("      rate           RTT   in flight   retransmitted");
         while is_done.recv_timeout(Duration::from_millis(200)) == Err(mpsc::RecvTimeoutError::Timeout) {
             let now = watched.stats()?;
             let rate = now.send_rate_since(&last).to_string();
             let again = now.totals.packets_retransmitted - last.totals.packets_retransmitted;
-            println!("{rate:>12} {:>10.1?} {:>11} {again:>12}", now.rtt, now.in_flight);
+            println!("{rate:>12} {:>10.1?} {:>11} {again:>15}", now.rtt, now.in_flight);
             last = now;
         }
         Ok(())
     });
 
-    // Large writes leave as long trains; a buffer makes them of small ones.
+    // Large writes leave as long trains. A buffer combines small writes into large ones.
     let mut writer = BufWriter::with_capacity(256 << 10, &stream);
     io::copy(&mut io::repeat(7).take(BYTES as u64), &mut writer)?;
     writer.flush()?;

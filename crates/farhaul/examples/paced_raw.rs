@@ -1,13 +1,13 @@
-//! What a paced stream of UDP datagrams costs without any protocol: the yardstick for processor time over a long path.
+//! The cost of a paced stream of UDP datagrams without any protocol: the reference for processor time on a long path.
 //!
 //! ```text
 //! paced_raw recv ADDRESS:PORT
 //! paced_raw send HOST:PORT RATE SECONDS [SIZE=1456]         RATE of payload: 930mbit
 //! ```
 //!
-//! Both sides drain after a wake what there is to send or to receive, then nap for half a millisecond. They use the same
-//! sockets as the protocol, with its offloads, but acknowledge and repeat nothing. The receiver ends when nothing has come
-//! for a second. Each side prints one JSON object.
+//! After each wake-up, both sides send or receive everything available, then nap for 0.5 ms. They use the sockets of
+//! the protocol with its offloads, but acknowledge and retransmit nothing. The receiver ends after a second without
+//! datagrams. Each side prints one JSON object.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -19,15 +19,15 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The nap after each wake: at 1 Gbit/s, 42 packets of 1500 bytes are due after it.
+/// The nap after each wake-up. At 1 Gbit/s, 42 packets of 1500 bytes are due after it.
 const NAP: Duration = Duration::from_micros(500);
-/// Packets of one call, as many as an offloaded train may hold.
+/// Packets of one call: the most in an offloaded train.
 const TRAIN: usize = 44;
 /// The payload of a UDT data packet of 1500 bytes.
 const SIZE: usize = 1_456;
-/// Trains that one call may receive.
+/// Most trains in one receive call.
 const TRAINS: usize = 4;
-/// The sender is gone when nothing has come for so long.
+/// Time without datagrams after which the sender is gone.
 const SILENCE: Duration = Duration::from_secs(1);
 
 fn main() -> Result<()> {
@@ -83,7 +83,7 @@ fn recv(address: SocketAddr) -> Result<()> {
     let (clock, cpu) = (Clock::start(), processor_seconds());
     let (mut bytes, mut first, mut last) = (0, None, Instant::ZERO);
     loop {
-        // Before the first byte there is nothing to wait for but whoever started this.
+        // Before the first byte, the user may still have to start the sender.
         if readable.wait(first.map(|_| SILENCE))?.is_empty() && first.is_some_and(|_| clock.now() - last >= SILENCE) {
             break;
         }
@@ -102,7 +102,7 @@ fn recv(address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// What all threads of this process have used so far.
+/// Processor time of all threads of this process so far.
 fn processor_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

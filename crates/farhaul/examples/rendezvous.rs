@@ -1,7 +1,7 @@
-//! Two hosts that both call, and nobody listens: `cargo run --example rendezvous`.
+//! Two hosts that both call, and none listens: `cargo run --example rendezvous`.
 //!
-//! This is how two hosts behind address translators meet: each sends first, and so opens its own translator for the other. Both
-//! must know the other's public address and port beforehand, from a server that both can ask or from their users.
+//! Two hosts behind address translators meet in this way. Each sends first, and so opens its own translator for the
+//! other. Both must know the other's public address and port in advance, from a common server or from their users.
 
 use std::io::{self, Read};
 use std::thread;

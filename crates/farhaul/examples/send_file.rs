@@ -1,7 +1,7 @@
 //! Sends one file: `send_file recv 0.0.0.0:9000 COPY` on one host, `send_file send HOST:9000 FILE` on the other.
 //!
-//! The first eight bytes of the stream are the file's length. For trees, resuming and verified copies there is the
-//! command `farhaul copy`.
+//! The first eight bytes of the stream are the file's length. The command `farhaul copy` offers trees and verified
+//! copies.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn send(address: &str, path: &str) -> Result<(), Box<dyn std::error::Error>> {
     stream.send_file(&file, 0, len)?;
     stream.finish()?;
     let stats = stream.stats()?;
-    println!("{len} bytes in {:.2?}, {:.2} % sent again", stats.elapsed, stats.retransmission_ratio() * 100.0);
+    println!("{len} bytes in {:.2?}, {:.2} % retransmitted", stats.elapsed, stats.retransmission_ratio() * 100.0);
     Ok(())
 }
 

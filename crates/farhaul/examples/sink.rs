@@ -1,9 +1,10 @@
-//! Takes so many streams from any UDT4 peers, reads what they send, and prints every so often how much that is:
-//! `cargo run --release -p farhaul --example sink 0.0.0.0:9000 2 0.25`, for two connections four times a second.
+//! Accepts a number of streams from any UDT4 peers, reads their data, and prints the byte counts at an interval.
 //!
-//! One JSON object a line: the connection in the order of accepting, from 0; the system's monotonic clock, which is the
-//! same for all processes of a machine; and the bytes that arrived until then. What several connections got at the same
-//! time can be compared by that, as two flows on a shared path.
+//! `cargo run --release -p farhaul --example sink 0.0.0.0:9000 2 0.25` accepts two and reports four times per second.
+//!
+//! Each line is one JSON object. It has the connection in order of accepting from 0, the system's monotonic clock, and
+//! the bytes received until then. All processes of a machine share that clock. So the lines show how several flows
+//! shared a path at the same time.
 
 use std::net::SocketAddr;
 use std::{env, process, thread};
@@ -11,7 +12,7 @@ use std::{env, process, thread};
 use farhaul::{Endpoint, Stream};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Bytes of one read: long enough that reading is no limit.
+/// Bytes of one read, large enough that reading is no limit.
 const BLOCK: usize = 1 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })
 }
 
-/// Reads until the peer is gone, in whichever way.
+/// Reads until the peer is gone, for any reason.
 fn read(index: usize, stream: &Stream, interval: f64) {
     let (mut block, mut bytes, mut next) = (vec![0; BLOCK], 0, 0.0);
     loop {

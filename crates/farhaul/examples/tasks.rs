@@ -1,6 +1,6 @@
 //! Tasks in place of threads: `cargo run --example tasks --features tokio`.
 //!
-//! The streams are tokio's `AsyncRead` and `AsyncWrite`, so everything that is written against these works on them.
+//! The streams implement tokio's `AsyncRead` and `AsyncWrite`, so code for these traits works on them.
 
 use farhaul::{Endpoint, Listener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         stream.read_exact(&mut question).await?;
         println!("{peer} sent {question:?}");
         stream.write_all(&vec![7; 10_000_000]).await?;
-        // Shutting down waits until the peer has acknowledged everything, as `finish` does.
+        // Like `finish`, shutting down waits until the peer has acknowledged everything.
         stream.shutdown().await
     });
 

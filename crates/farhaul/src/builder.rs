@@ -19,13 +19,13 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::protocol::{AnyEndpoint, Protocol};
 
-/// Receive buffer to ask the system for: 10 ms at 25 Gbit/s, so that a driver thread that had to wait for a processor
-/// loses nothing. The system takes memory only for what is in it.
+/// Receive buffer to request from the system: 10 ms at 25 Gbit/s, so that a driver thread that waits for a processor
+/// loses nothing. The system uses memory only for its content.
 const UDP_RECV_BUFFER: usize = 32 << 20;
 
-/// Chooses settings, then opens the port: see [`Endpoint::builder`].
+/// Chooses settings, then opens the port. See [`Endpoint::builder`].
 ///
-/// Nothing needs tuning; every setting has a default that sizes itself or suits long fat paths. For those who come from
+/// No setting needs tuning. Every default sizes itself or suits long fat paths. For readers who know libudt:
 /// libudt:
 ///
 /// | UDT option | method | default |
@@ -64,9 +64,9 @@ pub struct Builder {
     controller: Choice,
 }
 
-/// Where controllers come from.
+/// The origin of controllers.
 enum Choice {
-    /// What the configuration says.
+    /// The configuration's.
     Default,
     /// A name with options, checked when the port is opened.
     Named(String),
@@ -86,148 +86,158 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The wire protocol; both sides of a connection must speak the same. Default UDT4.
+    /// The wire protocol. Both sides of a connection must use the same. Default UDT4.
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self
     }
 
-    /// Largest packet in bytes, IP, UDP and UDT headers included (44 bytes of these over IPv4); 576..=65 535. Default 1500.
-    /// The smaller of both sides holds. Every IPv4 host takes 576 bytes (RFC 791); peers that offer less are refused as
-    /// well.
+    /// Largest packet in bytes, IP, UDP and UDT headers included (44 bytes over IPv4). Range 576..=65 535, default
+    /// 1500.
+    ///
+    /// The smaller value of both sides applies. Every IPv4 host accepts 576 bytes (RFC 791). Peers that offer less are
+    /// refused.
     pub fn mss(mut self, bytes: u32) -> Self {
         self.config.mss = bytes;
         self
     }
 
-    /// Largest flow window that a peer may fill, in packets; 2..=268 435 456. Default 262 144: 3 Gbit/s at a round trip of
-    /// one second. Memory is taken as data arrives, never for the window.
+    /// Largest flow window of a peer, in packets. Range 2..=268 435 456, default 262 144, which is 3 Gbit/s at an RTT
+    /// of one second. Memory grows with arriving data, not with this value.
     pub fn max_flow_window(mut self, packets: u32) -> Self {
         self.config.max_flow_window = packets;
         self
     }
 
-    /// Cap of one connection's send buffer in bytes; at least one packet ([`mss`](Builder::mss)). Default 512 MiB; memory is
-    /// taken as the path needs it. No message can be longer.
+    /// Cap of one connection's send buffer in bytes, at least one packet ([`mss`](Builder::mss)). Default 512 MiB.
+    /// Memory grows to the path's need. A message cannot be longer.
     pub fn send_buffer(mut self, bytes: u64) -> Self {
         self.config.send_buffer = bytes;
         self
     }
 
-    /// Cap of one connection's receive buffer in bytes; at least one packet ([`mss`](Builder::mss)). Default 512 MiB; memory
-    /// is taken as data arrives. A peer never has more than this under way, so a cap below bandwidth × round trip caps the
-    /// rate.
+    /// Cap of one connection's receive buffer in bytes, at least one packet ([`mss`](Builder::mss)). Default 512 MiB.
+    /// Memory grows with arriving data. A cap below bandwidth × RTT limits the rate, because it bounds the data in
+    /// flight.
     pub fn recv_buffer(mut self, bytes: u64) -> Self {
         self.config.recv_buffer = bytes;
         self
     }
 
-    /// Send buffer of the UDP port to ask the system for, in bytes. Default 4 MiB. The system may give less:
-    /// [`Endpoint::warnings`] says so.
+    /// Send buffer of the UDP port to request from the system, in bytes. Default 4 MiB. If the system grants less,
+    /// [`Endpoint::warnings`] reports it.
     pub fn udp_send_buffer(mut self, bytes: usize) -> Self {
         self.options.send_buffer = bytes;
         self
     }
 
-    /// Receive buffer of the UDP port to ask the system for, in bytes. Default 32 MiB: 10 ms at 25 Gbit/s. The system may
-    /// give less: [`Endpoint::warnings`] says so.
+    /// Receive buffer of the UDP port to request from the system, in bytes. Default 32 MiB, which is 10 ms at 25
+    /// Gbit/s. If the system grants less, [`Endpoint::warnings`] reports it.
     pub fn udp_recv_buffer(mut self, bytes: usize) -> Self {
         self.options.recv_buffer = bytes;
         self
     }
 
-    /// Whether the system's segmentation and receive offloads (GSO, GRO) are used where they exist. Default: yes. One that
-    /// fails at run time is switched off by itself.
+    /// Whether to use the system's segmentation and receive offloads (GSO, GRO) where they exist. Default: yes. An
+    /// offload that fails at run time is switched off automatically.
     pub fn offload(mut self, on: bool) -> Self {
         self.options.offload = on;
         self
     }
 
-    /// Cap of the sending rate of each connection, headers and retransmissions included; above zero. Default: none, the
-    /// congestion controller decides.
+    /// Cap of each connection's send rate, headers and retransmissions included. Must exceed zero. Default: none.
     pub fn max_rate(mut self, rate: Rate) -> Self {
         self.config.max_rate = Some(rate);
         self
     }
 
-    /// How long a connection attempt may take; above zero, a year at most. Default 5 s.
+    /// Longest time for a connection attempt. Above zero, at most a year. Default 5 s.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.config.connect_timeout = time;
         self
     }
 
-    /// How long a [`rendezvous`](Endpoint::rendezvous) may take, from the first side's call on; above zero, a year at most.
+    /// Longest time for a [`rendezvous`](Endpoint::rendezvous), from the first side's call. Above zero, at most a year.
     /// Default 30 s.
     pub fn rendezvous_timeout(mut self, time: Duration) -> Self {
         self.config.rendezvous_timeout = time;
         self
     }
 
-    /// Silence of the peer after which a connection is lost; above zero, a year at most. Default 30 s. Live peers send
-    /// keep-alives, every 10 s in the case of this library, so values of few seconds cut off idle ones.
+    /// Silence of the peer that ends a connection. Above zero, at most a year. Default 30 s. Live peers send
+    /// keep-alives, this library every 10 s, so values of a few seconds end idle connections.
     pub fn peer_timeout(mut self, time: Duration) -> Self {
         self.config.peer_timeout = time;
         self
     }
 
-    /// How long [`finish`](crate::Connection::finish) waits for the last acknowledgement while nothing moves; above zero, a
-    /// year at most. Default 30 s.
+    /// Longest time without progress that [`finish`](crate::Connection::finish) waits for the last acknowledgement.
+    /// Above zero, at most a year. Default 30 s.
     pub fn linger(mut self, time: Duration) -> Self {
         self.config.linger = time;
         self
     }
 
-    /// Mean time between the keep-alives of an idle connection, each varied by ±20 %; from 10 ms to an hour. Default 10 s.
-    /// Must stay below the peer's own time-out, which is 53 s in libudt, and below what address translators remember, often 30 s.
+    /// Mean time between keep-alives of an idle connection, each varied by ±20 %. Range 10 ms to an hour, default 10 s.
+    ///
+    /// It must stay below the peer's time-out, 53 s in libudt, and below the memory of address translators, often 30 s.
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.config.keep_alive = time;
         self
     }
 
-    /// Packets that must arrive beyond a gap before it counts as loss; 0..=65 536. Default 0: a gap is reported at once,
-    /// and only where packets were seen to overtake others as much later as that made them.
+    /// Packets that must arrive beyond a gap before it counts as loss. Range 0..=65 536.
+    ///
+    /// Default 0: a gap is reported at once, unless the path has reordered packets recently. Then the report waits as
+    /// long as reordered packets were late.
     pub fn reorder_tolerance(mut self, packets: u32) -> Self {
         self.config.reorder_tolerance = packets;
         self
     }
 
-    /// Connections that the endpoint may hold, opened and accepted; at least 1. Default 65 536. Further ones are refused.
+    /// Largest number of connections of the endpoint, opened and accepted. At least 1, default 65 536. Further ones are
+    /// refused.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.config.max_connections = count;
         self
     }
 
-    /// Connections that may wait to be accepted while listening; at least 1. Default 1024. Further ones are refused.
+    /// Largest number of connections that wait to be accepted. At least 1, default 1024. Further ones are refused.
     pub fn backlog(mut self, count: usize) -> Self {
         self.config.backlog = count;
         self
     }
 
-    /// How long a peer that is alive may take no data at all while data waits for it, before its connection ends with
-    /// [`ConnectionLost::NoProgress`](crate::ConnectionLost::NoProgress); above zero, a year at most. Default: for ever, since
-    /// a reader may pause. [`min_progress`](Builder::min_progress) also ends the connections of peers that take hardly any.
+    /// Longest time that a live peer may accept no data while data waits for it. Then its connection ends with
+    /// [`ConnectionLost::NoProgress`](crate::ConnectionLost::NoProgress). Above zero, at most a year.
+    ///
+    /// Default: for ever, because a reader may pause. [`min_progress`](Builder::min_progress) also ends connections of
+    /// peers that accept data too slowly.
     pub fn stall_timeout(mut self, time: Duration) -> Self {
         self.config.stall_timeout = Some(time);
         self
     }
 
-    /// The least that peers must take while data waits for them, or their connection ends; for daemons, whose peers may
-    /// hold connections by taking a byte now and then: [`MinProgress::DAEMON`]. Its time is above zero, a year at most. Default:
-    /// nothing is asked for.
+    /// Slowest progress of a peer while data waits for it. Slower peers lose their connection. Its time must be above
+    /// zero and at most a year. Default: no requirement.
+    ///
+    /// For daemons, whose peers could hold connections by accepting a byte now and then: [`MinProgress::DAEMON`].
     pub fn min_progress(mut self, floor: MinProgress) -> Self {
         self.config.min_progress = Some(floor);
         self
     }
 
-    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default `udt`. The
-    /// names are checked by [`bind`](Builder::bind).
+    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default `udt`.
+    /// [`bind`](Builder::bind) checks the name.
     pub fn controller(mut self, spec: impl Into<String>) -> Self {
         self.controller = Choice::Named(spec.into());
         self
     }
 
-    /// A congestion controller of your own in place of a named one (`CCCFactory`), made anew for each connection from a seed
-    /// for its randomness. See the example `controller`. It may talk to the one at the other end by custom packets:
+    /// A custom congestion controller (`CCCFactory`). `make` builds one for each connection from a seed for its
+    /// randomness. See the example `controller`.
+    ///
+    /// It can exchange custom packets with the controller at the other end:
     /// [`send_custom`](crate::Connection::send_custom).
     pub fn controller_with(mut self, make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Self {
         self.config.controller = Box::new(make);

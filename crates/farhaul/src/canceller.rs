@@ -1,4 +1,4 @@
-//! Ending blocked calls from elsewhere.
+//! Ending blocked calls from another thread.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,9 @@ use farhaul_udp::Waker;
 
 /// Ends blocked calls of a stream, a listener or a whole endpoint, from another thread or from a signal handler.
 ///
-/// Every call that waits, and every later call that would have to wait, returns [`Error::Cancelled`](crate::Error::Cancelled),
-/// until somebody calls [`reset`](Canceller::reset). So it does not matter whether a call waits just now or will in a
-/// moment: none slips through. Nothing is closed: calls that need not wait still work, and dropping the handles cleans up
-/// as always.
+/// Every call that waits, and every later call that would wait, returns [`Error::Cancelled`](crate::Error::Cancelled).
+/// This lasts until [`reset`](Canceller::reset) is called, so no call slips through shortly before it waits. Nothing is
+/// closed. Calls that need not wait still work, and dropping the handles cleans up as usual.
 #[derive(Clone)]
 pub struct Canceller {
     flag: Arc<CancelFlag>,
@@ -19,11 +18,11 @@ pub struct Canceller {
     driver: Waker,
 }
 
-/// Whether calls are to end, and how often that was asked for: the lowest bit and the others.
+/// Whether calls must end, in the lowest bit, and the number of cancellations, in the others.
 #[derive(Debug, Default)]
 pub(crate) struct CancelFlag(AtomicUsize);
 
-/// The state of a [`CancelFlag`] when a call began.
+/// The state of a [`CancelFlag`] at the start of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenFlag(usize);
 
@@ -36,12 +35,12 @@ impl CancelFlag {
         Self(AtomicUsize::new(0))
     }
 
-    /// What a call remembers when it begins.
+    /// The state for a call to remember when it starts.
     pub(crate) fn seen(&self) -> SeenFlag {
         SeenFlag(self.0.load(Ordering::Acquire))
     }
 
-    /// Whether a call that began at `seen` is to end: the flag is raised, or was meanwhile.
+    /// Whether a call that started at `seen` must end: the flag is raised, or was meanwhile.
     pub(crate) fn ends(&self, seen: SeenFlag) -> bool {
         let now = self.0.load(Ordering::Acquire);
         now & RAISED != 0 || now / ONE_MORE != seen.0 / ONE_MORE
@@ -60,21 +59,21 @@ impl Canceller {
 
     /// Ends the calls, now and until [`reset`](Canceller::reset).
     ///
-    /// Atomic operations and one `write` to an eventfd: allowed in a signal handler.
+    /// Uses atomic operations and one `write` to an eventfd, which are permitted in a signal handler.
     pub fn cancel(&self) {
         self.flag.raise();
         self.notice.store(true, Ordering::Release);
         self.driver.wake();
     }
 
-    /// Lets calls wait again. A thread that was waiting when somebody cancelled still gets
-    /// [`Error::Cancelled`](crate::Error::Cancelled), however soon the reset follows; a task that was not polled in between
-    /// goes on waiting.
+    /// Lets calls wait again. A thread that was waiting at the time of the cancellation still gets
+    /// [`Error::Cancelled`](crate::Error::Cancelled), however soon the reset follows. A task that was not polled in
+    /// between continues to wait.
     pub fn reset(&self) {
         self.flag.0.fetch_and(!RAISED, Ordering::Release);
     }
 
-    /// Whether somebody cancelled and nobody reset it since.
+    /// Whether it was cancelled and not reset since.
     pub fn is_cancelled(&self) -> bool {
         self.flag.seen().0 & RAISED != 0
     }

@@ -1,18 +1,18 @@
-//! The one place where real time enters, and how a transport sees it.
+//! The only place where real time enters, and its view by a transport.
 
 use std::time::Duration;
 
 pub(crate) use farhaul_udp::{Clock, Wall};
 use farhaul_units::Instant;
 
-/// A time-keeper that was late by more than this did not run: the process was stopped or the machine starved.
-/// Two seconds are far above any scheduling delay and far below every time-out of a connection.
+/// A driver later than this was not running: the process was stopped, or the machine overloaded. Two seconds are far
+/// above any scheduling delay and far below every time-out of a connection.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The clock as a transport sees it: without the pauses in which this process did not run.
+/// The clock in a transport's view, without pauses in which this process did not run.
 ///
-/// A process that was stopped for a minute must not conclude that its peer was silent for a minute. The pause is cut
-/// out, so every timer fires one interval later, after the peer had the chance to answer.
+/// A process that was stopped for a minute must not conclude that its peer was silent for a minute. Without the pause,
+/// every timer fires one interval later, when the peer had a chance to answer.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     cut_out: Duration,
@@ -25,8 +25,7 @@ impl Timeline {
         Self { cut_out: Duration::ZERO, last: Instant::ZERO }
     }
 
-    /// The transport's time when the clock says `clock`, given that somebody should have looked at `due` at the latest.
-    /// Never goes back.
+    /// The transport's time at `clock`. The driver should have called at `due` at the latest. Never goes back.
     pub(crate) fn at(&mut self, clock: Instant, due: Option<Instant>) -> Instant {
         let mut now = clock.saturating_sub(self.cut_out);
         if let Some(due) = due {
@@ -41,7 +40,7 @@ impl Timeline {
         self.last
     }
 
-    /// The transport's time of something that happened when the clock said `clock`, and is known by now.
+    /// The transport's time of an earlier event at `clock`.
     pub(crate) fn of(&self, clock: Instant) -> Instant {
         clock.saturating_sub(self.cut_out).min(self.last)
     }

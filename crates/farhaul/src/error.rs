@@ -1,4 +1,4 @@
-//! What can go wrong, and whose fault it is.
+//! Errors of this crate. Each names the side at fault.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,15 +10,15 @@ use farhaul_proto::{ConnectError, ConnectionLost, StreamError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The UDP port could not be opened: it is taken, or the address is not one of this machine.
+    /// The UDP port could not be opened. It is taken, or the address does not belong to this machine.
     #[error("cannot open UDP port {address}: {source}")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The host name or address could not be turned into a socket address.
+    /// The host name or address could not be resolved to a socket address.
     #[error("cannot resolve the address: {0}")]
     Resolve(io::Error),
     /// A setting of the builder is out of its range.
@@ -26,70 +26,71 @@ pub enum Error {
     InvalidOption {
         /// The builder's method.
         option: &'static str,
-        /// What it takes.
+        /// The permitted values.
         range: &'static str,
     },
-    /// The congestion controller's name or options are not known.
+    /// The name or an option of the congestion controller is unknown.
     #[error("congestion controller: {0}")]
     Controller(String),
-    /// The operating system gave no randomness or no thread.
-    #[error("the system could not give {what}: {source}")]
+    /// The operating system supplied no randomness or no thread.
+    #[error("the system could not supply {what}: {source}")]
     System {
-        /// What was asked for.
+        /// The missing resource.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The peer's address is of the other family than the port's, IPv4 or IPv6, so nothing can be sent there.
+    /// The peer's address and the port are of different families, IPv4 and IPv6, so the port cannot send there.
     #[error(
-        "{peer} cannot be reached from {local}: one address is of IPv4, the other of IPv6; bind one of the peer's family"
+        "{peer} cannot be reached from {local}: one address is IPv4, the other IPv6; bind one of the peer's family"
     )]
     WrongFamily {
         /// The address of this side's port.
         local: SocketAddr,
-        /// Who was to be called.
+        /// The address of the peer.
         peer: SocketAddr,
     },
-    /// No connection could be begun.
+    /// The connection attempt could not start.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// Nobody answered in time, and the network said why: the port is closed, there is no route, sending is not allowed.
+    /// Nobody answered in time, and the network reported a reason. The port is closed, there is no route, or sending is
+    /// forbidden.
     #[error("no answer from {peer} within {time:?}: {}", crate::reach::advice(.source))]
     Unreachable {
-        /// Who was called.
+        /// The address of the peer.
         peer: SocketAddr,
-        /// How long this side tried: the time-out, or less if there were other addresses to try.
+        /// Time of the attempt: the time-out, or less if there were other addresses to try.
         time: Duration,
-        /// What the network said. A hint only: anybody can forge such messages.
+        /// The network's error. It is only a hint, because anybody can forge such messages.
         source: io::Error,
     },
     /// The connection is over.
     #[error(transparent)]
     Lost(#[from] ConnectionLost),
-    /// The stream was finished or closed by this side before.
+    /// This side finished or closed the stream before.
     #[error("the connection was finished by this side")]
     Finished,
-    /// The message is longer than the [send buffer](crate::Builder::send_buffer) or the peer's window, or the body of a
-    /// [custom packet](crate::Connection::send_custom) longer than a packet's payload.
-    #[error("the message of {len} bytes is longer than {longest}, the most that can be sent")]
+    /// The message exceeds the [send buffer](crate::Builder::send_buffer) or the peer's window. Or the body of a
+    /// [custom packet](crate::Connection::send_custom) exceeds a packet's payload.
+    #[error("the message of {len} bytes exceeds the limit of {longest} bytes")]
     MessageTooLong {
         /// Its length in bytes.
         len: usize,
-        /// The greatest possible length in bytes.
+        /// The largest possible length in bytes.
         longest: u64,
     },
-    /// The peer ended the stream before as many bytes arrived as were announced.
+    /// The peer ended the stream before the announced number of bytes arrived.
     #[error("the stream ended after {received} of {expected} bytes")]
     EndedEarly {
-        /// Bytes that arrived.
+        /// Bytes received.
         received: u64,
-        /// Bytes that were expected.
+        /// Bytes expected.
         expected: u64,
     },
-    /// The file ended before as many bytes were read as were to be sent.
+    /// The file ended before all requested bytes were read.
     #[error("the file ended {missing} bytes early: it was shortened meanwhile")]
     FileTooShort {
-        /// Bytes that were not there.
+        /// Missing bytes.
         missing: u64,
     },
     /// A file could not be read or written.
@@ -97,31 +98,31 @@ pub enum Error {
     File {
         /// `read` or `write`.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The call's own time-out passed; the connection lives on.
+    /// The call's own time-out passed. The connection survives.
     #[error("no result within {0:?}")]
     TimedOut(Duration),
-    /// A [`Canceller`](crate::Canceller) ended the call; the connection lives on. Later calls that would have to wait end in
+    /// A [`Canceller`](crate::Canceller) ended the call. The connection survives. Later calls that would wait end in
     /// the same way until [`Canceller::reset`](crate::Canceller::reset).
     #[error("cancelled")]
     Cancelled,
-    /// There is a listener on this endpoint already.
-    #[error("this endpoint has a listener already")]
+    /// The endpoint already has a listener.
+    #[error("this endpoint already has a listener")]
     AlreadyListening,
     /// The listener was closed.
     #[error("the listener was closed")]
     ListenerClosed,
-    /// The endpoint's driver thread is gone: it met a defect, and every connection of the endpoint is lost.
+    /// The endpoint's driver thread stopped because of a defect. Every connection of the endpoint is lost.
     #[error("the endpoint's driver thread stopped; open a new endpoint")]
     DriverStopped,
 }
 
 impl Error {
-    /// The kind under which `std::io` knows such errors.
+    /// The `std::io` kind of this error.
     ///
-    /// Never [`io::ErrorKind::Interrupted`]: the standard library would repeat the call.
+    /// Never [`io::ErrorKind::Interrupted`], because the standard library would repeat the call.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Bind { source, .. }
@@ -177,8 +178,8 @@ impl From<StreamError> for Error {
         match error {
             StreamError::Lost(lost) => Self::Lost(lost),
             StreamError::Finished => Self::Finished,
-            // The handles of this crate keep id and mode together and wait until they are connected, so the rest can
-            // only mean that the connection was released.
+            // The handles of this crate keep id and mode together and wait until they are connected. So any other error
+            // means that the connection was released.
             _ => Self::Lost(ConnectionLost::ClosedLocally),
         }
     }

@@ -13,8 +13,8 @@ use crate::error::Error;
 
 /// Sends and receives whole messages, reliably unless a time to live is given.
 ///
-/// A clone is a second handle of the same connection. The end is as for [`Stream`](crate::Stream); what both have
-/// in common stands at [`Connection`].
+/// A clone is a second handle of the same connection. It ends as a [`Stream`](crate::Stream) does. [`Connection`] has
+/// the methods of both.
 ///
 /// ```
 /// # fn main() -> Result<(), farhaul::Error> {
@@ -36,27 +36,27 @@ pub struct MessageSocket {
     connection: Arc<Connection>,
 }
 
-/// A message that was received.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes that were put into the buffer.
+    /// Bytes written to the buffer.
     pub len: usize,
-    /// The buffer was shorter than the message; the rest of the message is lost.
+    /// The buffer was shorter than the message. The rest of the message is lost.
     pub truncated: bool,
 }
 
-/// How a message is sent.
+/// Options for sending a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {
-    /// Drop the message if it could not be delivered within this time. Default: never.
+    /// Drop the message if it was not delivered within this time. Default: never.
     pub time_to_live: Option<Duration>,
-    /// Deliver it only after all earlier messages. Default: as soon as it is complete.
+    /// Deliver it only after all earlier messages. Default: once it is complete.
     pub in_order: bool,
 }
 
 impl SendOptions {
-    /// Drops the message if it could not be delivered within `time`.
+    /// Drops the message if it was not delivered within `time`.
     pub fn time_to_live(mut self, time: Duration) -> Self {
         self.time_to_live = Some(time);
         self
@@ -74,10 +74,11 @@ impl MessageSocket {
         Self { connection: Arc::new(connection) }
     }
 
-    /// Sends `message` whole, waiting for room if there is none.
+    /// Sends `message` whole, and waits for room if there is none.
     ///
     /// # Errors
-    /// The message is longer than the send buffer; the connection is over; the time-out passed; somebody cancelled.
+    /// The message is longer than the send buffer. Or the connection is over, the time-out passed, or a canceller ended
+    /// the call.
     pub fn send(&self, message: &[u8]) -> Result<(), Error> {
         self.send_with(message, SendOptions::default())
     }
@@ -85,7 +86,7 @@ impl MessageSocket {
     /// Sends `message` with a time to live or in order (`UDT::sendmsg`).
     ///
     /// # Errors
-    /// As [`send`](MessageSocket::send).
+    /// As for [`send`](MessageSocket::send).
     pub fn send_with(&self, message: &[u8], options: SendOptions) -> Result<(), Error> {
         self.check_length(message)?;
         self.connection.when_writable(sending(self.connection.id(), message, options))
@@ -94,23 +95,24 @@ impl MessageSocket {
     /// Receives the next message into `out`. `None` is the end: the peer closed, or this side
     /// [finished](Connection::finish), and no message is known to be missing.
     ///
-    /// If the peer finished, it was all. If it dropped its socket or was cut off, its last messages may be missing without a
-    /// sign of it: plain UDT4 has one sign for both, so a protocol on top should say which message is the last.
+    /// If the peer finished, it was the last message. If it dropped its socket or lost its network, later messages may
+    /// be missing without a sign. UDT4 signals both in the same way, so a protocol on top should mark its last message.
     ///
     /// # Errors
-    /// The connection was lost, or closed while a message was known to be missing; the time-out passed; somebody cancelled.
+    /// The connection was lost, or closed while a message was known to be missing. Or the time-out passed, or a
+    /// canceller ended the call.
     pub fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
         self.connection.when_readable(receiving(self.connection.id(), out))
     }
 
-    /// Whether `message` can ever be sent.
+    /// Checks that `message` can be sent at all.
     pub(crate) fn check_length(&self, message: &[u8]) -> Result<(), Error> {
         let (len, longest) = (message.len(), self.connection.longest_message());
         if len as u64 > longest { Err(Error::MessageTooLong { len, longest }) } else { Ok(()) }
     }
 }
 
-/// An attempt to send `message`; nothing yet while there is no room.
+/// An attempt to send `message`. `None` while there is no room.
 pub(crate) fn sending(id: ConnectionId, message: &[u8], options: SendOptions) -> impl Attempt<()> {
     let options = MessageOptions { ttl: options.time_to_live, in_order: options.in_order };
     move |core: &mut Core<_>, now| match core.transport.send_message(now, id, message, options) {
@@ -120,7 +122,7 @@ pub(crate) fn sending(id: ConnectionId, message: &[u8], options: SendOptions) ->
     }
 }
 
-/// An attempt to receive a message into `out`; nothing yet while none is complete, and `None` at the end.
+/// An attempt to receive a message into `out`. `None` while none is complete, and `Some(None)` at the end.
 pub(crate) fn receiving(id: ConnectionId, out: &mut [u8]) -> impl Attempt<Option<Received>> {
     move |core: &mut Core<_>, now| {
         Ok(match core.transport.recv_message(now, id, &mut *out)? {

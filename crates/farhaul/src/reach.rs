@@ -1,7 +1,8 @@
-//! Why nobody answers a connection attempt, as far as the network says so.
+//! Why nobody answers a connection attempt, as far as the network reports it.
 //!
-//! The port's own socket is deaf to ICMP: anybody can forge such messages, and an established connection must not care for
-//! them (attack B17). So a second socket asks, only while nobody answers, and what it hears changes an error's words only.
+//! The port's own socket ignores ICMP, because anybody can forge such messages, and established connections must not
+//! react to them (attack B17). So a second socket probes, only while nobody answers. Its result affects only the text
+//! of an error.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -14,30 +15,32 @@ use crate::driver::Core;
 use crate::endpoint::any_port_for;
 use crate::error::Error;
 
-/// How long a peer with other addresses may take to answer before the network is asked: most that are there have
-/// answered by then, and people do not notice it. Each further look comes after twice the time.
+/// Time until a peer with other addresses is probed. Most live peers have answered by then, and users do not notice it.
+/// Each further check comes after twice the time.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 
-/// A connection attempt under way, as whoever waits for it sees it.
+/// A connection attempt in progress, in the view of its waiting caller.
 #[derive(Debug)]
 pub(crate) struct Reaching {
     peer: SocketAddr,
     begun: Instant,
-    /// When to look next although nothing happened, and how long after that again.
+    /// The next check without an event, and the interval to it.
     next: (Instant, Duration),
     has_alternative: bool,
     probe: Option<Probe>,
 }
 
 impl Reaching {
-    /// An attempt that began at `now` and may take `longest`. With an alternative it ends as soon as the network says that
-    /// the peer cannot be reached. Without, it goes on: a listener may start meanwhile, and anybody can forge such messages.
+    /// An attempt that started at `now` and may take `longest`.
+    ///
+    /// With an alternative, it ends once the network reports that the peer is unreachable. Without one, it continues,
+    /// because a listener may start meanwhile, and anybody can forge such messages.
     pub(crate) fn begin(peer: SocketAddr, now: Instant, longest: Duration, has_alternative: bool) -> Self {
         let first = if has_alternative { FIRST_LOOK } else { longest / 2 };
         Self { peer, begun: now, next: (now + first, first), has_alternative, probe: None }
     }
 
-    /// Whether the connection is established: an attempt for [`Place::Settle`](crate::driver::Place::Settle).
+    /// Whether the connection is established. An attempt for [`Place::Settle`](crate::driver::Place::Settle).
     pub(crate) fn look<T: Streams>(
         &mut self,
         core: &mut Core<T>,
@@ -67,17 +70,17 @@ impl Reaching {
         Ok(None)
     }
 
-    /// What the network said, after so long.
+    /// The network's report after this time.
     fn verdict(&mut self, time: Duration) -> Option<Error> {
         let source = self.probe.as_mut()?.verdict()?;
         Some(Error::Unreachable { peer: self.peer, time, source })
     }
 }
 
-/// A datagram on its way to a peer, and what comes back.
+/// A datagram to a peer, and the response.
 #[derive(Debug)]
 pub(crate) struct Probe {
-    /// `Err`: the system did not even send it.
+    /// `Err` if the system did not send it.
     socket: io::Result<UdpSocket>,
 }
 
@@ -87,7 +90,7 @@ impl Probe {
         let sent = || {
             let socket = UdpSocket::bind(any_port_for(peer))?;
             socket.set_nonblocking(true)?;
-            // Connected, so that the system hands in what ICMP says about this peer.
+            // Connected, so that the system reports ICMP messages about this peer.
             socket.connect(peer)?;
             socket.send(&[])?;
             Ok(socket)
@@ -95,7 +98,7 @@ impl Probe {
         Self { socket: sent() }
     }
 
-    /// What the network said until now; `None` if nothing.
+    /// The network's report until now; `None` without one.
     pub(crate) fn verdict(&mut self) -> Option<io::Error> {
         let error = match &mut self.socket {
             Ok(socket) => socket.recv(&mut [0]).err()?,
@@ -105,14 +108,14 @@ impl Probe {
     }
 }
 
-/// What to do about an error of the network, for people.
+/// Advice for users on a network error.
 pub(crate) fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             "its host says that nothing listens on this UDP port; start the listening side first, and check the port"
         }
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            "no route leads there; check the address, and that the network is up"
+            "there is no route; check the address, and that the network is up"
         }
         io::ErrorKind::PermissionDenied => "this machine may not send there; check its firewall and the address",
         _ => "the system cannot send there; check the address",
@@ -127,7 +130,7 @@ mod tests {
     fn a_closed_port_is_named_and_an_open_one_is_not() {
         let socket = UdpSocket::bind("127.0.0.78:0").unwrap();
         let address = socket.local_addr().unwrap();
-        // On the loopback interface the answer is there when the send call returns.
+        // On the loopback interface the answer has arrived when the send call returns.
         assert!(Probe::send(address).verdict().is_none());
         drop(socket);
         let error = Probe::send(address).verdict().unwrap();
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_the_system_refuses_to_send_is_named() {
-        // Nobody may send to all hosts without having asked for it.
+        // Broadcasts need a socket option.
         let error = Probe::send(SocketAddr::from(([255, 255, 255, 255], 9))).verdict().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         assert!(advice(&error).contains("firewall"));

@@ -1,4 +1,4 @@
-//! Accepting: who gets in, and who waits.
+//! Accepting: admission and the backlog.
 
 use std::net::UdpSocket;
 
@@ -8,7 +8,7 @@ use farhaul::{ConnectionLost, Endpoint, Error, Stream};
 fn only_connections_that_nobody_accepted_yet_fill_the_backlog() {
     let hub = Endpoint::builder().backlog(1).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = hub.listen().unwrap();
-    // None of them is read or written: being accepted is what frees the place.
+    // None of them is read or written, because accepting one frees its place.
     let held: Vec<(Stream, Stream)> = (0..3)
         .map(|_| {
             let caller = Stream::connect(hub.local_addr()).unwrap();
@@ -29,7 +29,7 @@ fn datagrams_of_strangers_are_counted_and_nothing_else() {
     for datagram in [&b"short"[..], &[0xFF; 1_000]] {
         stranger.send_to(datagram, hub.local_addr()).unwrap();
     }
-    // Whoever connects afterwards comes after them.
+    // Later connections arrive after them.
     let _caller = Stream::connect(hub.local_addr()).unwrap();
     listener.accept().unwrap();
     assert_eq!(hub.invalid_datagrams().unwrap(), 2);

@@ -1,4 +1,4 @@
-//! Connecting to names with several addresses, and to those that cannot be reached.
+//! Connecting to names with several addresses, and to unreachable ones.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::net::{SocketAddr, UdpSocket};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use farhaul::{Builder, Endpoint, Error, Stream};
 
-/// Whoever waits for this fails by never ending.
+/// A time-out so long that a test that waits for it never ends.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 
 fn patient() -> Builder {
@@ -17,7 +17,7 @@ fn any() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// An address of the loopback network that no other test uses, so that nobody takes the port meanwhile.
+/// An address of the loopback network that no other test uses, so that its ports stay free.
 fn closed() -> SocketAddr {
     UdpSocket::bind("127.0.0.81:0").unwrap().local_addr().unwrap()
 }

@@ -1,4 +1,4 @@
-//! A file session over a stream, from disk to disk: everything that a copy is made of.
+//! A file session over a stream, from disk to disk, as in a copy.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::fs;

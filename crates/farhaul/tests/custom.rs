@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Sender};
 use farhaul::cc::{AckEvent, Control, Controller, LossEvent, Path, Spec};
 use farhaul::{ConnectionLost, Endpoint, Error};
 
-/// The default controller, which tells what custom packets came.
+/// The default controller, which also reports the custom packets it receives.
 struct Listening {
     inner: Box<dyn Controller>,
     heard: Sender<(u16, Vec<u8>)>,
@@ -55,7 +55,7 @@ fn a_custom_packet_reaches_the_controller_at_the_other_end() {
         stream.send_custom(kind, body).unwrap();
         assert_eq!(what_was_heard.recv().unwrap(), (kind, body.to_vec()));
     }
-    // Whose controller does not ask for them ignores them.
+    // A controller that does not request custom packets ignores them.
     accepted.send_custom(1, b"nobody cares").unwrap();
     accepted.send_all(b"data").unwrap();
     assert_eq!(stream.recv(&mut [0; 10]).unwrap(), 4);

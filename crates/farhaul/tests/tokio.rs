@@ -8,10 +8,10 @@ use std::time::Duration;
 use farhaul::{Endpoint, Error, Listener, SendOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Whoever waits for this fails by never ending.
+/// A time-out so long that a test that waits for it never ends.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 
-/// An address of the loopback network that no other test uses, so that nobody takes the port meanwhile.
+/// An address of the loopback network that no other test uses, so that its ports stay free.
 fn closed() -> SocketAddr {
     UdpSocket::bind("127.0.0.82:0").unwrap().local_addr().unwrap()
 }
@@ -65,7 +65,7 @@ fn a_task_that_waits_can_be_cancelled() {
     });
 }
 
-/// A program that passes on what comes from both sides until both have ended.
+/// A program that forwards data in both directions until both sides have ended.
 #[test]
 fn whoever_copies_in_both_directions_comes_to_the_end() {
     for far_side_is_first in [false, true] {
@@ -197,7 +197,7 @@ fn tasks_learn_what_the_network_says_about_a_closed_port() {
     });
 }
 
-/// A search for a name that breaks.
+/// A name resolution that panics.
 struct Broken;
 
 impl ToSocketAddrs for Broken {

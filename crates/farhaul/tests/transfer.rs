@@ -1,4 +1,4 @@
-//! Bytes arrive: both ways, on many connections of one port, from files, in bulk.
+//! Arrival of bytes: in both directions, on many connections of one port, from files, in bulk.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::thread;
 
 use farhaul::{ConnectionLost, Endpoint, Error, Listener, Stream};
 
-/// Bytes that differ everywhere, so that a block out of place shows.
+/// Bytes that differ everywhere, so that a misplaced block shows.
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut bytes = Vec::with_capacity(len + 8);
@@ -20,7 +20,7 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// A connected pair: the caller and the one that accepted.
+/// A connected pair: the caller's stream and the accepted one.
 fn pair() -> (Stream, Stream) {
     let listener = Listener::bind("127.0.0.1:0").unwrap();
     let caller = Stream::connect(listener.local_addr()).unwrap();

@@ -1,4 +1,4 @@
-//! What each setting may be, and why.
+//! Ranges of the settings, and their reasons.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::error::Error;
 
 /// Largest packet that fits an IP packet.
 const LARGEST_MSS: u32 = 65_535;
-/// Largest flow window: an eighth of UDT's 2^31 sequence numbers, so that before and after are never in doubt.
+/// Largest flow window: an eighth of UDT's 2^31 sequence numbers, so that their order is unambiguous.
 const LARGEST_WINDOW: u32 = 1 << 28;
-/// As good as never, and far from where times overflow.
+/// Long enough to mean never, but far from overflows of time.
 const LONGEST_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// UDT's unit of time: an idle connection need not do more often what a busy one does then (2004 paper §3.1: SYN).
+/// UDT's unit of time (2004 paper §3.1: SYN). An idle connection need not send more often.
 const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 /// Longer than any peer or address translator waits.
 const LONGEST_KEEP_ALIVE: Duration = Duration::from_secs(3_600);
-/// Packets that a path may be out of order: a millisecond at 800 Gbit/s, and each gap below it is held in memory.
+/// Packets by which a path may reorder: a millisecond at 800 Gbit/s. Each gap below it takes memory.
 const LARGEST_TOLERANCE: u32 = 65_536;
 
-/// Whether all settings are in their ranges.
+/// Checks that all settings are in their ranges.
 pub(super) fn check(config: &Config) -> Result<(), Error> {
     let out_of_range = |option, range| Err(Error::InvalidOption { option, range });
     if !(udt::MIN_MSS..=LARGEST_MSS).contains(&config.mss) {

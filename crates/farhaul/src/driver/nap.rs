@@ -1,23 +1,23 @@
-//! When the driver thread looks away for a moment, so that one wake-up serves many datagrams.
+//! Naps of the driver thread, so that one wake-up serves many datagrams.
 
 use std::time::Duration;
 
 use farhaul_units::Instant;
 
-/// Longest nap. Paced traffic at 1 Gbit/s brings a datagram every 12 µs, and waking for each costs more than all the
-/// protocol work; half a millisecond gathers forty of them and is small against any wide-area round trip.
+/// Longest nap. At 1 Gbit/s, paced traffic brings a datagram every 12 µs. A wake-up for each costs more than all
+/// protocol work. A nap of 0.5 ms gathers forty and is short compared with any wide-area RTT.
 const LONGEST: Duration = Duration::from_micros(500);
-/// Naps shorter than this cost as much as they save.
+/// Shorter naps cost as much as they save.
 const SHORTEST: Duration = Duration::from_micros(60);
-/// Arrivals this far apart are no stream of data: each is answered at once.
+/// Arrivals further apart are no stream of data, so each is answered at once.
 const BUSY_WITHIN: Duration = Duration::from_micros(250);
-/// Share of the socket's receive buffer that may fill during a nap.
+/// At most one part in this many of the socket's receive buffer may fill during a nap.
 const BUFFER_SHARE: u64 = 8;
 
-/// Decides about naps from when and how much arrives.
+/// Decides about naps by the times and sizes of arrivals.
 #[derive(Debug)]
 pub(super) struct Naps {
-    /// Bytes that the socket's receive buffer holds.
+    /// Size of the socket's receive buffer, bytes.
     buffer: u64,
     last_arrival: Instant,
 }
@@ -27,7 +27,7 @@ impl Naps {
         Self { buffer, last_arrival: Instant::ZERO }
     }
 
-    /// How long to look away after `bytes` arrived, but never longer than `rest`. Zero: do not.
+    /// Length of the nap after `bytes` arrived, at most `rest`. Zero for none.
     pub(super) fn after_arrival(&mut self, now: Instant, bytes: usize, rest: Option<Duration>) -> Duration {
         let gap = now.saturating_since(self.last_arrival);
         self.last_arrival = now;

@@ -1,4 +1,4 @@
-//! Datagrams on their way from the transport to the socket, and those that the socket would not take yet.
+//! Datagrams between the transport and the socket, and those that the socket has not accepted yet.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,26 +6,26 @@ use std::net::SocketAddr;
 use farhaul_proto::{Batch, Transmit, Transport};
 use farhaul_units::Instant;
 
-/// Trains of datagrams that leave in one go before arrivals get their turn: about a megabyte, 0.2 ms of work.
-/// More would let acknowledgements pile up behind a long train; fewer would take the lock more often.
+/// Trains sent in one go before arrivals are handled: about a megabyte, 0.2 ms of work. With more, acknowledgements
+/// would wait behind a long train. With fewer, the lock would be taken more often.
 const TRAINS_PER_TURN: usize = 16;
 
-/// How the outbox stands after a turn.
+/// The state of the outbox after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The transport has nothing more to send now.
     Drained,
-    /// The turn was over before the transport had sent everything.
+    /// The turn ended before the transport had sent everything.
     More,
-    /// The socket takes no more at present.
+    /// The socket accepts no more now.
     Blocked,
 }
 
-/// Hands datagrams to a network and keeps what it refuses.
+/// Passes datagrams to a network and keeps those that it refuses.
 #[derive(Debug)]
 pub(super) struct Outbox {
     scratch: Batch,
-    /// What the network would not take; goes out before anything else. Empty most of the time.
+    /// The refused rest, which is sent first. Usually empty.
     rest: Rest,
 }
 
@@ -42,10 +42,10 @@ impl Outbox {
         Self { scratch: Batch::new(), rest: Rest::default() }
     }
 
-    /// Moves datagrams from `transport` to `send`, which says how many *bytes* of a train it took.
+    /// Moves datagrams from `transport` to `send`, which returns the number of *bytes* taken from a train.
     ///
-    /// [`io::ErrorKind::WouldBlock`] keeps the train for later. Any other error loses it, as any router on the way
-    /// might have done: the transport repairs that, and a dead network shows as a silent peer.
+    /// [`io::ErrorKind::WouldBlock`] keeps the train for later. Any other error loses it, as a router on the path
+    /// might. The transport retransmits it, and a dead network shows as a silent peer.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
@@ -70,7 +70,7 @@ impl Outbox {
         Outcome::More
     }
 
-    /// Whether nothing is left.
+    /// Sends the rest. Returns whether nothing remains.
     fn send_rest(&mut self, send: &mut impl FnMut(&Transmit<'_>) -> io::Result<usize>) -> bool {
         while let Some(train) = self.rest.train() {
             match send(&train) {
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Has this many trains of four datagrams of two bytes.
+    /// Provides this many trains of four datagrams of two bytes.
     struct Trains(u8);
 
     impl Transport for Trains {

@@ -1,4 +1,4 @@
-//! Everything once more over a round trip of 20 ms on which packets get lost, arrive twice and overtake one another.
+//! All transfers over a path with an RTT of 20 ms that loses, duplicates and reorders packets.
 
 use farhaul::SendOptions;
 use farhaul_emu::RelayReport;
@@ -12,14 +12,14 @@ use crate::rendezvous::free_address;
 use crate::stream::exchange;
 use crate::tap::Tap;
 
-/// What a libudt that closes first waits, so that its last acknowledgement can be repaired.
+/// The wait of a libudt that closes first, so that its last acknowledgement can be repeated.
 const CLOSE: &str = "--close-delay 3000";
-/// What a libudt sends. Its end is not waited for: its one shutdown packet may be lost, and nothing then tells of the end
-/// but half a minute's silence. Nor does this side end before it, whose last acknowledgement may be lost.
+/// The data of a libudt. This side does not wait for its end. Its only shutdown may be lost, and then only half a minute of
+/// silence shows the end. Nor may this side end first, because its last acknowledgement may be lost.
 const BYTES: u64 = 2_000_000;
 const MESSAGES: usize = 100;
 
-/// Something was lost, doubled and overtaken in each direction that carried much.
+/// Checks that packets were lost, duplicated and reordered in each direction with much data.
 fn assert_bad(report: &RelayReport) {
     for counters in [report.up.path, report.down.path] {
         let all = [counters.dropped_loss, counters.duplicated, counters.reordered].map(|tally| tally.packets);
@@ -56,7 +56,7 @@ fn a_stream_to_a_libudt_that_called() {
     let here = Here::new();
     let listener = here.listen().unwrap();
     let path = LongPath::bad(here.local_addr());
-    // libudt drops what comes while it is about to connect, which is what every transfer to it begins with.
+    // libudt drops packets while it is connecting, so every transfer to it starts with losses.
     let peer = libudt.connect(path.address(), &format!("recv --expect 5000000 {CLOSE}"));
     let accepted = Here::accept(&listener);
     let digest = send(&accepted, 2, 5_000_000).unwrap();
@@ -128,7 +128,7 @@ fn messages_from_libudt_ordered_and_unordered() {
 fn a_rendezvous() {
     let Some(libudt) = Libudt::find() else { return };
     let here = Here::new();
-    // The relay opens a port for libudt that nobody knows beforehand; the tap behind it has one that we can call.
+    // The relay's port for libudt is unknown in advance. The tap behind it has one that this side can call.
     let tap = Tap::new(here.local_addr(), 0);
     let path = LongPath::bad(tap.address());
     let action = format!("both --bytes 500000 --expect 1000000 --start-delay 500 {CLOSE}");

@@ -1,4 +1,5 @@
-//! What an independent dissector makes of our packets: tshark reads captures of transfers without a malformed one.
+//! The result of an independent dissector for Farhaul's packets: tshark finds no malformed packet in captures of
+//! transfers.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,26 +17,26 @@ use crate::libudt::Libudt;
 use crate::requirement::{capture_tools, skip};
 use crate::stream::exchange;
 
-/// Packets that the smallest of the transfers makes at least: 2 MB in pieces of 1456 bytes.
+/// Least number of packets in the smallest of the transfers: 2 MB in pieces of 1456 bytes.
 const LEAST: usize = 1_300;
 
-/// A capture of one UDP port, under way.
+/// A running capture of one UDP port.
 struct Capture {
     tcpdump: Child,
     file: PathBuf,
     port: u16,
 }
 
-/// What the dissector found.
+/// The result of the dissector.
 struct Dissection {
-    /// Types of the packets that it took for UDT; empty for data.
+    /// Types of the packets identified as UDT; empty for data.
     types: Vec<String>,
-    /// Lines about malformed packets and those that are not UDT.
+    /// Lines about malformed packets and about packets that are not UDT.
     faults: Vec<String>,
 }
 
 impl Capture {
-    /// Captures the port of `address`; `None` after a line that says why not.
+    /// Captures the port of `address`. Returns `None` after a line with the reason for not capturing.
     fn start(name: &str, address: SocketAddr) -> Option<Self> {
         let port = address.port();
         let file = std::env::temp_dir().join(format!("farhaul-{name}-{}.pcap", std::process::id()));
@@ -52,7 +53,7 @@ impl Capture {
             tcpdump.wait().unwrap();
             return skip("tcpdump may not capture on lo");
         }
-        // It would be stopped by a pipe that nobody reads.
+        // A pipe without a reader would stop it.
         thread::spawn(move || said.for_each(drop));
         Some(Self { tcpdump, file, port })
     }
@@ -66,7 +67,7 @@ impl Capture {
         Dissection { types, faults }
     }
 
-    /// The fields of all packets that `filter` lets through.
+    /// The fields of all packets that pass `filter`.
     fn ask(&self, filter: &str, fields: &[&str]) -> Vec<String> {
         let decode_as = format!("udp.port=={},udt", self.port);
         let mut tshark = Command::new("tshark");
@@ -79,7 +80,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // It has ended unless the test failed.
+        // Unless the test failed, it has ended.
         let _ = self.tcpdump.kill();
         let _ = self.tcpdump.wait();
         let _ = fs::remove_file(&self.file);
@@ -93,7 +94,7 @@ impl Dissection {
     }
 }
 
-/// Without offload every packet is captured as it is; with it, the loopback device shows whole trains as one datagram.
+/// Without offload, every packet is captured as it is. With it, the loopback device shows whole trains as one datagram.
 fn plain() -> Here {
     Here::with(Endpoint::builder().offload(false))
 }

@@ -1,4 +1,4 @@
-//! The bytes that both sides can make from a seed, and their digests, as the reference peer's README defines them.
+//! The bytes that both sides derive from a seed, and their digests, as the reference peer's README defines them.
 
 use farhaul::{Error, MessageSocket, SendOptions, Stream};
 
@@ -9,10 +9,10 @@ const BLOCK: usize = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(pub(crate) u64);
 
-/// Messages that arrived.
+/// Received messages.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    /// The indices that they had at their sender, in order of arrival.
+    /// Their indices at the sender, in order of arrival.
     pub(crate) order: Vec<u64>,
     /// The wrapping sum of their digests.
     pub(crate) digest: u64,
@@ -58,14 +58,14 @@ pub(crate) fn digest_of(bytes: &[u8]) -> u64 {
     digest.0
 }
 
-/// Sends the stream of `seed`; gives its digest.
+/// Sends the stream of `seed` and returns its digest.
 pub(crate) fn send(to: &Stream, seed: u64, len: usize) -> Result<u64, Error> {
     let bytes = stream(seed, len);
     bytes.chunks(BLOCK).try_for_each(|block| to.send_all(block))?;
     Ok(digest_of(&bytes))
 }
 
-/// Receives `len` bytes, or all until the end of the stream; gives their number and digest.
+/// Receives `len` bytes, or all until the end of the stream. Returns their number and digest.
 pub(crate) fn recv(from: &Stream, len: Option<u64>) -> Result<(u64, u64), Error> {
     let (mut block, mut digest, mut received) = (vec![0; BLOCK], Digest::new(), 0);
     while len.is_none_or(|len| received < len) {
@@ -80,7 +80,7 @@ pub(crate) fn recv(from: &Stream, len: Option<u64>) -> Result<(u64, u64), Error>
     Ok((received, digest.0))
 }
 
-/// Sends messages `0..count` of `seed`; gives the sum of their digests.
+/// Sends messages `0..count` of `seed` and returns the sum of their digests.
 pub(crate) fn send_messages(
     to: &MessageSocket,
     seed: u64,
@@ -97,7 +97,7 @@ pub(crate) fn send_messages(
     Ok(sum)
 }
 
-/// Receives `count` messages, or all until the end; each must be exactly one that the peer made, and none comes twice.
+/// Receives `count` messages, or all until the end. Each must be one that the peer made, without duplicates.
 pub(crate) fn recv_messages(from: &MessageSocket, count: Option<usize>) -> Result<Messages, Error> {
     let (mut room, mut messages) = (vec![0; 1 << 20], Messages::default());
     while count.is_none_or(|count| messages.order.len() < count) {

@@ -1,4 +1,4 @@
-//! Files, by the calls that both sides have for them.
+//! Files, by each side's calls for them.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Perhaps it was never written.
+        // It may never have been written.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -40,7 +40,7 @@ fn sendfile_of_libudt_fills_our_file() {
     let target = Scratch::new("received-here");
     let (peer, address) = libudt.listen(&format!("send --sendfile --file {}", source.0.display()));
     let here = Here::new();
-    // It stays until libudt has ended, which fails if this side ends before its last acknowledgement has come.
+    // It stays until libudt has ended. libudt fails if this side ends before its last acknowledgement arrives.
     let from = here.connect(address).unwrap();
     from.recv_file(&File::create(&target.0).unwrap(), LEN as u64).unwrap();
     assert!(fs::read(&target.0).unwrap() == stream(10, LEN));
@@ -81,7 +81,7 @@ fn we_tell_libudt_that_our_file_cannot_be_written() {
     let listener = here.listen().unwrap();
     let peer = libudt.connect(here.local_addr(), "send --bytes 20000000 --sndbuf 200000");
     let accepted = Here::accept(&listener);
-    // The first packet that a libudt gets after connecting is lost inside it; it must not be the signal.
+    // libudt loses the first packet after connecting, which must not be the signal.
     recv(&accepted, Some(1_000_000)).unwrap();
     let error = accepted.recv_file(&File::open("/dev/null").unwrap(), 20_000_000).unwrap_err();
     assert!(matches!(error, Error::File { action: "write", .. }), "{error}");

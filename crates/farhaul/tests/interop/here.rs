@@ -1,4 +1,4 @@
-//! Our side: an endpoint on loopback whose waits always end.
+//! This side: an endpoint on loopback with bounded waits.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use farhaul::{Builder, Endpoint, Listener, MessageSocket, Stream};
 
-/// After this long every wait of a test is cancelled, so that it fails and says where.
+/// After this time every wait of a test is cancelled, so that the test fails and reports where.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// An endpoint, and the alarm that ends its waits.
+/// An endpoint, and the timer that ends its waits.
 pub(crate) struct Here {
     endpoint: Endpoint,
-    /// Dropped with the test, which stops the alarm.
+    /// Dropped with the test, which stops the timer.
     _alarm: Sender<()>,
 }
 
 impl Here {
-    /// With default settings.
+    /// An endpoint with default settings.
     pub(crate) fn new() -> Self {
         Self::with(Endpoint::builder())
     }

@@ -1,4 +1,4 @@
-//! Running the reference peer and reading its reports.
+//! Runs the reference peer and reads its reports.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -7,31 +7,31 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::requirement::reference_peer;
 
-/// Seconds after which a peer ends itself, whatever happens: no test waits longer.
+/// Seconds after which a peer always ends itself, so that no test waits longer.
 const TIMEOUT: &str = "40";
 
-/// The reference implementation, ready to be started.
+/// The reference implementation, ready to start.
 #[derive(Clone, Copy)]
 pub(crate) struct Libudt(&'static Path);
 
-/// A reference peer at work; killed when it is dropped.
+/// A running reference peer, killed when dropped.
 pub(crate) struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
     command: String,
 }
 
-/// One connection, as the peer saw it: a flat JSON object.
+/// One connection as seen by the peer: a flat JSON object.
 #[derive(Debug)]
 pub(crate) struct Report(String);
 
 impl Libudt {
-    /// `None` after a line that says why the test is skipped.
+    /// `None` after a line with the reason for skipping the test.
     pub(crate) fn find() -> Option<Self> {
         reference_peer().map(Self)
     }
 
-    /// A peer that listens, and where. `action` is as on its command line.
+    /// A listening peer and its address. `action` is as on its command line.
     pub(crate) fn listen(self, action: &str) -> (Running, SocketAddr) {
         let mut running = self.run(&format!("listen 127.0.0.1:0 {action}"));
         let mut line = String::new();
@@ -46,7 +46,7 @@ impl Libudt {
         self.run(&format!("connect {to} {action}"))
     }
 
-    /// A peer that meets `peer` in the middle.
+    /// A peer that meets `peer` by rendezvous.
     pub(crate) fn rendezvous(self, local: SocketAddr, peer: SocketAddr, action: &str) -> Running {
         self.run(&format!("rendezvous --local {local} --peer {peer} {action}"))
     }
@@ -60,7 +60,7 @@ impl Libudt {
 }
 
 impl Running {
-    /// Waits for the end; every connection must have gone as asked.
+    /// Waits for the end. Every connection must have succeeded.
     pub(crate) fn reports(self) -> Vec<Report> {
         let command = self.command.clone();
         let (status, reports) = self.end();
@@ -68,14 +68,14 @@ impl Running {
         reports
     }
 
-    /// The report of the only connection, which must have gone as asked.
+    /// The report of the only connection, which must have succeeded.
     pub(crate) fn report(self) -> Report {
         let mut reports = self.reports();
         assert_eq!(reports.len(), 1, "{reports:?}");
         reports.remove(0)
     }
 
-    /// Waits for the end, whatever it is: the exit status and what was reported.
+    /// Waits for any end. Returns the exit status and the reports.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<Report>) {
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();
@@ -86,24 +86,24 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails if it has ended, which is as well.
+        // Fails if it has ended, which does not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Report {
-    /// A digest by its field's name.
+    /// A digest, by its field's name.
     pub(crate) fn digest(&self, name: &str) -> u64 {
         u64::from_str_radix(self.value(name).trim_matches('"'), 16).unwrap_or_else(|_| panic!("no {name} in {self:?}"))
     }
 
-    /// A count by its field's name.
+    /// A count, by its field's name.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.value(name).parse().unwrap_or_else(|_| panic!("no {name} in {self:?}"))
     }
 
-    /// A measurement by its field's name.
+    /// A measurement, by its field's name.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         self.value(name).parse().unwrap_or_else(|_| panic!("no {name} in {self:?}"))
     }
@@ -111,7 +111,7 @@ impl Report {
     fn value(&self, name: &str) -> &str {
         let from = self.0.find(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name} in {self:?}"));
         let value = &self.0[from + name.len() + 3..];
-        // A text may hold commas, nothing else does.
+        // Only texts may contain commas.
         let end = match value.strip_prefix('"') {
             Some(text) => text.find('"').map(|end| end + 2),
             None => value.find([',', '}']),

@@ -1,4 +1,4 @@
-//! Figures for people: how fast we and libudt are beside each other. Not run unless asked for, in a release build:
+//! Goodput of Farhaul and of libudt, for readers. Ignored by default; run in a release build:
 //! `cargo test --release -p farhaul --test interop -- --ignored --nocapture --test-threads 1`
 
 use std::net::SocketAddr;
@@ -13,16 +13,16 @@ use crate::here::Here;
 use crate::libudt::{Libudt, Running};
 use crate::long_path::LongPath;
 
-/// How often everything is measured.
+/// Number of measurements of each kind.
 const RUNS: usize = 3;
-/// libudt's settings for speed, for both of its roles.
+/// libudt's settings for high rates, for both of its roles.
 const FAST: &str = "--unchecked --fc 100000 --sndbuf 64000000 --rcvbuf 64000000";
-/// Round trip of the shared path.
+/// RTT of the shared path.
 const ROUND_TRIP: Duration = Duration::from_millis(16);
 /// Duration of a transfer over the shared path, and on loopback, in seconds.
 const SHARED_SECONDS: u64 = 20;
 const LOOPBACK_SECONDS: u64 = 2;
-/// libudt's send buffer on the shared path: what it has sent is not known better than to this.
+/// libudt's send buffer on the shared path, which is the uncertainty of its sent bytes.
 const SEND_BUFFER: u64 = 1_000_000;
 
 /// Sends for `seconds`.
@@ -96,7 +96,7 @@ fn libudt_for_a_share(libudt: Libudt, path: &LongPath) -> Running {
     libudt.connect(path.address(), &format!("send --seconds {SHARED_SECONDS} --sndbuf {SEND_BUFFER} --linger 0"))
 }
 
-/// What a libudt sent that was told to, in Mbit/s.
+/// The rate of a sending libudt, in Mbit/s.
 fn share(peer: Running) -> f64 {
     let sent = peer.report().count("sent_bytes").saturating_sub(SEND_BUFFER);
     megabits(sent, SHARED_SECONDS as f64)

@@ -1,4 +1,4 @@
-//! Messages: ordered, unordered, with a time to live, both ways.
+//! Messages: ordered, unordered, with a time to live, in both directions.
 
 use std::thread;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn assert_received(report: &Report, count: u64, digest: u64) {
     assert_eq!(report.digest("received_digest"), digest, "{report:?}");
 }
 
-/// libudt throws away messages that its application did not take before our close, so it has to close first.
+/// libudt discards messages that its application had not read when this side closes, so libudt must close first.
 pub(crate) fn await_close(socket: &MessageSocket) {
     assert_eq!(socket.recv(&mut []).unwrap(), None);
 }

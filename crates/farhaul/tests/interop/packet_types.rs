@@ -1,6 +1,6 @@
 //! Every packet type of UDT4, sent and received by a real libudt.
 //!
-//! Types 4 and 0x7FFF are made by hand where nobody sends them: libudt has no code to send the first, and Farhaul's streams
+//! The test crafts types 4 and 0x7FFF where no side sends them. No code in libudt sends the first, and Farhaul's streams
 //! have no call for the second.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::stream::exchange;
 use crate::tap::Direction::{Down, Up};
 use crate::tap::{Kind, Tap};
 
-/// What must have been seen from libudt, and to it.
+/// Packet kinds that must come from libudt, and go to it.
 const TYPES: [Kind; 13] = [
     Kind::Data,
     Kind::Handshake,
@@ -37,14 +37,14 @@ const TYPES: [Kind; 13] = [
     Kind::Custom,
 ];
 
-/// One data packet in so many is lost, so that there is something to report.
+/// One data packet in this many is lost, so that there are losses to report.
 const LOSE_ONE_IN: u64 = 97;
 
 /// A user-defined packet.
 const CUSTOM_KIND: u16 = 7;
 const CUSTOM_BODY: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// What went from libudt, and what went to it.
+/// The kinds from libudt, and those to it.
 #[derive(Debug, Default)]
 struct Union {
     from: BTreeSet<Kind>,
@@ -52,12 +52,12 @@ struct Union {
 }
 
 impl Union {
-    /// Adds what passed a tap in front of a libudt that listens.
+    /// Adds the kinds at a tap in front of a listening libudt.
     fn add_server(&mut self, tap: &Tap) {
         self.add([tap.kinds(Down), tap.kinds(Up)], tap);
     }
 
-    /// Adds what passed a tap behind a libudt that connects.
+    /// Adds the kinds at a tap behind a connecting libudt.
     fn add_client(&mut self, tap: &Tap) {
         self.add([tap.kinds(Up), tap.kinds(Down)], tap);
     }
@@ -85,8 +85,8 @@ fn libudt_sends_and_receives_every_packet_type() {
     assert!(union.to.is_superset(&expected), "to libudt: {union:?}");
 }
 
-/// Data, handshakes, acknowledgements in all lengths, their confirmations, loss reports, and libudt's shutdown; in the
-/// middle of it, libudt is asked to slow down.
+/// Data, handshakes, acknowledgements in all lengths, their confirmations, loss reports, and libudt's shutdown. Midway,
+/// libudt receives a request to slow down.
 fn streams(libudt: Libudt, union: &mut Union) {
     let here = Here::new();
     let listener = here.listen().unwrap();
@@ -109,7 +109,7 @@ fn streams(libudt: Libudt, union: &mut Union) {
     union.to.insert(Kind::CongestionWarning);
 }
 
-/// Keep-alives, which libudt only sends to a peer that is silent, and our shutdown.
+/// Keep-alives, which libudt sends only to a silent peer, and this side's shutdown.
 fn we_close_an_idle_connection(libudt: Libudt, union: &mut Union) {
     let (peer, address) = libudt.listen("recv");
     let tap = Tap::new(address, 0);
@@ -123,7 +123,7 @@ fn we_close_an_idle_connection(libudt: Libudt, union: &mut Union) {
     union.add_server(&tap);
 }
 
-/// Drop requests, by losses of messages that live a millisecond.
+/// Drop requests, by losses of messages that live for a millisecond.
 fn messages_that_expire(libudt: Libudt, union: &mut Union) {
     let short = SendOptions::default().time_to_live(Duration::from_millis(1));
     let (peer, address) = libudt.listen("recv --messages");
@@ -141,7 +141,7 @@ fn messages_that_expire(libudt: Libudt, union: &mut Union) {
     let tap = Tap::new(here.local_addr(), 5);
     let peer = libudt.connect(tap.address(), "send --messages --count 50 --message-size 4000 --ttl 1");
     let messages = recv_messages(&Here::accept_messages(&listener), None);
-    // The reference may break its own connection by a drop request that goes too far; what has come is whole.
+    // libudt may break its own connection by a drop request that reaches too far. Messages that arrived are whole.
     let (_, reports) = peer.end();
     if let Ok(messages) = messages {
         assert!(messages.order.len() < 50, "{reports:?}");
@@ -172,7 +172,7 @@ fn error_signals(libudt: Libudt, union: &mut Union) {
     union.to.insert(Kind::ErrorSignal);
 }
 
-/// A user-defined packet to libudt, which sends it back.
+/// A user-defined packet to libudt, which returns it.
 fn custom_packets(libudt: Libudt, union: &mut Union) {
     let came_back = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&came_back);
@@ -195,7 +195,7 @@ fn custom_packets(libudt: Libudt, union: &mut Union) {
     union.to.insert(Kind::Custom);
 }
 
-/// The default controller, which also hears of user-defined packets.
+/// The default controller, which also receives user-defined packets.
 struct Listening {
     inner: Box<dyn Controller>,
     came_back: Arc<AtomicBool>,

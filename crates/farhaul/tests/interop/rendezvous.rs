@@ -1,4 +1,4 @@
-//! Both sides call, nobody listens.
+//! Both sides call, none listens.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,8 +10,8 @@ use crate::here::Here;
 use crate::libudt::{Libudt, Report, Running};
 use crate::stream::exchange;
 
-/// A free address: libudt has to be told one. Its port is below those that the kernel gives away (from 32768), so that
-/// none of the tests that run beside gets it in the meantime.
+/// A free address, because libudt must be told one. Its port is below those that the kernel assigns (from 32768). So no
+/// test that runs in parallel gets it meanwhile.
 pub(crate) fn free_address() -> SocketAddr {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     let next = || 10_000 + (std::process::id() * 16 + TAKEN.fetch_add(1, Ordering::Relaxed)) % 10_000;
@@ -19,7 +19,7 @@ pub(crate) fn free_address() -> SocketAddr {
     addresses.find(|address| UdpSocket::bind(address).is_ok()).unwrap()
 }
 
-/// A stream to a libudt that does `action`.
+/// A stream to a libudt that performs `action`.
 fn meet(libudt: Libudt, here: &Here, action: &str) -> (Running, Stream) {
     let there = free_address();
     let peer = libudt.rendezvous(there, here.local_addr(), action);

@@ -1,4 +1,4 @@
-//! What the machine must have, found or built once, and the line that says why a test is skipped.
+//! Requirements of the machine, found or built once, and the line with the reason for skipping a test.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 
-/// What `build.sh` ends with when g++ or libudt is missing.
+/// Exit code of `build.sh` if g++ or libudt is missing.
 const MISSING: i32 = 77;
 
-/// The reference peer's program; `None` after a line that says why the test is skipped.
+/// The reference peer's program. `None` after a line with the reason for skipping the test.
 pub(crate) fn reference_peer() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match PROGRAM.get_or_init(build) {
@@ -18,7 +18,7 @@ pub(crate) fn reference_peer() -> Option<&'static Path> {
     }
 }
 
-/// Whether packets can be captured and taken apart; prints why not.
+/// Whether packets can be captured and dissected. Prints the reason if not.
 pub(crate) fn capture_tools() -> Option<()> {
     if !rustix::process::geteuid().is_root() {
         return skip("only root may capture packets");
@@ -29,10 +29,10 @@ pub(crate) fn capture_tools() -> Option<()> {
     })
 }
 
-/// Says on the real standard error, which the test harness does not swallow, that the test proves nothing.
+/// Reports on the real standard error that the test proves nothing. The test harness does not capture it.
 pub(crate) fn skip<R>(reason: &str) -> Option<R> {
     let test = thread::current();
-    // Nothing can be done about a closed standard error.
+    // A closed standard error cannot be reported.
     let _ = writeln!(io::stderr(), "SKIPPED {}: {reason}", test.name().unwrap_or("test"));
     None
 }

@@ -1,4 +1,4 @@
-//! Several connections on one port, at either side.
+//! Several connections on one port, on either side.
 
 use std::collections::BTreeSet;
 use std::thread;

@@ -8,10 +8,10 @@ use crate::content::{digest_of, recv, send, stream};
 use crate::here::Here;
 use crate::libudt::{Libudt, Report};
 
-/// One byte, around the payload of one packet, many packets, and more than any buffer's default.
+/// One byte, around the payload of one packet, many packets, and more than any default buffer.
 const SIZES: [usize; 5] = [1, 1_456, 1_457, 1_000_003, 64 << 20];
 
-/// Sends all and proves that it arrived.
+/// Sends all bytes and checks that they arrived.
 fn send_and_finish(to: &Stream, seed: u64, len: usize) -> u64 {
     let digest = send(to, seed, len).unwrap();
     to.finish().unwrap();
@@ -67,7 +67,7 @@ fn libudt_connects_and_sends() {
     }
 }
 
-/// Sends `len` bytes and receives as libudt sends, until libudt closes; gives both digests.
+/// Sends `len` bytes and receives libudt's data until libudt closes. Returns both digests.
 pub(crate) fn exchange(with: &Stream, seed: u64, len: usize) -> (u64, (u64, u64)) {
     thread::scope(|scope| {
         let sending = scope.spawn(|| send(with, seed, len).unwrap());

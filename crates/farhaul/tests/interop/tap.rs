@@ -1,4 +1,4 @@
-//! A way between both sides that notes which packets pass, loses some and slips in others.
+//! A relay between both sides that records the packets, drops some and injects others.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,12 +11,12 @@ use std::time::Duration;
 use farhaul_wire::DecodeError;
 use farhaul_wire::udt4::{Ack, Control, Packet, SocketId, Timestamp};
 
-/// How soon a tap's threads notice that they should stop.
+/// Time in which a tap's threads notice that they must stop.
 const TICK: Duration = Duration::from_millis(20);
-/// How long to wait for a packet.
+/// Longest wait for a packet.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What passes: data, and control packets by type; acknowledgements by length.
+/// The kind of a packet: data, or a control packet by type, acknowledgements also by length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Data,
@@ -55,7 +55,7 @@ struct Shared {
     back: UdpSocket,
     server: SocketAddr,
     client: Mutex<Option<SocketAddr>>,
-    /// One data packet in so many is lost; zero loses none.
+    /// One data packet in this many is dropped. Zero drops none.
     lose_one_in: u64,
     seen: [Mutex<Seen>; 2],
     news: Condvar,
@@ -65,15 +65,15 @@ struct Shared {
 #[derive(Default)]
 struct Seen {
     kinds: BTreeSet<Kind>,
-    /// Why packets could not be decoded.
+    /// Errors of packets that could not be decoded.
     undecodable: Vec<DecodeError>,
-    /// The socket that packets of this direction are meant for.
+    /// The destination socket of packets in this direction.
     destination: Option<SocketId>,
     data: u64,
 }
 
 impl Tap {
-    /// A way to `server` that loses one data packet in `lose_one_in`, none if that is zero.
+    /// A relay to `server` that drops one data packet in `lose_one_in`. Zero drops none.
     pub(crate) fn new(server: SocketAddr, lose_one_in: u64) -> Self {
         let shared = Arc::new(Shared {
             front: socket(),
@@ -92,22 +92,22 @@ impl Tap {
         Self { shared, threads: threads.into() }
     }
 
-    /// Where the client sends to.
+    /// The address for the client to send to.
     pub(crate) fn address(&self) -> SocketAddr {
         self.shared.front.local_addr().unwrap()
     }
 
-    /// Where packets come from as the server sees it: what a server that calls as well must know.
+    /// The source address of packets as seen by the server. A server that also calls must know it.
     pub(crate) fn back_address(&self) -> SocketAddr {
         self.shared.back.local_addr().unwrap()
     }
 
-    /// What passed so far.
+    /// The kinds that passed so far.
     pub(crate) fn kinds(&self, direction: Direction) -> BTreeSet<Kind> {
         self.shared.seen[direction as usize].lock().unwrap().kinds.clone()
     }
 
-    /// What could not be decoded so far.
+    /// The decoding errors so far.
     pub(crate) fn undecodable(&self) -> Vec<DecodeError> {
         self.shared.seen.iter().flat_map(|seen| seen.lock().unwrap().undecodable.clone()).collect()
     }
@@ -120,7 +120,7 @@ impl Tap {
         assert!(!timeout.timed_out(), "no {kind:?} {direction:?} among {:?}", seen.kinds);
     }
 
-    /// Slips in a packet; something of that direction must have passed before.
+    /// Injects a packet. A packet of that direction must have passed before.
     pub(crate) fn slip_in(&self, direction: Direction, control: &Control<'_>) {
         let destination = self.shared.seen[direction as usize].lock().unwrap().destination.unwrap();
         let mut datagram = Vec::new();
@@ -133,7 +133,7 @@ impl Drop for Tap {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // The test fails for a better reason if a thread did.
+            // If a thread failed, the test fails for a better reason.
             let _ = thread.join();
         }
     }
@@ -154,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Notes what passes; says whether it may.
+    /// Records a datagram. Returns whether it may pass.
     fn note(&self, direction: Direction, datagram: &[u8]) -> bool {
         let seen = &mut *self.seen[direction as usize].lock().unwrap();
         let (kind, destination) = match Packet::decode(datagram) {
@@ -188,7 +188,7 @@ impl Shared {
                 None => return,
             },
         };
-        // A side that has left answers with an error to what comes too late.
+        // A side that has left answers late packets with an error.
         assert!(sent.is_ok() || sent.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused));
     }
 }
