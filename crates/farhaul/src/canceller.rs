@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_that_was_under_way_ends_even_if_the_reset_comes_first() {
+    fn a_waiting_call_ends_even_if_the_reset_comes_first() {
         let flag = CancelFlag::new();
         let before = flag.seen();
         assert!(!flag.ends(before));

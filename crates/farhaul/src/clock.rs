@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_before_lies_on_the_same_timeline_and_never_in_its_future() {
+    fn an_earlier_event_is_on_the_same_timeline_and_never_in_its_future() {
         let mut timeline = Timeline::new();
         timeline.at(second(602), Some(second(2)));
         timeline.at(second(605), None);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn being_a_little_late_is_no_pause() {
+    fn a_short_delay_is_no_pause() {
         let mut timeline = Timeline::new();
         assert_eq!(timeline.at(second(3), Some(second(2))), second(3));
     }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_to_send_is_named() {
+    fn a_send_that_the_system_refuses_is_named() {
         // Broadcasts need a socket option.
         let error = Probe::send(SocketAddr::from(([255, 255, 255, 255], 9))).verdict().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_route_says_what_to_check() {
+    fn a_missing_route_is_named_with_advice() {
         for errno in [rustix::io::Errno::NETUNREACH, rustix::io::Errno::HOSTUNREACH] {
             assert!(advice(&errno.into()).contains("route"), "{errno}");
         }

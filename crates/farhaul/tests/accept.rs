@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use farhaul::{ConnectionLost, Endpoint, Error, Stream};
 
 #[test]
-fn only_connections_that_nobody_accepted_yet_fill_the_backlog() {
+fn only_connections_not_yet_accepted_fill_the_backlog() {
     let hub = Endpoint::builder().backlog(1).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = hub.listen().unwrap();
     // None of them is read or written, because accepting one frees its place.
@@ -22,7 +22,7 @@ fn only_connections_that_nobody_accepted_yet_fill_the_backlog() {
 }
 
 #[test]
-fn datagrams_of_strangers_are_counted_and_nothing_else() {
+fn datagrams_of_strangers_are_only_counted() {
     let hub = Endpoint::bind("127.0.0.1:0").unwrap();
     let listener = hub.listen().unwrap();
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();

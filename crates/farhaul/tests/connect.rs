@@ -79,7 +79,7 @@ fn a_port_of_both_families_reaches_peers_of_either() {
 }
 
 #[test]
-fn a_port_that_the_network_says_is_closed_gives_way_to_the_next_address() {
+fn after_a_port_reported_closed_the_next_address_is_tried() {
     let there = Endpoint::bind(any()).unwrap();
     let _listener = there.listen().unwrap();
     let addresses = [closed(), closed(), there.local_addr()];
@@ -88,7 +88,7 @@ fn a_port_that_the_network_says_is_closed_gives_way_to_the_next_address() {
 }
 
 #[test]
-fn the_last_address_gets_the_whole_time_and_names_why_nobody_answered() {
+fn the_last_address_gets_the_whole_time_and_its_error_names_the_reason() {
     let time = Duration::from_millis(200);
     let endpoint = Endpoint::builder().connect_timeout(time).bind(any()).unwrap();
     let addresses = [closed(), closed()];

@@ -67,7 +67,7 @@ fn a_task_that_waits_can_be_cancelled() {
 
 /// A program that forwards data in both directions until both sides have ended.
 #[test]
-fn whoever_copies_in_both_directions_comes_to_the_end() {
+fn a_copy_in_both_directions_ends() {
     for far_side_is_first in [false, true] {
         block_on(async {
             let listener = Listener::bind("127.0.0.1:0").unwrap();
@@ -166,7 +166,7 @@ fn tasks_meet_by_rendezvous() {
 }
 
 #[test]
-fn a_name_is_resolved_and_its_closed_addresses_are_passed_over() {
+fn a_name_is_resolved_and_its_closed_addresses_are_skipped() {
     block_on(async {
         let listener = Listener::bind("127.0.0.1:0").unwrap();
         let endpoint = Endpoint::builder().connect_timeout(FOR_EVER).bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -184,7 +184,7 @@ fn a_name_is_resolved_and_its_closed_addresses_are_passed_over() {
 }
 
 #[test]
-fn tasks_learn_what_the_network_says_about_a_closed_port() {
+fn tasks_get_the_networks_error_for_a_closed_port() {
     block_on(async {
         let time = Duration::from_millis(200);
         let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -220,7 +220,7 @@ impl ToSocketAddrs for Addresses {
 }
 
 #[test]
-fn a_search_that_breaks_is_an_error_and_never_a_hang() {
+fn a_name_resolution_that_panics_is_an_error_and_never_a_hang() {
     block_on(async {
         let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
         assert!(matches!(endpoint.connect_async(Broken).await, Err(Error::Resolve(_))));

@@ -151,7 +151,7 @@ fn a_sender_learns_that_the_receiver_cannot_write_its_file() {
 }
 
 #[test]
-fn two_hosts_that_both_call_meet_in_the_middle() {
+fn two_endpoints_that_both_call_connect() {
     let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
     thread::scope(|scope| {
         let other = scope.spawn(|| {
@@ -168,7 +168,7 @@ fn two_hosts_that_both_call_meet_in_the_middle() {
 }
 
 #[test]
-fn two_hosts_that_both_call_for_messages_meet_as_well() {
+fn two_endpoints_that_both_call_for_messages_connect() {
     let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_socket_refuses_goes_out_first_later_and_in_order() {
+    fn refused_datagrams_leave_first_later_and_in_order() {
         let (mut outbox, mut trains, mut network) = (Outbox::new(), Trains(2), Vec::new());
         let outcome = outbox.transmit(Instant::ZERO, &mut trains, |train| {
             network.extend_from_slice(&train.bytes[..4]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_lose_a_train_like_any_router_might() {
+    fn other_errors_lose_a_train_as_a_router_might() {
         let (mut outbox, mut trains) = (Outbox::new(), Trains(3));
         let outcome = outbox.transmit(Instant::ZERO, &mut trains, |_| Err(io::ErrorKind::NetworkUnreachable.into()));
         assert_eq!((outcome, trains.0), (Outcome::Drained, 0));

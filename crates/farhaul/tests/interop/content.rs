@@ -120,7 +120,7 @@ pub(crate) fn recv_messages(from: &MessageSocket, count: Option<usize>) -> Resul
 }
 
 #[test]
-fn content_is_what_the_reference_peer_makes() {
+fn content_equals_that_of_the_reference_peer() {
     assert_eq!(digest_of(&[]), 0xCBF2_9CE4_8422_2325);
     assert_eq!(digest_of(&stream(1, 16)), 0x56E6_A4C0_E205_423A);
     assert_eq!(digest_of(&stream(42, 1_000_003)), 0xC86C_6E61_03F8_B74D);

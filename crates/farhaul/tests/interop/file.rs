@@ -64,7 +64,7 @@ fn recvfile_of_libudt_takes_our_file() {
 }
 
 #[test]
-fn libudt_tells_us_that_its_disk_is_full() {
+fn a_full_disk_of_libudt_is_reported_here() {
     let Some(libudt) = Libudt::find() else { return };
     let (peer, address) = libudt.listen("recv --error-signal --expect 20000000");
     let here = Here::new();
@@ -75,7 +75,7 @@ fn libudt_tells_us_that_its_disk_is_full() {
 }
 
 #[test]
-fn we_tell_libudt_that_our_file_cannot_be_written() {
+fn a_file_that_cannot_be_written_here_is_reported_to_libudt() {
     let Some(libudt) = Libudt::find() else { return };
     let here = Here::new();
     let listener = here.listen().unwrap();

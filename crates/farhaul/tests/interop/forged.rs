@@ -91,7 +91,7 @@ impl Caller {
 const TRIES: usize = 20;
 
 #[test]
-fn a_libudt_of_a_network_in_which_somebody_guesses_cookies_connects() {
+fn libudt_connects_from_a_network_with_cookie_guesses() {
     let Some(libudt) = Libudt::find() else { return };
     let here = Here::new();
     let listener = here.listen().unwrap();
