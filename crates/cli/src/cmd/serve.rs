@@ -79,7 +79,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     ));
     let trace = args.transport.begin_trace("serve", &output)?;
     let server = Server { args, context, output: output.clone(), trace, root };
-    server::run(context, &output, &endpoint, args.max_sessions, |caller| server.serve(&caller))
+    server::run(context, &output, &endpoint, args.max_sessions, |caller| server.serve(caller))
 }
 
 struct Server<'a> {
@@ -115,6 +115,7 @@ impl Server<'_> {
         let target = Target::beneath(&self.args.root, &push.target);
         let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
+        caller.leave_place();
         let mut end = self.end(caller, Direction::Received);
         outcome::of_receiving(&mut end, &job, &measured);
         let result = outcome::result(&job.log, driven, |trouble| {
@@ -142,6 +143,7 @@ impl Server<'_> {
     fn send_from(&self, caller: &Caller, session: FileSender, source: impl Source, (log, meter): (FileLog, Meter)) {
         let mut job = Sending { session, source: self.timed(source, caller, meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
+        caller.leave_place();
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);
         let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));

@@ -313,6 +313,11 @@ impl Server {
         }
     }
 
+    /// The program's own process.
+    pub(crate) fn process(&self) -> i32 {
+        self.process
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
     }
