@@ -70,7 +70,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     let pipe = Pipe { args, context, output, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {
-        Ok((stream, meter)) => pipe.transfer(&stream, meter),
+        Ok((stream, meter)) => pipe.transfer(stream, meter),
         Err(fault) => {
             let end = End { seconds: meter.elapsed().as_secs_f64(), ..end_record(&args.transport, Direction::Both) };
             report_end(&pipe.output, end, Err(fault))
@@ -124,8 +124,8 @@ impl Pipe<'_> {
         Ok((stream, Meter::start(self.context.clock)))
     }
 
-    fn transfer(&self, stream: &Stream, meter: Meter) -> Result<(), Fault> {
-        self.context.show_state(&self.output, std::slice::from_ref(stream));
+    fn transfer(&self, stream: Stream, meter: Meter) -> Result<(), Fault> {
+        self.context.show_state(&self.output, std::slice::from_ref(&stream));
         let view = View {
             output: self.output.clone(),
             session: None,
@@ -136,16 +136,24 @@ impl Pipe<'_> {
             trace: self.trace.clone(),
         };
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
-        let input = Input::start(stream.clone(), !self.args.wait, self.context.clock)?;
+        let interrupt = self.context.interrupt.clone();
+        let input = Input::start(stream.clone(), !self.args.wait, interrupt, self.context.clock)?;
         let mut arrived = Arrived::default();
-        let received = self.receive(stream, &input, meter, &mut arrived);
+        let received = self.receive(&stream, &input, meter, &mut arrived);
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
-        // The peer learns at once that nobody is here any more.
-        stream.close();
-        self.context.hide_state();
         let peer = stream.peer_addr();
-        let result = received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer));
+        let result = received
+            .and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer))
+            .map_err(|fault| self.context.interrupt.fault().unwrap_or(fault));
+        // The peer learns at once that nobody is here any more. It must not take a part for the whole.
+        if result.is_err() {
+            stream.abort();
+        }
+        // Nobody holds the stream any more, so that the program waits until the peer has been told often enough.
+        input.release();
+        self.context.hide_state();
+        drop(stream);
         let mut end =
             End { address: Some(peer.to_string()), ..end_record(&self.args.transport, direction(&input, &arrived)) };
         end.bytes = input.bytes() + arrived.bytes;
@@ -178,8 +186,7 @@ impl Pipe<'_> {
         loop {
             match stream.recv(&mut block) {
                 // The peer closed, or this side, whose input may not have ended well.
-                Ok(0) if input.is_unreadable() => return input.outcome(peer),
-                Ok(0) => return Ok(()),
+                Ok(0) => return if input.has_closed() { input.outcome(peer) } else { Ok(()) },
                 Ok(len) => {
                     if arrived.bytes == 0 {
                         stream.set_read_timeout(None);
@@ -237,7 +244,7 @@ fn idle(after: Duration) -> Fault {
 
 /// Whoever reads our output has seen enough, or its disk is full.
 fn cannot_write(stream: &Stream, error: &io::Error) -> Fault {
-    stream.close();
+    stream.abort();
     match error.kind() {
         io::ErrorKind::BrokenPipe => std::process::exit(0),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::new(
