@@ -5,8 +5,9 @@
 //! direction.
 
 mod input;
+mod output;
 
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use super::{Context, connect, end_record, report_end};
 use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
+use crate::fault;
 use crate::host::Waits;
 use crate::host::limit::is_too_short;
 use crate::host::measure::{self, Caps, Meter};
@@ -26,6 +28,7 @@ use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
 use input::Input;
+use output::{Output as Stdout, Unwritable};
 
 /// Bytes that are read or written at a time.
 const BLOCK: usize = 256 << 10;
@@ -180,13 +183,12 @@ impl Pipe<'_> {
     /// Writes what arrives to stdout until the peer closes, or this side is done.
     fn receive(&self, stream: &Stream, input: &Input, meter: Meter, arrived: &mut Arrived) -> Result<(), Fault> {
         let peer = stream.peer_addr();
-        let mut block = vec![0; BLOCK];
-        let mut stdout = io::stdout().lock();
+        let stdout = Stdout::start(self.context.interrupt.clone(), stream.canceller())?;
         stream.set_read_timeout(Some(self.args.transport.timeout));
-        loop {
-            match stream.recv(&mut block) {
-                // The peer closed, or this side, whose input may not have ended well.
-                Ok(0) => return if input.has_closed() { input.outcome(peer) } else { Ok(()) },
+        let ended = loop {
+            let mut block = stdout.take_block().map_err(|why| self.cannot_write(why))?;
+            match stream.recv(&mut block.bytes) {
+                Ok(0) => break input.outcome(peer),
                 Ok(len) => {
                     if arrived.bytes == 0 {
                         stream.set_read_timeout(None);
@@ -195,21 +197,47 @@ impl Pipe<'_> {
                     arrived.first.get_or_insert(now);
                     arrived.last = Some(now);
                     arrived.bytes += len as u64;
-                    stdout
-                        .write_all(&block[..len])
-                        .and_then(|()| stdout.flush())
-                        .map_err(|error| cannot_write(stream, &error))?;
+                    block.len = len;
+                    stdout.write(block);
                 }
-                Err(Error::TimedOut(after)) if input.is_empty() => return Err(idle(after)),
+                Err(Error::TimedOut(after)) if input.is_empty() => break Err(idle(after)),
                 Err(Error::TimedOut(_)) => {}
                 // This side was done and closed.
-                Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => return input.outcome(peer),
-                Err(Error::Cancelled) if input.has_closed() && !self.context.interrupt.is_stopping() => {
-                    return input.outcome(peer);
+                Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => break input.outcome(peer),
+                Err(error @ Error::Cancelled) if self.context.interrupt.is_stopping() => {
+                    break Err(self.context.connection_fault(&error, &peer));
                 }
-                Err(error) => return Err(self.context.connection_fault(&error, &peer)),
+                Err(Error::Cancelled) if input.has_closed() => break input.outcome(peer),
+                // Stdout cannot be written to: the next block says why.
+                Err(Error::Cancelled) => {}
+                Err(error) => break Err(self.context.connection_fault(&error, &peer)),
             }
-        }
+        };
+        // What came is written, however it ended.
+        stdout.finish().map_err(|why| self.cannot_write(why))?;
+        ended
+    }
+
+    /// Whoever reads our output has seen enough, or its disk is full.
+    fn cannot_write(&self, why: Unwritable) -> Fault {
+        let error = match why {
+            Unwritable::Failed(error) => error,
+            Unwritable::Stopped => return self.context.interrupt.fault().expect("a signal asked to stop"),
+        };
+        let (code, what) = match error.kind() {
+            // Whoever reads it knows already.
+            io::ErrorKind::BrokenPipe => {
+                let message = "whoever reads stdout closed it before everything was there";
+                return Fault::new(Code::LocalIo, message).quietly();
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
+            _ => (Code::LocalIo, "redirect it to another place"),
+        };
+        let words = fault::words(&error);
+        Fault::new(
+            code,
+            format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"),
+        )
     }
 }
 
@@ -240,19 +268,6 @@ fn idle(after: Duration) -> Fault {
             "the input is empty and nothing came for {after}: nobody has anything to send (--timeout waits longer)"
         ),
     )
-}
-
-/// Whoever reads our output has seen enough, or its disk is full.
-fn cannot_write(stream: &Stream, error: &io::Error) -> Fault {
-    stream.abort();
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => std::process::exit(0),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::new(
-            Code::DiskFull,
-            format!("cannot write to stdout: {error}; what was written so far is incomplete"),
-        ),
-        _ => Fault::new(Code::LocalIo, format!("cannot write to stdout: {error}")),
-    }
 }
 
 fn summary(end: &End) -> String {

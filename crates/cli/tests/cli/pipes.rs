@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -153,4 +154,60 @@ fn receiver_cannot_write_to(stdout: Stdio, code: &str) {
 #[test]
 fn a_receiver_whose_disk_is_full_ends_both_sides() {
     receiver_cannot_write_to(File::options().write(true).open("/dev/full").unwrap().into(), "DISK_FULL");
+}
+
+#[test]
+fn a_receiver_whose_reader_has_seen_enough_ends_both_sides_and_has_its_end_record() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let head = thread::spawn(move || reader.read_exact(&mut [0; 10]));
+    receiver_cannot_write_to(writer.into(), "LOCAL_IO");
+    head.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_a_pipe_without_a_line() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut sender = Server::begin(&["pipe"]);
+    sender.feed(b"some bytes");
+    let arguments = ["pipe", "--plain", "--connect", &sender.address];
+    let run = Started::begin_to(&arguments, Stdio::null(), writer.into()).end();
+    assert_eq!((run.code, &run.stderr[..]), (7, ""), "it was not written, and whoever reads knows");
+}
+
+/// Bytes that a pipe holds, less the page that may be filled in part.
+const PIPE: u64 = (64 << 10) - 4096;
+
+/// A run that waits for its reader: its output is full, and there is more.
+fn stuck(arguments: &[&str]) -> (Started, ChildStdout) {
+    let mut run = Started::begin(arguments, Stdio::null());
+    let output = run.output();
+    while rustix::io::ioctl_fionread(&output).unwrap() < PIPE {
+        thread::yield_now();
+    }
+    (run, output)
+}
+
+#[test]
+fn a_receiver_whose_reader_does_not_go_on_is_stopped_by_the_first_signal() {
+    let mut sender = Server::begin_with(&[&["pipe"][..], &LONG].concat(), File::open("/dev/zero").unwrap().into());
+    let (run, output) = stuck(&["pipe", "--plain", "--connect", &sender.address]);
+    run.signal(Signal::TERM);
+    run.end().fails(143, &["SIGTERM"]);
+    assert_eq!(sender.wait_for("end")["exit_code"], 8);
+    drop(output);
+}
+
+#[test]
+fn a_second_signal_ends_a_program_at_once_that_cannot_stop_cleanly() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.file("root/file", 2_000_000);
+    let server = Server::begin(&["serve", "--root", &root]);
+    let (run, output) = stuck(&["copy", "--plain", &format!("udt://{}/file", server.address), "-"]);
+    run.signal(Signal::TERM);
+    run.signal(Signal::INT);
+    let run = run.end();
+    assert!(run.code == 130 || run.code == 143, "{}: {}", run.code, run.stderr);
+    drop(output);
 }

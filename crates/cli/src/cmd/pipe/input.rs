@@ -125,9 +125,14 @@ impl Input {
         {
             ended = State::Cut(error);
         }
+        let is_complete = matches!(ended, State::Ended);
         *self.state() = ended;
-        // Wakes who waits for data that cannot come any more.
         self.shared.closed.store(true, Ordering::Release);
+        if !is_complete {
+            // At once: who writes stdout may wait for its reader for long.
+            stream.abort();
+        }
+        // Wakes who waits for data that cannot come any more.
         stream.canceller().cancel();
     }
 
