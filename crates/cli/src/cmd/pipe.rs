@@ -4,6 +4,7 @@
 //! it is acknowledged and closes; a side with empty input only receives; `--wait` keeps the connection for the other
 //! direction.
 
+mod idle;
 mod input;
 mod output;
 
@@ -27,6 +28,7 @@ use crate::output::human::{rate, time};
 use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
+use idle::Quiet;
 use input::Input;
 use output::{Output as Stdout, Unwritable};
 
@@ -190,9 +192,6 @@ impl Pipe<'_> {
             match stream.recv(&mut block.bytes) {
                 Ok(0) => break input.outcome(peer),
                 Ok(len) => {
-                    if arrived.bytes == 0 {
-                        stream.set_read_timeout(None);
-                    }
                     let now = meter.now();
                     arrived.first.get_or_insert(now);
                     arrived.last = Some(now);
@@ -200,8 +199,10 @@ impl Pipe<'_> {
                     block.len = len;
                     stdout.write(block);
                 }
-                Err(Error::TimedOut(after)) if input.is_empty() => break Err(idle(after)),
-                Err(Error::TimedOut(_)) => {}
+                Err(Error::TimedOut(_)) => match self.patience(stream, input, meter.now(), arrived) {
+                    Some(left) => stream.set_read_timeout(Some(left)),
+                    None => break Err(self.idle()),
+                },
                 // This side was done and closed.
                 Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => break input.outcome(peer),
                 Err(error @ Error::Cancelled) if self.context.interrupt.is_stopping() => {
@@ -216,6 +217,37 @@ impl Pipe<'_> {
         // What came is written, however it ended.
         stdout.finish().map_err(|why| self.cannot_write(why))?;
         ended
+    }
+
+    /// How long this side waits before it looks again whether anything is to be expected; none if nothing is.
+    fn patience(&self, stream: &Stream, input: &Input, now: Instant, arrived: &Arrived) -> Option<Duration> {
+        let timeout = self.args.transport.timeout;
+        let acknowledged = stream.stats().map_or(0, |stats| stats.totals.bytes_acked);
+        let quiet = Quiet {
+            ended: input.ended(),
+            arrived: arrived.last,
+            outstanding: acknowledged < input.bytes(),
+            waits: self.args.wait,
+        };
+        match quiet.ends_at(timeout).map(|end| end.saturating_since(now)) {
+            None => Some(timeout),
+            Some(left) => Some(left).filter(|left| !left.is_zero()),
+        }
+    }
+
+    fn idle(&self) -> Fault {
+        let after = time(self.args.transport.timeout);
+        let message = if self.args.wait {
+            format!(
+                "nothing came for {after} after the end of the input: the other side may wait as well; leave --wait out on \
+                 one side, or wait longer with --timeout"
+            )
+        } else {
+            format!(
+                "the input is empty and nothing came for {after}: nobody has anything to send (--timeout waits longer)"
+            )
+        };
+        Fault::new(Code::IdleTimeout, message)
     }
 
     /// Whoever reads our output has seen enough, or its disk is full.
@@ -258,16 +290,6 @@ fn undelivered(read: u64, acknowledged: u64, peer: std::net::SocketAddr) -> Resu
             Err(Fault::new(Code::PeerLost, format!("{peer} closed before {missing} of the input had reached it")))
         }
     }
-}
-
-fn idle(after: Duration) -> Fault {
-    let after = time(after);
-    Fault::new(
-        Code::IdleTimeout,
-        format!(
-            "the input is empty and nothing came for {after}: nobody has anything to send (--timeout waits longer)"
-        ),
-    )
 }
 
 fn summary(end: &End) -> String {

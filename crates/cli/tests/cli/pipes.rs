@@ -6,11 +6,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::thread;
+use std::time::Duration;
 
+use farhaul::{ConnectionLost, Endpoint, Error, Stream};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::process::{Run, Scratch, Server, Started, records};
+use crate::process::{Run, Scratch, Server, Started, farhaul_with, records};
+use crate::streams::port_of_our_own;
 
 /// More than a packet, less than any buffer.
 const SOME: usize = 50_000;
@@ -173,6 +176,53 @@ fn a_reader_that_has_seen_enough_ends_a_pipe_without_a_line() {
     let arguments = ["pipe", "--plain", "--connect", &sender.address];
     let run = Started::begin_to(&arguments, Stdio::null(), writer.into()).end();
     assert_eq!((run.code, &run.stderr[..]), (7, ""), "it was not written, and whoever reads knows");
+}
+
+/// An end that lives, so that its silence is not that of a peer that is gone.
+fn lively(address: &str) -> Endpoint {
+    Endpoint::builder().keep_alive(Duration::from_millis(50)).bind(address.parse().unwrap()).unwrap()
+}
+
+/// `pipe` runs with `input` against `peer`, which takes that, says something, waits for more and closes nothing.
+fn ends_idle(run: impl FnOnce() -> Run, peer: impl FnOnce() -> Stream + Send, input: &[u8]) {
+    let run = thread::scope(|scope| {
+        let peer = scope.spawn(|| {
+            let stream = peer();
+            (&stream).read_exact(&mut vec![0; input.len()]).unwrap();
+            stream.send_all(b"an answer").unwrap();
+            stream.recv(&mut [0])
+        });
+        let run = run();
+        let seen = peer.join().unwrap();
+        assert!(matches!(seen, Err(Error::Lost(ConnectionLost::Aborted))), "{seen:?}");
+        run
+    });
+    assert_eq!(run.stdout, b"an answer");
+    let end = last(&run);
+    assert_eq!((run.code, &end["error"]["code"]), (8, &"IDLE_TIMEOUT".into()), "{end}");
+    assert!(end["error"]["message"].as_str().unwrap().contains("--wait"), "{end}");
+}
+
+#[test]
+fn a_side_that_waits_for_another_that_waits_ends_with_the_idle_time_out() {
+    let waiting = ["pipe", "--plain", "--json", "--wait", "--timeout", "300ms"];
+    let there = lively("127.0.0.1:0");
+    let listener = there.listen().unwrap();
+    let address = there.local_addr().to_string();
+    for input in [&b"a question"[..], b""] {
+        let run = || farhaul_with(input, &[&waiting[..], &["--connect", &address]].concat());
+        ends_idle(run, || listener.accept().unwrap().0, input);
+    }
+}
+
+#[test]
+fn a_rendezvous_of_two_sides_that_wait_ends_with_the_idle_time_out() {
+    let here = format!("127.0.0.1:{}", port_of_our_own());
+    let there = lively(&format!("127.0.0.1:{}", port_of_our_own()));
+    let address = there.local_addr().to_string();
+    let meet = ["pipe", "--plain", "--json", "--wait", "--timeout", "300ms", "--rendezvous", "--listen", &here];
+    let run = || farhaul_with(b"a question", &[&meet[..], &["--connect", &address]].concat());
+    ends_idle(run, || there.rendezvous(&*here).unwrap(), b"a question");
 }
 
 /// Bytes that a pipe holds, less the page that may be filled in part.

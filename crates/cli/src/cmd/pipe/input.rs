@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use farhaul::{Error, Stream};
 use farhaul_udp::Clock;
+use farhaul_units::Instant;
 
 use super::BLOCK;
 use crate::exit::{Code, Fault};
@@ -40,8 +41,8 @@ struct Shared {
 enum State {
     #[default]
     Open,
-    /// The end of stdin was reached.
-    Ended,
+    /// The end of stdin was reached, at this time.
+    Ended(Instant),
     /// Stdin could not be read.
     Unreadable(io::Error),
     /// The connection took no more.
@@ -85,9 +86,12 @@ impl Input {
         self.shared.busy.load(Ordering::Acquire) as f64 / 1e9
     }
 
-    /// Whether stdin ended without a byte.
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes() == 0 && !matches!(*self.state(), State::Open)
+    /// When stdin ended, if it did.
+    pub(super) fn ended(&self) -> Option<Instant> {
+        match *self.state() {
+            State::Ended(at) => Some(at),
+            _ => None,
+        }
     }
 
     /// Whether nothing more is sent: the stream was finished, or cannot be.
@@ -98,7 +102,7 @@ impl Input {
     /// How sending to `peer` ended.
     pub(super) fn outcome(&self, peer: SocketAddr) -> Result<(), Fault> {
         match &*self.state() {
-            State::Open | State::Ended => Ok(()),
+            State::Open | State::Ended(_) => Ok(()),
             State::Unreadable(error) => Err(Fault::new(Code::LocalIo, format!("cannot read stdin: {error}"))),
             State::Cut(error) => Err(fault::of_connection(error, &peer)),
         }
@@ -110,8 +114,8 @@ impl Input {
         self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
         let is_over = match &ended {
             // The signal that is to stop this program may have ended its input, which is not complete then.
-            State::Ended if interrupt.is_asked_to_stop() => return,
-            State::Ended => closes && self.bytes() > 0,
+            State::Ended(_) if interrupt.is_asked_to_stop() => return,
+            State::Ended(_) => closes && self.bytes() > 0,
             _ => true,
         };
         if !is_over {
@@ -120,12 +124,12 @@ impl Input {
         }
         let stream = self.stream();
         let Some(stream) = &*stream else { return };
-        if matches!(ended, State::Ended)
+        if matches!(ended, State::Ended(_))
             && let Err(error) = stream.finish()
         {
             ended = State::Cut(error);
         }
-        let is_complete = matches!(ended, State::Ended);
+        let is_complete = matches!(ended, State::Ended(_));
         *self.state() = ended;
         self.shared.closed.store(true, Ordering::Release);
         if !is_complete {
@@ -141,7 +145,7 @@ impl Input {
         let mut stdin = io::stdin().lock();
         loop {
             let len = match stdin.read(&mut block) {
-                Ok(0) => return State::Ended,
+                Ok(0) => return State::Ended(clock.now()),
                 Ok(len) => len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return State::Unreadable(error),
