@@ -1,4 +1,4 @@
-//! Who may become a connection: the limits of what callers hold that have proved their address and nothing more.
+//! Admission of callers: limits on callers that have proved only their address.
 
 use core::net::IpAddr;
 
@@ -7,22 +7,23 @@ use farhaul_units::{Duration, Instant};
 use crate::config::Config;
 use crate::udt::handshake::{PrefixBudget, Room};
 
-/// Accepted connections that have not been heard since at most (attack A6).
+/// Largest number of accepted connections not heard from since (attack A6).
 const MAX_HALF_OPEN: usize = 1024;
-/// Callers of one network that may be silent after they were accepted. A caller that speaks gives its place back at once, so
-/// that this bounds the calls of a network per round trip, not per second: a thousand calls from one host need four
-/// round trips or tries, and a try comes every 250 ms.
+/// Callers of one network that may be accepted and not yet heard from.
+///
+/// A caller that speaks frees its place at once. So this bounds the calls of a network per RTT, not per second. A
+/// thousand calls from one host need four RTTs or retries, and a retry comes every 250 ms.
 const SILENT_PER_NETWORK: u32 = 256;
-/// Time in which those places come back by themselves: as long as a connection that is never heard lives. In that time
-/// one network holds what it had and what came back, which is half of all places at most.
+/// Time in which all those places become free by themselves: the lifetime of a connection that is never heard from. In
+/// this time one network holds at most its places and the freed ones, half of [`MAX_HALF_OPEN`].
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// What an endpoint holds already.
+/// The connections that an endpoint already holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Connections, those on their way out included.
+    /// All connections, closing ones included.
     pub(crate) connections: usize,
-    /// Accepted connections that were not heard since.
+    /// Accepted connections not heard from since.
     pub(crate) half_open: usize,
     /// Accepted connections that the application has not taken yet.
     pub(crate) unclaimed: usize,
@@ -38,7 +39,7 @@ impl Admission {
         Self { silent: PrefixBudget::new(key, SILENT_PER_NETWORK, SILENCE) }
     }
 
-    /// What there is for a caller from `ip`.
+    /// The room for a caller from `ip`.
     pub(crate) fn room(&self, ip: IpAddr, now: Instant, held: Held, config: &Config) -> Room {
         if held.connections >= config.max_connections
             || held.half_open >= MAX_HALF_OPEN
@@ -52,12 +53,12 @@ impl Admission {
         }
     }
 
-    /// A caller from `ip` was accepted.
+    /// Counts an accepted caller from `ip`.
     pub(crate) fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
         self.silent.take(ip, now);
     }
 
-    /// It said something after the handshake, so it is no flood of calls.
+    /// The caller has spoken after the handshake, so it is no flood.
     pub(crate) fn on_heard(&mut self, ip: IpAddr) {
         self.silent.give_back(ip);
     }

@@ -1,25 +1,25 @@
-//! What can go wrong, and whose fault it is.
+//! Errors of connections. Each names the side at fault.
 
 use core::time::Duration;
 
-/// Why no connection can be begun.
+/// Why a connection attempt cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The table of connections is full; close some.
-    #[error("this endpoint holds as many connections as it may ({0})")]
+    /// The endpoint is at its limit of connections. Close some.
+    #[error("the endpoint is at its limit of {0} connections")]
     TooManyConnections(usize),
     /// The address has port zero or is unspecified.
-    #[error("the peer's address has no port or no host")]
+    #[error("the peer's address has port zero or is unspecified")]
     InvalidAddress,
-    /// The protocol tells connections apart by their addresses alone, and this endpoint has one with that address.
-    #[error("there is a connection with this address already, and the protocol knows only one between two addresses")]
+    /// The endpoint has a connection with this address. The protocol identifies connections by their addresses alone.
+    #[error("already connected to this address: the protocol allows one connection between two addresses")]
     AlreadyConnected,
-    /// The protocol has streams between a caller and a listener, and nothing else.
-    #[error("the 2004 protocol has neither messages nor rendezvous: use UDT4 for these")]
+    /// The 2004 protocol has only streams between a caller and a listener.
+    #[error("the 2004 protocol has neither messages nor rendezvous; use UDT4 for these")]
     StreamsOnly,
-    /// A rendezvous with this address is under way already.
-    #[error("a rendezvous with this address is under way")]
+    /// A rendezvous with this address is already in progress.
+    #[error("a rendezvous with this address is already in progress")]
     RendezvousUnderWay,
 }
 
@@ -38,58 +38,58 @@ pub enum ConnectionLost {
     /// was not acknowledged.
     #[error("the peer ended the connection before everything was transferred")]
     Aborted,
-    /// Nobody answered the handshake in time: no program listens there, or UDP is blocked.
-    #[error("no answer within {0:?}: nothing listens there, or UDP is blocked on the way")]
+    /// Nobody answered the handshake in time. No program listens there, or a firewall blocks UDP.
+    #[error("no answer within {0:?}: nothing listens there, or a firewall blocks UDP")]
     ConnectTimeout(Duration),
     /// The peer refused the connection (request type 1002).
-    #[error("the peer refused the connection: it accepts no more, or speaks another version or socket type")]
+    #[error("the peer refused the connection: it is at its limit, or uses another version or socket type")]
     Refused,
-    /// Nothing was heard from the peer for too long.
-    #[error("nothing heard from the peer for {0:?}")]
+    /// No packet came from the peer for this long.
+    #[error("no packet from the peer for {0:?}")]
     PeerSilent(Duration),
-    /// This side's data made no progress for too long although the peer is alive.
-    #[error("the peer took no data for {0:?}")]
+    /// The peer is alive but acknowledged no data for this long.
+    #[error("the peer accepted no data for {0:?}")]
     NoProgress(Duration),
-    /// This side's data went too slowly for the [minimum progress](crate::Config::min_progress) that is asked for.
-    #[error("the peer took only {bytes} bytes in {time:?}")]
+    /// The peer accepted data more slowly than the [minimum progress](crate::Config::min_progress).
+    #[error("the peer accepted only {bytes} bytes in {time:?}")]
     TooSlow {
-        /// What it took.
+        /// Bytes acknowledged in that time.
         bytes: u64,
-        /// In this time.
+        /// The length of the period.
         time: Duration,
     },
-    /// The peer speaks UDT4 in a way that this side cannot serve.
+    /// The peer speaks UDT4 in a mode or with sizes that this side does not support.
     #[error("incompatible peer: {0}")]
     PeerIncompatible(PeerIncompatible),
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     #[error("protocol violation by the peer: {0}")]
     PeerMisbehaved(PeerMisbehaved),
-    /// The peer reported that it cannot write what it receives (error signal, type 8), and then left or took no more.
+    /// The peer reported that it cannot store the data (error signal, type 8), then left or accepted no more.
     #[error("the peer reported error {0}: it could not store the data")]
     PeerError(u32),
 }
 
-/// In what the peer differs.
+/// The incompatible property of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerIncompatible {
-    /// One side wants a stream, the other messages.
+    /// One side uses stream mode, the other message mode.
     #[error("one side uses stream mode and the other message mode")]
     SocketType,
-    /// The packet size it offers is too small to be useful (attack A5).
+    /// The peer offers a packet size too small to be useful (attack A5).
     #[error("its packet size of {0} bytes is too small")]
     PacketSize(u32),
 }
 
-/// What the peer did.
+/// The peer's violation of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerMisbehaved {
-    /// The handshake answer echoed another initial sequence number than ours (libudt's error 1004).
-    #[error("the handshake answer did not echo our initial sequence number")]
+    /// The handshake answer did not echo this side's initial sequence number (libudt's error 1004).
+    #[error("the handshake answer did not echo this side's initial sequence number")]
     SequenceNotEchoed,
-    /// It never sent a packet again that it was told is missing, although it is alive: it takes it for received. Somebody
-    /// may have acknowledged it in this side's name.
-    #[error("a missing packet was not sent again for {0:?}, as if it had been acknowledged")]
+    /// The peer is alive but never retransmitted a packet reported missing, so it considers the packet received.
+    /// Somebody may have forged an acknowledgement in this side's name.
+    #[error("the peer did not retransmit a missing packet for {0:?}, as if it had been acknowledged")]
     GapNotRepaired(Duration),
 }

@@ -1,8 +1,8 @@
-//! What an endpoint tells its host.
+//! Events that an endpoint reports to its driver.
 
 use crate::error::ConnectionLost;
 
-/// Names a connection of one endpoint. Never reused: an id kept too long names nothing, not somebody else.
+/// Names a connection of one endpoint. Ids are never reused, so an outdated id names no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     pub(crate) slot: u32,
@@ -10,18 +10,18 @@ pub struct ConnectionId {
 }
 
 impl ConnectionId {
-    /// The id with these parts; only endpoints make ids.
+    /// Builds an id from its parts. Only endpoints make ids.
     pub const fn from_parts(slot: u32, generation: u32) -> Self {
         Self { slot, generation }
     }
 
-    /// Which place of the endpoint's table it takes; small and dense, so that hosts can index by it.
+    /// Its slot in the endpoint's table. Slots are small and dense, so drivers can index arrays by them.
     pub const fn slot(self) -> usize {
         self.slot as usize
     }
 }
 
-/// Something that happened on a connection.
+/// An event on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -29,22 +29,24 @@ pub enum Event {
     Connected(ConnectionId),
     /// A peer opened a connection to this side.
     Accepted(ConnectionId),
-    /// Data, a message, or the end of the stream can be read, after a read that found nothing.
+    /// Data, a message, or the end of the stream can be read. Follows a read that returned nothing.
     Readable(ConnectionId),
-    /// There is room again after a write that found none.
+    /// The send buffer has room again. Follows a write that was not taken in full.
     Writable(ConnectionId),
-    /// After `finish`: everything was acknowledged, and the peer has been told that this side closed.
+    /// Everything was acknowledged after `finish`. The endpoint now sends the peer its shutdown.
     Finished(ConnectionId),
-    /// The peer says that it cannot store what it receives (error signal, type 8), with its code; libudt's only one is 4000,
-    /// for a file. Said once. Anybody on the path can forge it, so the connection goes on; if it is aborted, goes silent
-    /// or takes no data for five seconds, this is the reason given.
+    /// The peer reports that it cannot store the data (error signal, type 8), with its error code. libudt uses only
+    /// 4000, for files.
+    ///
+    /// Reported once per connection. Any node on the path can forge the signal, so the connection continues. The signal
+    /// becomes the reason of the end if the connection is aborted, the peer falls silent, or it takes no data for 5 s.
     PeerComplained(ConnectionId, u32),
-    /// The connection is over; what arrived in order before can still be read.
+    /// The connection is over. Data that arrived in order before can still be read.
     Closed(ConnectionId, ConnectionLost),
 }
 
 impl Event {
-    /// The connection it is about.
+    /// The connection that the event concerns.
     pub const fn connection(self) -> ConnectionId {
         match self {
             Self::Connected(id)

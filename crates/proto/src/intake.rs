@@ -1,46 +1,46 @@
-//! How much data may wait unsent: enough to keep the sender busy, not so much that memory fills with what cannot leave for
-//! long.
+//! Limits a sender's unsent data. Enough waits to keep the sender busy, but memory does not fill with data that cannot
+//! leave soon.
 
 use farhaul_units::Duration;
 
 use crate::pacer::Pacer;
 
-/// Data that may wait unsent, at least: an application that writes now and then keeps the sender busy meanwhile.
+/// Lower limit of unsent data, bytes. It keeps the sender busy while the application pauses between writes.
 const MIN_UNSENT: u64 = 2 << 20;
-/// Where less than that leaves in this time, no more than leaves: a slow path does not make data old before it is sent, nor
-/// an end wait for minutes.
+/// On slow paths the lower limit is the data that leaves in this time. More would age before it is sent, and closing
+/// would take minutes.
 const UNSENT_TIME: Duration = Duration::from_millis(250);
-/// But at least as many packets.
+/// Lower limit in packets, however slow the path.
 const LEAST_PACKETS: u64 = 4;
-/// Data that may wait unsent, at most.
+/// Upper limit of unsent data, bytes.
 const MAX_UNSENT: u64 = 16 << 20;
 
-/// The rule of what a sender takes from its application.
+/// The limit on data that a sender takes from its application.
 #[derive(Debug)]
 pub(crate) struct Intake {
     cap: u64,
 }
 
-/// What a sender holds. Packets count in full: one of one byte takes the place of any other.
+/// The packets of a sender. A packet counts in full even if it carries one byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     /// Payload bytes of a full packet.
     pub(crate) payload_size: usize,
-    /// Packets held, and those of them that were sent.
+    /// Packets in the send buffer, and those of them in flight.
     pub(crate) held: u32,
     pub(crate) in_flight: u32,
-    /// Packets that fill the path, if that is known. Beyond two fillings, packets only wait for repairs of others: no reason to
-    /// hold more behind them.
+    /// Packets that fill the path, if known. Beyond twice this number, packets in flight wait for retransmissions of
+    /// others. They are no reason to hold more data.
     pub(crate) filling: Option<u32>,
 }
 
 impl Intake {
-    /// For a sender that holds `cap` bytes at most.
+    /// A limit for a sender that holds at most `cap` bytes.
     pub(crate) const fn new(cap: u64) -> Self {
         Self { cap }
     }
 
-    /// Whether so many bytes can be held at all.
+    /// Whether the sender could ever hold this many bytes.
     pub(crate) const fn holds(&self, bytes: u64) -> bool {
         bytes <= self.cap
     }
@@ -55,13 +55,13 @@ impl Intake {
         unsent.min(self.cap.saturating_sub(held))
     }
 
-    /// Whether enough room has come back to wake a writer that found none: half of what there is at least.
+    /// Whether to wake a writer that found no room: half of the lower limit is free again.
     pub(crate) fn has_room_again(&self, load: Load, pacer: &Pacer) -> bool {
         self.room(load, pacer) >= least(load, pacer).min(self.cap) / 2
     }
 }
 
-/// Bytes that may wait unsent whatever is under way.
+/// The lower limit of unsent data for this path, bytes.
 fn least(load: Load, pacer: &Pacer) -> u64 {
     let paced = pacer.packets_in(UNSENT_TIME).unwrap_or(u64::MAX).max(LEAST_PACKETS);
     paced.saturating_mul(load.payload_size as u64).min(MIN_UNSENT)

@@ -1,14 +1,14 @@
-//! The sans-IO transports: bytes, time, randomness and commands go in; bytes, a deadline and events come out.
+//! Sans-IO transports. Bytes, time, randomness and commands go in. Bytes, a deadline and events come out.
 //!
-//! Start with [`Transport`], the trait that every host drives; then [`udt::Endpoint`], the UDT4 entity, or
-//! [`udt2004::Endpoint`], its ancestor of the 2004 paper.
+//! Start with [`Transport`], the trait that every driver calls. Then read [`udt::Endpoint`], the UDT4 endpoint, or
+//! [`udt2004::Endpoint`], the endpoint of the 2004 paper's protocol.
 //!
 //! | module | owns |
 //! | --- | --- |
-//! | `transport` | the trait in the middle and its contract |
+//! | `transport` | the trait between protocols and drivers, with its contract |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
-//! | `event`, `error`, `stats`, `config` | what goes in and out beside bytes |
+//! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,31 +1,32 @@
-//! When the next packets may leave: turns a period per packet into bursts that a computer can keep up with.
+//! When the next packets may leave. Turns a period per packet into bursts that a computer can keep up with.
 //!
-//! A wake-up per packet costs more than the packet. So packets leave in bursts of what the period allows in a quarter of
-//! a millisecond, and a host that wakes late may catch up, within bounds: at once or, where the controller wants it, half a
-//! millisecond's packets and twice what it usually is late by at once, and the rest somewhat faster than the period. All at once is a
-//! burst of its own kind, which short queues do not hold.
+//! A wake-up per packet costs more than the packet. So packets leave in bursts: as many as the period allows in 250 µs.
+//!
+//! A driver that wakes late may catch up within a bound (1). By default the missed packets leave in one burst. Short
+//! queues overflow from it, so a controller may bound that burst by (2). Then the packets of 0.5 ms and of twice the
+//! usual lateness may leave at once. The others leave `pace` times faster than the period.
 //!
 //! ```text
-//! due     ← due + packets·P, but no more than the catch-up before now                     (1)
+//! due     ← due + packets·P, but at most the catch-up before now                          (1)
 //! room    ← min(room + pace·time/P, (0.5 ms + 2·lateness)/P) − packets, in packets        (2)
 //! burst   leaves when it is due and there is room for it
 //! ```
 
 use farhaul_units::{Duration, Instant, SendPeriod};
 
-/// Time that one burst may stand for. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
+/// Default length of a burst. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
 pub(crate) const BURST_TIME: Duration = Duration::from_micros(250);
-/// Most packets in one burst: one train of full-size packets that the kernel takes in one call.
+/// Most packets in one burst: one train of full-size packets, which the kernel takes in one call.
 pub(crate) const MAX_BURST: u32 = 44;
-/// Shortest lateness that is always made up for.
+/// Lower bound of the catch-up, (1).
 const MIN_CATCH_UP: Duration = Duration::from_millis(2);
-/// Longest lateness that is made up for.
+/// Upper bound of the catch-up, (1).
 const MAX_CATCH_UP: Duration = Duration::from_millis(10);
-/// Time whose packets may leave at once, (2): a burst, and another one for a host that wakes a burst late.
+/// Packets of this time may leave at once, (2): one burst, and another for a driver that wakes one burst late.
 const AT_ONCE: Duration = Duration::from_micros(500);
-/// Weight of a burst in the usual lateness, (2).
+/// The weight of one burst in the usual lateness is 1/16, (2).
 const LATENESS_WEIGHT: u32 = 16;
-/// Most that a burst counts for there: a pause of the application is no lateness.
+/// Cap of one burst's lateness there, because a pause of the application is not lateness.
 const MAX_LATENESS: Duration = Duration::from_millis(2);
 
 /// The departure time of the next packet.
@@ -33,26 +34,26 @@ const MAX_LATENESS: Duration = Duration::from_millis(2);
 pub(crate) struct Pacer {
     /// When the next packet is due.
     due: Instant,
-    /// When packets left last.
+    /// When packets last left.
     left: Instant,
-    /// Packets that could have left beside them then, (2).
+    /// Packets that could have left at that time in addition, (2).
     room: f64,
     /// How late bursts usually leave.
     lateness: Duration,
-    /// Fraction of a nanosecond by which `due` is really later.
+    /// Fraction of a nanosecond to add to `due`.
     fraction: f64,
     period: SendPeriod,
-    /// How much lateness is made up for.
+    /// Longest lateness to catch up, (1).
     catch_up: Duration,
-    /// How many times faster than the period, (2); `None`: at once.
+    /// Catch-up speed as a multiple of the normal rate, (2); `None` for all at once.
     pace: Option<f64>,
-    /// Time that one burst may stand for.
+    /// Length of a burst.
     burst_time: Duration,
-    /// When the latest freeze ends or ended.
+    /// End of the latest freeze.
     freeze_end: Instant,
-    /// Nothing may leave before it.
+    /// Nothing may leave before `freeze_end`.
     frozen: bool,
-    /// The sender was not held by its pace but by something else, such as its window.
+    /// Something other than pacing limits the sender, such as its window.
     held: bool,
 }
 
@@ -74,23 +75,23 @@ impl Pacer {
         }
     }
 
-    /// Lets one burst stand for this much time: none, and packets leave one by one.
+    /// Sets the length of a burst. With zero, packets leave one by one.
     pub(crate) fn set_burst_time(&mut self, time: Duration) {
         self.burst_time = time;
     }
 
-    /// Sets the period; lateness up to an eighth of the round trip is made up for.
+    /// Sets the period. The catch-up is an eighth of the RTT, within its bounds.
     pub(crate) fn set_period(&mut self, period: SendPeriod, round_trip: Duration) {
         self.period = period;
         self.catch_up = (round_trip / 8).clamp(MIN_CATCH_UP, MAX_CATCH_UP);
     }
 
-    /// Sets how many times faster than the period lateness is made up for; `None`: at once.
+    /// Sets the catch-up speed as a multiple of the normal rate; `None` for all at once.
     pub(crate) fn set_catch_up_pace(&mut self, pace: Option<f64>) {
         self.pace = pace.filter(|pace| *pace > 1.0);
     }
 
-    /// Lets nothing leave before `end`; what would have left until then does not leave later instead.
+    /// Blocks departures before `end`. The blocked packets are not caught up later.
     pub(crate) fn freeze_until(&mut self, end: Instant) {
         if end > self.freeze_end {
             self.freeze_end = end;
@@ -99,13 +100,13 @@ impl Pacer {
         }
     }
 
-    /// Something else than the pace holds the sender, such as its window: what could not leave meanwhile does not leave
-    /// later in one burst. Lateness is made up for only where the host woke late.
+    /// Something other than pacing limits the sender, such as its window. Packets held back by it do not leave in one
+    /// burst later. Only lateness of the driver is caught up.
     pub(crate) fn hold(&mut self) {
         self.held = true;
     }
 
-    /// How many packets may leave now; zero before the next burst is due.
+    /// Packets that may leave now; zero before the next burst is due.
     pub(crate) fn allowance(&mut self, now: Instant) -> u32 {
         if self.frozen && now < self.freeze_end {
             return 0;
@@ -144,12 +145,12 @@ impl Pacer {
         self.due += Duration::from_nanos(whole as u64);
     }
 
-    /// When the next burst is due; `None` when nothing is paced.
+    /// When the next burst is due; `None` without pacing.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if self.period.is_unpaced() { self.frozen.then_some(self.freeze_end) } else { Some(self.next_burst()) }
     }
 
-    /// Packets that leave in `time` at the present period; `None` when nothing is paced.
+    /// Packets that leave in `time` at the present period; `None` without pacing.
     pub(crate) fn packets_in(&self, time: Duration) -> Option<u64> {
         self.period.packet_rate().map(|rate| rate.packets_in(time) as u64)
     }
@@ -160,7 +161,7 @@ impl Pacer {
         let due = self.due + self.period.time_for(u64::from(burst) - 1);
         let missing = f64::from(burst) - self.room;
         match self.pace {
-            // Rounded up, so that there is room when it is asked for.
+            // Rounded up, so that there is room at that time.
             Some(pace) if missing > 0.0 => {
                 due.max(self.left + Duration::from_nanos((missing * self.nanos() / pace) as u64 + 1))
             }
@@ -168,7 +169,7 @@ impl Pacer {
         }
     }
 
-    /// Packets that may leave at `now` whatever is due, (2).
+    /// Packets that may leave at `now` by (2), regardless of (1).
     fn room_at(&self, now: Instant) -> f64 {
         let Some(pace) = self.pace else { return f64::INFINITY };
         let most = (AT_ONCE + self.lateness * 2).as_nanos() as f64 / self.nanos();
@@ -201,14 +202,14 @@ mod tests {
         pacer
     }
 
-    /// The same, which makes up for lateness a tenth faster than that.
+    /// A pacer with a catch-up speed of 1.1.
     fn gentle(micros: f64) -> Pacer {
         let mut pacer = pacer(micros);
         pacer.set_catch_up_pace(Some(1.1));
         pacer
     }
 
-    /// Packets in one second when woken exactly at each deadline, `late` after it.
+    /// Packets in one second if the driver wakes `late` after each deadline.
     fn packets_in_a_second(mut pacer: Pacer, late: Duration) -> u32 {
         let start = Instant::from_nanos(1_000_000_000);
         let (mut now, mut sent) = (start, 0);

@@ -1,28 +1,28 @@
-//! Answers to strangers, of whom nothing else is remembered.
+//! Stateless answers to callers.
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_wire::udt4::Handshake;
 
-/// Answers that wait to be sent at most: more callers at once have to call again.
+/// Largest number of waiting answers. Further callers must retry.
 const MAX_REPLIES: usize = 256;
 
-/// Stateless handshake answers that wait to be sent, oldest first.
+/// Handshake answers that wait to be sent, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     waiting: VecDeque<(SocketAddr, Handshake)>,
 }
 
 impl Replies {
-    /// An answer to `to`; dropped if too many wait.
+    /// Queues an answer to `to`, or drops it if too many wait.
     pub(crate) fn push(&mut self, to: SocketAddr, reply: Handshake) {
         if self.waiting.len() < MAX_REPLIES {
             self.waiting.push_back((to, reply));
         }
     }
 
-    /// The next one to be sent.
+    /// The next answer to send.
     pub(crate) fn pop(&mut self) -> Option<(SocketAddr, Handshake)> {
         self.waiting.pop_front()
     }

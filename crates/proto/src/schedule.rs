@@ -1,40 +1,40 @@
-//! Whose turn it is: connections that may have something to send, and connections that wait for a time.
+//! The ready queue and the deadlines of connections.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use farhaul_units::{Duration, Instant};
 
-/// A deadline that is served this late means that this computer slept, not that a peer was silent (attack B20).
+/// A deadline served this late means that this computer was suspended, not that a peer was silent (attack B20).
 const SUSPENDED: Duration = Duration::from_secs(2);
 
 /// The ready queue and the deadlines of a table of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     ready: VecDeque<u32>,
-    /// Earliest first; an entry that is not the slot's own deadline any more is stale, and skipped.
+    /// Earliest first. An entry that differs from its slot's deadline is stale and skipped.
     deadlines: BinaryHeap<Reverse<(Instant, u32)>>,
     entries: Vec<Entry>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// It stands in the ready queue.
+    /// Whether the ready queue contains the slot.
     queued: bool,
-    /// The deadline that stands in the heap for it.
+    /// The slot's deadline in the heap.
     deadline: Option<Instant>,
 }
 
-/// A connection that is to be woken.
+/// A connection whose deadline has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) slot: u32,
-    /// The time by which it is late, if that is so much that this computer must have slept.
+    /// The delay of the call, if it is long enough to mean that this computer was suspended.
     pub(crate) slept: Option<Duration>,
 }
 
 impl Schedule {
-    /// The connection may have something to send, to say or to wait for.
+    /// Queues a connection that may have something to send, to report or to wait for.
     pub(crate) fn mark_ready(&mut self, slot: u32) {
         let entry = self.entry(slot);
         if !entry.queued {
@@ -43,20 +43,20 @@ impl Schedule {
         }
     }
 
-    /// The next connection to ask.
+    /// The next connection to poll.
     pub(crate) fn next_ready(&mut self) -> Option<u32> {
         let slot = self.ready.pop_front()?;
         self.entry(slot).queued = false;
         Some(slot)
     }
 
-    /// Whether anybody is to be asked now.
+    /// Whether no connection is ready.
     pub(crate) fn is_idle(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// The connection wants to be woken at `deadline`. A later one than it has already is not noted: it says so again
-    /// when it is woken.
+    /// Sets the time to wake a connection. A later deadline than its present one is ignored, because the connection
+    /// sets it again when it wakes.
     pub(crate) fn wake_at(&mut self, slot: u32, deadline: Instant) {
         let entry = self.entry(slot);
         if entry.deadline.is_none_or(|set| deadline < set) {
@@ -65,7 +65,7 @@ impl Schedule {
         }
     }
 
-    /// A connection whose deadline has come.
+    /// The next connection whose deadline has come.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due> {
         while let Some(&Reverse((deadline, slot))) = self.deadlines.peek().filter(|due| due.0.0 <= now) {
             self.deadlines.pop();
@@ -78,12 +78,12 @@ impl Schedule {
         None
     }
 
-    /// The earliest deadline; it may be a stale one.
+    /// The earliest deadline, possibly a stale one.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadlines.peek().map(|Reverse((deadline, _))| *deadline)
     }
 
-    /// The connection is gone. Its place in the ready queue stays, and finds nobody.
+    /// Drops the deadline of a removed connection. Its entry in the ready queue stays and is skipped later.
     pub(crate) fn forget(&mut self, slot: u32) {
         self.entry(slot).deadline = None;
     }

@@ -1,8 +1,8 @@
-//! Numbers that strangers must not guess (attack A2): ids and first sequence numbers.
+//! Numbers that strangers must not guess (attack A2): socket ids and initial sequence numbers.
 
 use siphasher::sip::SipHasher24;
 
-/// Numbers that follow from a key alone, and that nobody without it can guess from those it has seen.
+/// A sequence of numbers derived from a key. Without the key, earlier numbers do not reveal later ones.
 pub(crate) struct Secrets {
     key: [u8; 16],
     made: u64,
@@ -13,13 +13,13 @@ impl Secrets {
         Self { key, made: 0 }
     }
 
-    /// The next one: 32 bits, each as likely as any other.
+    /// The next number: 32 uniformly distributed bits.
     pub(crate) fn draw(&mut self) -> u32 {
         self.made += 1;
         SipHasher24::new_with_key(&self.key).hash(&self.made.to_be_bytes()) as u32
     }
 
-    /// The key, for others that keep secrets from the same strangers.
+    /// The key, for other parts that need secrets.
     pub(crate) const fn key(&self) -> [u8; 16] {
         self.key
     }

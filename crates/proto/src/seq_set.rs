@@ -1,7 +1,7 @@
 //! A set of sequence numbers inside a sliding window, one bit each.
 //!
-//! Loss lists and receive buffers are made of it. Its memory depends on the width of the window alone, never on what a
-//! peer claims inside it (attack B5, B7), and operations on a range cost one step per 64 packets.
+//! Loss lists and receive buffers use it. Its memory depends only on the width of the window, never on a peer's claims
+//! inside it (attack B5, B7). Operations on a range cost one step per 64 packets.
 
 use farhaul_units::{SeqNo, SeqRange};
 
@@ -9,16 +9,16 @@ use farhaul_units::{SeqNo, SeqRange};
 const WORD: u32 = 64;
 /// Smallest capacity: one cache line of bits.
 const MIN_CAPACITY: u32 = 512;
-/// Largest capacity, a quarter of the number space, so that order inside the window is never in doubt.
+/// Largest capacity. A quarter of the number space keeps the order inside the window unambiguous.
 pub(crate) const MAX_CAPACITY: u32 = 1 << 29;
 
-/// A set of sequence numbers from `base` on. Bit positions are the low bits of the number itself, so that sliding the
-/// window moves nothing; the capacity is a power of two and therefore divides the number space evenly.
+/// A set of sequence numbers from `base` on. Bit positions are the low bits of the numbers, so sliding the window moves
+/// nothing. The capacity is a power of two and therefore divides the number space evenly.
 #[derive(Clone, Debug)]
 pub(crate) struct SeqSet {
     /// Nothing before this number is in the set.
     base: SeqNo,
-    /// No number from `base` up to here (exclusive) is in the set: where the search for the first one begins.
+    /// No number from `base` to here (exclusive) is in the set, so the search for the first one begins here.
     first_hint: SeqNo,
     words: Vec<u64>,
     len: u32,
@@ -30,13 +30,13 @@ impl SeqSet {
         Self { base, first_hint: base, words: Vec::new(), len: 0 }
     }
 
-    /// How many numbers are in the set.
+    /// Numbers in the set.
     #[cfg(test)]
     pub(crate) const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether none is.
+    /// Whether the set is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -62,7 +62,7 @@ impl SeqSet {
         }
     }
 
-    /// Adds one number; says whether it is new. Numbers before the window or absurdly far ahead are ignored.
+    /// Adds one number and returns whether it is new. Numbers before the window or too far ahead are ignored.
     pub(crate) fn insert(&mut self, seq: SeqNo) -> bool {
         let Some(offset) = self.offset(seq) else { return false };
         if !self.grow_to(offset) {
@@ -78,7 +78,7 @@ impl SeqSet {
         true
     }
 
-    /// Adds a range; says how many of its numbers are new.
+    /// Adds a range and returns how many of its numbers are new.
     pub(crate) fn insert_range(&mut self, range: SeqRange) -> u32 {
         let Some(range) = self.clip_front(range) else { return 0 };
         if !self.grow_to(range.last.distance_from(self.base).unsigned_abs()) {
@@ -96,7 +96,7 @@ impl SeqSet {
         added
     }
 
-    /// Removes one number; says whether it was there.
+    /// Removes one number and returns whether it was in the set.
     pub(crate) fn remove(&mut self, seq: SeqNo) -> bool {
         if !self.contains(seq) {
             return false;
@@ -107,7 +107,7 @@ impl SeqSet {
         true
     }
 
-    /// Removes a range; says how many of its numbers were there.
+    /// Removes a range and returns how many of its numbers were in the set.
     pub(crate) fn remove_range(&mut self, range: SeqRange) -> u32 {
         let Some(range) = self.clip_front(range) else { return 0 };
         if self.words.is_empty() || self.len == 0 {
@@ -123,7 +123,7 @@ impl SeqSet {
         removed
     }
 
-    /// Slides the window: everything before `base` leaves the set.
+    /// Slides the window to `base` and removes all numbers before it.
     pub(crate) fn advance(&mut self, base: SeqNo) {
         if !base.is_after(self.base) {
             return;
@@ -156,7 +156,7 @@ impl SeqSet {
         self.search(from, end, u64::MAX).unwrap_or(end)
     }
 
-    /// The first number in `from..end` whose bit differs from those of `skip`.
+    /// The first number in `from..end` whose bit differs from that of `skip`.
     fn search(&self, from: SeqNo, end: SeqNo, skip: u64) -> Option<SeqNo> {
         let mut at = from.later(self.base);
         while at.is_before(end) {
@@ -204,7 +204,7 @@ impl SeqSet {
         (!clipped.is_empty()).then_some(clipped)
     }
 
-    /// Makes room for the number at `offset` from the base; false if that is further than any window reaches.
+    /// Makes room for the number at `offset` from the base. Returns false beyond the largest capacity.
     fn grow_to(&mut self, offset: u32) -> bool {
         if offset < self.capacity() {
             return true;
@@ -230,7 +230,7 @@ impl SeqSet {
         true
     }
 
-    /// Calls `change` with each word that the range touches and the bits of it that lie in the range.
+    /// Calls `change` with each word that the range touches and the mask of its bits inside the range.
     fn for_each_word(&mut self, range: SeqRange, mut change: impl FnMut(&mut u64, u64)) {
         let mut at = range.first;
         let mut left = range.len();

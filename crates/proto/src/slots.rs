@@ -1,24 +1,24 @@
-//! Where connections lie: places that are used again, under names that are not.
+//! The table of an endpoint's connections. Slots are reused, ids are not.
 
 use core::net::SocketAddr;
 
 use crate::admission::Held;
 use crate::event::ConnectionId;
 
-/// What the places have to know of a connection.
+/// The properties of a connection that the table counts.
 pub(crate) trait Occupant {
     fn id(&self) -> ConnectionId;
     fn peer(&self) -> SocketAddr;
-    /// The peer said something after the handshake.
+    /// The peer has sent a valid packet after the handshake.
     fn was_heard(&self) -> bool;
-    /// Accepted, and not heard since.
+    /// Accepted, and not heard from since.
     fn is_half_open(&self) -> bool;
     /// Accepted, and not taken by the application yet.
     fn waits_for_application(&self) -> bool;
 }
 
-/// All connections of an endpoint by place, and how many of them count against further callers: counted, because every caller
-/// asks.
+/// All connections of an endpoint by slot. It also counts those that limit further callers, because every caller needs
+/// these numbers.
 #[derive(Debug)]
 pub(crate) struct Slots<C> {
     slots: Vec<Slot<C>>,
@@ -31,7 +31,7 @@ pub(crate) struct Slots<C> {
 struct Slot<C> {
     connection: Option<C>,
     generation: u32,
-    /// It is counted as such.
+    /// Whether the table's counts include it.
     half_open: bool,
     unclaimed: bool,
 }
@@ -43,28 +43,28 @@ impl<C> Default for Slots<C> {
 }
 
 impl<C: Occupant> Slots<C> {
-    /// What is held: connections on their way out and reserved places included.
+    /// Connections held, closing ones and reserved slots included.
     pub(crate) const fn held(&self) -> Held {
         let connections = self.slots.len() - self.free.len();
         Held { connections, half_open: self.half_open, unclaimed: self.unclaimed }
     }
 
-    /// What lies at a place.
+    /// The connection in a slot.
     pub(crate) fn at(&mut self, slot: u32) -> Option<&mut C> {
         self.slots.get_mut(slot as usize)?.connection.as_mut()
     }
 
-    /// The connection with this name, unless it was forgotten.
+    /// The connection with this id, unless it was forgotten.
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&C> {
         self.slots.get(id.slot())?.connection.as_ref().filter(|connection| connection.id() == id)
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut C> {
         self.slots.get_mut(id.slot())?.connection.as_mut().filter(|connection| connection.id() == id)
     }
 
-    /// A place and a name for a connection.
+    /// Reserves a slot and an id for a connection.
     pub(crate) fn reserve(&mut self) -> ConnectionId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { connection: None, generation: 0, half_open: false, unclaimed: false });
@@ -73,14 +73,14 @@ impl<C: Occupant> Slots<C> {
         ConnectionId { slot, generation: self.slots[slot as usize].generation }
     }
 
-    /// Gives a place back that nothing was put into. Its name is never used again.
+    /// Frees a reserved slot that stayed empty. Its id is never used again.
     pub(crate) fn unreserve(&mut self, slot: u32) {
         let entry = &mut self.slots[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
         self.free.push(slot);
     }
 
-    /// Puts a connection where its place was reserved.
+    /// Puts a connection into its reserved slot.
     pub(crate) fn install(&mut self, connection: C) {
         let entry = &mut self.slots[connection.id().slot()];
         entry.half_open = connection.is_half_open();
@@ -90,8 +90,8 @@ impl<C: Occupant> Slots<C> {
         entry.connection = Some(connection);
     }
 
-    /// Notes what has become of a connection: nothing that was counted comes back, so this only ever counts down. Gives
-    /// the address of a caller that was heard for the first time.
+    /// Updates the counts after a change of the connection. No property comes back once lost, so counts only fall.
+    /// Returns the address of a caller that was heard for the first time.
     pub(crate) fn update(&mut self, slot: u32) -> Option<SocketAddr> {
         let entry = self.slots.get(slot as usize)?;
         let connection = entry.connection.as_ref()?;
@@ -101,7 +101,7 @@ impl<C: Occupant> Slots<C> {
         spoke
     }
 
-    /// Takes a connection out and gives its place back.
+    /// Removes a connection and frees its slot.
     pub(crate) fn forget(&mut self, slot: u32) -> Option<C> {
         self.recount(slot, false, false);
         let connection = self.slots[slot as usize].connection.take();

@@ -2,8 +2,10 @@
 
 use farhaul_units::{Duration, PacketRate, Rate, SendPeriod};
 
-/// A snapshot of one connection. Totals count since it was opened; a rate over an interval is the difference of two
-/// snapshots, which is what UDT's "clear" does without disturbing other readers.
+/// A snapshot of one connection.
+///
+/// Totals count since it was opened. The difference of two snapshots gives a rate over an interval. Unlike UDT's
+/// "clear", this does not disturb other readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -11,7 +13,7 @@ pub struct Stats {
     pub elapsed: Duration,
     /// Totals (`pkt…Total`, `usSndDurationTotal`).
     pub totals: Totals,
-    /// Time between packets now (`usPktSndPeriod`).
+    /// Current time between packets (`usPktSndPeriod`).
     pub send_period: SendPeriod,
     /// Receiver's free buffer as last advertised, packets (`pktFlowWindow`).
     pub flow_window: u32,
@@ -19,23 +21,23 @@ pub struct Stats {
     pub cwnd: u32,
     /// Packets sent and not acknowledged (`pktFlightSize`).
     pub in_flight: u32,
-    /// Smoothed round-trip time (`msRTT`).
+    /// Smoothed RTT (`msRTT`).
     pub rtt: Duration,
-    /// Mean deviation of the round-trip time.
+    /// Mean deviation of the RTT.
     pub rtt_var: Duration,
-    /// Smallest round-trip time of the last ten to twenty seconds in which any was measured; zero before that.
+    /// Minimum RTT of the last ten to twenty seconds with samples; zero before the first.
     pub min_rtt: Duration,
-    /// Link capacity from probe pairs of the peer's data and of ours (`mbpsBandwidth`), unknown is zero.
+    /// Capacity estimate from probe pairs of both directions (`mbpsBandwidth`); zero if unknown.
     pub capacity: PacketRate,
-    /// Arrival speed that the peer reports of our packets; unknown is zero.
+    /// Arrival rate of this side's packets as reported by the peer; zero if unknown.
     pub arrival_rate: PacketRate,
     /// Free space of the send buffer, bytes (`byteAvailSndBuf`).
     pub send_buffer_free: u64,
     /// Free space of the receive buffer, bytes (`byteAvailRcvBuf`).
     pub recv_buffer_free: u64,
-    /// Packets that lie in the send buffer (UDT_SNDDATA).
+    /// Packets in the send buffer (UDT_SNDDATA).
     pub send_buffer_packets: u32,
-    /// Packets that can be read (UDT_RCVDATA).
+    /// Packets ready to be read (UDT_RCVDATA).
     pub recv_buffer_packets: u32,
     /// Payload bytes per full packet.
     pub payload_size: u32,
@@ -43,7 +45,7 @@ pub struct Stats {
     pub memory: u64,
 }
 
-/// What was counted since the connection was opened.
+/// Totals since the connection was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
@@ -55,9 +57,9 @@ pub struct Totals {
     pub packets_lost_sending: u64,
     /// Packets that this side found missing.
     pub packets_lost_receiving: u64,
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub packets_retransmitted: u64,
-    /// Data packets that had arrived before.
+    /// Duplicate data packets received.
     pub packets_duplicate: u64,
     /// Datagrams that could not be parsed, or that no legitimate peer sends.
     pub packets_invalid: u64,
@@ -79,42 +81,42 @@ pub struct Totals {
     pub delay_warnings_received: u64,
     /// Error signals received (type 8).
     pub error_signals_received: u64,
-    /// Expirations: times when nothing was heard while data was unacknowledged.
+    /// Expirations: no packet came from the peer for the expiration time while data was unacknowledged.
     pub timeouts: u64,
     /// Payload bytes taken from the application.
     pub bytes_written: u64,
     /// Payload bytes acknowledged by the peer.
     pub bytes_acked: u64,
-    /// Payload bytes that arrived for the first time.
+    /// Payload bytes received, duplicates not counted.
     pub bytes_received: u64,
     /// Payload bytes given to the application.
     pub bytes_read: u64,
-    /// Messages dropped because their time to live was over.
+    /// Messages dropped because their time to live expired.
     pub messages_dropped: u64,
-    /// Time during which there was something to send or unacknowledged.
+    /// Time with data waiting or unacknowledged.
     pub send_duration: Duration,
-    /// Time during which the application gave nothing although packets could have left.
+    /// Time in which packets could have left but the application supplied none.
     pub limited_by_application: Duration,
-    /// Time during which the receiver's flow window held the sender.
+    /// Time in which the receiver's flow window limited the sender.
     pub limited_by_flow_window: Duration,
-    /// Time during which congestion window or pacing held the sender.
+    /// Time in which the congestion window or pacing limited the sender.
     pub limited_by_congestion: Duration,
 }
 
 impl Stats {
-    /// Rate of data packets sent since `earlier`, full payloads counted as UDT does (`mbpsSendRate`).
+    /// Rate of data packets sent since `earlier` (`mbpsSendRate`). Every packet counts as full, as in UDT.
     pub fn send_rate_since(&self, earlier: &Self) -> Rate {
         let packets = self.totals.packets_sent.saturating_sub(earlier.totals.packets_sent);
         self.payload_rate(packets, earlier)
     }
 
-    /// Rate of data packets received since `earlier` (`mbpsRecvRate`).
+    /// Rate of data packets received since `earlier` (`mbpsRecvRate`). Every packet counts as full.
     pub fn recv_rate_since(&self, earlier: &Self) -> Rate {
         let packets = self.totals.packets_received.saturating_sub(earlier.totals.packets_received);
         self.payload_rate(packets, earlier)
     }
 
-    /// Packets sent again as a share of all packets sent; zero if none were sent.
+    /// Retransmissions as a share of all packets sent, 0 to 1; zero if none were sent.
     pub fn retransmission_ratio(&self) -> f64 {
         if self.totals.packets_sent == 0 {
             return 0.0;

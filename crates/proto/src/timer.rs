@@ -1,43 +1,43 @@
-//! One deadline, owned by the part that set it.
+//! A deadline, owned by the part that set it.
 
 use farhaul_units::{Duration, Instant};
 
-/// A deadline that may be set. Each part owns its timers; the conductor asks all of them for the earliest.
+/// An optional deadline. Each part owns its timers, and the connection asks all of them for the earliest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timer(Option<Instant>);
 
 impl Timer {
-    /// Not set.
+    /// A timer without a deadline.
     pub(crate) const fn stopped() -> Self {
         Self(None)
     }
 
-    /// Set to fire at `deadline`.
+    /// A timer that fires at `deadline`.
     pub(crate) const fn at(deadline: Instant) -> Self {
         Self(Some(deadline))
     }
 
-    /// Sets it, whatever it was before.
+    /// Sets the deadline and replaces an earlier one.
     pub(crate) fn set(&mut self, deadline: Instant) {
         self.0 = Some(deadline);
     }
 
-    /// Sets it unless it is set already.
+    /// Sets the deadline unless one is set.
     pub(crate) fn start(&mut self, now: Instant, after: Duration) {
         self.0.get_or_insert(now + after);
     }
 
-    /// Unsets it.
+    /// Clears the deadline.
     pub(crate) fn stop(&mut self) {
         self.0 = None;
     }
 
-    /// When it fires.
+    /// The deadline, if set.
     pub(crate) const fn deadline(self) -> Option<Instant> {
         self.0
     }
 
-    /// Whether it is due; if so, it is unset.
+    /// Whether the timer is due. If so, its deadline is cleared.
     pub(crate) fn fires(&mut self, now: Instant) -> bool {
         let due = self.0.is_some_and(|deadline| deadline <= now);
         if due {

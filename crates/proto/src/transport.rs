@@ -1,4 +1,4 @@
-//! The trait in the middle: what every host (driver thread, simulator, test) drives.
+//! The trait between a transport and its driver: a thread, the simulator or a test.
 
 use core::net::SocketAddr;
 
@@ -8,70 +8,76 @@ use crate::error::{ConnectError, ConnectionLost};
 use crate::event::{ConnectionId, Event};
 use crate::stats::Stats;
 
-/// An endpoint of a transport protocol as a state machine of bytes and time.
+/// An endpoint of a transport protocol, as a state machine of bytes and time.
 ///
 /// **Contract.** Methods come in four kinds: inputs (`handle_*`), outputs (`poll_*`), commands (see [`Streams`]) and
-/// getters. Time never goes back. After any input or command, the host drains [`poll_transmit`](Transport::poll_transmit)
-/// (as far as the network takes it), then [`poll_event`](Transport::poll_event), then reads
-/// [`poll_timeout`](Transport::poll_timeout) and calls [`handle_timeout`](Transport::handle_timeout) once that instant has come; early or
-/// late calls are harmless. Equal inputs give equal outputs.
+/// getters. Time never goes back. Equal inputs give equal outputs.
+///
+/// After any input or command, the driver does three things:
+///
+/// 1. It drains [`poll_transmit`](Transport::poll_transmit), as far as the network accepts datagrams.
+/// 2. It drains [`poll_event`](Transport::poll_event).
+/// 3. It reads [`poll_timeout`](Transport::poll_timeout) and calls [`handle_timeout`](Transport::handle_timeout) once
+///    that instant has come. Early or late calls are harmless.
 pub trait Transport {
-    /// Datagrams arrived from one address in one receive call.
+    /// Takes datagrams that arrived from one address in one receive call.
     ///
-    /// `bytes` holds them back to back, each `stride` bytes long except perhaps the last (what the kernel's receive
-    /// offload gives); a single datagram has `stride >= bytes.len()`. The buffer is mutable so that layers that decrypt
-    /// can do so in place.
+    /// `bytes` holds them back to back, as the kernel's receive offload delivers them. Each is `stride` bytes long, the
+    /// last may be shorter. A single datagram has `stride >= bytes.len()`. The buffer is mutable so that layers that
+    /// decrypt can do so in place.
     ///
-    /// `arrived` is when the first of them reached this computer, as its kernel says: what measures the path by the
-    /// distance of packets goes by it. Never later than `now`, and `now` itself where it is not known.
+    /// `arrived` is the kernel's time stamp of the first datagram, never later than `now`. Estimates from packet
+    /// spacing use it. Pass `now` if it is unknown.
     fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize);
 
-    /// Time has passed; due timers fire.
+    /// Fires the timers that are due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
     /// The next datagrams to send, or `None` if nothing may leave now.
     ///
-    /// The bytes are borrowed from the send buffer where possible and from `scratch` otherwise. What is returned counts
-    /// as sent: a host that could not hand it to the network keeps a copy or lets it be lost.
+    /// The bytes are borrowed from the send buffer where possible and from `scratch` otherwise. Returned datagrams
+    /// count as sent. A driver that cannot hand them to the network keeps a copy or treats them as lost.
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>>;
 
-    /// When [`handle_timeout`](Transport::handle_timeout) or [`poll_transmit`](Transport::poll_transmit) want to be called next.
+    /// When to call [`handle_timeout`](Transport::handle_timeout) and [`poll_transmit`](Transport::poll_transmit) next;
+    /// `None` if only input can cause output.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// What happened since the last call.
+    /// The next event since the last call, oldest first.
     fn poll_event(&mut self) -> Option<Event>;
 }
 
-/// Byte streams over a transport: all that benchmarks, file sessions, simulator traffic and drivers need.
+/// Byte streams over a transport: the interface of benchmarks, file sessions, simulator traffic and drivers.
 pub trait Streams: Transport {
-    /// Begins to connect to `peer`; [`Event::Connected`] or [`Event::Closed`] follows.
+    /// Starts to connect to `peer`. [`Event::Connected`] or [`Event::Closed`] follows.
     ///
     /// # Errors
-    /// The endpoint cannot have another connection, or the address is not one it can reach.
+    /// The endpoint is at its limit of connections, or the address is not reachable by its form.
     fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError>;
 
-    /// Takes `data` into the send buffer as far as there is room and returns how many bytes that was; zero means that
-    /// [`Event::Writable`] will follow.
+    /// Takes `data` into the send buffer as far as there is room. Returns the number of bytes taken. If that is less
+    /// than all, [`Event::Writable`] follows.
     ///
     /// # Errors
     /// The connection is over, or [`finish`](Streams::finish) was called.
     fn write(&mut self, now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError>;
 
-    /// How many bytes [`write`](Streams::write) would take now.
+    /// Bytes that [`write`](Streams::write) would take now.
     fn writable(&self, id: ConnectionId) -> usize;
 
     /// Moves received bytes into `out`.
     ///
     /// # Errors
-    /// The connection was lost, or closed with something known to be missing; see [`Read::End`] for what is not known.
+    /// The connection was lost, or closed while data was known to be missing. [`Read::End`] explains the limits of that
+    /// knowledge.
     fn read(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError>;
 
-    /// How many bytes [`read`](Streams::read) would give now; zero for connections that it does not read from, such as those
-    /// in message mode.
+    /// Bytes that [`read`](Streams::read) would return now. Zero for connections that it cannot read, such as those in
+    /// message mode.
     fn readable(&self, id: ConnectionId) -> usize;
 
-    /// No more data will be written: once everything is acknowledged the connection closes and [`Event::Finished`]
-    /// says so. Data that arrives until then can be read; the end of the stream follows it.
+    /// Ends the writing side. Once everything is acknowledged the connection closes, and [`Event::Finished`] reports
+    /// it. Data that arrives until then can be read. The end of the stream follows it.
     fn finish(&mut self, now: Instant, id: ConnectionId);
 
     /// Ends the connection at once; unsent data is lost. If the peer has acknowledged everything that was written, it reads to
@@ -96,7 +102,7 @@ pub trait Streams: Transport {
     fn stats(&self, now: Instant, id: ConnectionId) -> Option<Stats>;
 }
 
-/// What [`Streams::read`] gave.
+/// The result of [`Streams::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// This many bytes, never zero unless the output has no room.
@@ -115,19 +121,19 @@ pub enum Read {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The id does not name a connection of this endpoint: it was released.
+    /// The id does not name a connection of this endpoint, or the connection was released.
     #[error("no such connection")]
     NoSuchConnection,
-    /// The connection is still being set up.
+    /// The handshake is not complete.
     #[error("not connected yet")]
     NotConnected,
-    /// [`Streams::finish`] was called before.
+    /// This side called [`Streams::finish`] before.
     #[error("the stream was finished by this side")]
     Finished,
     /// A byte-stream call on a connection in message mode, or the reverse.
-    #[error("stream calls need a stream connection, message calls a message connection")]
+    #[error("stream calls need a stream connection, and message calls a message connection")]
     WrongMode,
-    /// A receiver must hold a whole message, and the peer's window ends at this many bytes.
+    /// The message exceeds this many bytes, the peer's largest window. A receiver must hold a message as a whole.
     #[error("a message of more than {0} bytes does not fit the peer's window")]
     MessageTooLong(u64),
     /// The connection is over.
@@ -138,9 +144,9 @@ pub enum StreamError {
 /// Datagrams to send to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
-    /// Where to.
+    /// Destination address.
     pub to: SocketAddr,
-    /// Length of each datagram in `bytes`; the last may be shorter.
+    /// Length of each datagram in `bytes`. The last may be shorter.
     pub segment_size: usize,
     /// The datagrams, back to back.
     pub bytes: &'a [u8],
@@ -160,18 +166,18 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Room for one full train of datagrams, so that the hot path never grows it.
+    /// Has room for one full train of datagrams, so that the hot path never grows it.
     pub fn new() -> Self {
         Self { bytes: Vec::with_capacity(usize::from(u16::MAX)) }
     }
 
-    /// Emptied, for the transport to fill.
+    /// The memory, emptied, for the transport to fill.
     pub fn cleared(&mut self) -> &mut Vec<u8> {
         self.bytes.clear();
         &mut self.bytes
     }
 
-    /// What the transport wrote.
+    /// The bytes that the transport wrote.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -185,7 +191,7 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
-/// How long until `deadline`; zero if it has passed.
+/// Time until `deadline`; zero if it has passed.
 pub fn time_until(now: Instant, deadline: Instant) -> Duration {
     deadline.saturating_since(now)
 }
