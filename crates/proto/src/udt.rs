@@ -1,4 +1,4 @@
-//! The UDT4 entity: an endpoint with its connections, each a conductor of small parts.
+//! The UDT4 endpoint with its connections. Each connection conducts small parts.
 //!
 //! ```text
 //!              ┌───────────────────────── Endpoint (one UDP port) ─────────────────────────┐
@@ -12,7 +12,7 @@
 //!              └────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Parts do not know one another: [`established`](self) passes facts between them.
+//! Parts do not know one another. [`established`](self) passes facts between them.
 
 mod ack;
 mod challenge;

@@ -1,4 +1,4 @@
-//! When this side acknowledges, and with what: full and medium ACKs by timer, light ones in between.
+//! When and what this side acknowledges: full and medium ACKs by timer, light ones in between.
 
 use farhaul_units::{AckNo, Duration, Instant, SeqNo};
 use farhaul_wire::udt4::Ack;
@@ -8,26 +8,27 @@ use crate::estimate::{AckWindow, Sent};
 use crate::timer::Timer;
 use crate::transport::earliest;
 
-/// The window edge moves by this share of the buffer before the sender is told without waiting for the timer.
+/// An update of the window does not wait for the timer if the window's end moved by one part in this many of the
+/// buffer.
 const WINDOW_UPDATE_SHARE: u32 = 4;
 
 /// The acknowledging half of a receiver.
 #[derive(Debug)]
 pub(crate) struct Acks {
-    /// Runs while something was received that is not acknowledged, or an acknowledgement is not confirmed.
+    /// Runs while received packets are unacknowledged, or an acknowledgement is unconfirmed.
     timer: Timer,
-    /// A full or medium acknowledgement is to be sent without waiting for the timer.
+    /// A full or medium acknowledgement need not wait for the timer.
     due: bool,
     demand: Demand,
     number: AckNo,
-    /// What the last full or medium acknowledgement said.
+    /// Content of the last full or medium acknowledgement: first missing packet, and send time.
     last_seq: SeqNo,
     last_sent: Option<Instant>,
-    /// What the last acknowledgement of any kind said.
+    /// First missing packet in the last acknowledgement of any kind.
     last_said: SeqNo,
-    /// First packet beyond the window that was advertised.
+    /// First packet beyond the advertised window.
     advertised_end: SeqNo,
-    /// What the sender has confirmed with an ACK2, and up to where it knows to have room.
+    /// The first missing packet and the window's end that the sender has confirmed by an ACK2.
     confirmed: SeqNo,
     confirmed_end: SeqNo,
     /// Packets since the last acknowledgement of any kind.
@@ -39,43 +40,43 @@ pub(crate) struct Acks {
     pub(crate) light_sent: u64,
 }
 
-/// Why an acknowledgement is to be sent although it says nothing new.
+/// Why an acknowledgement without news is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Demand {
     #[default]
     None,
-    /// The sender shows that it does not know what this side has.
+    /// The sender shows by useless packets that it does not know this side's state.
     Answer,
-    /// The sender is to show that it lives, by confirming it.
+    /// The sender must show that it is alive, by its confirmation.
     Proof,
 }
 
-/// Facts that go into an acknowledgement.
+/// Content of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// First packet that is missing.
+    /// First missing packet.
     pub(crate) ack_point: SeqNo,
-    /// Packets that the buffer has room for beyond it.
+    /// Packets beyond it that the buffer has room for.
     pub(crate) free: u32,
     /// Packets that the buffer holds at most.
     pub(crate) capacity: u32,
     pub(crate) rtt: Duration,
     pub(crate) rtt_var: Duration,
-    /// How long an answer may take.
+    /// RTT with a margin: the longest time until an answer.
     pub(crate) round_trip: Duration,
 }
 
-/// What to send, before measurements are filled in.
+/// The kind of acknowledgement to send, before measurements are filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Light,
-    /// Without arrival speed and capacity: the last full one is younger than a SYN.
+    /// Without arrival rate and capacity, because the last full one is younger than a SYN interval.
     Medium,
     Full,
 }
 
 impl Acks {
-    /// For a connection whose peer begins with packet `first`.
+    /// For a connection whose peer starts with packet `first`.
     pub(crate) fn new(first: SeqNo, window: u32) -> Self {
         Self {
             timer: Timer::stopped(),
@@ -97,19 +98,21 @@ impl Acks {
         }
     }
 
-    /// The next acknowledgement has this number; before the first only.
+    /// Sets the number of the next acknowledgement. For use before the first one only.
     pub(crate) fn number_from(&mut self, number: AckNo) {
         self.number = number;
     }
 
-    /// Data packets arrived. One that is not full ends what the sender has to say for now, so the answer does not wait.
+    /// Data packets arrived. A short packet ends the sender's present data, so its acknowledgement does not wait for
+    /// the timer.
     pub(crate) fn on_arrival(&mut self, now: Instant, packets: u32, short: bool) {
         self.packets += packets;
         self.due |= short;
         self.timer.start(now, self.period);
     }
 
-    /// Something arrived that this side has no use for: the sender does not know what this side has, and is told.
+    /// A packet without use for this side arrived. The sender does not know this side's state, so an acknowledgement
+    /// tells it.
     pub(crate) fn on_useless(&mut self, now: Instant) {
         if self.demand == Demand::None {
             self.demand = Demand::Answer;
@@ -117,13 +120,14 @@ impl Acks {
         self.timer.start(now, self.period);
     }
 
-    /// The peer is to show that it lives, by confirming what it knows already.
+    /// Requests a confirmation that shows that the peer is alive, even without news.
     pub(crate) fn demand_confirmation(&mut self) {
         self.demand = Demand::Proof;
         self.due = true;
     }
 
-    /// The application read: if much of a small window came back, the sender is told.
+    /// The application read data. If much of a small window became free, the sender is told without waiting for the
+    /// timer.
     pub(crate) fn on_read(&mut self, facts: &Facts) {
         let end = facts.ack_point.plus(facts.free);
         let moved = end.distance_from(self.advertised_end).max(0).unsigned_abs();
@@ -133,7 +137,7 @@ impl Acks {
         }
     }
 
-    /// What to acknowledge now.
+    /// The acknowledgement to send now, if any.
     pub(crate) fn decide(&mut self, now: Instant, facts: &Facts) -> Option<Decision> {
         let timer_fired = self.timer.fires(now);
         if timer_fired || self.due {
@@ -142,7 +146,7 @@ impl Acks {
                 return Some(decision);
             }
             if facts.ack_point == self.last_seq {
-                // All that came since was of no use.
+                // All packets since then were of no use.
                 self.packets = 0;
             }
             if self.packets > 0 || self.is_unconfirmed() {
@@ -167,12 +171,13 @@ impl Acks {
         Some(if fresh { Decision::Medium } else { Decision::Full })
     }
 
-    /// Whether the sender may not know what the last acknowledgement said.
+    /// Whether the sender may not know the content of the last acknowledgement.
     fn is_unconfirmed(&self) -> bool {
         self.confirmed != self.last_seq || self.confirmed_end != self.advertised_end
     }
 
-    /// The packet for a decision; it counts as sent. `rates` are arrival speed and link capacity in packets per second.
+    /// Builds the packet for a decision and counts it as sent. `rates` are arrival rate and capacity, packets per
+    /// second.
     pub(crate) fn make(&mut self, decision: Decision, now: Instant, facts: &Facts, rates: (u32, u32)) -> Ack {
         let seq = facts.ack_point;
         self.packets = 0;
@@ -185,15 +190,15 @@ impl Acks {
         let number = self.number;
         self.number = number.next();
         self.last_seq = seq;
-        // Left behind, it would come to lie ahead after half the number space.
+        // Otherwise it would count as ahead after half the number space.
         self.last_said = self.last_said.later(seq);
         self.advertised_end = self.advertised_end.later(seq.plus(facts.free));
-        // An answer that says nothing new needs no confirmation: a peer cannot make it cost memory (attack B10).
+        // An answer without news needs no confirmation, so a peer cannot make it cost memory (attack B10).
         if demand == Demand::Proof || self.is_unconfirmed() {
             self.window.sent(Sent { number, seq, end: self.advertised_end, at: now });
         }
         self.sent += 1;
-        // It is repeated until it is confirmed.
+        // The timer repeats it until the peer confirms it.
         self.timer.start(now, self.period);
         let (rtt, rtt_var, free_buffer) = (facts.rtt, facts.rtt_var, facts.free);
         if decision == Decision::Medium {
@@ -204,7 +209,7 @@ impl Acks {
         Ack::Full { number, seq, rtt, rtt_var, free_buffer, arrival_rate, capacity }
     }
 
-    /// The sender confirmed an acknowledgement; gives the round-trip time.
+    /// The sender confirmed an acknowledgement. Returns the RTT.
     pub(crate) fn on_ack2(&mut self, number: AckNo, now: Instant) -> Option<Duration> {
         let Sent { seq, end, at, .. } = self.window.confirm(number)?;
         self.confirmed = self.confirmed.later(seq);
@@ -212,7 +217,7 @@ impl Acks {
         Some(now - at)
     }
 
-    /// Applies what a controller set: values above a SYN are cut, as in UDT.
+    /// Applies the controller's settings. Periods above a SYN interval are cut, as in UDT.
     pub(crate) fn set_policy(&mut self, period: Option<Duration>, interval: Option<u32>) {
         self.period = period.map_or(SYN_INTERVAL, |period| period.min(SYN_INTERVAL));
         self.interval = interval.unwrap_or(LIGHT_ACK_INTERVAL).max(1);
@@ -246,7 +251,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// Decides and, if something is to be sent, sends it.
+    /// Decides, and sends an acknowledgement if one is due.
     fn step(acks: &mut Acks, millis: u64, ack_point: u32) -> Option<Ack> {
         let facts = facts(ack_point);
         acks.decide(at(millis), &facts).map(|decision| acks.make(decision, at(millis), &facts, (1, 1)))
@@ -321,7 +326,7 @@ mod tests {
         assert_eq!(acks.deadline(at(1_080)), None);
     }
 
-    /// A window that was filled, acknowledged and confirmed, and of which the application has read `free` packets.
+    /// A window that was filled, acknowledged and confirmed. The application has then read `free` packets.
     fn reopened(free: u32) -> (Acks, Facts) {
         let mut acks = Acks::new(SeqNo::new(0), 1000);
         let full = Facts { free: 0, ..facts(1000) };

@@ -1,4 +1,4 @@
-//! Between the connection and its controller: what the controller is told, and within what bounds it is obeyed.
+//! The link between a connection and its controller: the controller's input, and bounds on its output.
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
@@ -7,28 +7,28 @@ use crate::estimate::SentRate;
 
 /// Weight of the old value in the filters of reported rates. Source: libudt 4.11, §4 of the algorithms sheet.
 const FILTER: f64 = 7.0 / 8.0;
-/// A rise by this factor is a jump, as start-up makes them.
+/// A rise by this factor counts as a jump. Start-up causes such rises.
 const JUMP: f64 = 2.0;
 /// Weight of the old value after a jump.
 const RISE_FILTER: f64 = 0.5;
-/// What a congestion warning makes of the period. Source: libudt 4.11.
+/// A congestion warning lengthens the period by this factor. Source: libudt 4.11.
 const WARNING: f64 = 1.125;
-/// Packets over which libudt takes the arrival speed. Until as many have arrived it reports what it began with, one or two
-/// packets a second, and a rate taken from that would need minutes to recover.
+/// Packets over which libudt measures the arrival rate. Before that many arrived, it reports its initial value of one
+/// or two packets per second. A send rate set from that value would need minutes to recover.
 const ARRIVAL_WINDOW: u64 = 16;
 
-/// A controller with its settings and the reports of the peer.
+/// A controller with its settings and the peer's reports.
 pub(crate) struct Congestion {
     controller: Box<dyn Controller>,
     control: Control,
-    /// Shortest period that the rate cap allows.
+    /// Shortest period that the rate cap permits.
     min_period: SendPeriod,
     arrival_rate: Option<PacketRate>,
     capacity: Option<PacketRate>,
     sent: SentRate,
     /// Packets acknowledged so far.
     acked: u64,
-    /// The peer asked to slow down, and the controller has not decided anything since.
+    /// The peer asked to slow down, and the controller has made no decision since.
     warned: bool,
 }
 
@@ -46,7 +46,7 @@ impl Congestion {
         }
     }
 
-    /// Packets left.
+    /// Counts sent packets.
     pub(crate) fn note_sent(&mut self, now: Instant, packets: u32) {
         self.sent.note(now, packets);
     }
@@ -55,7 +55,7 @@ impl Congestion {
         &self.control
     }
 
-    /// The controller's period, or the cap's if that is longer.
+    /// The controller's period, or the period of the rate cap if that is longer.
     pub(crate) fn send_period(&self) -> SendPeriod {
         let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
         if wanted < self.min_period { self.min_period } else { wanted }
@@ -69,7 +69,7 @@ impl Congestion {
         self.capacity
     }
 
-    /// A full acknowledgement brought the peer's measurements.
+    /// Takes the peer's measurements from a full acknowledgement.
     pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, round_trip: Duration) {
         let bound = self.sent.at_most(now, round_trip, self.control.arrival_bound);
         let measured = self.acked >= ARRIVAL_WINDOW;
@@ -82,7 +82,7 @@ impl Congestion {
         }
     }
 
-    /// Packets were acknowledged.
+    /// Counts acknowledged packets.
     pub(crate) fn on_progress(&mut self, packets: u32) {
         self.acked += u64::from(packets);
     }
@@ -109,7 +109,7 @@ impl Congestion {
         self.controller.on_timeout(path, timeout, &mut self.control);
     }
 
-    /// Whether the controller is to be told of data packets.
+    /// Whether the controller requests events for single data packets.
     pub(crate) fn wants_packets(&self) -> bool {
         self.controller.wants_packets()
     }
@@ -128,9 +128,11 @@ impl Congestion {
         }
     }
 
-    /// The peer asks to slow down (type 4): one ninth less, until the controller decides anew. Source: libudt 4.11.
-    /// Asking again changes nothing, or a few hundred forged packets would stop the flow for good. A controller that knows
-    /// what to do about it does that instead.
+    /// The peer asks to slow down (type 4). The rate falls by one ninth until the controller decides anew. Source:
+    /// libudt 4.11.
+    ///
+    /// Repeated warnings change nothing. Otherwise a few hundred forged packets would stop the flow for good. A
+    /// controller may react in its own way instead.
     pub(crate) fn on_warning(&mut self, path: &Path) {
         self.warned = !self.controller.on_warning(path, &mut self.control);
     }
@@ -150,8 +152,10 @@ impl std::fmt::Debug for Congestion {
     }
 }
 
-/// UDT's filter, except that it follows a jump at half weight: during start-up the rate grows fourfold in a round trip, and
-/// a filter that needs dozens of reports leaves it at a fraction of what the path carries (departure D24).
+/// UDT's filter, except that it follows a jump at half weight (departure D24).
+///
+/// During start-up the rate grows fourfold per RTT. UDT's filter needs dozens of reports and would lag far behind the
+/// path's capacity.
 fn filter(old: Option<PacketRate>, new: PacketRate) -> PacketRate {
     let Some(old) = old else { return new };
     let jump = new.packets_per_second() > old.packets_per_second() * JUMP;

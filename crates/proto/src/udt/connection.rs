@@ -1,4 +1,4 @@
-//! One connection from its first handshake packet to its last shutdown: the conductor of the parts.
+//! One connection from its first handshake packet to its last shutdown. It conducts the parts.
 
 mod commands;
 
@@ -34,12 +34,12 @@ pub(crate) struct Connection {
     linger: Duration,
 }
 
-/// How the connection came about, which decides what a repeated handshake of the peer means.
+/// How the connection came about. This decides the meaning of a repeated handshake from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// This side called: what comes are answers, and an answer is not answered.
+    /// This side called. Packets from the peer are answers, and answers are not answered.
     Caller,
-    /// The peer called.
+    /// The peer called this side.
     Listener,
     Rendezvous,
 }
@@ -51,12 +51,12 @@ enum Phase {
     Established(Box<Established>),
 }
 
-/// Where the next datagrams of a connection come from.
+/// The source of a connection's next datagrams.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// One datagram was written into the scratch buffer.
     Scratch,
-    /// These data packets lie in the send buffer.
+    /// These data packets are in the send buffer.
     Data(Plan),
 }
 
@@ -67,13 +67,13 @@ impl Connection {
         Self::new(id, Role::Caller, offer, Phase::Calling(Box::new(caller)), config, now)
     }
 
-    /// Meets a peer that calls as well.
+    /// Meets a peer that also calls.
     pub(crate) fn meet(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
         let rendezvous = Rendezvous::new(offer, now, config.rendezvous_timeout);
         Self::new(id, Role::Rendezvous, offer, Phase::Meeting(Box::new(rendezvous)), config, now)
     }
 
-    /// Accepts a caller that has shown its cookie.
+    /// Accepts a caller that has returned its cookie.
     pub(crate) fn accept(
         id: ConnectionId,
         offer: Offer,
@@ -81,7 +81,7 @@ impl Connection {
         config: &Config,
         (now, rng): (Instant, &mut Rng),
     ) -> Result<Self, ConnectionLost> {
-        // Both directions begin with the caller's number: callers accept nothing else.
+        // Both directions start with the caller's number, because callers accept no other.
         let agreed = offer.agree(packet, None).map_err(ConnectionLost::PeerIncompatible)?;
         let established = Established::new(&agreed, offer.mode, config, now, rng);
         let mut connection =
@@ -107,7 +107,7 @@ impl Connection {
 
     // ---- input ----
 
-    /// A datagram from the peer's address, addressed to this socket; false if it made no sense.
+    /// A datagram from the peer's address, addressed to this socket. Returns false if it is invalid.
     pub(crate) fn on_datagram(&mut self, datagram: &[u8], config: &Config, (now, rng): (Instant, &mut Rng)) -> bool {
         if self.standing.is_over() {
             return true;
@@ -145,7 +145,7 @@ impl Connection {
             Step::Failed(reason) => self.end(reason),
             Step::Done(agreed) => {
                 self.establish(&agreed, config, now, rng);
-                // What told us that a rendezvous stands may itself be data.
+                // A data packet may complete a rendezvous.
                 if was_meeting && !is_handshake(datagram) {
                     self.on_datagram(datagram, config, (now, rng));
                 } else if was_meeting {
@@ -169,8 +169,8 @@ impl Connection {
         }
     }
 
-    /// A handshake packet to an established connection: the answer to it got lost, or somebody replays it. Answered at most
-    /// once a round trip, and only if it is the packet that made this connection (attack A7).
+    /// A handshake packet arrived on an established connection: the answer to it was lost, or somebody replays it. This
+    /// side answers at most once per RTT, and only the packet that made this connection (attack A7).
     fn on_late_handshake(&mut self, datagram: &[u8], now: Instant) -> bool {
         let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else { return false };
         self.repeat_answer(&packet, now);
@@ -189,7 +189,7 @@ impl Connection {
             (Role::Rendezvous, Request::Rendezvous | Request::Conclusion) => Request::RendezvousFinal,
             _ => return,
         };
-        // A dead connection has nobody who would take the answer away.
+        // A dead connection is not polled for the answer.
         if same && rested && self.standing.life().is_alive() {
             let answer = self.offer.packet(request, packet.cookie);
             self.answer.give(Handshake { mss: established.mss(), ..answer });
@@ -203,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// All datagrams of one receive call are through.
+    /// Ends a batch: all datagrams of one receive call were handled.
     pub(crate) fn finish_batch(&mut self, now: Instant) {
         if let Phase::Established(established) = &mut self.phase {
             established.finish_batch(now);
@@ -212,7 +212,7 @@ impl Connection {
         self.check_flushed(now);
     }
 
-    /// The host came `gap` late to a deadline: this computer slept.
+    /// The driver called `gap` late after a deadline, so this computer was suspended.
     pub(crate) fn on_suspended(&mut self, now: Instant, gap: Duration) {
         match &mut self.phase {
             Phase::Calling(caller) => caller.on_suspended(gap),
@@ -288,7 +288,7 @@ impl Connection {
         }
     }
 
-    /// Tells waiting readers and writers what changed.
+    /// Wakes waiting readers and writers if their state changed.
     fn wake(&mut self) {
         let Phase::Established(established) = &mut self.phase else {
             self.standing.wake_reader(|| false);
@@ -304,7 +304,7 @@ impl Connection {
 
     // ---- output ----
 
-    /// What to send now, if anything.
+    /// The next datagrams to send, if any.
     pub(crate) fn poll_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         let stamp = self.stamp(now);
         if let Some((packet, to)) = self.poll_handshake(now) {
@@ -355,7 +355,7 @@ impl Connection {
         Timestamp::from_elapsed(now - self.opened)
     }
 
-    /// When this connection wants to be looked at next.
+    /// When to call this connection next.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         if self.standing.is_over() {
             return None;
@@ -371,7 +371,7 @@ impl Connection {
         earliest(phase, self.answer.is_due().then_some(now))
     }
 
-    /// What happened since the last call.
+    /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.standing.take_events()
     }
@@ -382,7 +382,7 @@ impl Connection {
         self.offer.socket_id
     }
 
-    /// How the caller names itself that opened it; `None` if this side called.
+    /// The caller's own socket id; `None` if this side called.
     pub(crate) const fn caller(&self) -> Option<SocketId> {
         match (&self.phase, self.role) {
             (Phase::Established(established), Role::Listener) => Some(established.peer_id()),

@@ -5,8 +5,8 @@ use farhaul_units::Duration;
 /// UDT's unit of time for rate control and acknowledgements (2004 paper §3.1: SYN; libudt 4.11: 10 000 µs).
 pub(crate) const SYN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Data packets after which a light acknowledgement is sent between two timer ones. Source: libudt 4.11.
+/// Data packets that trigger a light acknowledgement between two by timer. Source: libudt 4.11.
 pub(crate) const LIGHT_ACK_INTERVAL: u32 = 64;
 
-/// Bytes of IPv4 and UDP header that UDT counts into its packet size. Source: UDT4 wire, §1.
+/// Bytes of IPv4 and UDP headers, which UDT counts into its packet size. Source: UDT4 wire, §1.
 pub(crate) const IP_UDP_HEADER: u32 = 28;

@@ -1,4 +1,4 @@
-//! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
+//! All connections of one UDP port. The endpoint routes datagrams, takes turns in sending, and serves timers.
 
 mod table;
 
@@ -23,12 +23,12 @@ use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 
-/// How to open a connection.
+/// Options for opening a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// Stream or messages.
     pub mode: Mode,
-    /// Meet a peer that calls this side at the same time, instead of calling a listener (`UDT_RENDEZVOUS`).
+    /// Meet a peer that calls at the same time, in place of calling a listener (`UDT_RENDEZVOUS`).
     pub rendezvous: bool,
 }
 
@@ -69,20 +69,20 @@ impl Endpoint {
         }
     }
 
-    /// Accepts callers of `mode` from now on; [`Event::Accepted`] announces each.
+    /// Accepts callers of `mode` from now on. [`Event::Accepted`] reports each.
     pub fn listen(&mut self, mode: Mode) {
         self.listener = Some(Listener::new(self.secrets.key(), mode));
     }
 
-    /// Accepts no more callers.
+    /// Stops accepting callers.
     pub fn stop_listening(&mut self) {
         self.listener = None;
     }
 
-    /// Opens a connection with options; see [`Streams::connect`].
+    /// Opens a connection with options. See [`Streams::connect`].
     ///
     /// # Errors
-    /// As for [`Streams::connect`]; a second rendezvous with the same address is refused.
+    /// As for [`Streams::connect`]. A second rendezvous with the same address is refused.
     pub fn connect_with(
         &mut self,
         now: Instant,
@@ -106,10 +106,10 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Hands in one message. False if there is no room for it now; [`Event::Writable`] follows.
+    /// Takes one message for sending. Returns false if there is no room now. Then [`Event::Writable`] follows.
     ///
     /// # Errors
-    /// The connection is over, not in message mode, or was finished.
+    /// The connection is over, is not in message mode or was finished. Or the message exceeds the peer's window.
     pub fn send_message(
         &mut self,
         now: Instant,
@@ -123,18 +123,18 @@ impl Endpoint {
     /// Copies the next message into `out`.
     ///
     /// # Errors
-    /// The connection was lost, or closed with something known to be missing, or is not in message mode.
+    /// The connection was lost, or closed while data was known to be missing, or is not in message mode.
     pub fn recv_message(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Message, StreamError> {
         self.command(id, |connection| connection.recv_message(out))?
     }
 
-    /// Tells the peer that this side cannot store what it receives (error signal, type 8).
+    /// Tells the peer that this side cannot store the data (error signal, type 8).
     pub fn signal_error(&mut self, id: ConnectionId, code: u32) {
         let _ = self.command(id, |connection| connection.signal_error(code));
     }
 
-    /// The application took an accepted connection: it waits no longer in the [backlog](Config::backlog). Any use of a
-    /// connection says so as well.
+    /// Takes an accepted connection for the application, so it leaves the [backlog](Config::backlog). Any use of a
+    /// connection does the same.
     pub fn claim(&mut self, id: ConnectionId) {
         let _ = self.command(id, Connection::claim);
     }
@@ -144,26 +144,26 @@ impl Endpoint {
         let _ = self.command(id, |connection| connection.send_custom(kind, body));
     }
 
-    /// Connections held, those on their way out included.
+    /// Connections held, closing ones included.
     pub fn connections(&self) -> usize {
         self.table.held().connections
     }
 
-    /// Datagrams that belonged to nobody or made no sense.
+    /// Datagrams that were invalid or addressed to no connection.
     pub const fn invalid_datagrams(&self) -> u64 {
         self.invalid
     }
 
     // ---- input ----
 
-    /// A datagram for socket id 0: a caller, or the peer of a rendezvous.
+    /// A datagram for socket id 0, from a caller or the peer of a rendezvous.
     fn on_unaddressed(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         if let Some(slot) = self.table.find_meeting(from) {
             self.deliver(slot, now, from, datagram);
             self.schedule.mark_ready(slot);
             return;
         }
-        // Only a complete handshake is ever answered, and with no more bytes than came (attack A11).
+        // Only a complete handshake is answered, and with no more bytes than it has (attack A11).
         let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else {
             self.invalid += 1;
             return;
@@ -218,7 +218,7 @@ impl Endpoint {
 
     // ---- bookkeeping ----
 
-    /// A place, a socket id and an offer for a new connection.
+    /// Reserves a slot and a socket id, and makes the offer for a new connection.
     fn reserve(&mut self, peer: SocketAddr, mode: Mode, isn: SeqNo) -> Result<(ConnectionId, Offer), ConnectError> {
         if self.connections() >= self.config.max_connections {
             return Err(ConnectError::TooManyConnections(self.config.max_connections));
@@ -239,7 +239,7 @@ impl Endpoint {
         }
     }
 
-    /// Collects events and the next deadline of a connection that has nothing more to send.
+    /// Collects events and the next deadline of a connection without anything to send.
     fn settle(&mut self, slot: u32, now: Instant) {
         let Some(connection) = self.table.at(slot) else { return };
         self.events.extend(connection.take_events());
@@ -264,7 +264,7 @@ impl Endpoint {
         Ok(result)
     }
 
-    /// The next connection with something to send, and what.
+    /// The next connection with something to send, and its output.
     fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, Output)> {
         while let Some(slot) = self.schedule.next_ready() {
             if let Some(connection) = self.table.at(slot)
@@ -282,7 +282,7 @@ impl Endpoint {
 
 impl Transport for Endpoint {
     fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
-        // The datagrams of one call mostly belong to one connection: it is looked up once.
+        // Datagrams of one call usually belong to one connection, so it is looked up once.
         let mut current: Option<(u32, u32)> = None;
         for datagram in bytes.chunks(stride.max(1)) {
             let Some(to) = destination(datagram) else {

@@ -1,4 +1,4 @@
-//! A connection after its handshake: routes packets and timers to the parts and carries facts between them.
+//! A connection after its handshake. It routes packets and timers to the parts and carries facts between them.
 
 mod facts;
 mod feedback;
@@ -31,17 +31,17 @@ use crate::estimate::Rtt;
 use crate::stats::Totals;
 use crate::transport::earliest;
 
-/// Custom control messages that wait to be sent at most.
+/// Most custom control messages that wait to be sent.
 const MAX_CUSTOM: usize = 64;
 
-/// Both halves of a connection with what they share.
+/// Both halves of a connection with their shared state.
 #[derive(Debug)]
 pub(crate) struct Established {
     peer_id: SocketId,
-    /// Number of the peer's first packet.
+    /// Sequence number of the peer's first packet.
     peer_isn: SeqNo,
     mss: u32,
-    /// The packet size that the peer asked for.
+    /// The packet size that the peer requested.
     peer_mss: u32,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
@@ -51,7 +51,7 @@ pub(crate) struct Established {
     gap: Gap,
     rtt: Rtt,
     congestion: Congestion,
-    /// The last burst, if the controller wants to hear of it and has not.
+    /// The last burst, if the controller wants events for packets and has not received this one.
     burst: Option<SentEvent>,
     expiry: Expiry,
     max_window: u32,
@@ -112,7 +112,8 @@ impl Established {
             expiry,
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
-            // The first word after the handshake tells a listener, and a rendezvous peer, that the connection stands.
+            // The first packet after the handshake shows a listener or a rendezvous peer that the connection is
+            // established.
             keep_alive: true,
             error_signal: None,
             custom: VecDeque::new(),
@@ -133,9 +134,9 @@ impl Established {
 
     // ---- input ----
 
-    /// One datagram of the peer. Data and controls alike; the batch is concluded by [`finish_batch`](Self::finish_batch).
+    /// Handles one datagram of the peer, data or control. [`finish_batch`](Self::finish_batch) concludes the batch.
     ///
-    /// `stamp` is what a packet that left now would carry.
+    /// `stamp` is the time stamp of a packet sent now.
     pub(crate) fn on_datagram(
         &mut self,
         datagram: &[u8],
@@ -159,7 +160,7 @@ impl Established {
         self.receiver.begin_batch(arrived);
     }
 
-    /// The datagrams of one receive call are through.
+    /// All datagrams of one receive call were handled.
     pub(crate) fn finish_batch(&mut self, now: Instant) {
         let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
         self.gap.look(&self.receiver.buffer, now);
@@ -209,13 +210,13 @@ impl Established {
                 self.congestion.on_custom_message(&path, *kind, body);
                 self.apply_control();
             }
-            // Handshakes are the connection's business; a keep-alive has said all by arriving.
+            // The connection handles handshakes. The arrival of a keep-alive is its only content.
             _ => {}
         }
         Verdict::GoOn
     }
 
-    /// Something came that fits what this side sent or expects: a shutdown before it may have been forged (attack B1).
+    /// A plausible packet arrived, so an earlier shutdown may have been forged (attack B1).
     fn note_sign_of_life(&mut self, now: Instant) {
         if self.challenge.is_on() {
             self.challenge.on_sign_of_life(now, self.silence());
@@ -227,7 +228,7 @@ impl Established {
         silence(self.rtt.with_margin(), settled)
     }
 
-    /// Timers; the caller reads the deadline anew afterwards.
+    /// Fires due timers. The caller reads the deadline anew afterwards.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Verdict {
         let round_trip = self.rtt.with_margin();
         self.sender.handle_timeout(now, round_trip);
@@ -260,7 +261,7 @@ impl Established {
         Verdict::GoOn
     }
 
-    /// This computer slept (attack B20): no time is up before the peer was asked once more.
+    /// This computer was suspended (attack B20). All time limits start again, and a keep-alive asks the peer.
     pub(crate) fn on_suspended(&mut self, now: Instant) {
         self.expiry.on_suspended(now);
         self.progress.restart(now);
@@ -281,7 +282,7 @@ impl Established {
 
     // ---- output ----
 
-    /// Writes one control packet that is due into `out`; false if none is.
+    /// Writes one due control packet into `out`. Returns false if none is due.
     pub(crate) fn poll_control(&mut self, now: Instant, open: bool, out: &mut Vec<u8>) -> bool {
         let (peer, stamp) = (self.peer_id, Timestamp::ZERO);
         if self.challenge.poll_question(now) {
@@ -314,7 +315,7 @@ impl Established {
         true
     }
 
-    /// Losses as one packet, as many as fit.
+    /// Writes a loss report with as many ranges as fit in a packet.
     fn encode_nak(&mut self, out: &mut Vec<u8>) {
         let max_words = (self.mss - IP_UDP_HEADER) as usize / 4 - HEADER_LEN / 4;
         let mut body = Vec::with_capacity(8);
@@ -334,7 +335,7 @@ impl Established {
         self.sender.plan(now, stamp, self.rtt.smoothed())
     }
 
-    /// The packets of a plan; they count as sent.
+    /// The datagrams of a plan. They count as sent.
     pub(crate) fn emit(&mut self, plan: Plan, now: Instant, stamp: Timestamp) -> Option<Run<'_>> {
         if self.sender.in_flight() == 0 {
             self.expiry.watch(now, self.rtt.with_margin());
@@ -377,12 +378,12 @@ impl Established {
         u64::from(self.max_window) * self.sender.buffer().payload_size() as u64
     }
 
-    /// Tells the peer that this side cannot store what it receives (type 8).
+    /// Tells the peer that this side cannot store the data (type 8).
     pub(crate) fn signal_error(&mut self, code: u32) {
         self.error_signal = Some(code);
     }
 
-    /// Sends a user-defined control packet; dropped if too many wait.
+    /// Queues a user-defined control packet, or drops it if too many wait.
     pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
         let fits = body.len() <= self.mss as usize - IP_UDP_HEADER as usize - HEADER_LEN;
         if fits && self.custom.len() < MAX_CUSTOM {
@@ -394,20 +395,20 @@ impl Established {
         self.congestion.on_close();
     }
 
-    /// The application took `bytes`.
+    /// The application read `bytes`.
     pub(crate) fn on_read(&mut self, bytes: u64) {
         self.counts.bytes_read += bytes;
         self.receiver.on_read(&self.rtt);
     }
 
-    /// The application hands in data: if nothing was outstanding, the time without progress begins now.
+    /// The application writes data. If nothing was outstanding, the time without progress starts now.
     pub(crate) fn begin_work(&mut self, now: Instant) {
         if self.sender.is_flushed() {
             self.progress.restart(now);
         }
     }
 
-    /// From now on, data that makes no progress for `linger` ends the connection.
+    /// From now on, `linger` without progress ends the connection.
     pub(crate) fn begin_linger(&mut self, now: Instant, linger: Duration) {
         self.progress.set_patience(now, linger);
     }
@@ -434,12 +435,12 @@ impl Established {
         self.rtt.smoothed()
     }
 
-    /// Why the connection is over, in the light of what the peer reported.
+    /// The reason of the end, with the peer's reported error taken into account.
     pub(crate) fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
         self.progress.explain(reason)
     }
 
-    /// Whether the peer has said anything since the handshake.
+    /// Whether a valid packet arrived from the peer since the handshake.
     pub(crate) const fn was_heard(&self) -> bool {
         self.expiry.was_heard()
     }
@@ -451,7 +452,7 @@ impl Established {
         self.expiry.set_rto(control.rto);
     }
 
-    /// Counts what the connection sees of the application.
+    /// The counters that the connection itself updates.
     pub(crate) fn counts(&mut self) -> &mut Totals {
         &mut self.counts
     }

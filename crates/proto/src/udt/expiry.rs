@@ -1,20 +1,20 @@
-//! Silence: when to send a keep-alive, when to resend everything, when to ask the peer whether it lives, when to give it up.
+//! Silence: when to send a keep-alive, when to resend all data in flight, and when to give up the peer.
 
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::consts::SYN_INTERVAL;
 use crate::timer::Timer;
 
-/// Shortest expiration interval per expiration in a row. Source: libudt 4.11 (UDT4 wire, §8).
+/// Shortest expiration interval, times the number of expirations in a row. Source: libudt 4.11 (UDT4 wire, §8).
 const MIN_INTERVAL: Duration = Duration::from_millis(300);
-/// Keep-alives and expirations vary by this share, so that connections do not beat in time (attack B15).
+/// Keep-alives and expirations vary by this share, so that connections do not synchronise (attack B15).
 const JITTER: f64 = 0.2;
-/// The keep-alives of an endpoint leave at multiples of this, so that a thousand idle connections wake their host, and the
-/// peer's, ten times a second and not a hundred times. It shifts an interval of 10 s by a hundredth.
+/// Grid for the keep-alives of an endpoint. A thousand idle connections wake both hosts ten times per second instead of
+/// a hundred times. The grid shifts an interval of 10 s by at most 1 %.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// Of shorter intervals it is this part.
+/// For shorter intervals the grid is the interval divided by this number.
 const TOGETHER_PART: u32 = 64;
-/// A caller that passed the cookie check but never said anything more is forgotten after this time (attack A6).
+/// A caller that passed the cookie check but then stayed silent is forgotten after this time (attack A6).
 const UNHEARD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Questions to a silent peer before it is given up. The keep-alives of a peer keep to its own interval, which may be
@@ -27,38 +27,38 @@ const FIRST_QUESTION_PART: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Expiry {
     timer: Timer,
-    /// Expirations in a row, starting at one.
+    /// Expirations in a row plus one.
     count: u32,
     last_heard: Instant,
-    /// The last expiration, or the last word of the peer if that is later: the next expiration counts from here.
+    /// The later of the last expiration and the peer's last packet. The next expiration counts from here.
     silent_since: Instant,
-    /// Variation of the present expiration interval; the first one in a row is on time.
+    /// Random factor of the present expiration interval. The first one in a row is not varied.
     stretch: f64,
-    /// Whether the peer has been heard since the handshake.
+    /// Whether a valid packet arrived from the peer since the handshake.
     heard: bool,
     /// Questions asked since then.
     asked: u32,
     last_sent: Instant,
     peer_timeout: Duration,
     keep_alive: Duration,
-    /// This connection's keep-alive interval, varied.
+    /// This connection's present keep-alive interval, varied.
     next_keep_alive: Duration,
-    /// Replaces the expiration interval: the controller's setting.
+    /// The controller's setting in place of the expiration interval.
     rto: Option<Duration>,
     rng: Rng,
 }
 
-/// What silence leads to.
+/// The action that silence requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Nothing,
-    /// Say something.
+    /// Send a keep-alive.
     KeepAlive,
     /// Have the peer say something.
     Ask,
     /// Data in flight must be assumed lost; this is the given expiration in a row.
     Expired(u32),
-    /// Nothing was heard for this long.
+    /// No packet came from the peer for this long.
     Silent(Duration),
 }
 
@@ -83,7 +83,7 @@ impl Expiry {
         expiry
     }
 
-    /// Anything valid came from the peer.
+    /// A valid packet came from the peer.
     #[inline]
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.last_heard = now;
@@ -94,7 +94,7 @@ impl Expiry {
         self.stretch = 1.0;
     }
 
-    /// Anything was sent to the peer.
+    /// A packet was sent to the peer.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant) {
         self.last_sent = now;
@@ -108,7 +108,7 @@ impl Expiry {
         self.rto = rto;
     }
 
-    /// Looks at the clock; `in_flight` says whether data is unacknowledged.
+    /// Checks the timer. `in_flight` is whether data is unacknowledged.
     pub(crate) fn handle_timeout(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> Outcome {
         if !self.timer.fires(now) {
             return Outcome::Nothing;
@@ -118,7 +118,7 @@ impl Expiry {
         outcome
     }
 
-    /// This computer slept: nobody was silent, and the time begins anew.
+    /// This computer was suspended. The peer was not silent, so all times start again.
     pub(crate) fn on_suspended(&mut self, now: Instant) {
         self.last_heard = now;
         self.asked = 0;
@@ -148,7 +148,7 @@ impl Expiry {
         Outcome::Nothing
     }
 
-    /// Data is in flight now: from here on, expirations count.
+    /// Data is now in flight, so expirations start to count.
     pub(crate) fn watch(&mut self, now: Instant, round_trip: Duration) {
         self.silent_since = self.silent_since.max(now);
         let deadline = self.silent_since + self.interval(round_trip);
@@ -221,7 +221,7 @@ mod tests {
         Expiry::new(Instant::ZERO, Duration::from_secs(30), Duration::from_secs(10), Rng::new(1))
     }
 
-    /// Runs the timer for `seconds`; gives each outcome with its time in milliseconds.
+    /// Runs the timer for `seconds`. Returns each outcome with its time in milliseconds.
     fn run(expiry: &mut Expiry, seconds: u64, in_flight: bool) -> Vec<(u64, Outcome)> {
         let mut outcomes = Vec::new();
         while let Some(at) = expiry.deadline().filter(|&at| at <= Instant::ZERO + Duration::from_secs(seconds)) {
@@ -247,7 +247,7 @@ mod tests {
         let times: Vec<u64> =
             outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Expired(_))).map(|(at, _)| *at).collect();
         assert_eq!(times[0], 300);
-        // 300 ms more each time, varied by a fifth: 13 or so fit into half a minute.
+        // Each interval is 300 ms longer, varied by a fifth. About 13 fit into half a minute.
         let gaps: Vec<u64> = times.windows(2).map(|w| w[1] - w[0]).collect();
         for (i, gap) in gaps.iter().enumerate() {
             let plain = 300 * (i as u64 + 2);

@@ -1,6 +1,7 @@
-//! A packet that a living peer never sends again. It believes that this side has it: an acknowledgement in our name was
-//! forged, or damaged in a way that no checksum catches. Nothing that UDT says can bring the packet back, so the connection
-//! ends with the reason rather than wait for ever.
+//! Ends a connection whose peer is alive but never retransmits a missing packet.
+//!
+//! The peer then believes that this side has the packet: an acknowledgement was forged, or damaged so that no checksum
+//! noticed. UDT has no packet that could undo this. So the connection ends with a reason instead of waiting for ever.
 
 use farhaul_units::{Duration, Instant, SeqNo};
 
@@ -8,11 +9,11 @@ use crate::buffer::RecvBuffer;
 use crate::error::{ConnectionLost, PeerMisbehaved};
 use crate::timer::Timer;
 
-/// A packet is missed for this many times the silence that ends a connection: a peer that is alive has answered several
-/// reports by then, even one whose window probes have come to be rare.
+/// A packet may be missing for this many times the silence that ends a connection. By then a live peer has answered
+/// several reports, even if its window probes have become rare.
 const PATIENCE: u32 = 2;
 
-/// Watches over the first packet that is missing.
+/// Watches the first missing packet.
 #[derive(Debug)]
 pub(crate) struct Gap {
     first: SeqNo,
@@ -21,15 +22,15 @@ pub(crate) struct Gap {
 }
 
 impl Gap {
-    /// Nothing is missing. A peer is given up after `silence` without a word.
+    /// Nothing is missing. `silence` is the time without packets that ends a connection.
     pub(crate) fn new(first: SeqNo, silence: Duration) -> Self {
         Self { first, timer: Timer::stopped(), patience: silence * PATIENCE }
     }
 
-    /// Packets arrived or were given up.
+    /// Takes note of packets that arrived or were given up.
     pub(crate) fn look(&mut self, buffer: &RecvBuffer, now: Instant) {
         let first = buffer.ack_point();
-        // Into a closed window the peer sends a probe now and then, and no repairs.
+        // Into a closed window the peer sends only probes, no retransmissions.
         if buffer.is_contiguous() || buffer.free() == 0 {
             self.timer.stop();
         } else if first != self.first {
@@ -40,14 +41,14 @@ impl Gap {
         self.first = first;
     }
 
-    /// The time so far is not to count.
+    /// Starts the time again.
     pub(crate) fn restart(&mut self, now: Instant) {
         if self.timer.deadline().is_some() {
             self.timer.set(now + self.patience);
         }
     }
 
-    /// Why the connection is over, if the packet is not to be hoped for any more.
+    /// The reason to end the connection, if the packet is overdue.
     pub(crate) fn check(&mut self, now: Instant) -> Option<ConnectionLost> {
         let never = PeerMisbehaved::GapNotRepaired(self.patience);
         self.timer.fires(now).then_some(ConnectionLost::PeerMisbehaved(never))
@@ -69,7 +70,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// A packet arrives at this second.
+    /// Lets a packet arrive at this second.
     fn arrive(gap: &mut Gap, buffer: &mut RecvBuffer, seq: u32, second: u64) {
         let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
         buffer.insert(SeqNo::new(seq), field, &[0; 10]);

@@ -1,11 +1,11 @@
-//! Setting a connection up: one small machine per role.
+//! Connection setup: one small state machine per role.
 //!
 //! ```text
 //! caller                          listener                    rendezvous, both sides alike
 //!   Induction  ── req 1 ─────────▶  (no state)                  Waving ── req 0 ──▶ ◀── req 0 ── Waving
 //!      ◀────────── req 1, cookie ──                             Agreed ── req −1 ─▶ ◀── req −1 ─ Agreed
 //!   Conclusion ── req −1, cookie ▶  connection                  connected on req −1, −2, or any data
-//!      ◀────────── req −1 ─────────  (or req 1 with another cookie, while somebody guesses cookies)
+//!      ◀────────── req −1 ─────────  (or req 1 with another cookie, under attack A1)
 //! ```
 
 mod answer;
@@ -29,53 +29,54 @@ pub(crate) use rendezvous::Rendezvous;
 use crate::config::Mode;
 use crate::error::{ConnectionLost, PeerIncompatible};
 
-/// Time between two tries of the same step. Source: UDT4 wire, §5.1.
+/// Time between two attempts of the same step. Source: UDT4 wire, §5.1.
 const RETRY: Duration = Duration::from_millis(250);
-/// Smallest packet size in bytes worth talking at, headers included: every IPv4 host takes 576 bytes (RFC 791), and the header
-/// shares below that are an attack on the processor (A5). A handshake that offers less is refused.
+/// Smallest accepted packet size in bytes, headers included. A handshake that offers less is refused.
+///
+/// Every IPv4 host accepts 576 bytes (RFC 791). Below that, the share of headers makes an attack on the processor (A5).
 pub const MIN_MSS: u32 = 576;
-/// Bytes by which an IPv6 header is longer than the IPv4 header that UDT's packet size counts.
+/// An IPv6 header is this many bytes longer than the IPv4 header that UDT's packet size counts.
 const IPV6_EXTRA: u32 = 20;
 /// Smallest flow window: libudt never advertises less than two packets.
 const MIN_WINDOW: u32 = 2;
 
-/// What this side brings to a handshake.
+/// This side's contribution to a handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
     pub(crate) mode: Mode,
     pub(crate) isn: SeqNo,
     pub(crate) mss: u32,
-    /// Packets that this side takes.
+    /// Flow window of this side, packets.
     pub(crate) flow_window: u32,
-    /// Packets that it has under way at most, whatever the peer takes.
+    /// Upper bound of packets in flight, whatever the peer's flow window.
     pub(crate) max_flow_window: u32,
     pub(crate) socket_id: SocketId,
     pub(crate) peer: SocketAddr,
 }
 
-/// What both sides agreed on.
+/// The parameters that both sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
     pub(crate) peer_id: SocketId,
     pub(crate) mss: u32,
-    /// The packet size that the peer asked for.
+    /// The packet size that the peer requested.
     pub(crate) peer_mss: u32,
-    /// Packets that the peer takes at first.
+    /// Initial flow window of the peer, packets.
     pub(crate) flow_window: u32,
-    /// Number of our first packet.
+    /// Sequence number of this side's first packet.
     pub(crate) send_isn: SeqNo,
-    /// Number of the peer's first packet.
+    /// Sequence number of the peer's first packet.
     pub(crate) recv_isn: SeqNo,
-    /// Time from a question to its only answer, if it was measured.
+    /// RTT, if a request had exactly one answer.
     pub(crate) round_trip: Option<Duration>,
 }
 
-/// What a handshake packet brought about.
+/// The result of a handshake packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing, or nothing yet.
+    /// No change, or more packets are needed.
     Wait,
-    /// The connection stands; a last packet may have to be sent.
+    /// The connection is established. A last packet may be due.
     Done(Agreed),
     Failed(ConnectionLost),
 }
@@ -96,7 +97,7 @@ impl Offer {
         }
     }
 
-    /// What follows from the peer's packet: sizes are the smaller of both, within what is sane (attacks A4, A5).
+    /// The agreement with the peer's packet. Sizes are the smaller of both, within sane bounds (attacks A4, A5).
     pub(crate) fn agree(&self, packet: &Handshake, round_trip: Option<Duration>) -> Result<Agreed, PeerIncompatible> {
         if packet.mss < min_mss(self.peer.ip()) {
             return Err(PeerIncompatible::PacketSize(packet.mss));
@@ -113,13 +114,13 @@ impl Offer {
     }
 }
 
-/// The smallest packet that a peer at `ip` may ask for. UDT counts 28 bytes of headers whatever the address family, so a peer
-/// whose packets carry the longer IPv6 header asks for that much less.
+/// The smallest packet size that a peer at `ip` may request. UDT counts 28 bytes of headers for both address families.
+/// So a peer with the longer IPv6 header requests that much less.
 pub(crate) fn min_mss(ip: IpAddr) -> u32 {
     if is_ipv6(ip) { MIN_MSS - IPV6_EXTRA } else { MIN_MSS }
 }
 
-/// The largest packet to offer a peer at `ip` on a path that carries `mss` bytes: the real headers must fit as well.
+/// The largest packet size to offer a peer at `ip` on a path with packets of `mss` bytes. The real headers must fit.
 pub(crate) fn mss_towards(ip: IpAddr, mss: u32) -> u32 {
     if is_ipv6(ip) { mss.saturating_sub(IPV6_EXTRA) } else { mss }
 }
@@ -132,7 +133,7 @@ fn is_ipv6(ip: IpAddr) -> bool {
     }
 }
 
-/// UDT's name for a mode.
+/// UDT's socket type for a mode.
 pub(crate) const fn socket_type(mode: Mode) -> SocketType {
     match mode {
         Mode::Stream => SocketType::Stream,

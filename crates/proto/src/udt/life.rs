@@ -1,4 +1,4 @@
-//! The one state of a connection, and what moves it.
+//! The state of a connection, and its transitions.
 //!
 //! ```text
 //!  Connecting ──established──▶ Open ──finish──▶ Finishing ──flushed──▶ Leaving ──told──▶ Over
@@ -16,33 +16,33 @@ pub(crate) enum Life {
     Connecting,
     /// Data flows both ways.
     Open,
-    /// This side writes no more and waits until everything is acknowledged.
+    /// This side writes no more and waits for the last acknowledgement.
     Finishing,
-    /// This side is telling the peer that it closed.
+    /// This side sends its shutdown to the peer.
     Leaving,
     /// Nothing is sent or received any more.
     Over,
 }
 
-/// What moves a connection from one state to the next.
+/// The cause of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The handshake succeeded.
     Established,
-    /// The application writes no more.
+    /// The application ended its writing side.
     Finish,
     /// Everything written was acknowledged.
     Flushed,
     /// The application closed.
     Close,
-    /// The peer has been told often enough.
+    /// The last shutdown was sent.
     Told,
-    /// The peer left, went silent or misbehaved, or the handshake failed.
+    /// The peer closed, fell silent or misbehaved, or the handshake failed.
     Lost,
 }
 
 impl Life {
-    /// The next state; `None` where a cause changes nothing.
+    /// The next state; `None` if the cause changes nothing.
     pub(crate) const fn after(self, cause: Cause) -> Option<Self> {
         match (self, cause) {
             (Self::Connecting, Cause::Established) => Some(Self::Open),
@@ -62,19 +62,19 @@ impl Life {
     }
 }
 
-/// What the application has to do with a connection. Each step is taken once, and none back.
+/// The application's relation to a connection. It only moves forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
     /// It was accepted, and the application has not taken it yet.
     Awaited,
-    /// It is the application's.
+    /// The application uses it.
     Held,
-    /// The application has no further interest.
+    /// The application released it.
     Released,
 }
 
 impl Interest {
-    /// The application uses it.
+    /// Marks it as used by the application.
     pub(crate) fn hold(&mut self) {
         if *self == Self::Awaited {
             *self = Self::Held;
@@ -86,12 +86,12 @@ impl Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub(crate) reason: ConnectionLost,
-    /// Everything that the peer had sent before it closed has arrived: what can be read is the whole stream.
+    /// All data that the peer sent before it closed has arrived, so the received stream is complete.
     pub(crate) complete: bool,
 }
 
 impl Ending {
-    /// An end with something missing, or with nobody who would know.
+    /// An end with data missing, or without knowledge of it.
     pub(crate) const fn early(reason: ConnectionLost) -> Self {
         Self { reason, complete: false }
     }

@@ -1,11 +1,11 @@
-//! Which messages expire when (message mode with a time to live).
+//! Expiry of messages (message mode with a time to live).
 
 use std::collections::VecDeque;
 
 use farhaul_units::{Instant, MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::DropRequest;
 
-/// Messages with a time to live that are in the send buffer, oldest first.
+/// Messages with a time to live in the send buffer, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Lifetimes {
     messages: VecDeque<Entry>,
@@ -20,19 +20,19 @@ struct Entry {
 }
 
 impl Lifetimes {
-    /// A message that lives until `expires` was written.
+    /// Adds a message that expires at `expires`.
     pub(crate) fn add(&mut self, range: SeqRange, message: MsgNo, expires: Instant) {
         self.messages.push_back(Entry { range, message, expires, dropped: false });
     }
 
-    /// Everything before `seq` was acknowledged.
+    /// Removes messages whose packets are all before `seq`.
     pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
         while self.messages.front().is_some_and(|entry| entry.range.last.is_before(seq)) {
             self.messages.pop_front();
         }
     }
 
-    /// If the message of `seq` is over its time: what to tell the receiver, and whether that is news.
+    /// If the message of `seq` has expired: the drop request, and whether it expired just now.
     pub(crate) fn expired(&mut self, seq: SeqNo, now: Instant) -> Option<(DropRequest, bool)> {
         if self.messages.is_empty() {
             return None;
@@ -43,11 +43,11 @@ impl Lifetimes {
             return None;
         }
         let news = !std::mem::replace(&mut entry.dropped, true);
-        // First to last, exact; libudt's own requests reach one packet too far.
+        // The exact range. libudt's own requests reach one packet too far.
         Some((DropRequest { message: entry.message, range: entry.range }, news))
     }
 
-    /// The packets of the messages that were given up and that the receiver has not confirmed to skip, oldest first.
+    /// The packets of expired messages that the receiver has not confirmed to skip, oldest first.
     pub(crate) fn dropped(&self) -> impl Iterator<Item = SeqRange> + '_ {
         self.messages.iter().filter(|entry| entry.dropped).map(|entry| entry.range)
     }

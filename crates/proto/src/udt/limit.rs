@@ -1,20 +1,20 @@
-//! What holds the sender back, in time: the figures behind "limited by".
+//! The time that each limit held the sender: the figures behind "limited by".
 
 use farhaul_units::{Duration, Instant};
 
 use crate::stats::Totals;
 
-/// Why nothing leaves at the moment.
+/// The reason why nothing leaves now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// Nothing to send and nothing outstanding.
     #[default]
     Idle,
-    /// Window and pacing would let a packet go, but the application gave none.
+    /// Window and pacing would permit a packet, but the application supplied none.
     Application,
-    /// The receiver's flow window is used up.
+    /// The receiver's flow window is full.
     FlowWindow,
-    /// The congestion window is used up, or the next packet is not due yet.
+    /// The congestion window is full, or the next packet is not due yet.
     Congestion,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct LimitClock {
 }
 
 impl LimitClock {
-    /// From now on, `state` holds the sender.
+    /// Sets the present limit.
     pub(crate) fn set(&mut self, state: Limit, now: Instant) {
         if state != self.state {
             let until_now = self.spent(self.state, now);
@@ -44,7 +44,7 @@ impl LimitClock {
         }
     }
 
-    /// Fills in the time spent under each limit, and their sum: the time in which there was something to send.
+    /// Fills in the time under each limit, and their sum, which is the time with something to send.
     pub(crate) fn fill(&self, now: Instant, totals: &mut Totals) {
         totals.limited_by_application = self.spent(Limit::Application, now);
         totals.limited_by_flow_window = self.spent(Limit::FlowWindow, now);
@@ -53,7 +53,7 @@ impl LimitClock {
             totals.limited_by_application + totals.limited_by_flow_window + totals.limited_by_congestion;
     }
 
-    /// Time spent in `state`, the present spell included.
+    /// Time in `state`, the present period included.
     fn spent(&self, state: Limit, now: Instant) -> Duration {
         let before = match state {
             Limit::Idle => Duration::ZERO,

@@ -1,4 +1,5 @@
-//! When this side reports losses: at once, or later where packets overtake one another, and again while they stay missing.
+//! When this side reports losses: at once, or later on paths that reorder packets, and again while packets stay
+//! missing.
 
 mod reorder;
 
@@ -12,9 +13,9 @@ use crate::loss::RecvList;
 use crate::timer::Timer;
 use crate::transport::earliest;
 
-/// Shortest time between two looks at the list: losses of one look share a packet.
+/// Shortest time between two runs of the repeat timer. Losses found in one run share a packet.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
-/// Ranges that wait to be reported at most; more are left to the timer.
+/// Most ranges that wait to be reported. The timer reports the others later.
 const MAX_PENDING: usize = 512;
 
 /// The loss-reporting half of a receiver.
@@ -25,9 +26,9 @@ pub(crate) struct Naks {
     /// Ranges to be reported in the next packet.
     pending: Vec<SeqRange>,
     reordering: Reordering,
-    /// What is missing before this packet has been reported.
+    /// All missing packets before this one were reported.
     reported: SeqNo,
-    /// Whether anything is missing from there on.
+    /// Whether a packet is missing from `reported` on.
     waits: bool,
     pub(crate) sent: u64,
     /// Packets found missing.
@@ -35,7 +36,7 @@ pub(crate) struct Naks {
 }
 
 impl Naks {
-    /// For a peer whose first packet is `first`: reports a gap no earlier than `tolerance` packets beyond it have arrived.
+    /// For a peer whose first packet is `first`. Reports a gap once `tolerance` packets beyond it have arrived.
     pub(crate) fn new(first: SeqNo, tolerance: u32) -> Self {
         Self {
             list: RecvList::default(),
@@ -49,12 +50,12 @@ impl Naks {
         }
     }
 
-    /// A packet that was missing arrived, and had left at `left`.
+    /// A missing packet arrived that was sent at `left`.
     pub(crate) fn on_late(&mut self, seq: SeqNo, left: Timestamp, now: Instant, rtt: &Rtt) {
         self.reordering.on_late(seq, left, now, rtt.smoothed());
     }
 
-    /// Packets arrived, the furthest of which had left at `left`: gaps are reported as far as it is time.
+    /// Packets arrived, the furthest of which was sent at `left`. Reports the gaps that are due.
     pub(crate) fn on_arrival(&mut self, buffer: &RecvBuffer, left: Timestamp, now: Instant, rtt: &Rtt) {
         if buffer.is_contiguous() {
             self.reordering.on_complete();
@@ -65,7 +66,7 @@ impl Naks {
         self.report_lost(buffer, now, rtt);
     }
 
-    /// Reports for the first time what counts as lost by now.
+    /// Reports packets that count as lost now, for the first time.
     fn report_lost(&mut self, buffer: &RecvBuffer, now: Instant, rtt: &Rtt) {
         let times = (rtt.smoothed(), rtt.with_margin());
         let from = self.reported.later(buffer.ack_point());
@@ -89,14 +90,14 @@ impl Naks {
     /// Everything before `ack_point` has arrived.
     pub(crate) fn acknowledge(&mut self, ack_point: SeqNo) {
         self.list.acknowledge(ack_point);
-        // Left behind, it would come to lie ahead after half the number space.
+        // Otherwise it would count as ahead after half the number space.
         self.reported = self.reported.later(ack_point);
         if self.list.is_empty() {
             self.timer.stop();
         }
     }
 
-    /// Reports again what is still missing, at widening intervals.
+    /// Reports packets again that are still missing, at widening intervals.
     pub(crate) fn handle_timeout(&mut self, now: Instant, buffer: &RecvBuffer, rtt: &Rtt) {
         if self.waits {
             self.report_lost(buffer, now, rtt);
@@ -124,12 +125,12 @@ impl Naks {
         }
     }
 
-    /// Whether a report is to be sent.
+    /// Whether a report is due.
     pub(crate) fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The ranges to report, as many as `take` can use; it says how many those were.
+    /// Hands the waiting ranges to `take`, which returns how many it used.
     pub(crate) fn poll(&mut self, take: impl FnOnce(&[SeqRange]) -> usize) {
         let taken = take(&self.pending).clamp(1, self.pending.len());
         self.pending.drain(..taken);
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A round trip of 100 ms.
+    /// An estimate of 100 ms.
     fn rtt() -> Rtt {
         let mut rtt = Rtt::new();
         for _ in 0..100 {
@@ -167,7 +168,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// A receiver and what it says.
+    /// A receiver and its reports.
     struct Bench {
         buffer: RecvBuffer,
         naks: Naks,
@@ -180,7 +181,7 @@ mod tests {
             Self { buffer, naks: Naks::new(SeqNo::new(0), tolerance), rtt: rtt() }
         }
 
-        /// One packet arrives at `millis` that had left 50 ms before, plus `extra`.
+        /// One packet arrives at `millis`. It was sent 50 ms plus `extra` earlier.
         fn arrive(&mut self, seq: u32, millis: u64, extra: u32) {
             let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
             let left = Timestamp::new((millis as u32).wrapping_sub(50 + extra).wrapping_mul(1_000));
@@ -193,7 +194,7 @@ mod tests {
             self.naks.acknowledge(self.buffer.ack_point());
         }
 
-        /// What is reported by this time.
+        /// The reports until this time.
         fn reports(&mut self, millis: u64) -> Vec<SeqRange> {
             self.naks.handle_timeout(at(millis), &self.buffer, &self.rtt);
             let mut taken = Vec::new();

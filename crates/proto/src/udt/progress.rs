@@ -1,4 +1,4 @@
-//! Whether the peer takes this side's data, and how long this side puts up with one that does not (attack B10).
+//! Progress of this side's data, and the limits after which this side gives up the peer (attack B10).
 
 use farhaul_units::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use crate::config::MinProgress;
 use crate::error::ConnectionLost;
 use crate::transport::earliest;
 
-/// How long a peer that said that it cannot store data may take none before it is taken at its word. A reader that is
-/// merely slow takes some in this time, if only the packet that makes room for the next window.
+/// Time without progress after which a peer's reported error is believed. A slow reader makes some progress in this
+/// time, if only the packet that opens the next window.
 const COMPLAINT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Watches over the acknowledgement of this side's data. Its clocks run only while some is outstanding.
+/// Watches the acknowledgements of this side's data. Its clocks run only while data is outstanding.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// When data was last acknowledged, or there was none to acknowledge.
+    /// The last time that data was acknowledged or nothing was outstanding.
     last: Instant,
-    /// Longest time without any.
+    /// Longest time without progress.
     patience: Option<Duration>,
     floor: Option<MinProgress>,
-    /// Start of the present period of the floor, and bytes acknowledged since.
+    /// Start of the present period of `floor`, and bytes acknowledged since.
     period: (Instant, u64),
-    /// The error that the peer is said to have reported.
+    /// The error code that the peer, or a forger, reported.
     complaint: Option<u32>,
 }
 
@@ -29,25 +29,25 @@ impl Progress {
         Self { last: now, patience, floor, period: (now, 0), complaint: None }
     }
 
-    /// Data was acknowledged: this much.
+    /// Data was acknowledged.
     pub(crate) fn on_acknowledged(&mut self, now: Instant, bytes: u64) {
         self.last = now;
         self.period.1 += bytes;
     }
 
-    /// Nothing is outstanding, or the time so far is not to count.
+    /// Starts all times again, because nothing is outstanding or the time does not count.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.last = now;
         self.period = (now, 0);
     }
 
-    /// From now on, `patience` is the longest time without any progress.
+    /// From now on, `patience` is the longest time without progress.
     pub(crate) fn set_patience(&mut self, now: Instant, patience: Duration) {
         self.last = now;
         self.patience = Some(patience);
     }
 
-    /// The peer is said to have reported an error. True the first time.
+    /// An error signal arrived. Returns whether it is the first.
     pub(crate) fn on_complaint(&mut self, now: Instant, code: u32) -> bool {
         let first = self.complaint.is_none();
         if first {
@@ -57,7 +57,7 @@ impl Progress {
         first
     }
 
-    /// Whether this side gives up.
+    /// The reason to give up, if a limit was exceeded.
     pub(crate) fn check(&mut self, now: Instant) -> Option<ConnectionLost> {
         if let Some(patience) = self.patience().filter(|&patience| now - self.last >= patience) {
             return Some(self.explain(ConnectionLost::NoProgress(patience)));
@@ -68,7 +68,7 @@ impl Progress {
         (bytes < floor.bytes).then(|| self.explain(too_slow))
     }
 
-    /// Why a connection is over that the peer, or nobody, ended: what it reported before is then the better reason.
+    /// The reason of the end. An error that the peer reported earlier explains an end without a clear reason.
     pub(crate) fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
         use ConnectionLost::{Aborted, NoProgress, PeerError, PeerSilent, TooSlow};
         match (self.complaint, reason) {
@@ -77,7 +77,7 @@ impl Progress {
         }
     }
 
-    /// When [`check`](Self::check) is to be called, while data is outstanding.
+    /// When to call [`check`](Self::check), while data is outstanding.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let patience = self.patience().map(|patience| self.last + patience);
         earliest(patience, self.floor.map(|floor| self.period.0 + floor.time))

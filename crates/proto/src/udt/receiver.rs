@@ -1,4 +1,4 @@
-//! Data arrival: store, find gaps, measure, and size the window.
+//! Data arrival: stores packets, finds gaps, measures, and sizes the window.
 
 use farhaul_cc::ReceivedEvent;
 use farhaul_units::{Instant, SeqNo};
@@ -11,9 +11,9 @@ use crate::buffer::{Insert, RecvBuffer};
 use crate::config::Mode;
 use crate::estimate::{ArrivalRate, Capacity, Rtt};
 
-/// Window offered at first, packets: libudt's default receive buffer.
+/// Initial window, packets: libudt's default receive buffer.
 const INITIAL_WINDOW: u32 = 8192;
-/// The window is this multiple of what one round trip brought: start-up may grow fourfold per round trip.
+/// The window is this multiple of the packets of one RTT, because start-up may grow fourfold per RTT.
 const GROWTH: u32 = 4;
 
 /// The receiving half of a connection.
@@ -23,20 +23,20 @@ pub(crate) struct Receiver {
     pub(crate) buffer: RecvBuffer,
     pub(crate) acks: Acks,
     pub(crate) naks: Naks,
-    /// When the furthest packet had left.
+    /// When the furthest packet was sent.
     front_left: Timestamp,
     arrival: ArrivalRate,
     capacity: Capacity,
     full_size: usize,
     max_window: u32,
-    /// Start of the round trip over which arrivals are counted, the packets that had come by then, and the reader's place.
+    /// The present RTT period: its start, the packets received before it, and the reader's position at its start.
     round: (Instant, u64, SeqNo),
     /// When the present batch reached this computer.
     arrived: Instant,
-    /// Packets of the present batch, and whether one of the new ones was short.
+    /// Packets of the present batch, and whether a new one among them was short.
     batch: u32,
     batch_short: bool,
-    /// The packet that came last.
+    /// The latest packet.
     last: SeqNo,
     pub(crate) packets: u64,
     pub(crate) duplicates: u64,
@@ -44,8 +44,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// For a peer whose first packet is `first`. `storage` is the largest payload that any packet may have, `full_size`
-    /// that of a full one; the window grows up to `max_window` packets.
+    /// For a peer whose first packet is `first`. The window grows up to `sizes.max_window` packets.
     pub(crate) fn new(first: SeqNo, mode: Mode, sizes: Sizes, tolerance: u32, now: Instant) -> Self {
         let window = INITIAL_WINDOW.min(sizes.max_window);
         Self {
@@ -83,7 +82,7 @@ impl Receiver {
         let end = self.buffer.end();
         match self.buffer.insert(header.seq, header.field, payload) {
             Insert::New => {
-                // What is of no use is answered by timer: a flood of it does not make a flood of answers.
+                // Useless packets are answered by timer, so that a flood of them causes no flood of answers.
                 self.batch_short |= payload.len() != self.full_size;
                 self.bytes += payload.len() as u64;
                 if header.seq.is_before(end) {
@@ -103,8 +102,8 @@ impl Receiver {
         }
     }
 
-    /// The batch is complete: draws the conclusions that do not depend on single packets. Gives what a controller may hear of
-    /// it, unless it held no data.
+    /// Ends a batch and updates everything that does not depend on single packets. Returns the event for a controller,
+    /// or `None` if the batch held no data.
     pub(crate) fn finish_batch(&mut self, now: Instant, rtt: &Rtt) -> Option<ReceivedEvent> {
         let packets = std::mem::take(&mut self.batch);
         if packets == 0 {
@@ -131,8 +130,9 @@ impl Receiver {
         }
     }
 
-    /// The window follows what arrives in a round trip, if the application reads it: one that does not costs no more
-    /// memory, however fast a peer sends (attack B10). A message that does not fit widens it, too.
+    /// Sizes the window by the packets of one RTT, if the application reads them. An application that does not read
+    /// costs no more memory, however fast a peer sends (attack B10). A message that does not fit also widens the
+    /// window.
     fn size_window(&mut self, now: Instant, rtt: &Rtt) {
         let (since, start, reader) = self.round;
         let round = rtt.smoothed().max(SYN_INTERVAL);
@@ -164,13 +164,13 @@ impl Receiver {
         Some(self.acks.make(decision, now, &facts, rates))
     }
 
-    /// The application read: the sender may have to be told of the room.
+    /// The application read data. The sender may need a window update.
     pub(crate) fn on_read(&mut self, rtt: &Rtt) {
         let facts = self.facts(rtt);
         self.acks.on_read(&facts);
     }
 
-    /// Estimated capacity of the path from the peer to us.
+    /// Capacity estimate of the path from the peer to this side.
     pub(crate) fn capacity(&self) -> Option<farhaul_units::PacketRate> {
         self.capacity.estimate()
     }

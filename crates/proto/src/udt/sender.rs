@@ -1,4 +1,4 @@
-//! What to send next: losses first, then new data, within window and pacing.
+//! The next packets to send: losses first, then new data, within window and pacing.
 
 mod messages;
 mod persist;
@@ -21,7 +21,7 @@ use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
 use crate::transport::earliest;
 
-/// Packets that a peer gets before it has acknowledged any: until then its address may be forged (attack A2).
+/// Packets in flight before the peer's first acknowledgement. Until then its address may be forged (attack A2).
 const UNPROVEN_WINDOW: u32 = 16;
 /// The sending half of a connection.
 #[derive(Debug)]
@@ -32,21 +32,21 @@ pub(crate) struct Sender {
     pacer: Pacer,
     /// The next new packet.
     next: SeqNo,
-    /// Everything before it is known to be safe: a full acknowledgement said so.
+    /// A full acknowledgement confirmed everything before this packet.
     confirmed: SeqNo,
     /// The first packet that the receiver has no room for.
     window_end: SeqNo,
     cwnd: u32,
-    /// The peer has acknowledged something, so it is where its packets say it is.
+    /// The peer has acknowledged a packet, so its address is not forged.
     proven: bool,
     lifetimes: Lifetimes,
-    /// Drop requests to be sent, oldest message first: libudt skips packets that it never heard of only if the request begins
-    /// where what it knows ends.
+    /// Drop requests to send, oldest message first. libudt skips packets it never received only if the request starts
+    /// right after those it received.
     drops: VecDeque<DropRequest>,
     delivery: Delivery,
-    /// Packets that fill the path, as far as deliveries show it.
+    /// Packets that fill the path, from the delivery rate.
     filled: u32,
-    /// Until this packet is acknowledged, what is measured is the application and not the path.
+    /// Until this packet is acknowledged, samples measure the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
     intake: Intake,
@@ -64,7 +64,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What the controller hears of it once its first `packets` have left.
+    /// The event for the controller once the first `packets` packets have left.
     pub(crate) fn event(&self, packets: u32) -> SentEvent {
         let mut event = SentEvent::default();
         event.last = self.seq.plus(packets.saturating_sub(1));
@@ -74,7 +74,7 @@ impl Plan {
     }
 }
 
-/// What an acknowledgement meant.
+/// The result of an acknowledgement.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Packets newly acknowledged.
@@ -82,12 +82,12 @@ pub(crate) struct Progress {
     /// Their payload bytes.
     pub(crate) bytes: u64,
     pub(crate) delivery: Option<DeliverySample>,
-    /// Everything that was reported lost has arrived, and why it had been missing.
+    /// Set if all reported losses have arrived: why they were missing.
     pub(crate) recovered: Option<Cause>,
 }
 
 impl Sender {
-    /// For a connection whose first packet is `first` and whose peer takes `window` packets.
+    /// For a connection whose first packet is `first` and whose peer has a flow window of `window` packets.
     pub(crate) fn new(
         first: SeqNo,
         payload_size: usize,
@@ -119,7 +119,7 @@ impl Sender {
         }
     }
 
-    /// Time that one burst may stand for.
+    /// Sets the length of a burst.
     pub(crate) fn set_burst_time(&mut self, time: Duration) {
         self.pacer.set_burst_time(time);
     }
@@ -131,7 +131,7 @@ impl Sender {
         self.intake.room(self.load(), &self.pacer)
     }
 
-    /// Whether enough room has come back to wake a writer that found none.
+    /// Whether to wake a writer that found no room.
     pub(crate) fn has_room_again(&self) -> bool {
         self.intake.has_room_again(self.load(), &self.pacer)
     }
@@ -153,7 +153,7 @@ impl Sender {
 
     // ---- what leaves ----
 
-    /// Packets that may leave now. Notes what holds the sender if none may.
+    /// Packets that may leave now. If none may, notes the limit that applies.
     pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Plan> {
         if self.repairs.is_empty() && self.next == self.buffer.end() {
             self.note_nothing_to_send(now);
@@ -170,7 +170,7 @@ impl Sender {
         self.plan_new(now, allowance, round_trip)
     }
 
-    /// The packets of a plan as datagrams; they count as sent.
+    /// The datagrams of a plan. They count as sent.
     pub(crate) fn emit(&mut self, plan: Plan, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Run<'_>> {
         let Plan { seq, packets, again } = plan;
         let time = self.time_to_next_look(round_trip);
@@ -227,7 +227,7 @@ impl Sender {
         }
         let room = waiting.min(by_flow).min(by_cwnd);
         let mut packets = room.min(allowance);
-        // A probe pair is never torn apart by pacing.
+        // Pacing never splits a probe pair.
         let last = self.next.plus(packets - 1);
         if last.value().is_multiple_of(crate::estimate::PROBE_INTERVAL) && room > packets {
             packets += 1;
@@ -254,8 +254,8 @@ impl Sender {
         !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
     }
 
-    /// Time from the departure of the last packet before `seq` to now, if an acknowledgement of it measures the path: not
-    /// while repairs hold acknowledgements back.
+    /// Time since the last packet before `seq` was sent, if its acknowledgement gives an RTT sample. Retransmissions
+    /// hold acknowledgements back, so it does not while any are outstanding.
     pub(crate) fn round_trip(&self, seq: SeqNo, now: Timestamp) -> Option<Duration> {
         if !seq.is_after(self.buffer.first()) || !self.repairs.is_clean() {
             return None;
@@ -264,12 +264,13 @@ impl Sender {
         Some(Duration::from_micros(u64::from(now.value().wrapping_sub(left.value()))))
     }
 
-    /// Whether a full acknowledgement up to `seq` goes beyond the last one; light ones do not count.
+    /// Whether a full acknowledgement of everything before `seq` goes beyond the last full one.
     pub(crate) fn is_news(&self, seq: SeqNo) -> bool {
         seq.is_after(self.confirmed)
     }
 
-    /// Everything before `seq` is about to be acknowledged, on a path whose round trip takes this long at least.
+    /// Call before [`on_ack`](Self::on_ack). Checks whether retransmissions may have delivered packets before `seq`, on
+    /// a path with this minimum RTT.
     pub(crate) fn judge(&mut self, seq: SeqNo, stamp: Timestamp, least_round_trip: Duration) {
         let acked = SeqRange::new(self.buffer.first(), seq.minus(1));
         if seq.is_after(self.buffer.first()) {
@@ -277,7 +278,7 @@ impl Sender {
         }
     }
 
-    /// Everything before `seq` has arrived; the caller has checked that this is plausible.
+    /// Everything before `seq` has arrived. The caller has checked that this is plausible.
     pub(crate) fn on_ack(&mut self, seq: SeqNo, light: bool, now: Instant, round_trip: Duration) -> Progress {
         let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
         if packets == 0 {
@@ -306,12 +307,12 @@ impl Sender {
     pub(crate) fn on_confirmed(&mut self, seq: SeqNo, free: u32, now: Instant) {
         let was_refused = self.is_refused();
         self.confirmed = self.confirmed.later(seq);
-        // One that was overtaken by a newer one says nothing about the room there is now.
+        // An overtaken acknowledgement does not tell the present window.
         if seq == self.confirmed {
             self.window_end = seq.plus(free);
         }
         if was_refused && !self.is_refused() && self.in_flight() > 0 {
-            // What was sent meanwhile found no room: it is due again.
+            // The receiver had no room for packets sent meanwhile, so they are due again.
             self.repairs.look_at_once(now);
         }
         if !self.is_refused() {
@@ -319,12 +320,12 @@ impl Sender {
         }
     }
 
-    /// The peer lost packets in flight; says how many are news.
+    /// The peer reported lost packets in flight. Returns how many of them are news.
     pub(crate) fn on_loss(&mut self, range: SeqRange, stamp: Timestamp, round_trip: Duration) -> u32 {
         self.repairs.report(range, &self.buffer, stamp, round_trip)
     }
 
-    /// Nothing at all was heard for the expiration time: everything in flight may be gone.
+    /// No packet came for the expiration time, so everything in flight may be lost.
     pub(crate) fn on_expiration(&mut self) {
         if let Some(flight) = self.flight() {
             self.repairs.on_expiration(flight);
@@ -333,7 +334,7 @@ impl Sender {
 
     // ---- settings and timers ----
 
-    /// Applies what the controller set.
+    /// Applies the controller's settings.
     pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
         self.pacer.set_period(send_period, round_trip);
@@ -366,7 +367,7 @@ impl Sender {
         if self.can_send_when_paced() { earliest(timers, self.pacer.deadline()) } else { timers }
     }
 
-    /// When to look again at packets in flight that no acknowledgement moves past.
+    /// Time without progress after which packets in flight are checked again.
     fn time_to_next_look(&mut self, round_trip_with_margin: Duration) -> Duration {
         if self.is_refused() {
             self.persist.interval(round_trip_with_margin)
@@ -375,12 +376,12 @@ impl Sender {
         }
     }
 
-    /// The receiver has no room for even the oldest packet in flight: what is sent now is a question, not data.
+    /// The receiver has no room even for the oldest packet in flight. Packets sent now are probes, not data.
     fn is_refused(&self) -> bool {
         !self.window_end.is_after(self.buffer.first())
     }
 
-    /// Whether only pacing stands between a packet and the wire.
+    /// Whether only pacing holds back a packet.
     fn can_send_when_paced(&self) -> bool {
         if self.repairs.can_leave() || self.persist.wants_probe() {
             return true;
@@ -396,28 +397,28 @@ impl Sender {
 
     // ---- facts ----
 
-    /// The packets sent and not acknowledged, if there are any.
+    /// The packets in flight, if any.
     pub(crate) fn flight(&self) -> Option<SeqRange> {
         (self.in_flight() > 0).then(|| SeqRange::new(self.buffer.first(), self.next.minus(1)))
     }
 
-    /// How many those are.
+    /// The number of packets in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.next.distance_from(self.buffer.first()).unsigned_abs()
     }
 
-    /// Whether silence of the receiver means that something got lost.
+    /// Whether silence of the receiver means loss.
     pub(crate) fn expects_answer(&self) -> bool {
         self.in_flight() > 0 && !self.is_refused()
     }
 
-    /// Everything that was written is acknowledged by a full acknowledgement: only then may the connection be closed,
-    /// because libudt destroys what it has acknowledged lightly.
+    /// Whether a full acknowledgement covers all data. Only then may the connection close, because libudt discards data
+    /// that only light ones cover.
     pub(crate) fn is_flushed(&self) -> bool {
         self.buffer.packets() == 0 && self.confirmed == self.buffer.end()
     }
 
-    /// Whether anything waits or is outstanding.
+    /// Whether any data waits or is in flight.
     pub(crate) fn has_data(&self) -> bool {
         self.buffer.packets() > 0
     }
@@ -450,7 +451,7 @@ impl Sender {
         self.buffer.memory() + self.repairs.memory()
     }
 
-    /// Gives back memory that is only kept for reuse; the connection is idle.
+    /// Frees memory that is kept for reuse only. For idle connections.
     pub(crate) fn shrink(&mut self) {
         self.buffer.shrink();
         self.delivery.restart();

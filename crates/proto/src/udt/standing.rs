@@ -1,21 +1,21 @@
-//! How a connection stands with its application: its state, how it ended, what the application waits for and has to hear.
+//! The application's view of a connection: its state, its end, and its events.
 
 use super::life::{Cause, Ending, Interest, Life};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::transport::{Read, StreamError};
 
-/// The state of a connection as its application knows it. Whatever moves it says so by an event.
+/// The state of a connection for its application. Transitions queue the events that report them.
 #[derive(Debug)]
 pub(crate) struct Standing {
     id: ConnectionId,
     life: Life,
-    /// How it ended for the application: there while it is leaving or over.
+    /// How the connection ended for the application. Set while it is leaving or over.
     ending: Option<Ending>,
     interest: Interest,
-    /// A read found nothing: say when there is something.
+    /// A read found nothing. An event follows when there is data.
     reader_waits: bool,
-    /// A write found no room: say when there is.
+    /// A write found no room. An event follows when there is room.
     writer_waits: bool,
     events: Vec<Event>,
 }
@@ -34,7 +34,7 @@ impl Standing {
         }
     }
 
-    /// A connection that a caller opened, and that the application has to take.
+    /// A connection that a caller opened and that the application must take.
     pub(crate) fn accepted(id: ConnectionId) -> Self {
         Self { life: Life::Open, interest: Interest::Awaited, events: vec![Event::Accepted(id)], ..Self::opening(id) }
     }
@@ -48,13 +48,13 @@ impl Standing {
         }
     }
 
-    /// The application writes no more; false if it cannot write anyway.
+    /// The application ends its writing side. Returns false if it could not write anyway.
     pub(crate) fn finish(&mut self) -> bool {
         self.interest.hold();
         self.advance(Cause::Finish)
     }
 
-    /// Everything written was acknowledged; `complete` says whether what came is all that the peer had sent.
+    /// Everything written was acknowledged. `complete` is whether all of the peer's data arrived.
     pub(crate) fn flushed(&mut self, complete: bool) {
         if self.advance(Cause::Flushed) {
             self.ending = Some(Ending { reason: ConnectionLost::ClosedLocally, complete });
@@ -62,7 +62,7 @@ impl Standing {
         }
     }
 
-    /// The application ends it at once; false if it is at its end already.
+    /// The application closes it. Returns false if it has ended already.
     pub(crate) fn close(&mut self) -> bool {
         self.interest.hold();
         let connecting = self.life == Life::Connecting;
@@ -76,18 +76,18 @@ impl Standing {
         closes
     }
 
-    /// The application has no further interest, and hears no more of it. To be closed next.
+    /// The application releases it and gets no further events. The caller closes it next.
     pub(crate) fn release(&mut self) {
         self.interest = Interest::Released;
     }
 
-    /// The peer has been told often enough that this side left.
+    /// The last shutdown was sent.
     pub(crate) fn told(&mut self) {
         self.advance(Cause::Told);
     }
 
-    /// The peer left, went silent or misbehaved, or the handshake failed; false if it was over already. Who was leaving keeps
-    /// the ending that it had.
+    /// The peer closed, fell silent or misbehaved, or the handshake failed. Returns false if the connection was over. A
+    /// leaving connection keeps its ending.
     pub(crate) fn lost(&mut self, ending: Ending) -> bool {
         let was = self.life;
         let ends = self.advance(Cause::Lost);
@@ -125,13 +125,13 @@ impl Standing {
         }
     }
 
-    /// Not all that was written found room. Several writers may share a connection: that this one got all it wanted wakes no
-    /// other.
+    /// A write was not taken in full. Several writers may share a connection, so a full write of another one does not
+    /// clear this.
     pub(crate) fn wait_for_room(&mut self) {
         self.writer_waits = true;
     }
 
-    /// What a read says that found nothing.
+    /// The result of a read that found nothing.
     pub(crate) fn nothing_to_read(&mut self) -> Result<Read, StreamError> {
         match self.ending {
             None => {
@@ -145,7 +145,7 @@ impl Standing {
 
     // ---- what the application hears ----
 
-    /// Tells a waiting reader that there is something to read, or that there will be nothing more.
+    /// Reports to a waiting reader that there is data, or that none will follow.
     pub(crate) fn wake_reader(&mut self, can_read: impl FnOnce() -> bool) {
         if self.reader_waits && (self.has_ended() || can_read()) {
             self.reader_waits = false;
@@ -153,7 +153,7 @@ impl Standing {
         }
     }
 
-    /// The same for a waiting writer and room.
+    /// Reports to a waiting writer that there is room, or that the connection ended.
     pub(crate) fn wake_writer(&mut self, can_write: impl FnOnce() -> bool) {
         if self.writer_waits && (can_write() || self.has_ended()) {
             self.writer_waits = false;
@@ -161,12 +161,12 @@ impl Standing {
         }
     }
 
-    /// The peer, or somebody in its name, reports an error of its own.
+    /// The peer, or a forger, reported an error.
     pub(crate) fn complain(&mut self, code: u32) {
         self.events.push(Event::PeerComplained(self.id, code));
     }
 
-    /// What happened since the last call.
+    /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.events.drain(..)
     }
@@ -181,7 +181,7 @@ impl Standing {
         self.life
     }
 
-    /// Whether it says and hears nothing any more.
+    /// Whether nothing is sent or received any more.
     pub(crate) const fn is_over(&self) -> bool {
         matches!(self.life, Life::Over)
     }
