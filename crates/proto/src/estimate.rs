@@ -1,4 +1,4 @@
-//! What a connection measures: round trips, arrival speed, link capacity, delivery rate.
+//! Measurements of a connection: RTT, arrival rate, capacity, and delivery rate.
 
 mod ack_window;
 mod arrival_rate;

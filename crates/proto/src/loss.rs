@@ -1,4 +1,4 @@
-//! Which packets are missing: as the receiver sees it, and as the sender is told.
+//! Missing packets: the receiver's view, and the sender's list of reports.
 
 mod recv_list;
 mod send_list;

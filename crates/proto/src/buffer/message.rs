@@ -1,8 +1,8 @@
-//! Which message can be delivered next: message mode on top of the receive buffer.
+//! The next message to deliver: message mode on top of the receive buffer.
 //!
-//! In order, a message is deliverable once all of it lies before the acknowledgement point; incomplete ones there were
-//! dropped by the sender and are skipped. Beyond the acknowledgement point only complete messages that allow it
-//! (order bit 0) are delivered, as they complete.
+//! In order, a message is deliverable once all of it lies before the acknowledgement point. Incomplete ones before it
+//! were dropped by the sender and are skipped. Beyond the acknowledgement point, only complete messages without the
+//! order bit are delivered, as they complete.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use farhaul_units::{SeqNo, SeqRange};
 
 use super::recv::RecvBuffer;
 
-/// Longest message, in packets, that is looked for out of order. Longer ones wait for their turn; the bound keeps the
-/// work for one arriving packet small whatever a peer sends.
+/// Longest message in packets that is delivered out of order. Longer ones wait for their turn. The bound limits the
+/// work per arriving packet, whatever a peer sends.
 const MAX_UNORDERED_PACKETS: u32 = 1024;
 
-/// Messages that were found complete.
+/// Complete messages that were found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Complete messages beyond the acknowledgement point that may be delivered out of order.
@@ -24,14 +24,14 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Packets that were seen may have been dropped since.
+    /// Restarts the search, because packets examined before may have been dropped since.
     pub(super) fn forget_search(&mut self) {
         self.scanned_to = None;
     }
 }
 
 impl RecvBuffer {
-    /// The packets of the next message to deliver, if there is one. Discards what can never be delivered.
+    /// The packets of the next message to deliver, if there is one. Discards packets that can never be delivered.
     pub(crate) fn next_message(&mut self) -> Option<SeqRange> {
         while self.read_seq.is_before(self.ack_point()) {
             match self.front_message() {
@@ -48,14 +48,15 @@ impl RecvBuffer {
             if !range.first.is_before(self.ack_point()) && !dropped {
                 return Some(range);
             }
-            // The acknowledgement point has passed it: it is found in order, or was delivered. Or the sender dropped it
-            // after all of it had arrived.
+            // The acknowledgement point has passed it, so it is found in order, or was delivered. Or the sender
+            // dropped it after all of it had arrived.
             self.messages.unordered.pop_front();
         }
         None
     }
 
-    /// Copies the next message into `out`, as much of it as fits; says how long the message was. `None` if there is none.
+    /// Copies the next message into `out`, as much of it as fits. Returns the message's full length; `None` if there is
+    /// none.
     pub(crate) fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
         let range = self.next_message()?;
         let (mut at, mut len) = (range.first, 0);
@@ -78,7 +79,7 @@ impl RecvBuffer {
         Some(len)
     }
 
-    /// A packet arrived beyond the acknowledgement point: does it complete a message that needs no order?
+    /// A packet arrived beyond the acknowledgement point. Checks whether it completes a message that needs no order.
     pub(crate) fn note_unordered(&mut self, seq: SeqNo) {
         let Some(field) = self.field(seq) else { return };
         if field.in_order || seq.is_before(self.ack_point()) {
@@ -105,7 +106,7 @@ impl RecvBuffer {
 
     fn front_message(&mut self) -> Front {
         let Some(front) = self.field(self.read_seq) else {
-            // One step over all that was dropped side by side, however much a peer claims that to be (attack B7).
+            // One step over adjacent dropped packets, however many a peer claims (attack B7).
             return Front::Useless { next: self.skipped.next_absent(self.read_seq.next(), self.ack_point()) };
         };
         if !front.position.is_first() {
@@ -130,7 +131,7 @@ impl RecvBuffer {
 /// The state of the message at the read position.
 enum Front {
     Complete(SeqRange),
-    /// What lies before `next` will never become a message.
+    /// Packets before `next` will never become a message.
     Useless {
         next: SeqNo,
     },

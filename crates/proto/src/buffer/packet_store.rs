@@ -1,33 +1,33 @@
 //! Whole datagrams with consecutive numbers, ready to leave without another copy.
 //!
-//! Packets lie at a fixed stride with room for the header in front, so that a run of them is one slice that the kernel
-//! can segment (GSO). The header is written when the application hands in the data.
+//! Packets have a fixed stride with room for the header in front. So a run of them is one slice that the kernel can
+//! segment (GSO). The header is written when the application writes the data.
 
 use std::collections::VecDeque;
 
 use farhaul_units::{SeqNo, SeqRange};
 
-/// Bytes of one train that the kernel segments: the largest UDP payload over IPv4.
+/// Bytes of one train for the kernel to segment: the largest UDP payload over IPv4.
 const MAX_TRAIN_BYTES: usize = 65_507;
-/// Datagrams in one train: the limit of Linux (UDP_MAX_SEGMENTS).
+/// Datagrams in one train: Linux' limit (UDP_MAX_SEGMENTS).
 const MAX_TRAIN_PACKETS: usize = 64;
-/// Chunks kept for reuse, about 2 MB: enough that a steady flow allocates nothing, little enough to forget.
+/// Chunks kept for reuse, about 2 MB. A steady flow then allocates nothing.
 const SPARE_CHUNKS: usize = 32;
 
-/// Packets with headers of `HEADER` bytes, from the oldest that was not released to the newest written.
+/// Packets with headers of `HEADER` bytes, from the oldest not released to the newest written.
 #[derive(Debug)]
 pub(crate) struct PacketStore<const HEADER: usize> {
     /// Payload bytes of a full packet.
     payload_size: usize,
-    /// Packets per chunk; a chunk is at most one train.
+    /// Packets per chunk. A chunk is at most one train.
     per_chunk: u32,
     /// Oldest packet held.
     first: SeqNo,
-    /// The number that the next written packet gets.
+    /// The sequence number of the next written packet.
     end: SeqNo,
-    /// Packets at the front of the front chunk that have been released already.
+    /// Released packets at the front of the front chunk.
     released_in_front: u32,
-    /// Packets that were written into the back chunk.
+    /// Packets written into the back chunk.
     written_in_back: u32,
     chunks: VecDeque<Chunk>,
     spare: Vec<Chunk>,
@@ -35,7 +35,7 @@ pub(crate) struct PacketStore<const HEADER: usize> {
 
 #[derive(Debug)]
 struct Chunk {
-    /// `per_chunk` packets at stride header + payload.
+    /// `per_chunk` packets with a stride of header plus payload.
     bytes: Box<[u8]>,
     /// Payload length of each packet.
     lens: Box<[u16]>,
@@ -44,7 +44,7 @@ struct Chunk {
 /// Consecutive packets as one slice of datagrams.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
-    /// The datagrams, back to back; all but the last have `segment_size` bytes.
+    /// The datagrams, back to back. All but the last have `segment_size` bytes.
     pub(crate) bytes: &'a mut [u8],
     pub(crate) segment_size: usize,
     pub(crate) packets: u32,
@@ -68,12 +68,12 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     // ---- facts ----
 
-    /// Oldest packet held; equal to [`end`](Self::end) when empty.
+    /// Oldest packet held. Equals [`end`](Self::end) if empty.
     pub(crate) const fn first(&self) -> SeqNo {
         self.first
     }
 
-    /// The number that the next written packet gets.
+    /// The sequence number of the next written packet.
     pub(crate) const fn end(&self) -> SeqNo {
         self.end
     }
@@ -88,20 +88,22 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         SeqRange::new(self.first, self.end.minus(1)).len()
     }
 
-    /// Bytes of memory held, reserves included.
+    /// Bytes of memory held, spare chunks included.
     pub(crate) fn memory(&self) -> usize {
         (self.chunks.len() + self.spare.len()) * self.per_chunk as usize * (self.stride() + size_of::<u16>())
     }
 
-    /// Bytes from the beginning of one packet to that of the next.
+    /// Bytes from the start of one packet to that of the next.
     const fn stride(&self) -> usize {
         self.payload_size + HEADER
     }
 
     // ---- writing ----
 
-    /// Takes stream data; `header` writes the header of each new packet. A last packet that has not been sent yet (not before
-    /// `next_to_send`) and has room is filled up first: the receiver of a stream does not care where one write ended.
+    /// Stores stream data. `header` writes the header of each new packet.
+    ///
+    /// A last packet that has room and was not sent yet (not before `next_to_send`) is filled up first. A stream's
+    /// receiver does not see where one write ended.
     pub(crate) fn write(
         &mut self,
         mut data: &[u8],
@@ -118,7 +120,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         }
     }
 
-    /// Takes one packet of at most [`payload_size`](Self::payload_size) bytes; `header` writes what stands in front of them.
+    /// Stores one packet of at most [`payload_size`](Self::payload_size) bytes. `header` writes its header.
     pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER])) {
         if self.chunks.is_empty() || self.written_in_back == self.per_chunk {
             let chunk = self.spare.pop().unwrap_or_else(|| self.new_chunk());
@@ -136,7 +138,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         self.written_in_back += 1;
     }
 
-    /// Fills up the newest packet; gives back what did not fit.
+    /// Fills up the newest packet and returns the rest of the data.
     fn fill_last<'d>(&mut self, data: &'d [u8]) -> &'d [u8] {
         let Some((chunk, slot)) = self.locate(self.end.minus(1)) else { return data };
         let at = slot * self.stride() + HEADER;
@@ -155,8 +157,8 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     // ---- reading ----
 
-    /// The packets from `seq` on that lie side by side, at most `max`, ending after one that is not full. `None` for a
-    /// packet that is not held.
+    /// Adjacent packets from `seq` on, at most `max`, ending after one that is not full. `None` for a packet that is
+    /// not held.
     pub(crate) fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
         let (chunk, slot) = self.locate(seq)?;
         let available = SeqRange::new(seq, self.end.minus(1)).len();
@@ -198,7 +200,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     // ---- giving back ----
 
-    /// Releases everything before `seq`; says how many payload bytes that was.
+    /// Releases everything before `seq` and returns its payload bytes.
     pub(crate) fn release(&mut self, seq: SeqNo) -> u64 {
         let seq = seq.earlier(self.end);
         let mut released = 0;
@@ -228,7 +230,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         }
     }
 
-    /// Gives back memory that is only kept for reuse.
+    /// Frees memory that is kept for reuse only.
     pub(crate) fn shrink(&mut self) {
         self.spare = Vec::new();
     }
@@ -240,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// The header of these tests is the number.
+    /// In these tests the header is the sequence number.
     fn number(seq: SeqNo, head: &mut [u8; 4]) {
         *head = seq.value().to_be_bytes();
     }

@@ -1,7 +1,7 @@
-//! What arrived and was not read yet, in order or not.
+//! Received data that was not read yet, in order or not.
 //!
-//! Payloads lie at a fixed stride in chunks that are taken when data arrives: memory follows the data, never a peer's
-//! claim (attack A4). Which slots are filled is one bit each.
+//! Payloads have a fixed stride in chunks that are allocated when data arrives. So memory follows the data, never a
+//! peer's claim (attack A4). A bit per slot marks the filled ones.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use farhaul_wire::udt4::MessageField;
 
 use crate::seq_set::SeqSet;
 
-/// Packets per chunk: small enough that a lone packet far ahead takes little memory (attack B11).
+/// Packets per chunk. Small, so that a single packet far ahead takes little memory (attack B11).
 const CHUNK_PACKETS: u32 = 32;
 /// Chunks kept for reuse, about 3 MB.
 const SPARE_CHUNKS: usize = 64;
@@ -23,17 +23,17 @@ pub(crate) struct RecvBuffer {
     pub(super) read_seq: SeqNo,
     /// Bytes of that packet that were read.
     read_offset: usize,
-    /// First packet that has not arrived: everything before it can be acknowledged.
+    /// First missing packet. Everything before it can be acknowledged.
     ack_point: SeqNo,
-    /// One after the furthest packet that arrived.
+    /// One after the furthest packet.
     end: SeqNo,
     /// Stream mode: payload bytes between the read position and the acknowledgement point.
     available: u64,
     /// Packets that arrived, or need not arrive because their message was dropped.
     present: SeqSet,
-    /// Message mode: packets without content, or whose content was delivered out of order.
+    /// Message mode: packets without content, or with content that was delivered out of order.
     pub(super) skipped: SeqSet,
-    /// Packets that the buffer may hold.
+    /// Most packets that the buffer holds.
     capacity: u32,
     /// First packet of the front chunk.
     chunk_base: SeqNo,
@@ -49,19 +49,19 @@ struct Chunk {
     fields: [u32; CHUNK_PACKETS as usize],
 }
 
-/// What became of an arriving packet.
+/// The result for an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Insert {
     /// Stored.
     New,
-    /// Arrived before.
+    /// A duplicate.
     Duplicate,
     /// Outside the window, or larger than any packet of this connection.
     Rejected,
 }
 
 impl RecvBuffer {
-    /// An empty buffer that expects `first` and has room for `capacity` packets of at most `payload_size` bytes.
+    /// An empty buffer that expects `first`, with room for `capacity` packets of at most `payload_size` bytes.
     pub(crate) fn new(first: SeqNo, payload_size: usize, capacity: u32) -> Self {
         Self {
             payload_size,
@@ -80,12 +80,12 @@ impl RecvBuffer {
         }
     }
 
-    /// First packet that has not arrived.
+    /// First missing packet.
     pub(crate) const fn ack_point(&self) -> SeqNo {
         self.ack_point
     }
 
-    /// One after the furthest packet that arrived.
+    /// One after the furthest packet.
     pub(crate) const fn end(&self) -> SeqNo {
         self.end
     }
@@ -109,7 +109,7 @@ impl RecvBuffer {
         self.capacity
     }
 
-    /// Lets the buffer hold more; it never shrinks below what was promised.
+    /// Raises the capacity. It never shrinks, because it was promised to the peer.
     pub(crate) fn raise_capacity(&mut self, capacity: u32) {
         self.capacity = self.capacity.max(capacity);
     }
@@ -119,7 +119,7 @@ impl RecvBuffer {
         self.capacity.saturating_sub(self.readable_packets())
     }
 
-    /// The packets of `range` that are missing: not there, although a later one is.
+    /// The missing packets of `range`: those that have not arrived although a later one has.
     pub(crate) fn missing(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
         let first = range.first.later(self.ack_point);
         self.present.absent_runs(first, range.last.next().earlier(self.end))
@@ -130,7 +130,7 @@ impl RecvBuffer {
         self.ack_point == self.end
     }
 
-    /// Bytes of memory held, reserves included.
+    /// Bytes of memory held, spare chunks included.
     pub(crate) fn memory(&self) -> usize {
         let held = self.chunks.iter().flatten().count() + self.spare.len();
         held * (CHUNK_PACKETS as usize * self.payload_size + size_of::<Chunk>())
@@ -138,7 +138,7 @@ impl RecvBuffer {
             + self.skipped.memory()
     }
 
-    /// Gives back memory that is only kept for reuse.
+    /// Frees memory that is kept for reuse only.
     pub(crate) fn shrink(&mut self) {
         self.spare = Vec::new();
     }
@@ -179,16 +179,15 @@ impl RecvBuffer {
         Insert::New
     }
 
-    /// Message mode: the packets of `message`, which lie in `range`, will not arrive if they have not yet. Says how many
-    /// there were.
+    /// Message mode: the packets of `message` in `range` that have not arrived will not arrive. Returns their number.
     ///
-    /// The packets of a message lie side by side, so the range ends before the first packet of another one, whatever the
-    /// peer claims: libudt's requests reach one packet too far, and forged ones over the whole window (attack B7).
+    /// The packets of a message are adjacent, so the range ends before the first packet of another message, whatever
+    /// the peer claims. Requests of libudt reach one packet too far, and forged ones over the whole window (attack B7).
     pub(crate) fn skip(&mut self, range: SeqRange, message: MsgNo) -> u32 {
         let window = SeqRange::new(self.read_seq, self.read_seq.plus(self.capacity - 1));
         let Some(range) = range.clip(window) else { return 0 };
         let mut end = range.last.next();
-        // What did arrive of that message is of no use either. Each packet is looked at once, however often it is named.
+        // Packets of that message that arrived are useless too. Each is examined once, however often it is named.
         let mut at = range.first;
         while let Some(seq) = self.present.next_present(at, end) {
             match self.field(seq) {
@@ -212,7 +211,7 @@ impl RecvBuffer {
         count
     }
 
-    /// Stream mode: copies what is there in order into `out`, says how much.
+    /// Stream mode: copies data that is in order into `out` and returns the number of bytes.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let mut done = 0;
         while done < out.len() && self.read_seq.is_before(self.ack_point) {
@@ -224,7 +223,7 @@ impl RecvBuffer {
         done
     }
 
-    /// Copies from the chunk at the read position; full packets that lie side by side go in one copy.
+    /// Copies from the chunk at the read position. Adjacent full packets are copied at once.
     fn read_from_chunk(&mut self, out: &mut [u8]) -> usize {
         let size = self.payload_size;
         let index = self.read_seq.distance_from(self.chunk_base).unsigned_abs();
@@ -247,7 +246,7 @@ impl RecvBuffer {
         copied
     }
 
-    /// Word 1 of a stored packet; `None` where nothing with content is.
+    /// Word 1 of a stored packet; `None` for a packet without content.
     pub(super) fn field(&self, seq: SeqNo) -> Option<MessageField> {
         self.slot(seq).map(|(chunk, slot)| MessageField::from_word(chunk.fields[slot]))
     }
@@ -258,7 +257,7 @@ impl RecvBuffer {
         self.slot(seq).map(|(chunk, slot)| &chunk.bytes[slot * size..slot * size + usize::from(chunk.lens[slot])])
     }
 
-    /// Message mode: everything before `seq` was delivered or is of no use.
+    /// Message mode: everything before `seq` was delivered or is useless.
     pub(super) fn consume_to(&mut self, seq: SeqNo) {
         self.read_seq = seq.earlier(self.ack_point).later(self.read_seq);
         self.present.advance(self.read_seq);
@@ -275,8 +274,8 @@ impl RecvBuffer {
         Some((chunk, (index % CHUNK_PACKETS) as usize))
     }
 
-    /// A packet that was declared dropped and arrives all the same is welcome as long as nobody has read past it:
-    /// libudt's drop requests reach one packet too far.
+    /// Accepts a packet that was declared dropped but arrives, unless it was read past: libudt's drop requests reach
+    /// one packet too far.
     fn unskip(&mut self, seq: SeqNo) -> bool {
         !self.skipped.is_empty()
             && !seq.is_before(self.read_seq)
@@ -285,7 +284,7 @@ impl RecvBuffer {
             && self.skipped.remove(seq)
     }
 
-    /// Whether a skipped packet has content all the same (it was delivered out of order, or its message was dropped).
+    /// Whether a skipped packet has content, because it was delivered out of order or its message was dropped.
     fn was_stored(&self, seq: SeqNo) -> bool {
         let index = seq.distance_from(self.chunk_base).unsigned_abs();
         self.chunks

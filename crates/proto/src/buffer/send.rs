@@ -1,6 +1,7 @@
-//! What this side still may have to send: the packet store of UDT4, with message numbers, destination and time stamps.
+//! Data that this side may still have to send: the packet store of UDT4, with message numbers, destination and time
+//! stamps.
 //!
-//! Everything of the header except the time stamp is written when the application hands in the data.
+//! The whole header except the time stamp is written when the application writes the data.
 
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DataHeader, HEADER_LEN, MessageField, Position, SocketId, Timestamp};
@@ -21,12 +22,12 @@ impl SendBuffer {
         Self { store: PacketStore::new(first, payload_size), destination, next_message: MsgNo::FIRST }
     }
 
-    /// Oldest packet held; equal to [`end`](Self::end) when empty.
+    /// Oldest packet held. Equals [`end`](Self::end) if empty.
     pub(crate) const fn first(&self) -> SeqNo {
         self.store.first()
     }
 
-    /// The number that the next written packet gets.
+    /// The sequence number of the next written packet.
     pub(crate) const fn end(&self) -> SeqNo {
         self.store.end()
     }
@@ -40,17 +41,17 @@ impl SendBuffer {
         self.store.packets()
     }
 
-    /// Bytes of memory held, reserves included.
+    /// Bytes of memory held, spare chunks included.
     pub(crate) fn memory(&self) -> usize {
         self.store.memory()
     }
 
-    /// Gives back memory that is only kept for reuse.
+    /// Frees memory that is kept for reuse only.
     pub(crate) fn shrink(&mut self) {
         self.store.shrink();
     }
 
-    /// Takes stream data; each packet is a message of its own. See [`PacketStore::write`].
+    /// Stores stream data. Each packet is a message of its own. See [`PacketStore::write`].
     pub(crate) fn write_stream(&mut self, data: &[u8], next_to_send: SeqNo) {
         let (destination, next) = (self.destination, &mut self.next_message);
         self.store.write(data, next_to_send, |seq, head| {
@@ -59,7 +60,7 @@ impl SendBuffer {
         });
     }
 
-    /// Takes one message, cut into packets; says which packets carry it and under what number.
+    /// Stores one message, cut into packets. Returns its packets and its number.
     pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool) -> (SeqRange, MsgNo) {
         let message = take(&mut self.next_message);
         let (first, destination, size) = (self.end(), self.destination, self.payload_size());
@@ -74,13 +75,13 @@ impl SendBuffer {
         (SeqRange::new(first, self.end().minus(1)), message)
     }
 
-    /// Packets that a message of `bytes` takes; an empty message is one empty packet.
+    /// Packets of a message of `bytes` bytes. An empty message is one empty packet.
     pub(crate) fn packets_for(&self, bytes: usize) -> u32 {
         bytes.div_ceil(self.payload_size()).max(1) as u32
     }
 
-    /// The packets from `seq` on that lie side by side, at most `max`, ending after one that is not full, each stamped
-    /// with `now`. `None` for a packet that is not held.
+    /// Adjacent packets from `seq` on, at most `max`, ending after one that is not full, each stamped with `now`.
+    /// `None` for a packet that is not held.
     pub(crate) fn run(&mut self, seq: SeqNo, max: u32, now: Timestamp) -> Option<Run<'_>> {
         let run = self.store.run(seq, max)?;
         for packet in run.bytes.chunks_mut(run.segment_size) {
@@ -89,7 +90,7 @@ impl SendBuffer {
         Some(run)
     }
 
-    /// When a held packet was last stamped for sending.
+    /// The time stamp of a held packet's last departure.
     pub(crate) fn stamped(&self, seq: SeqNo) -> Option<Timestamp> {
         self.store.header(seq).map(|header| DataHeader::timestamp_of(header))
     }
@@ -100,18 +101,18 @@ impl SendBuffer {
         self.store.payload(seq)
     }
 
-    /// Releases everything before `seq`; says how many payload bytes that was.
+    /// Releases everything before `seq` and returns its payload bytes.
     pub(crate) fn release(&mut self, seq: SeqNo) -> u64 {
         self.store.release(seq)
     }
 
-    /// The next message has this number; before the first only.
+    /// Sets the number of the next message. For use before the first one only.
     pub(crate) fn number_messages_from(&mut self, number: MsgNo) {
         self.next_message = number;
     }
 }
 
-/// The number of a new message; the one after it gets the next.
+/// The number of a new message. Advances `next`.
 fn take(next: &mut MsgNo) -> MsgNo {
     let number = *next;
     *next = number.next();

@@ -1,18 +1,18 @@
-//! Acknowledgements that wait for their confirmation (ACK2), which makes a round-trip sample.
+//! Acknowledgements that wait for their confirmation (ACK2), which gives an RTT sample.
 
 use farhaul_units::{AckNo, Instant, SeqNo};
 
-/// Acknowledgements remembered: ten seconds of them at one per SYN. Source: libudt 4.11.
+/// Acknowledgements remembered: ten seconds of them at one per SYN interval. Source: libudt 4.11.
 const WINDOW: usize = 1024;
 
 /// The history of sent acknowledgements, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AckWindow {
-    /// Grows with the first acknowledgements to its full size: an idle connection holds none.
+    /// Grows with the first acknowledgements to its full size, so an idle connection holds none.
     sent: Vec<Option<Sent>>,
 }
 
-/// What an acknowledgement said.
+/// The content of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) number: AckNo,
@@ -20,12 +20,12 @@ pub(crate) struct Sent {
     pub(crate) seq: SeqNo,
     /// First packet beyond the window.
     pub(crate) end: SeqNo,
-    /// When it left.
+    /// Send time.
     pub(crate) at: Instant,
 }
 
 impl AckWindow {
-    /// An acknowledgement left.
+    /// Stores an acknowledgement that was sent.
     pub(crate) fn sent(&mut self, sent: Sent) {
         let slot = sent.number.value() as usize % WINDOW;
         if slot >= self.sent.len() {
@@ -34,7 +34,7 @@ impl AckWindow {
         self.sent[slot] = Some(sent);
     }
 
-    /// It was confirmed: what it said. `None` for numbers that were never sent, are too old, or were confirmed before.
+    /// The content of a confirmed acknowledgement. `None` for numbers never sent, too old, or confirmed before.
     pub(crate) fn confirm(&mut self, number: AckNo) -> Option<Sent> {
         let slot = self.sent.get_mut(number.value() as usize % WINDOW)?;
         slot.take_if(|sent| sent.number == number)

@@ -1,31 +1,32 @@
-//! How fast packets arrive, for the peer's controller.
+//! Arrival rate of packets, for the peer's controller.
 //!
-//! libudt takes the median of 16 gaps between packets. Receive offloads make gaps meaningless (all packets of one call
-//! arrive "at once"), so this side counts packets over time instead, one SYN interval at least. What the median does beside,
-//! it does too: a sender that stops for a while, since its window is full or its application idle, has not become slower,
-//! so pauses do not count. UDT's window follows this speed; would the speed follow the window's stops, both would shrink.
+//! libudt takes the median of 16 gaps between packets. With receive offloads, gaps have no meaning, because all packets
+//! of one call arrive at once. So this side counts packets over at least one SYN interval.
+//!
+//! Like the median, it ignores pauses. A sender may pause because its window is full or its application idle, without
+//! being slower. UDT's window follows this rate. If the rate followed pauses caused by the window, both would shrink.
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
 use crate::udt::consts::SYN_INTERVAL;
 
-/// Fewest packets that make a measurement; libudt needs more than eight valid gaps of sixteen.
+/// Fewest packets for a measurement. libudt needs more than eight valid gaps of sixteen.
 const MIN_PACKETS: u64 = 8;
-/// A slow flow is measured over at most this long.
+/// Longest measuring time for a slow flow.
 const MAX_WINDOW: Duration = Duration::from_millis(500);
 
-/// A gap this long between two arrivals is a pause of the sender, not its speed …
+/// A gap of this length between two arrivals is a pause of the sender …
 const PAUSE: Duration = SYN_INTERVAL;
-/// … unless gaps are that long anyway: this many times the mean one. Source: 2004 paper §3.4, which discards gaps beyond
-/// eight medians.
+/// … unless gaps are usually that long. Then a pause has this many times the mean gap. Source: 2004 paper §3.4, which
+/// discards gaps beyond eight medians.
 const PAUSE_RATIO: u32 = 8;
 
 /// Packets counted since the last measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrivalRate {
-    /// When packets came last.
+    /// When packets last arrived.
     last: Option<Instant>,
-    /// The time over which the packets came, pauses left out.
+    /// Time in which the packets arrived, without pauses.
     busy: Duration,
     packets: u64,
     latest: Option<PacketRate>,
@@ -38,7 +39,7 @@ impl ArrivalRate {
 
     /// `packets` packets arrived.
     pub(crate) fn on_arrival(&mut self, now: Instant, packets: u64) {
-        // The first packets only start the clock: when those before them would have come is not known.
+        // The first packets only start the clock, because the gap before them is unknown.
         if let Some(last) = self.last.replace(now) {
             let gap = now - last;
             if gap < self.pause() {
@@ -48,7 +49,7 @@ impl ArrivalRate {
         }
     }
 
-    /// The shortest gap that is a pause.
+    /// The shortest gap that counts as a pause.
     fn pause(&self) -> Duration {
         match self.latest {
             Some(rate) => PAUSE.max(rate.send_period().time_for(u64::from(PAUSE_RATIO))),
@@ -56,8 +57,8 @@ impl ArrivalRate {
         }
     }
 
-    /// The speed since the last measurement if enough arrived; otherwise the last one. `None` when there never was one,
-    /// or nothing came for long.
+    /// The rate since the last measurement if enough packets arrived, otherwise the last measurement. `None` without
+    /// one, or if no packet came for long.
     pub(crate) fn measure(&mut self, now: Instant) -> Option<PacketRate> {
         let last = self.last?;
         if self.busy >= SYN_INTERVAL && self.packets >= MIN_PACKETS {

@@ -1,17 +1,18 @@
-//! Link capacity from probe pairs: two packets that left back to back arrive as far apart as the bottleneck serves them.
+//! Capacity estimate from probe pairs. Two packets sent back to back arrive as far apart as the bottleneck serves them.
 //!
-//! Every 16th packet and the one after it are such a pair. One that the kernel has merged into a train counts as closer than
-//! can be told: left out, only pairs that something tore apart would remain, and a gigabit would look like a tenth of it.
+//! Every 16th packet and its successor form a pair. A pair that the kernel merged into one train counts as closer than
+//! measurable. Without merged pairs, only pairs separated by other traffic would remain. A gigabit would then look like
+//! a tenth of it.
 
 use farhaul_units::{Instant, PacketRate, SeqNo};
 
-/// Every this many packets the sender sends a pair. Source: UDT4 wire, §2.
+/// Distance of pairs in packets. Source: UDT4 wire, §2.
 pub(crate) const PROBE_INTERVAL: u32 = 16;
 /// Pair intervals kept. Source: libudt 4.11 (the draft says 16).
 const WINDOW: usize = 64;
-/// Fewest intervals that make an estimate.
+/// Fewest intervals for an estimate.
 const MIN_SAMPLES: usize = 4;
-/// Distance of packets that came in one train. Source: what libudt sees of such a pair, two receive calls in a row.
+/// Interval of packets in one train, ns. libudt measures such a pair as two receive calls in a row.
 const MERGED: u64 = 1_000;
 /// Intervals further than this factor from the median are discarded (2004 paper §3.2).
 const OUTLIER: u64 = 8;
@@ -19,10 +20,10 @@ const OUTLIER: u64 = 8;
 /// Median-filtered probe pair intervals.
 #[derive(Clone, Debug)]
 pub(crate) struct Capacity {
-    /// The first packet of a pair, waiting for the second.
+    /// The first packet of a pair, until the second arrives.
     pending: Option<(SeqNo, Instant)>,
-    /// Intervals in nanoseconds, newest overwrites oldest. Grows with the pairs that come: most connections of a busy
-    /// port see few.
+    /// Intervals in nanoseconds, the newest overwrites the oldest. Grows with arriving pairs, because most connections
+    /// of a busy port get few.
     intervals: Vec<u64>,
     next: usize,
 }
@@ -32,7 +33,7 @@ impl Capacity {
         Self { pending: None, intervals: Vec::new(), next: 0 }
     }
 
-    /// A packet arrived; `now` is when its train did.
+    /// A packet arrived. `now` is the arrival time of its train.
     #[inline]
     pub(crate) fn on_arrival(&mut self, seq: SeqNo, now: Instant) {
         match seq.value() % PROBE_INTERVAL {
@@ -48,7 +49,7 @@ impl Capacity {
         }
     }
 
-    /// Packets per second that the bottleneck serves; `None` without enough pairs.
+    /// The bottleneck's rate in packets per second; `None` without enough pairs.
     pub(crate) fn estimate(&self) -> Option<PacketRate> {
         if self.intervals.len() < MIN_SAMPLES {
             return None;
@@ -82,7 +83,7 @@ mod tests {
         let mut capacity = Capacity::new();
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
-            // A tenth of the pairs is torn apart by other traffic.
+            // Other traffic separates a tenth of the pairs.
             let gap = if i % 10 == 0 { 500 } else { 12 };
             capacity.on_arrival(SeqNo::new(16 * i), at);
             capacity.on_arrival(SeqNo::new(16 * i + 1), at + Duration::from_micros(gap));

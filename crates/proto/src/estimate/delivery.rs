@@ -1,8 +1,8 @@
-//! How fast this side's packets get through, seen in the progress of acknowledgements.
+//! Delivery rate of this side's packets, from the progress of acknowledgements.
 //!
-//! Each acknowledgement names a packet; the packet carries the time at which it left. Two acknowledgements therefore give
-//! the same packets at both ends of the path: the rate at which they were sent and the rate at which they were delivered.
-//! Where they were sent much faster than they were delivered, the delivery rate is the capacity of the bottleneck.
+//! Each acknowledgement names a packet, and the packet carries its send time. Two acknowledgements therefore show the
+//! same packets at both ends of the path: their send rate and their delivery rate. If the send rate was much higher,
+//! the delivery rate is the bottleneck's capacity.
 
 use std::collections::VecDeque;
 
@@ -14,14 +14,14 @@ use crate::udt::consts::SYN_INTERVAL;
 
 /// Acknowledgements remembered.
 const WINDOW: usize = 128;
-/// A sample covers at least this many packets: one light acknowledgement's worth, less stragglers.
+/// Fewest packets of a sample: those of one light acknowledgement, less stragglers.
 const MIN_PACKETS: u32 = 48;
-/// Acknowledgements looked back over for the beginning of a train.
+/// Acknowledgements examined in search of the start of a train.
 const MAX_TRAIN_MARKS: usize = 32;
-/// A step of a train was sent in less than this share of the time in which it was delivered; otherwise the sender paused,
-/// and so may have the bottleneck.
+/// A step of a train was sent in less than this share of its delivery time. Otherwise the sender paused, and so may
+/// have the bottleneck.
 const GAP_SHARE: f64 = 0.8;
-/// A sample lasts at least this long: below, what is measured is the scheduling of two computers.
+/// Shortest time of a sample. Shorter ones measure the scheduling of two computers.
 const MIN_TIME: Duration = Duration::from_micros(200);
 
 /// The history of acknowledgement progress.
@@ -31,20 +31,20 @@ pub(crate) struct Delivery {
     rate: Option<PacketRate>,
 }
 
-/// Everything before `seq` was known to have arrived at `at`; its last packet had left at `left`.
+/// Everything before `seq` had arrived by the news of time `at`. Its last packet was sent at `left`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) seq: SeqNo,
     pub(crate) at: Instant,
     pub(crate) left: Timestamp,
-    /// A light acknowledgement, sent because of how many packets had come. Those sent by timer may come long after the
+    /// A light acknowledgement, sent because of the number of packets. Those sent by timer may leave long after the
     /// last packet of a train and would make it look slow.
     pub(crate) light: bool,
 }
 
 impl Delivery {
-    /// An acknowledgement made progress. `clean` says that no packet in
-    /// flight was lost: otherwise progress comes in jumps as holes are filled and measures nothing.
+    /// An acknowledgement made progress. `clean` is whether no packet in flight was lost. Otherwise progress jumps when
+    /// gaps are filled, and measures nothing.
     pub(crate) fn on_ack(&mut self, mark: Mark, clean: bool, round_trip: Duration) -> Option<DeliverySample> {
         let sample = if clean && mark.light { self.longest_train(mark) } else { None };
         let round_ago =
@@ -54,19 +54,19 @@ impl Delivery {
         sample
     }
 
-    /// The rate of about the last round trip.
+    /// The delivery rate of about the last RTT.
     pub(crate) const fn rate(&self) -> Option<PacketRate> {
         self.rate
     }
 
-    /// The sender had nothing to send: what comes now says nothing about the path.
+    /// The sender had nothing to send, so earlier acknowledgements say nothing about the path.
     pub(crate) fn restart(&mut self) {
         self.marks.clear();
     }
 
-    /// The sample up to `mark` that spans the longest train: going back as long as the packets were sent faster than they
-    /// were delivered, step by step, because the longer the train, the less the scheduling of two computers matters.
-    /// Where there is no train, the shortest sample that is long enough.
+    /// The sample up to `mark` that spans the longest train. It goes back step by step while packets were sent faster
+    /// than delivered. Longer trains reduce the effect of scheduling. Without a train, it is the shortest sample that
+    /// is long enough.
     fn longest_train(&self, mark: Mark) -> Option<DeliverySample> {
         let (mut longest, mut newer, mut is_train) = (None, mark, true);
         for base in self.marks.iter().rev().filter(|base| base.light).take(MAX_TRAIN_MARKS) {
@@ -93,7 +93,7 @@ impl Delivery {
     }
 
     fn push(&mut self, mark: Mark, round_trip: Duration) {
-        // Marks closer together than this would push those of a round trip ago out of the window.
+        // Marks closer together than this would displace those of an RTT ago.
         let spacing = round_trip / WINDOW as u32 * 2;
         let crowded =
             self.marks.len() >= WINDOW / 2 && self.marks.back().is_some_and(|newest| mark.at - newest.at < spacing);
@@ -108,7 +108,7 @@ impl Delivery {
 }
 
 impl Mark {
-    /// How long before `later` its packet had left.
+    /// How long before `later` its packet was sent.
     fn sent_before(self, later: Self) -> Duration {
         Duration::from_micros(u64::from(later.left.value().wrapping_sub(self.left.value())))
     }
@@ -116,7 +116,7 @@ impl Mark {
     fn sample_to(self, later: Self) -> Option<DeliverySample> {
         let packets = later.seq.distance_from(self.seq).unsigned_abs();
         let sent_in = self.sent_before(later);
-        // A train that left within one microsecond was sent as fast as anything can be.
+        // The time stamps' resolution is one microsecond.
         let sent = PacketRate::from_packets_in(u64::from(packets), sent_in.max(Duration::from_micros(1)))?;
         let delivered = PacketRate::from_packets_in(u64::from(packets), later.at - self.at)?;
         Some(DeliverySample { packets, sent, delivered })
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_a_round_trip_while_holes_are_filled_too() {
         let mut delivery = Delivery::default();
-        // Start-up for two round trips, then a steady rate with nine of ten acknowledgements over holes.
+        // Start-up for two RTTs, then a steady rate with nine of ten acknowledgements over gaps.
         delivery.on_ack(mark(0, 0, 0), true, RTT);
         delivery.on_ack(mark(200_000, 100, 200_000), true, RTT);
         for i in 1..=30u32 {

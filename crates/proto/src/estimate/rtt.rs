@@ -1,35 +1,35 @@
-//! Round-trip time: smoothed, its deviation, and its smallest value of late.
+//! RTT: smoothed, its deviation, and its recent minimum.
 
 use farhaul_units::{Duration, Instant};
 
 use crate::udt::consts::SYN_INTERVAL;
 
-/// Round-trip time before any sample. Source: libudt 4.11, §1 of the algorithms sheet.
+/// RTT before any sample. Source: libudt 4.11, §1 of the algorithms sheet.
 const INITIAL: Duration = Duration::from_millis(100);
 /// Samples outside this range are lies or accidents (attack B9).
 const PLAUSIBLE: std::ops::RangeInclusive<Duration> = Duration::from_nanos(500)..=Duration::from_secs(60);
-/// How long a smallest value counts: long enough to outlive a queue, short enough to follow a change of route.
+/// How long a minimum counts: long enough to outlive a queue, short enough to follow a route change.
 const MIN_WINDOW: Duration = Duration::from_secs(10);
 
-/// Round-trip time estimate with UDT's filter.
+/// RTT estimate with UDT's filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
     smoothed: Duration,
     variation: Duration,
     latest: Option<Duration>,
-    /// What the peer reported last.
+    /// The peer's last report.
     reported: Option<Duration>,
-    /// Smallest sample of the present window and of the one before. A window begins with its first sample.
+    /// Minimum of the present window and of the one before. A window begins with its first sample.
     min: Option<Duration>,
     previous_min: Option<Duration>,
     window_end: Instant,
-    /// Smallest sample of all; zero without one.
+    /// Minimum of all samples; zero without one.
     least: Duration,
-    /// Largest sample of the present and of the previous short window.
+    /// Maximum of the present and of the previous short window.
     recent: Recent,
 }
 
-/// The largest sample of late: a queue that overflows shows here, however short it stood.
+/// Maximum of recent samples. It shows a queue overflow, however short the queue stood.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     max: Duration,
@@ -52,7 +52,7 @@ impl Rtt {
         }
     }
 
-    /// Takes in a sample that this side measured; says whether it was plausible.
+    /// Adds a sample measured by this side. Returns whether it was plausible.
     pub(crate) fn sample(&mut self, sample: Duration, now: Instant) -> bool {
         self.smooth(sample) && {
             self.note_minimum(sample, now);
@@ -60,13 +60,13 @@ impl Rtt {
         }
     }
 
-    /// The peer has an estimate of its own.
+    /// Stores the peer's own estimate.
     pub(crate) fn note_reported(&mut self, reported: Duration) {
         self.reported = Some(reported).filter(|reported| PLAUSIBLE.contains(reported)).or(self.reported);
     }
 
-    /// Takes in an estimate that the peer reported; says whether it was plausible. It counts for the minimum only as long
-    /// as there is nothing better: a peer that began with a wrong guess may report too little for a while.
+    /// Adds an estimate reported by the peer and returns whether it was plausible. It counts for the minimum only while
+    /// this side has no sample. A peer that started with a wrong guess may report too little for a while.
     pub(crate) fn report(&mut self, reported: Duration, now: Instant) -> bool {
         self.smooth(reported) && {
             if self.min().is_none() {
@@ -76,7 +76,7 @@ impl Rtt {
         }
     }
 
-    /// A round trip took at least this long, whatever else is known of it.
+    /// The RTT was at least `sample`, even if no exact sample exists.
     pub(crate) fn note_at_least(&mut self, sample: Duration, now: Instant) {
         if now >= self.recent.end {
             let previous = self.recent_max(now);
@@ -85,8 +85,8 @@ impl Rtt {
         self.recent.max = self.recent.max.max(sample);
     }
 
-    /// Largest sample of the last one to two round trips; zero without one. While repairs hold acknowledgements back there may
-    /// be none for long, and what was large before them is not of late.
+    /// Maximum sample of the last one to two RTTs; zero without one. Retransmissions can hold samples back for long,
+    /// and a maximum from before them is not recent.
     pub(crate) fn recent_max(&self, now: Instant) -> Duration {
         let Recent { max, previous, end } = self.recent;
         if now < end {
@@ -134,14 +134,14 @@ impl Rtt {
         self.latest
     }
 
-    /// What the peer reported last.
+    /// The peer's last report.
     pub(crate) const fn reported(&self) -> Option<Duration> {
         self.reported
     }
 
-    /// Smallest sample of the present window and of the one before: of the last ten to twenty seconds while there are
-    /// samples. A pause ends no window, so after one the smallest sample from before it goes on to count for up to ten
-    /// seconds.
+    /// Minimum of the last ten to twenty seconds with samples: of the present window and of the one before.
+    ///
+    /// A pause ends no window. After one, the earlier minimum counts for up to ten more seconds.
     pub(crate) fn min(&self) -> Option<Duration> {
         match (self.min, self.previous_min) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -149,12 +149,12 @@ impl Rtt {
         }
     }
 
-    /// Smallest sample of all: what no answer was ever faster than, even if a queue has stood since long. Zero without one.
+    /// Minimum of all samples: a lower bound of any answer, even if a queue has stood for long. Zero without a sample.
     pub(crate) const fn least(&self) -> Duration {
         self.least
     }
 
-    /// Smoothed value and four deviations: how long an answer may take.
+    /// Smoothed RTT plus four deviations: the longest time until an answer.
     pub(crate) fn with_margin(&self) -> Duration {
         self.smoothed + self.variation * 4
     }

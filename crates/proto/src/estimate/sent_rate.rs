@@ -1,19 +1,19 @@
-//! How fast this side sent of late, which bounds what a peer can claim to have received.
+//! This side's recent peak send rate, which bounds the arrival rate that a peer can claim.
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
 use crate::udt::consts::SYN_INTERVAL;
 
-/// A receiver cannot see packets arrive faster than this multiple of the rate they were sent at (attack B9).
+/// A receiver cannot see packets arrive faster than this multiple of their send rate (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;
-/// How far back that rate is looked for, at least: a host that wakes late sends little in one interval and more in the next.
+/// Shortest memory of the peak. A driver that wakes late sends little in one interval and more in the next.
 const MEMORY: Duration = SYN_INTERVAL.saturating_mul(10);
 
-/// The fastest that this side sent of late: bounds what the peer can claim to have received (attack B9). A pause does not
-/// lower it: what arrives now left half a round trip ago.
+/// This side's recent peak send rate, which bounds the arrival rate that a peer can claim (attack B9). A pause does not
+/// lower it, because packets that arrive now were sent half an RTT ago.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentRate {
-    /// The present SYN interval, and the packets that left in it.
+    /// Start of the present SYN interval, and the packets sent in it.
     interval: (Instant, u64),
     /// Most packets in one interval, in this period and in the one before.
     most: u64,
@@ -26,7 +26,7 @@ impl SentRate {
         Self { interval: (now, 0), most: 0, most_before: 0, period_start: now }
     }
 
-    /// Packets left.
+    /// Counts sent packets.
     pub(crate) fn note(&mut self, now: Instant, packets: u32) {
         let (since, count) = &mut self.interval;
         if now - *since >= SYN_INTERVAL {
@@ -36,7 +36,7 @@ impl SentRate {
         self.most = self.most.max(*count);
     }
 
-    /// What can have arrived at most: `bound` times what was sent, or twice.
+    /// The largest credible arrival rate: `bound` times the peak send rate, or twice without a bound.
     pub(crate) fn at_most(&mut self, now: Instant, round_trip: Duration, bound: Option<f64>) -> PacketRate {
         if now - self.period_start >= (2 * round_trip).max(MEMORY) {
             self.most_before = std::mem::replace(&mut self.most, self.interval.1);
@@ -58,7 +58,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// A host that sent 100 packets in each of ten intervals, and then half of that.
+    /// A driver that sent 100 packets in each of ten intervals, and then half of that.
     fn sent() -> SentRate {
         let mut sent = SentRate::new(at(0));
         (0..10).for_each(|syn| sent.note(at(syn * 10), 100));

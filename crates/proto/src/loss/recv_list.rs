@@ -1,18 +1,18 @@
-//! Which gaps this side has reported, and when to report them again.
+//! Gaps that this side has reported, and when to report them again.
 //!
-//! The truth about what is missing is the receive buffer; this list only remembers in which regions something was
-//! missing and when the sender was last told. So a region need not be split when one of its packets arrives, and the
-//! number of regions is bounded: beyond the bound, the newest one simply grows.
+//! The receive buffer knows which packets are missing. This list remembers only the regions with missing packets, and
+//! when each was last reported. So a region need not be split when one of its packets arrives. The number of regions is
+//! bounded: beyond the bound, the newest one grows.
 
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
-/// Regions remembered at most. A region more costs nothing but the precision of the repeat timer.
+/// Most regions. Beyond that, only the precision of the repeat timer suffers.
 const MAX_REGIONS: usize = 1024;
-/// A report is repeated first after this many round trips, then after one more each time (2004 paper §3.3, k·RTT).
+/// RTTs until a report is first repeated. Each later repeat waits one RTT more (2004 paper §3.3, k·RTT).
 const FIRST_REPEAT: u32 = 2;
-/// The repeat interval grows no further than this many round trips.
+/// The repeat interval grows to at most this many RTTs.
 const LAST_REPEAT: u32 = 16;
 
 /// The receiver's loss list.
@@ -25,7 +25,7 @@ pub(crate) struct RecvList {
 struct Region {
     range: SeqRange,
     last_report: Instant,
-    /// Round trips to wait before the next report.
+    /// RTTs until the next report.
     patience: u32,
 }
 
@@ -52,7 +52,7 @@ impl RecvList {
         }
     }
 
-    /// The regions that are due to be reported again, marked as reported now.
+    /// The regions that are due to be reported again. They count as reported now.
     pub(crate) fn take_due(&mut self, now: Instant, round_trip: Duration, mut report: impl FnMut(SeqRange)) {
         for region in &mut self.regions {
             if region.last_report + round_trip * region.patience <= now {

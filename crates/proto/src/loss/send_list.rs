@@ -1,7 +1,7 @@
-//! Which packets the peer says it lost and this side has to send again.
+//! Packets that the peer reported lost and that this side must retransmit.
 //!
-//! A bitmap over the flight window: fixed memory whatever a peer reports (attack B5), and each packet is served at most
-//! once per round trip however often it is reported (attack B6).
+//! It is a bitmap over the flight window. Its memory is fixed, whatever a peer reports (attack B5). Each packet is
+//! retransmitted at most once per RTT, however often it is reported (attack B6).
 
 use farhaul_units::{SeqNo, SeqRange};
 
@@ -10,29 +10,30 @@ use crate::seq_set::SeqSet;
 /// The sender's loss list.
 #[derive(Debug)]
 pub(crate) struct SendList {
-    /// Reported and not sent again yet.
+    /// Reported and not retransmitted yet.
     lost: SeqSet,
-    /// Sent again at least once; a further report within a round trip is an echo of the first.
+    /// Retransmitted at least once. Another report within an RTT is an echo of the first.
     resent: SeqSet,
 }
 
 impl SendList {
-    /// Nothing lost; the first packet of the connection is `first`.
+    /// Nothing is lost. The first packet of the connection is `first`.
     pub(crate) const fn new(first: SeqNo) -> Self {
         Self { lost: SeqSet::new(first), resent: SeqSet::new(first) }
     }
 
-    /// Notes a report; says how many of its packets were not listed. The caller has clipped it to what is in flight.
+    /// Lists a report and returns how many of its packets were not listed. The caller has clipped it to the packets in
+    /// flight.
     pub(crate) fn report(&mut self, range: SeqRange) -> u32 {
         self.lost.insert_range(range)
     }
 
-    /// The smallest packet to send again.
+    /// The first packet to retransmit.
     pub(crate) fn first(&mut self) -> Option<SeqNo> {
         self.lost.first()
     }
 
-    /// The next packet at or after `from` to send again, before `end`.
+    /// The next packet in `from..end` to retransmit.
     pub(crate) fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
         self.lost.next_present(from, end)
     }
@@ -43,29 +44,29 @@ impl SendList {
         end.distance_from(seq).unsigned_abs()
     }
 
-    /// `packets` packets from `first` on were sent again.
+    /// `packets` packets from `first` on were retransmitted.
     pub(crate) fn served(&mut self, first: SeqNo, packets: u32) {
         let range = SeqRange::new(first, first.plus(packets - 1));
         self.lost.remove_range(range);
         self.resent.insert_range(range);
     }
 
-    /// Takes packets off the list without sending them.
+    /// Removes packets from the list without sending them.
     pub(crate) fn forget(&mut self, range: SeqRange) {
         self.lost.remove_range(range);
     }
 
-    /// Whether this packet is to be sent again.
+    /// Whether this packet is listed.
     pub(crate) fn contains(&self, seq: SeqNo) -> bool {
         self.lost.contains(seq)
     }
 
-    /// Whether this packet was sent again before.
+    /// Whether this packet was retransmitted before.
     pub(crate) fn was_resent(&self, seq: SeqNo) -> bool {
         self.resent.contains(seq)
     }
 
-    /// The next packet in `from..end` that was sent again before.
+    /// The next packet in `from..end` that was retransmitted before.
     pub(crate) fn next_resent(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
         self.resent.next_present(from, end)
     }
@@ -80,7 +81,7 @@ impl SendList {
         self.lost.is_empty()
     }
 
-    /// Whether nothing is or was lost among the packets in flight.
+    /// Whether no packet in flight is or was lost.
     pub(crate) const fn is_clean(&self) -> bool {
         self.lost.is_empty() && self.resent.is_empty()
     }

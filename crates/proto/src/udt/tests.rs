@@ -1,4 +1,4 @@
-//! Two endpoints on the simplest of networks: a fixed delay, and a say in what becomes of each datagram.
+//! Two endpoints on the simplest network: a fixed delay, and a decision for each datagram.
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use crate::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read, Streams, Tr
 
 const DELAY: Duration = Duration::from_millis(10);
 
-/// What the network does with a datagram.
+/// The network's treatment of a datagram.
 type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 struct Pair {
@@ -43,7 +43,7 @@ impl Pair {
         }
     }
 
-    /// Everything that can happen now happens; then time moves on. False when nothing will ever happen again.
+    /// Everything due now happens, then time advances. Returns false when nothing will ever happen again.
     fn step(&mut self) -> bool {
         let mut batch = Batch::new();
         for end in 0..2 {
@@ -86,7 +86,7 @@ impl Pair {
         [caller, self.events[1][0].connection()]
     }
 
-    /// Sends `data` from one end to the other and back to the test.
+    /// Sends `data` from one end to the other and returns the received bytes.
     fn transfer(&mut self, from: ConnectionId, to: ConnectionId, data: &[u8]) -> Vec<u8> {
         let (mut written, mut got, mut buffer) = (0, Vec::new(), vec![0; 100_000]);
         let total = data.len();
@@ -264,7 +264,7 @@ fn a_rendezvous_takes_no_longer_than_its_round_trips() {
     assert!(pair.now - begin < DELAY * 5, "{:?}", pair.now - begin);
 }
 
-/// Counts what it is told of single packets.
+/// Counts events for single packets.
 #[derive(Clone, Default)]
 struct Counting(Arc<[AtomicU64; 3]>);
 

@@ -105,7 +105,7 @@ impl Connection {
         self.standing.hold();
     }
 
-    /// Bytes that a stream has to give.
+    /// Bytes that a stream reader can have now.
     pub(crate) fn readable(&self) -> usize {
         match &self.phase {
             Phase::Established(established) if self.mode == Mode::Stream => {

@@ -1,4 +1,4 @@
-//! What the peer says of this side's data: acknowledgements with what they measure, and losses.
+//! The peer's feedback on this side's data: acknowledgements with their measurements, and loss reports.
 
 use farhaul_cc::{AckEvent, LossEvent};
 use farhaul_units::{AckNo, Duration, Instant};
@@ -8,10 +8,10 @@ use super::Established;
 use crate::udt::consts::SYN_INTERVAL;
 use crate::udt::sender::Cause;
 
-/// Confirmations (ACK2) that wait to be sent at most: a peer that sends more acknowledgements between two of our turns
-/// gets the newest ones confirmed.
+/// Most confirmations (ACK2) that wait to be sent. If more acknowledgements arrive between two calls, the newest are
+/// confirmed.
 const MAX_CONFIRMATIONS: usize = 16;
-/// Full acknowledgements whose round-trip time is the receiver's first guess, and not a measurement.
+/// The RTT in this many first full acknowledgements is the receiver's initial value, not a measurement.
 const GUESSED_REPORTS: u64 = 4;
 
 impl Established {
@@ -24,14 +24,14 @@ impl Established {
             self.counts.light_acks_received += 1;
         }
         if !self.sender.is_plausible(seq) {
-            // Old ones are overtaken, those beyond what was sent are forged: neither may touch anything (B2, B3).
+            // Old ones were overtaken, and ones beyond the sent packets are forged. Neither changes anything (B2, B3).
             self.counts.packets_invalid += u64::from(seq.is_after(self.sender.next()));
             return;
         }
         self.note_sign_of_life(now);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
-        // Known within a SYN only, since acknowledgements by timer come up to that late.
+        // Acknowledgements by timer are up to a SYN interval late, so the sample is known only to within one.
         self.sender.judge(seq, stamp, self.rtt.least().saturating_sub(SYN_INTERVAL));
         let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
         self.congestion.on_progress(progress.packets);
@@ -42,7 +42,7 @@ impl Established {
             let path = self.path(now);
             self.congestion.on_recovered(&path, cause == Cause::Late);
         }
-        // Light ones may have taken all the progress before this one; laws that ignore those need to hear of it still.
+        // Light ones may have brought all the progress. Controllers that ignore those still need this event.
         if progress.packets > 0 || confirms {
             self.progress.on_acknowledged(now, progress.bytes);
             self.counts.bytes_acked += progress.bytes;
@@ -61,8 +61,8 @@ impl Established {
         }
     }
 
-    /// Lets the peer know that its acknowledgement came, unless this side has closed: to one that asks whether it has,
-    /// silence is the answer.
+    /// Confirms the peer's acknowledgement, unless this side has closed. Then silence answers a peer that asks whether
+    /// it has.
     fn confirm(&mut self, number: AckNo) {
         if self.farewell.has_begun() {
             return;
@@ -73,7 +73,7 @@ impl Established {
         self.confirmations.push_back(number);
     }
 
-    /// The measurements that an acknowledgement makes possible or carries.
+    /// The measurements that an acknowledgement carries or permits. Returns a plausible RTT sample.
     fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
         let reported = self.reported_round_trip(ack);
         if let Some(reported) = reported {
@@ -90,8 +90,9 @@ impl Established {
         self.rtt.report(reported, now).then_some(reported)
     }
 
-    /// What a sample says about the path. Light acknowledgements leave as the packet comes; the others by timer, up to a SYN
-    /// later, so that theirs is known within a SYN only: it counts where all of that range tells something.
+    /// Corrects a sample for the receiver's delay. Light acknowledgements are sent at once, others up to a SYN interval
+    /// later. So their samples have that uncertainty. Such a sample counts as a rise only if its lower bound exceeds
+    /// the smoothed RTT.
     fn without_delay(&self, sample: Duration, prompt: bool) -> Option<Duration> {
         let known = self.rtt.smoothed();
         if prompt || self.rtt.latest().is_none() || sample <= known {
@@ -100,15 +101,15 @@ impl Established {
         sample.checked_sub(SYN_INTERVAL).filter(|least| *least > known)
     }
 
-    /// The receiver's own estimate, for times when repairs hold acknowledgements back and blur this side's samples. The
-    /// first ones are a guess of 100 ms whatever the path.
+    /// The receiver's own RTT estimate. It serves while retransmissions hold acknowledgements back and distort this
+    /// side's samples. The first reports are 100 ms on any path and do not count.
     fn reported_round_trip(&self, ack: &Ack) -> Option<Duration> {
         let (Ack::Medium { rtt, .. } | Ack::Full { rtt, .. }) = *ack else { return None };
         (self.counts.acks_received >= GUESSED_REPORTS).then_some(rtt)
     }
 
-    /// The peer reports losses. All of them stand in the sender's list at once; the controller hears of those that come
-    /// within two milliseconds together (attack B5).
+    /// The peer reports losses. The sender's list takes all of them at once. The controller gets those within two
+    /// milliseconds as one event (attack B5).
     pub(super) fn on_nak(&mut self, list: &LossList<'_>, stamp: Timestamp, now: Instant) {
         self.counts.naks_received += 1;
         let Some(flight) = self.sender.flight() else { return };
@@ -128,7 +129,7 @@ impl Established {
         }
     }
 
-    /// Tells the controller of losses that it is time to tell of.
+    /// Passes losses to the controller if they are due.
     pub(super) fn tell_losses(&mut self, now: Instant) {
         if let Some(told) = self.losses.take(self.sender.flight(), now) {
             let path = self.path(now);

@@ -1,37 +1,38 @@
-//! Loss reports between the wire and the controller: within what bounds they are read, and which of them are one.
+//! Loss reports between the wire and the controller: bounds on reading them, and merging of close ones.
 
 use farhaul_units::{Duration, Instant, SeqRange};
 
 use crate::timer::Timer;
 use crate::udt::consts::SYN_INTERVAL;
 
-/// Reports that come within this time after one that was told are told together. Source: attack B5 of the security design;
-/// libudt sends a packet for each gap, so that one queue that overflows makes dozens.
+/// Reports within this time after an event for the controller form the next event together.
+///
+/// libudt sends a packet for each gap, so one queue overflow causes dozens. Source: attack B5 of the security design.
 const MERGE_TIME: Duration = Duration::from_millis(2);
-/// Ranges kept apart at most, as many as fill one packet; beyond it, the last one reaches over all that follow.
+/// Most separate ranges, as many as fit in one packet. Beyond that, the last range extends over all that follow.
 const MAX_RANGES: usize = 364;
-/// Reports are read up to this many times the packets in flight per round trip. An honest receiver names each packet once
-/// a round trip; a path that duplicates, or a flight that shrinks meanwhile, makes more of it.
+/// Reports are read up to this many times the packets in flight per RTT. An honest receiver names each packet once per
+/// RTT. Duplication on the path, or a shrinking flight, raises that.
 const MAX_READINGS: u64 = 4;
-/// Packets that may be named in a round trip however few are in flight.
+/// Packets that may be named per RTT even if few are in flight.
 const MIN_READINGS: u64 = 1024;
 
-/// Losses that the controller has not been told of yet, and how much of reports may still be read.
+/// Losses not yet passed to the controller, and the budget for reading reports.
 ///
-/// What is lost stands in the sender's bitmap from the moment it is reported: nothing waits, and nothing is discarded.
+/// The sender's bitmap holds lost packets from the moment of the report, so nothing waits and nothing is discarded.
 #[derive(Debug)]
 pub(super) struct Losses {
     ranges: Vec<SeqRange>,
     newly_lost: u32,
     timer: Timer,
-    /// Until then, reports are gathered.
+    /// Reports are gathered until this time.
     gather_until: Instant,
-    /// End of the round trip over which readings are counted, and what is left of them.
+    /// End of the RTT in which readings are counted, and the packets read in it.
     round_end: Instant,
     readings: u64,
 }
 
-/// Losses that are to be told together.
+/// Losses for one event.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) ranges: Vec<SeqRange>,
@@ -50,9 +51,9 @@ impl Losses {
         }
     }
 
-    /// Whether ranges that name `packets` may be read, with `in_flight` packets outstanding; they count as read.
+    /// Whether ranges that name `packets` may be read, with `in_flight` packets outstanding. Counts them as read.
     ///
-    /// The round trip is what the peer claims it to be, so no shorter one than a SYN counts (attack B9).
+    /// The RTT is the peer's claim, so a SYN interval is its lower bound (attack B9).
     pub(super) fn may_read(&mut self, packets: u32, in_flight: u32, now: Instant, round_trip: Duration) -> bool {
         if now >= self.round_end {
             self.round_end = now + round_trip.max(SYN_INTERVAL);
@@ -62,7 +63,7 @@ impl Losses {
         self.readings <= (u64::from(in_flight) * MAX_READINGS).max(MIN_READINGS)
     }
 
-    /// The peer reported `range`, of which `newly_lost` packets are news.
+    /// The peer reported `range`, with `newly_lost` packets that were not reported before.
     pub(super) fn add(&mut self, range: SeqRange, newly_lost: u32) {
         self.newly_lost += newly_lost;
         if self.ranges.len() < MAX_RANGES {
@@ -73,7 +74,8 @@ impl Losses {
         }
     }
 
-    /// What is to be told now, if it is time: the first report at once, those that follow soon after together.
+    /// The losses for an event now, if it is time. The first report is due at once, later ones within the merge time
+    /// together.
     pub(super) fn take(&mut self, in_flight: Option<SeqRange>, now: Instant) -> Option<Told> {
         if self.ranges.is_empty() {
             return None;
@@ -86,7 +88,7 @@ impl Losses {
         self.gather_until = now + MERGE_TIME;
         let newly_lost = std::mem::take(&mut self.newly_lost);
         let mut ranges = std::mem::take(&mut self.ranges);
-        // What was acknowledged meanwhile was not lost but late.
+        // Packets acknowledged meanwhile were late, not lost.
         ranges.retain_mut(|range| match in_flight.and_then(|flight| range.clip(flight)) {
             Some(clipped) => {
                 *range = clipped;
@@ -101,7 +103,7 @@ impl Losses {
         Some(Told { ranges, newly_lost })
     }
 
-    /// What was told; its memory serves again.
+    /// Returns the memory of an event for reuse.
     pub(super) fn give_back(&mut self, mut told: Told) {
         told.ranges.clear();
         self.ranges = told.ranges;

@@ -1,12 +1,12 @@
-//! The last word of a handshake, which the peer may ask for again.
+//! The last packet of a handshake, which the peer may request again.
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::Handshake;
 
-/// Where the answer to the peer's handshake stands.
+/// The state of the answer to the peer's handshake.
 #[derive(Debug, Default)]
 pub(crate) enum Answer {
-    /// Nothing was asked yet.
+    /// No answer was requested yet.
     #[default]
     None,
     Due(Box<Handshake>),
@@ -14,7 +14,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Whether another one may be sent: one leaves in each round trip at most (attack A7).
+    /// Whether another answer may be sent: at most one per RTT (attack A7).
     pub(crate) fn is_rested(&self, now: Instant, round_trip: Duration) -> bool {
         match self {
             Self::None => true,
@@ -23,12 +23,12 @@ impl Answer {
         }
     }
 
-    /// This is to be sent.
+    /// Queues `packet` as the answer.
     pub(crate) fn give(&mut self, packet: Handshake) {
         *self = Self::Due(Box::new(packet));
     }
 
-    /// The packet to send now.
+    /// The answer to send now.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Handshake> {
         if !self.is_due() {
             return None;

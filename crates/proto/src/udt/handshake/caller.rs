@@ -8,8 +8,8 @@ use crate::error::{ConnectionLost, PeerMisbehaved};
 use crate::timer::Timer;
 use crate::transport::earliest;
 
-/// Unanswered conclusions after which a new cookie is asked for: libudt's listener forgets every cookie at its minute
-/// boundary and then stays silent (attack A3).
+/// Unanswered conclusions after which the caller requests a new cookie. libudt's listener forgets every cookie at its
+/// minute boundary and then stays silent (attack A3).
 const MAX_CONCLUSIONS: u32 = 2;
 
 /// A connection attempt.
@@ -17,9 +17,9 @@ const MAX_CONCLUSIONS: u32 = 2;
 pub(crate) struct Caller {
     offer: Offer,
     state: State,
-    /// Times that the present question was asked.
+    /// Packets sent in the present state.
     asked: u32,
-    /// Times that each question was ever asked: only the answer to one of its kind tells the round-trip time.
+    /// Packets sent of each kind. An answer gives an RTT sample only if one packet of its kind was sent.
     inductions: u32,
     conclusions: u32,
     asked_at: Instant,
@@ -56,7 +56,7 @@ impl Caller {
         }
     }
 
-    /// The packet to send now, if a try is due.
+    /// The packet to send now, if an attempt is due.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Handshake> {
         if !self.retry.fires(now) {
             return None;
@@ -83,17 +83,17 @@ impl Caller {
         })
     }
 
-    /// This computer slept for `gap`, which does not count.
+    /// This computer was suspended for `gap`, which does not count.
     pub(crate) fn on_suspended(&mut self, gap: Duration) {
         self.give_up += gap;
     }
 
-    /// Whether time is up.
+    /// Whether the time limit has passed.
     pub(crate) fn check(&self, now: Instant) -> Step {
         if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }
     }
 
-    /// A handshake packet came from the address that is being called, addressed to this socket.
+    /// A handshake packet came from the called address, addressed to this socket.
     pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
         match (packet.request, self.state) {
             (Request::Induction, State::Induction | State::Renewal { .. }) => {
@@ -104,8 +104,8 @@ impl Caller {
                 self.retry.set(now);
                 Step::Wait
             }
-            // The listener asks for another cookie. No oftener than it could be asked anew without being told: one that
-            // never has enough is not to be talked with at the speed of the line.
+            // The listener asks for another cookie. The limit is that of unasked repetitions, so that a listener that
+            // keeps asking does not cause a packet exchange at line rate.
             (Request::Induction, State::Conclusion { cookie })
                 if cookie != packet.cookie && self.asked < MAX_CONCLUSIONS =>
             {
@@ -113,11 +113,11 @@ impl Caller {
                 self.retry.set(now);
                 Step::Wait
             }
-            // A second copy of an answer that was understood.
+            // A duplicate of an answer that was handled.
             (Request::Induction, State::Conclusion { .. }) => Step::Wait,
             (Request::Refused, _) => Step::Failed(ConnectionLost::Refused),
-            // Also while a new cookie is being asked for: on a long path the answer comes after the second try, and
-            // the listener may have accepted long ago, its answers lost.
+            // Also while a new cookie is requested. On a long path the answer comes after the second attempt. Or the
+            // listener accepted long ago and its answers were lost.
             (Request::Conclusion, _) if self.conclusions > 0 => self.conclude(packet, now),
             _ => Step::Wait,
         }

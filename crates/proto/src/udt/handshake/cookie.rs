@@ -1,7 +1,7 @@
 //! The handshake cookie: proof that a caller can receive at its address.
 //!
-//! libudt's cookie is a hash without a secret, so anybody can compute it for any address (attack A1). This one is keyed.
-//! The wire is the same: callers only echo it.
+//! libudt's cookie is a hash without a secret, so anybody can compute it for any address (attack A1). This one is
+//! keyed. The wire format is the same, because callers only echo it.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::SocketId;
 use siphasher::sip::SipHasher24;
 
-/// How long the key of the hash stays the same; a cookie is good for this time and the next (attack A3).
+/// Lifetime of the epoch in the hash. A cookie is valid in its epoch and the next (attack A3).
 const EPOCH: Duration = Duration::from_secs(60);
 
 /// Makes and checks cookies.
@@ -18,12 +18,12 @@ pub(super) struct CookieJar {
     key: [u8; 16],
 }
 
-/// Which question a cookie answers.
+/// The request that a cookie answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
-    /// That of every caller.
+    /// Every caller's first request.
     First,
-    /// That of a caller that showed a good cookie while somebody was guessing.
+    /// The request of a caller that returned a valid cookie while somebody was guessing cookies.
     Second,
 }
 
@@ -37,9 +37,9 @@ impl CookieJar {
         self.hash(round, caller, id, epoch(now)) as u32
     }
 
-    /// For which question `cookie` was baked for this caller in this or the previous epoch, if it was.
+    /// The round for which `cookie` was made for this caller in the present or previous epoch, if it was.
     pub(super) fn check(&self, cookie: u32, caller: SocketAddr, id: SocketId, now: Instant) -> Option<Round> {
-        // Differences are combined without a branch, so that the time taken says nothing about the right value.
+        // Differences are combined without a branch, so that the time taken does not reveal the right value.
         let [first, second] = [Round::First, Round::Second].map(|round| {
             let [this, previous] = [epoch(now), epoch(now).wrapping_sub(1)]
                 .map(|epoch| self.hash(round, caller, id, epoch) as u32 ^ cookie);
@@ -54,7 +54,7 @@ impl CookieJar {
         }
     }
 
-    /// A mark by which a caller that passed the first question is known again. Nobody ever sees it.
+    /// A mark that identifies a caller that passed the first round. It is never sent.
     pub(super) fn mark(&self, caller: SocketAddr, id: SocketId) -> u64 {
         self.hash(Round::Second, caller, id, u64::MAX)
     }

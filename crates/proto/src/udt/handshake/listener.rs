@@ -1,4 +1,4 @@
-//! The side that waits to be called: no memory of a caller before it has shown a good cookie.
+//! The listening side. It stores nothing of a caller before a valid cookie.
 
 use core::net::SocketAddr;
 
@@ -9,45 +9,46 @@ use super::cookie::{CookieJar, Round};
 use super::prefix::PrefixBudget;
 use crate::config::Mode;
 
-/// Wrong cookies per second and network after which one good cookie is no longer enough (attack A1). At 32 bits a guess
-/// is right once in 2^31, so that this many a second need most of a year; a fast line without a limit, an hour.
+/// Wrong cookies per second and network above which one valid cookie is no longer enough (attack A1).
+///
+/// A guess of 32 bits is right once in 2^31. At this rate an attacker needs most of a year, at line rate only an hour.
 const WRONG_COOKIES_PER_SECOND: u32 = 100;
-/// The time in which that budget comes back.
+/// Time in which that budget refills.
 const SECOND: Duration = Duration::from_secs(1);
-/// Callers remembered between their first and their second cookie, by hash: 2 KiB. Only a good cookie gets one in, so
-/// this many would have to come within a round trip to push one out.
+/// Callers remembered between their first and their second cookie, by hash: 2 KiB. Only a valid cookie adds one. So
+/// this many would have to arrive within an RTT to displace one.
 const VETTED: usize = 256;
 
-/// Answers callers without remembering them.
+/// Answers callers without storing them.
 ///
-/// While somebody in a network guesses cookies, whoever there brings the right one is asked for a second: an honest
-/// caller, who cannot be told from a lucky guess, is delayed by a round trip instead of being locked out, and the guess
-/// has to be right twice, for the same caller, without seeing the answer to the first.
+/// While somebody in a network guesses cookies, a caller there needs a second valid cookie. An honest caller cannot be
+/// told from a lucky guess. It is delayed by an RTT, not locked out. A guess must be right twice, for the same caller,
+/// without seeing the first answer.
 pub(crate) struct Listener {
     jar: CookieJar,
     mode: Mode,
     guesses: PrefixBudget,
-    /// Marks of callers that were asked for their second cookie; zero is nobody's.
+    /// Marks of callers that must return a second cookie. Zero marks no caller.
     vetted: Box<[u64]>,
 }
 
-/// What there is for one more connection.
+/// The room for one more connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Free,
-    /// Not for this network at the moment: the caller is left to call again.
+    /// None for this network at the moment. The caller gets no answer and retries.
     Later,
-    /// For nobody: callers are refused.
+    /// None for any caller. The caller is refused.
     None,
 }
 
-/// What to do with a handshake packet that was addressed to nobody in particular.
+/// The response to a handshake packet for socket id 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Ignore,
-    /// Send this back; it is no longer than what came (attack A11).
+    /// Send this packet, which is no longer than the request (attack A11).
     Reply(Handshake),
-    /// The caller can receive at its address and wants a connection.
+    /// The caller can receive at its address and requests a connection.
     Accept,
 }
 
@@ -65,10 +66,10 @@ impl Listener {
         self.mode
     }
 
-    /// Judges a handshake packet; `room` is what there is for another connection from there.
+    /// Responds to a handshake packet. `room` is the room for another connection from that address.
     pub(crate) fn on_handshake(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Verdict {
         if packet.socket_id.is_none() {
-            // The answer would go to whoever listens there, who would answer it in turn, for ever (attack A11).
+            // The answer would go to a listener there, which would answer in turn, endlessly (attack A11).
             return Verdict::Ignore;
         }
         match packet.request {

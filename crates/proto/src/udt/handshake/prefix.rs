@@ -1,25 +1,27 @@
-//! Budgets of networks: what one of them may do before the others are to be protected from it.
+//! Budgets of networks, so that one network cannot harm the others.
 
 use core::net::IpAddr;
 
 use farhaul_units::{Duration, Instant};
 use siphasher::sip::SipHasher24;
 
-/// Networks told apart, by keyed hash; more share a budget. A network meets a given other one with a chance of
-/// 1 : 4096, and which ones meet nobody can aim at, or find out, without the key. 32 KiB, however many there are.
+/// Number of budgets, assigned to networks by keyed hash: 32 KiB.
+///
+/// More networks share budgets. Two given networks share one with a chance of 1 : 4096. Without the key nobody can
+/// choose or find out which ones do.
 const CELLS: usize = 4096;
 
-/// A token bucket for each network: the /24 of an IPv4 address, the /56 of an IPv6 address, which is what one site has.
+/// A token bucket per network: the /24 of an IPv4 address, or the /56 of an IPv6 address, which one site has.
 pub(crate) struct PrefixBudget {
     key: [u8; 16],
     size: u32,
     refill: Duration,
-    /// When each bucket is full again if nothing more is taken from it: that one number says all about it.
+    /// When each bucket is full again if no more tokens are taken. This one number is its whole state.
     full_at: Box<[Instant]>,
 }
 
 impl PrefixBudget {
-    /// Buckets of `size` tokens; one that is empty is full again after `refill`, with as many tokens in each part of it.
+    /// Buckets of `size` tokens. An empty bucket refills evenly and is full after `refill`.
     pub(crate) fn new(key: [u8; 16], size: u32, refill: Duration) -> Self {
         Self { key, size, refill, full_at: vec![Instant::ZERO; CELLS].into() }
     }
@@ -29,7 +31,7 @@ impl PrefixBudget {
         self.full_at[self.cell(ip)] + self.token() <= now + self.refill
     }
 
-    /// Takes a token of the network of `ip`, if it has one.
+    /// Takes a token from the network of `ip`, if it has one.
     pub(crate) fn take(&mut self, ip: IpAddr, now: Instant) {
         if self.has_left(ip, now) {
             let token = self.token();
@@ -38,19 +40,19 @@ impl PrefixBudget {
         }
     }
 
-    /// Gives a token back that was taken, before time does.
+    /// Returns a token early.
     pub(crate) fn give_back(&mut self, ip: IpAddr) {
         let (cell, token) = (self.cell(ip), self.token());
         self.full_at[cell] = self.full_at[cell].saturating_sub(token);
     }
 
-    /// How long one token takes to come back.
+    /// Time in which one token refills.
     fn token(&self) -> Duration {
         self.refill / self.size
     }
 
     fn cell(&self, ip: IpAddr) -> usize {
-        // A socket of both families sees IPv4 callers as IPv6 addresses that all begin alike.
+        // A dual-stack socket sees IPv4 callers as IPv6 addresses with a common prefix.
         let mut input = [0; 1 + 7];
         match ip.to_canonical() {
             IpAddr::V4(ip) => {
@@ -62,7 +64,7 @@ impl PrefixBudget {
                 input[1..8].copy_from_slice(&ip.octets()[..7]);
             }
         }
-        // The low bits only: the whole is never shown to anybody.
+        // Only the low bits select a cell, and the hash is never sent.
         SipHasher24::new_with_key(&self.key).hash(&input) as usize % CELLS
     }
 }
@@ -83,7 +85,7 @@ mod tests {
         PrefixBudget::new([3; 16], 10, Duration::from_secs(1))
     }
 
-    /// Takes tokens until there are none.
+    /// Takes tokens until the bucket is empty.
     fn drain(budget: &mut PrefixBudget, from: IpAddr, now: Instant) -> u32 {
         let mut taken = 0;
         while budget.has_left(from, now) {

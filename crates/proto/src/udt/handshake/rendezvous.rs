@@ -1,4 +1,4 @@
-//! Two sides that call each other at the same time, so that no one has to listen.
+//! Two sides that call each other at the same time, so that neither has to listen.
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};
@@ -8,7 +8,7 @@ use crate::error::ConnectionLost;
 use crate::timer::Timer;
 use crate::transport::earliest;
 
-/// A rendezvous under way.
+/// A rendezvous in progress.
 #[derive(Debug)]
 pub(crate) struct Rendezvous {
     offer: Offer,
@@ -20,9 +20,9 @@ pub(crate) struct Rendezvous {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// The peer has not been heard: request 0.
+    /// No packet came from the peer: request 0.
     Waving,
-    /// The peer has been heard, it may not have heard us: request -1.
+    /// A packet came from the peer, which may have received none: request -1.
     Agreed(Agreed),
 }
 
@@ -31,7 +31,7 @@ impl Rendezvous {
         Self { offer, state: State::Waving, retry: Timer::at(now), give_up: now + timeout, timeout }
     }
 
-    /// The packet to send now and to which socket, if a try is due.
+    /// The packet to send now and its destination socket, if an attempt is due.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {
         if !self.retry.fires(now) {
             return None;
@@ -43,12 +43,12 @@ impl Rendezvous {
         })
     }
 
-    /// This computer slept for `gap`, which does not count.
+    /// This computer was suspended for `gap`, which does not count.
     pub(crate) fn on_suspended(&mut self, gap: Duration) {
         self.give_up += gap;
     }
 
-    /// Whether time is up.
+    /// Whether the time limit has passed.
     pub(crate) fn check(&self, now: Instant) -> Step {
         if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }
     }
@@ -58,7 +58,7 @@ impl Rendezvous {
         let peer_heard_us = matches!(packet.request, Request::Conclusion | Request::RendezvousFinal);
         match self.state {
             State::Waving => {
-                // A caller in search of a listener is somebody else's peer.
+                // A caller that looks for a listener is not the peer.
                 if packet.request == Request::Induction || packet.socket_id.is_none() {
                     return Step::Wait;
                 }
@@ -75,7 +75,7 @@ impl Rendezvous {
                 }
             }
             State::Agreed(agreed) if peer_heard_us => Step::Done(agreed),
-            // The peer has not heard us yet: tell it again.
+            // The peer has received no packet yet, so repeat it.
             State::Agreed(_) if packet.request == Request::Rendezvous => {
                 self.retry.set(now);
                 Step::Wait
@@ -84,7 +84,7 @@ impl Rendezvous {
         }
     }
 
-    /// Something else than a handshake came from the peer, addressed to this socket: it regards us as connected.
+    /// A packet other than a handshake came from the peer, addressed to this socket. The peer is therefore connected.
     pub(crate) fn on_other_packet(&self) -> Step {
         match self.state {
             State::Waving => Step::Wait,

@@ -1,10 +1,13 @@
-//! How long a packet may be missing before it counts as lost: not at all, unless packets were seen to overtake others.
+//! How long a packet may be missing before it counts as lost. The wait is zero unless the path reordered packets
+//! recently.
 //!
-//! UDT reports a gap at once, and leaves it to an option to wait for a few packets more (2004 paper §4.6). On a path whose
-//! delay varies from packet to packet either is wrong: nearly every packet overtakes another, each of which would be
-//! reported, sent twice, and taken for congestion. So this side waits as long as the path makes packets late, which it sees:
-//! data packets carry the time at which they left, so one that fills a gap is either an *original*, as old as the packets
-//! that it was missing among, or a repair.
+//! UDT reports a gap at once. An option waits for some more packets (2004 paper §4.6). Both fail on a path whose delay
+//! varies per packet, because there nearly every packet overtakes another. Each overtaken packet would be reported,
+//! retransmitted, and taken for congestion.
+//!
+//! So this side waits as long as the path makes packets late. It can measure that, because data packets carry their
+//! send time. A packet that fills a gap is an *original* if it was sent no later than the packet that overtook it.
+//! Otherwise it is a retransmission.
 //!
 //! ```text
 //! L      lateness of an original: from the first packet that overtook it to its arrival
@@ -12,53 +15,55 @@
 //!        5/4 · max L in that time, at least RTT/4 and at most RTT
 //! ```
 //!
-//! The shape is that of RACK's reordering window (RFC 8985, §6.2): nothing until reordering was seen, then a quarter of a
-//! round trip, adapted to its extent, at most a round trip, given up after 16 of them without any. RACK counts 16 recoveries
-//! and widens by steps, because a sender learns only that a repair was needless, and not how late the original was.
+//! The shape is that of RACK's reordering window (RFC 8985, §6.2). It is zero without reordering. Then it is a quarter
+//! of an RTT, grows with the lateness to at most one RTT, and ends after 16 RTTs without reordering.
+//!
+//! RACK counts 16 recoveries and widens in steps. A sender only learns that a retransmission was spurious. It does not
+//! learn how late the original was.
 
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant, SeqNo};
 use farhaul_wire::udt4::Timestamp;
 
-/// Times closer together than this share of a round trip are one: lateness is known to a sixty-fourth of what it can be.
+/// Marks closer together than this part of an RTT are merged, so lateness has this resolution.
 const RESOLUTION: u32 = 64;
-/// Times remembered: two round trips of them, twice the longest wait.
+/// Marks kept: two RTTs of them, twice the longest wait.
 const MAX_MARKS: usize = 2 * RESOLUTION as usize;
-/// The first packets that come late are hardly the latest ones: the wait is at least this part of a round trip.
-/// Source: RFC 8985, §6.2.
+/// The wait is at least this part of an RTT, because the first late packets are rarely the latest. Source: RFC 8985,
+/// §6.2.
 const FIRST_SHARE: u32 = 4;
-/// Reordering is forgotten after one to two times this many round trips. Source: RFC 8985, §6.2.
+/// Reordering is forgotten after one to two times this many RTTs. Source: RFC 8985, §6.2.
 const MEMORY: u32 = 16;
 
-/// The waiting time before a gap is reported, and what it follows from.
+/// The wait before a gap is reported, and its measurements.
 #[derive(Debug)]
 pub(super) struct Reordering {
-    /// Packets that have to arrive beyond a gap, whatever the time.
+    /// Packets that must arrive beyond a gap, whatever the wait.
     packets: u32,
-    /// How far packets had come at which time; empty while nothing is missing.
+    /// The end of the arrived packets over time. Empty while nothing is missing.
     marks: VecDeque<Mark>,
-    /// The worst lateness of the present and of the previous period.
+    /// The largest lateness of the present and of the previous period.
     worst: [Duration; 2],
     period_end: Instant,
 }
 
-/// What is missing before `end` has been overtaken by a packet that came at `at`.
+/// Missing packets before `end` were overtaken by a packet that arrived at `at`.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     end: SeqNo,
     at: Instant,
-    /// When the sender had sent the last of those packets.
+    /// When the sender sent the last of the overtaking packets.
     left: Timestamp,
 }
 
 impl Reordering {
-    /// Nothing was late yet; a gap is reported no earlier than `packets` packets beyond it.
+    /// Nothing was late yet. A gap is reported once `packets` packets beyond it have arrived.
     pub(super) const fn new(packets: u32) -> Self {
         Self { packets, marks: VecDeque::new(), worst: [Duration::ZERO; 2], period_end: Instant::ZERO }
     }
 
-    /// Everything before `end` has arrived or been overtaken, last by a packet that had left at `left`.
+    /// Everything before `end` has arrived or was overtaken. The last overtaking packet was sent at `left`.
     pub(super) fn on_overtaking(&mut self, end: SeqNo, left: Timestamp, now: Instant, round_trip: Duration) {
         match self.marks.back_mut() {
             Some(newest) if !end.is_after(newest.end) => {}
@@ -72,7 +77,7 @@ impl Reordering {
         }
     }
 
-    /// A packet that was missing arrived, and had left at `left`.
+    /// A missing packet arrived that was sent at `left`.
     pub(super) fn on_late(&mut self, seq: SeqNo, left: Timestamp, now: Instant, round_trip: Duration) {
         let overtaken = self.marks.partition_point(|mark| !mark.end.is_after(seq));
         let Some(&mark) = self.marks.get(overtaken) else { return };
@@ -88,8 +93,8 @@ impl Reordering {
         self.marks.clear();
     }
 
-    /// What is missing before the result is lost as far as anyone can tell. `end` is one after the furthest packet, and an
-    /// answer takes no longer than `patience`.
+    /// Returns the packet before which all missing packets count as lost. `end` is one after the furthest packet.
+    /// `patience` is the longest time until an answer.
     pub(super) fn lost_before(
         &mut self,
         end: SeqNo,
@@ -103,7 +108,7 @@ impl Reordering {
         if self.packets == 0 {
             return in_time;
         }
-        // Where too few packets follow, the count is never reached.
+        // If too few packets follow, the count is never reached.
         let in_number = in_time.map(|seq| seq.earlier(end.minus(self.packets)));
         match (in_number, waited(patience.max(wait))) {
             (Some(one), Some(other)) => Some(one.later(other)),
@@ -111,7 +116,7 @@ impl Reordering {
         }
     }
 
-    /// When more of what is missing from `reported` on may count as lost, if nothing arrives.
+    /// When more packets from `reported` on count as lost if no packet arrives.
     pub(super) fn deadline(&self, reported: SeqNo, (round_trip, patience): (Duration, Duration)) -> Option<Instant> {
         let wait = self.wait(round_trip);
         let wait = if self.packets == 0 { wait } else { wait.max(patience) };
@@ -161,7 +166,7 @@ mod tests {
         SeqNo::new(seq)
     }
 
-    /// A path on which packet 5 was overtaken by packet 6 at 100 ms and came at `arrival`, having left at `departure`.
+    /// A path on which packet 6 overtook packet 5 at 100 ms. Packet 5, sent at `departure`, arrived at `arrival`.
     fn after_lateness(arrival: u64, departure: u64) -> Reordering {
         let mut reordering = Reordering::new(0);
         reordering.on_overtaking(seq(7), left(50), at(100), RTT);
@@ -170,7 +175,7 @@ mod tests {
         reordering
     }
 
-    /// How long a gap that is found at `start` waits before it is reported.
+    /// The wait of a gap found at `start` before it is reported.
     fn wait(reordering: &mut Reordering, start: u64) -> u64 {
         reordering.on_overtaking(seq(20), left(start), at(start), RTT);
         let found = (start..start + 500).find(|&ms| reordering.lost_before(seq(20), at(ms), TIMES).is_some());

@@ -1,4 +1,4 @@
-//! Messages on their way out: whole ones are taken, and what is too old to be of use is given up.
+//! Messages in the send buffer: they are taken whole, and dropped when they expire.
 
 use farhaul_units::{Instant, MsgNo, SeqNo};
 use farhaul_wire::udt4::DropRequest;
@@ -7,13 +7,13 @@ use super::Sender;
 use super::repair::MIN_RETRANSMISSION_TIMEOUT;
 
 impl Sender {
-    /// The next message has this number; before the first only.
+    /// Sets the number of the next message. For use before the first one only.
     pub(crate) fn number_messages_from(&mut self, number: MsgNo) {
         self.buffer.number_messages_from(number);
     }
 
-    /// Takes a whole message if there is any room: a message larger than the backlog has to go some time, and one that waited
-    /// for the buffer to be empty would leave the path idle.
+    /// Takes a whole message if there is any room. A message larger than the limit on unsent data must be taken at some
+    /// time. Waiting for an empty buffer would leave the path idle.
     pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expires: Option<Instant>) -> bool {
         let packets = u64::from(self.buffer.packets()) + u64::from(self.buffer.packets_for(data.len()));
         let fits = self.intake.holds(packets * self.buffer.payload_size() as u64);
@@ -27,18 +27,18 @@ impl Sender {
         true
     }
 
-    /// A drop request to be sent.
+    /// The next drop request to send.
     pub(crate) fn poll_drop(&mut self) -> Option<DropRequest> {
         self.drops.pop_front()
     }
 
-    /// Gives up the message of `seq` if its time is over; the receiver is told once per call.
+    /// Drops the message of `seq` if it has expired, and queues a drop request.
     pub(super) fn drop_if_expired(&mut self, seq: SeqNo, now: Instant) -> bool {
         let Some((request, news)) = self.lifetimes.expired(seq, now) else { return false };
         self.messages_dropped += u64::from(news);
         self.repairs.forget(request.range);
         self.next = self.next.later(request.range.last.next());
-        // The request may be lost, and the receiver may not know of these packets at all.
+        // The request may be lost, and the receiver may have none of these packets.
         self.repairs.watch(now, MIN_RETRANSMISSION_TIMEOUT * 2);
         if self.drops.back().is_none_or(|newest| newest.message != request.message) {
             self.drops.push_back(request);

@@ -1,19 +1,19 @@
-//! Asking a receiver whose window is closed whether there is room again, with one packet at a time (attack B10).
+//! Probes a receiver with a closed window for room, with one packet at a time (attack B10).
 //!
-//! The packet is a new one where nothing is in flight, and the oldest one where the window closed on data that was under
-//! way. Either way the questions come at intervals that double, up to a minute, varied at random so that connections that
-//! were refused together do not ask together (attack B15).
+//! The probe is a new packet if nothing is in flight. If the window closed on data in flight, it is the oldest packet.
+//! The intervals double up to a minute. They vary at random, so that connections that were refused together do not
+//! probe together (attack B15).
 
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::timer::Timer;
 
-/// Shortest time to the first question. Above the 100 ms at which an idle libudt looks at its acknowledgement timer.
+/// Shortest time to the first probe. It exceeds the 100 ms after which an idle libudt checks its acknowledgement timer.
 pub(super) const MIN_PERSIST: Duration = Duration::from_millis(120);
-/// Longest time between two questions. Source: attack B10 of the security design; TCP's persist timer ends there, too
-/// (RFC 1122, §4.2.2.17, leaves the bound open; 60 s is what BSD chose).
+/// Longest time between two probes, as that of TCP's persist timer. RFC 1122, §4.2.2.17, leaves the bound open, and BSD
+/// chose 60 s. Source: attack B10 of the security design.
 const MAX_PERSIST: Duration = Duration::from_secs(60);
-/// Growth of the interval from one question to the next …
+/// Growth of the interval from one probe to the next …
 const GROWTH: f64 = 2.0;
 /// … give or take this share. Intervals at the upper bound are shorter than it by up to this share.
 const JITTER: f64 = 0.1;
@@ -22,7 +22,7 @@ const JITTER: f64 = 0.1;
 #[derive(Debug)]
 pub(super) struct Persist {
     timer: Timer,
-    /// Time from the latest question to the next; `None` while the window is open.
+    /// Time from the latest probe to the next; `None` while the window is open.
     interval: Option<Duration>,
     /// One packet may leave although the window is closed.
     probe: bool,
@@ -35,26 +35,27 @@ impl Persist {
         Self { timer: Timer::stopped(), interval: None, probe: false, rng }
     }
 
-    /// The window is closed and nothing is in flight whose acknowledgement could open it. An answer takes a `round_trip`.
+    /// The window is closed, and no acknowledgement is outstanding that could open it. `round_trip` is the time until
+    /// an answer.
     pub(super) fn start(&mut self, now: Instant, round_trip: Duration) {
         let interval = self.interval(round_trip);
         self.timer.start(now, interval);
     }
 
-    /// Time to the next question. An answer takes a `round_trip`, which counts for the first one only: what doubles must
-    /// not depend on an estimate that moves.
+    /// Time to the next probe. `round_trip`, the time until an answer, counts for the first one only, because doubling
+    /// must not depend on a changing estimate.
     pub(super) fn interval(&mut self, round_trip: Duration) -> Duration {
         *self.interval.get_or_insert(round_trip.clamp(MIN_PERSIST, MAX_PERSIST))
     }
 
-    /// A question was asked: the next one waits for longer.
+    /// A probe was sent, so the next interval is longer.
     pub(super) fn widen(&mut self) {
         let vary = 1.0 - JITTER + 2.0 * JITTER * self.rng.unit();
         let longest = MAX_PERSIST.mul_f64(1.0 - JITTER * self.rng.unit());
         self.interval = self.interval.map(|interval| interval.mul_f64(GROWTH * vary).min(longest));
     }
 
-    /// The window is open, or the receiver took a packet: whatever is refused next is a new question.
+    /// The window is open, or the receiver took a packet. The next probe starts with the first interval.
     pub(super) fn stop(&mut self) {
         self.timer.stop();
         self.interval = None;
@@ -73,7 +74,7 @@ impl Persist {
         self.probe
     }
 
-    /// The same; if so, the packet leaves.
+    /// The same, and clears it.
     pub(super) fn take_probe(&mut self) -> bool {
         std::mem::take(&mut self.probe)
     }
@@ -87,7 +88,7 @@ impl Persist {
 mod tests {
     use super::*;
 
-    /// Questions until `end`, each asked when it is due; the estimate of the round trip moves meanwhile.
+    /// Probes until `end`, each sent when it is due. The RTT estimate changes meanwhile.
     fn questions(persist: &mut Persist, mut now: Instant, end: Instant) -> Vec<Instant> {
         let mut all = Vec::new();
         while now < end {

@@ -1,4 +1,4 @@
-//! What has to leave again: what the peer reported lost, and what must be lost because nothing moves on.
+//! Retransmissions: packets that the peer reported lost, and packets that must be lost because progress stopped.
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::udt4::Timestamp;
@@ -8,43 +8,44 @@ use crate::loss::SendList;
 use crate::timer::Timer;
 use crate::transport::earliest;
 
-/// Shortest time without progress before the oldest packet is sent again. Above the 100 ms at which an idle libudt looks at
-/// its acknowledgement timer.
+/// Shortest time without progress before the oldest packet is retransmitted. It exceeds the 100 ms after which an idle
+/// libudt checks its acknowledgement timer.
 pub(super) const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(120);
-/// That time doubles with each time in a row, this often at most.
+/// That time doubles with each expiration in a row, at most this often.
 const MAX_DOUBLINGS: u32 = 5;
-/// Shortest time after which a packet is sent again once more. Half of the shortest interval at which losses are reported
-/// again, so that an honest report is never taken for an echo.
+/// Shortest time between two retransmissions of a packet. It is half of the shortest interval at which losses are
+/// reported again, so that an honest report never counts as an echo.
 const MIN_ECHO: Duration = Duration::from_millis(5);
-/// Packets of the loss list looked at for one that may leave; those sent again less than a round trip ago wait (B6).
+/// Packets of the loss list examined for one that may leave. Those retransmitted within the last RTT wait (attack B6).
 const MAX_LOOK_AHEAD: u32 = 64;
 
-/// Repairs that are due, and the timers that find more of them.
+/// Retransmissions that are due, and the timers that find more of them.
 #[derive(Debug)]
 pub(super) struct Repairs {
     lost: SendList,
-    /// No progress for so long that the oldest packet is sent again.
+    /// Time without progress until the oldest packet is retransmitted.
     retransmission: Timer,
     /// Expirations of that timer in a row.
     stalls: u32,
-    /// When a reported packet that was sent again a moment ago may leave once more.
+    /// When a reported packet may be retransmitted once more.
     echo: Timer,
-    /// All that is reported lost waits for that.
+    /// All listed packets wait for `echo`.
     only_echoes: bool,
-    /// Since when something is missing that the peer reported: what is known of whether it was lost.
+    /// Set while a packet is missing that the peer reported: whether it may have been late only.
     reported: Option<Cause>,
 }
 
-/// Why packets of which the peer reported that they are missing were missing.
+/// Why reported packets were missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// All of them arrived before their repairs can have: they were late, and the report was spurious (RFC 4015).
+    /// All of them arrived before their retransmissions could have. They were late, and the report was spurious (RFC
+    /// 4015).
     Late,
-    /// At least one may have arrived as a repair only.
+    /// At least one may have arrived only as a retransmission.
     Lost,
 }
 
-/// A walk over what is reported lost, in search of something that may leave.
+/// A walk over the listed packets, in search of one that may leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search {
     at: SeqNo,
@@ -52,7 +53,7 @@ pub(super) struct Search {
 }
 
 impl Repairs {
-    /// Nothing lost; the first packet of the connection is `first`.
+    /// Nothing is lost. The first packet of the connection is `first`.
     pub(super) const fn new(first: SeqNo) -> Self {
         Self {
             lost: SendList::new(first),
@@ -66,13 +67,13 @@ impl Repairs {
 
     // ---- what leaves again ----
 
-    /// Begins to look for a packet that may leave again; `None` if nothing is lost.
+    /// Starts to search for a packet to retransmit; `None` if nothing is lost.
     pub(super) fn search(&mut self) -> Option<Search> {
         self.only_echoes = false;
         self.lost.first().map(|at| Search { at, left: MAX_LOOK_AHEAD })
     }
 
-    /// The next lost packet before `end` that was not looked at yet.
+    /// The next listed packet before `end` that the search has not examined.
     pub(super) fn next(&mut self, search: &mut Search, end: SeqNo) -> Option<SeqNo> {
         let found = search.left.checked_sub(1).and_then(|left| {
             search.left = left;
@@ -85,7 +86,7 @@ impl Repairs {
         found
     }
 
-    /// How many packets from `seq` on may leave again now; `None` if it left again less than a round trip ago.
+    /// How many packets from `seq` on may be retransmitted now; `None` if `seq` was retransmitted within the last RTT.
     pub(super) fn ready(
         &mut self,
         seq: SeqNo,
@@ -98,36 +99,37 @@ impl Repairs {
             self.echo.start(now, wait);
             return None;
         }
-        // A run may hold packets that were sent again recently only if all of it was not.
+        // A run ends before a packet that was retransmitted before, because that one may have to wait.
         let packets = self.lost.run_length(seq, allowance);
         let resent = self.lost.next_resent(seq.next(), seq.plus(packets));
         Some(resent.map_or(packets, |resent| resent.distance_from(seq).unsigned_abs()))
     }
 
-    /// `packets` packets from `first` on were sent again.
+    /// `packets` packets from `first` on were retransmitted.
     pub(super) fn served(&mut self, first: SeqNo, packets: u32) {
         if self.lost.next_resent(first, first.plus(packets)).is_some() {
-            // Which of the repairs is acknowledged cannot be told any more.
+            // It is unknown which of the retransmissions will be acknowledged.
             self.reported = self.reported.map(|_| Cause::Lost);
         }
         self.lost.served(first, packets);
     }
 
-    /// How long a packet that was sent again must wait before it may be sent once more.
+    /// How long a packet that was retransmitted must wait before the next retransmission.
     fn echo_wait(&self, seq: SeqNo, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) -> Option<Duration> {
         if !self.lost.was_resent(seq) {
             return None;
         }
         let since = Duration::from_micros(u64::from(stamp.value().wrapping_sub(buffer.stamped(seq)?.value())));
-        // The round trip is what the peer claims it to be (attack B9).
+        // The RTT is the peer's claim (attack B9).
         round_trip.max(MIN_ECHO).checked_sub(since).filter(|wait| !wait.is_zero())
     }
 
     // ---- what is found to be lost ----
 
-    /// The peer reports packets in flight; says how many of them are news. One that was sent again less than a round trip
-    /// ago is none: when the report was made, its repair had not arrived yet. A later report means that the repair is lost,
-    /// too, and counts.
+    /// The peer reports packets in flight. Returns how many of them are news.
+    ///
+    /// Ignore packets retransmitted within the last RTT: the report predates the retransmission. A later report means
+    /// that the retransmission was lost too, so it counts.
     pub(super) fn report(
         &mut self,
         range: SeqRange,
@@ -138,7 +140,7 @@ impl Repairs {
         let echoes = self.echoes(range, buffer, stamp, round_trip);
         let listed = self.lost.report(range);
         if listed > 0 {
-            // What is news need not wait for what was sent again a moment ago.
+            // New losses need not wait for recent retransmissions.
             self.echo.stop();
         }
         if listed > echoes {
@@ -147,7 +149,7 @@ impl Repairs {
         listed - echoes
     }
 
-    /// How many packets of a range are not listed and were sent again less than a round trip ago.
+    /// How many packets of a range are not listed and were retransmitted within the last RTT.
     fn echoes(&self, range: SeqRange, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) -> u32 {
         let (mut at, end, mut echoes) = (range.first, range.last.next(), 0);
         while let Some(seq) = self.lost.next_resent(at, end) {
@@ -158,18 +160,19 @@ impl Repairs {
         echoes
     }
 
-    /// Nothing at all was heard for the expiration time: everything `in_flight` may be gone.
+    /// No packet came for the expiration time, so everything `in_flight` may be lost.
     pub(super) fn on_expiration(&mut self, in_flight: SeqRange) {
         if self.lost.is_empty() {
             self.lost.report(in_flight);
         }
     }
 
-    /// No acknowledgement made progress for long: the repair of the oldest packet may be lost, or the last packets may be, of
-    /// which the receiver does not know. All repairs are suspect, since libudt never repeats a report.
+    /// No acknowledgement made progress for long. The retransmission of the oldest packet may be lost, or the last
+    /// packets, of which the receiver does not know. All retransmissions are suspect, since libudt never repeats a
+    /// report.
     ///
-    /// `given_up` are packets that the receiver was told to skip: the request was lost, or the receiver did not understand
-    /// it because an earlier one was.
+    /// `given_up` are packets that the receiver was told to skip. The request was lost, or the receiver did not
+    /// understand it because an earlier one was.
     pub(super) fn on_stall(&mut self, in_flight: SeqRange, given_up: impl Iterator<Item = SeqRange>) {
         self.stalls += 1;
         let SeqRange { first, last } = in_flight;
@@ -185,20 +188,20 @@ impl Repairs {
         self.lost.report(SeqRange::new(first, first));
     }
 
-    /// The receiver had no room for `oldest` and what follows: that one packet asks whether there is some, and the rest
-    /// follows when there is (attack B10).
+    /// The receiver had no room for `oldest` and later packets. Only `oldest` leaves as a probe. The others follow once
+    /// there is room (attack B10).
     pub(super) fn ask(&mut self, oldest: SeqNo) {
         self.lost.report(SeqRange::new(oldest, oldest));
     }
 
-    /// Takes packets off the list without sending them.
+    /// Removes packets from the list without sending them.
     pub(super) fn forget(&mut self, range: SeqRange) {
         self.reported = self.reported.map(|_| Cause::Lost);
         self.lost.forget(range);
     }
 
-    /// Looks at what is acknowledged by `seq` before it is forgotten: a packet that left again no less than the smallest
-    /// `round_trip` ago may have arrived only then.
+    /// Examines acknowledged packets before they are forgotten. `round_trip` is the minimum RTT. A packet retransmitted
+    /// at least that long ago may have arrived only as a retransmission.
     pub(super) fn judge(&mut self, acked: SeqRange, buffer: &SendBuffer, stamp: Timestamp, round_trip: Duration) {
         if self.reported != Some(Cause::Late) {
             return;
@@ -214,7 +217,7 @@ impl Repairs {
         }
     }
 
-    /// Everything before `seq` has arrived. If nothing that the peer reported is missing any more, says why it was.
+    /// Everything before `seq` has arrived. If no reported packet is missing any more, returns why they were.
     pub(super) fn acknowledge(&mut self, seq: SeqNo) -> Option<Cause> {
         self.lost.acknowledge(seq);
         self.stalls = 0;
@@ -224,35 +227,35 @@ impl Repairs {
 
     // ---- timers ----
 
-    /// Looks again after `time` unless there is progress; an earlier look stays.
+    /// Checks after `time` unless there is progress. An earlier check stays.
     pub(super) fn watch(&mut self, now: Instant, time: Duration) {
         self.retransmission.start(now, time);
     }
 
-    /// Looks again after `time` unless there is progress, whatever was planned before.
+    /// Checks after `time` unless there is progress. Replaces an earlier check.
     pub(super) fn watch_anew(&mut self, now: Instant, time: Duration) {
         self.retransmission.set(now + time);
     }
 
-    /// The receiver has room again for what it refused.
+    /// The receiver has room again for packets that it refused.
     pub(super) fn look_at_once(&mut self, now: Instant) {
         self.stalls = 0;
         self.retransmission.set(now);
     }
 
-    /// Whether it is time to look for what never arrived.
+    /// Whether it is time to check for packets that never arrived.
     pub(super) fn stalls(&mut self, now: Instant) -> bool {
         self.retransmission.fires(now)
     }
 
-    /// Echoes that have waited for long enough may leave.
+    /// Packets that waited as echoes may leave.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if self.echo.fires(now) {
             self.only_echoes = false;
         }
     }
 
-    /// Time without progress after which the oldest packet is sent again.
+    /// Time without progress after which the oldest packet is retransmitted.
     pub(super) fn timeout(&self, round_trip_with_margin: Duration) -> Duration {
         round_trip_with_margin.max(MIN_RETRANSMISSION_TIMEOUT) * (1 << self.stalls.min(MAX_DOUBLINGS))
     }
@@ -263,7 +266,7 @@ impl Repairs {
 
     // ---- facts ----
 
-    /// Whether anything may leave again as soon as pacing allows.
+    /// Whether a retransmission may leave as soon as pacing permits.
     pub(super) const fn can_leave(&self) -> bool {
         !self.lost.is_empty() && !self.only_echoes
     }
@@ -272,7 +275,7 @@ impl Repairs {
         self.lost.is_empty()
     }
 
-    /// Whether nothing is or was lost among the packets in flight.
+    /// Whether no packet in flight is or was lost.
     pub(super) const fn is_clean(&self) -> bool {
         self.lost.is_clean()
     }
@@ -309,7 +312,7 @@ mod tests {
         (Repairs::new(SeqNo::new(0)), buffer)
     }
 
-    /// The packets that leave again at this time.
+    /// The packets retransmitted at this time.
     fn leave(repairs: &mut Repairs, buffer: &mut SendBuffer, millis: u32) -> Vec<u32> {
         let mut left = Vec::new();
         while let Some(mut search) = repairs.search() {
@@ -363,7 +366,7 @@ mod tests {
         assert_eq!(leave(&mut repairs, &mut buffer, 200), expected);
     }
 
-    /// Packets 3 and 4 are reported at 20 ms, sent again, and acknowledged with all before 6 at `millis`.
+    /// Packets 3 and 4 are reported at 20 ms and retransmitted. At `millis`, all packets before 6 are acknowledged.
     fn acknowledged_at(millis: u32) -> Option<Cause> {
         let (mut repairs, mut buffer) = flight();
         repairs.report(range(3, 4), &buffer, stamp(20), ROUND_TRIP);

@@ -8,7 +8,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// A sender with three messages of two packets each, all of which live for five milliseconds; the first is under way.
+/// A sender with three messages of two packets each, with a time to live of five milliseconds. The first is in flight.
 fn with_short_lived_messages() -> Sender {
     let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 2, 1 << 20, Rng::new(1));
     for _ in 0..3 {
@@ -16,7 +16,7 @@ fn with_short_lived_messages() -> Sender {
     }
     let plan = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
     assert_eq!(sender.emit(plan, at(1), STAMP, ROUND_TRIP).unwrap().packets, 2);
-    // Room for the others opens when they are too old.
+    // The window opens for the others after they have expired.
     sender.on_confirmed(SeqNo::new(100), 100, at(1));
     sender
 }
