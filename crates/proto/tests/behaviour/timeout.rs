@@ -49,12 +49,12 @@ fn a_call_succeeds_although_the_first_answers_to_its_cookie_get_lost() {
 #[test]
 fn a_call_succeeds_although_the_listener_that_accepted_it_is_gone_and_its_first_answers_got_lost() {
     for lost_until in [200, 400, 700, 1_000, 2_000, 4_000] {
-        let mut run = pair(4, small_buffers).path(clean_path()).caller(Plan::send(1_000)).start();
+        let mut run = pair(4, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
         run.set_tap(Some(Box::new(move |datagram| {
             // The cookie leaves at 10 ms.
             let lost =
                 datagram.from == address(LISTENER) && (at_millis(15)..at_millis(lost_until)).contains(&datagram.now);
-            if lost { Verdict::Drop } else { Verdict::Pass }
+            if lost { TapAction::Drop } else { TapAction::Pass }
         })));
         assert!(run.run_until_true(at_millis(100), |run| !run.flows(LISTENER).is_empty()));
         run.command(LISTENER, |_, endpoint, _| endpoint.stop_listening());
