@@ -1,4 +1,5 @@
-//! The protocol of the 2004 paper (paper:udt-2004 §3), from which UDT grew: four bytes of header, four timers, delay warnings.
+//! UDT's predecessor, the protocol of the 2004 paper (paper:udt-2004 §3): four bytes of header, four timers, delay
+//! warnings.
 //!
 //! ```text
 //!              ┌──────────────────────── Endpoint (one UDP port) ────────────────────────┐
@@ -18,14 +19,14 @@
 //! | SYN | 10 ms | `established.rs` |
 //! | EXP | 2·RTT + SYN | `exp.rs` |
 //!
-//! All of them rest while there is nothing for them to do. The law of its rate is the controller `udt-2004`
-//! (`cc/src/rate/udt_2004.rs`); any other controller runs as well.
+//! All of them stop while they have nothing to do. The rate law is the controller `udt-2004`
+//! (`cc/src/rate/udt_2004.rs`). Any other controller works as well.
 //!
-//! A packet does not say to which connection it belongs: two addresses have one connection at a time. Whoever can send in
-//! the name of an address and guesses a number in the window can put bytes into the stream; nothing here is authenticated.
+//! A packet does not name its connection, so two addresses have one connection at a time. Nothing is authenticated. An
+//! attacker that forges an address and guesses a number in the window can put bytes into the stream.
 //!
-//! Departures (docs/papers/departures.md): D120 to D123 what the paper leaves open of the format, D130 to D139 what a hostile or
-//! busy network asks for.
+//! Departures (docs/papers/departures.md): D120 to D123 fill gaps in the paper's format. D130 to D139 serve hostile or
+//! busy networks.
 
 mod ack;
 mod arrival_speed;
@@ -47,7 +48,7 @@ pub use endpoint::Endpoint;
 
 use crate::config::{Config, controller_factory};
 
-/// The default settings with the controller of the paper: `udt-2004`, its estimates as they are and its warnings obeyed.
+/// The default settings with the paper's controller `udt-2004`, which uses raw estimates and obeys warnings.
 pub fn default_config() -> Config {
     let spec = "udt-2004".parse().expect("the registry has it");
     Config { controller: controller_factory(spec), ..Config::default() }

@@ -1,4 +1,4 @@
-//! When this side acknowledges (paper:udt-2004 §3.4.1): by timer alone, what the sender is not known to know.
+//! When this side acknowledges (paper:udt-2004 §3.4.1): by timer only, and until the sender confirms it.
 
 use farhaul_units::{AckNo, Duration, Instant, SeqNo};
 
@@ -6,38 +6,38 @@ use crate::estimate::{AckWindow, Sent};
 use crate::timer::Timer;
 use crate::udt::consts::SYN_INTERVAL;
 
-/// An acknowledgement that says the same is repeated after this many round trips. Source: paper §3.4.1.
+/// RTTs until an acknowledgement without news is repeated. Source: paper §3.4.1.
 const REPEAT: u32 = 2;
 
 /// The acknowledging half of a receiver.
 #[derive(Debug)]
 pub(super) struct Acks {
-    /// The ACK timer; it rests while there is nothing to acknowledge.
+    /// The ACK timer. It stops while there is nothing to acknowledge.
     timer: Timer,
-    /// Data came since it fired.
+    /// Data arrived since the timer fired.
     fresh: bool,
     next_id: u16,
-    /// What the last acknowledgement said, and when.
+    /// First missing packet in the last acknowledgement, and its send time.
     last: SeqNo,
     last_at: Option<Instant>,
-    /// What the sender has confirmed with an ACK2.
+    /// First missing packet that the sender has confirmed by an ACK2.
     confirmed: SeqNo,
     window: AckWindow,
     pub(super) sent: u64,
 }
 
-/// What an acknowledgement may say.
+/// Content of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     /// Everything before this packet is acknowledged.
     pub(super) seq: SeqNo,
-    /// More has arrived, and waits for a reader: the sender is to stop, but not to think that this side is gone.
+    /// More packets arrived but wait for a reader. The sender must stop, but must not conclude that this side is gone.
     pub(super) held_back: bool,
     pub(super) rtt: Duration,
 }
 
 impl Acks {
-    /// For a connection whose peer begins with packet `first`.
+    /// For a connection whose peer starts with packet `first`.
     pub(super) fn new(first: SeqNo) -> Self {
         Self {
             timer: Timer::stopped(),
@@ -57,7 +57,7 @@ impl Acks {
         self.timer.start(now, SYN_INTERVAL);
     }
 
-    /// The id of an acknowledgement that is to be sent now; it counts as sent.
+    /// The id of an acknowledgement to send now. It counts as sent.
     pub(super) fn poll(&mut self, now: Instant, facts: &Facts) -> Option<u16> {
         if !self.timer.fires(now) {
             return None;
@@ -87,7 +87,7 @@ impl Acks {
         id
     }
 
-    /// The sender confirmed an acknowledgement; gives the round-trip time.
+    /// The sender confirmed an acknowledgement. Returns the RTT.
     pub(super) fn on_ack2(&mut self, id: u16, now: Instant) -> Option<Duration> {
         let Sent { seq, at, .. } = self.window.confirm(number(id))?;
         self.confirmed = self.confirmed.later(seq);
@@ -103,7 +103,7 @@ impl Acks {
     }
 }
 
-/// The history is kept by UDT4's longer numbers.
+/// The number under which the history stores an id. It uses UDT4's longer numbers.
 fn number(id: u16) -> AckNo {
     AckNo::new(u32::from(id))
 }

@@ -1,21 +1,21 @@
-//! How fast packets arrive: the median filter of paper:udt-2004 §3.5.1 over the last sixteen intervals.
+//! Arrival speed: the median filter of paper:udt-2004 §3.5.1 over the last sixteen intervals.
 //!
-//! Packets that came in one receive call share the time since the call before evenly: what the kernel merged has no intervals
-//! of its own (departure D130). Where every packet is a call, that is the paper's filter to the letter.
+//! Packets of one receive call share the time since the call before evenly, because merged packets have no intervals of
+//! their own (departure D130). With one packet per call, this is exactly the paper's filter.
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-/// Intervals looked at. Source: paper §3.5.1.
+/// Intervals kept. Source: paper §3.5.1.
 const WINDOW: usize = 16;
-/// Intervals further than this factor from the median are left out. Source: paper §3.5.1.
+/// Intervals further than this factor from the median are discarded. Source: paper §3.5.1.
 const OUTLIER: u64 = 8;
-/// More than this many must be left. Source: paper §3.5.1.
+/// More than this many intervals must remain. Source: paper §3.5.1.
 const ENOUGH: usize = 8;
 
 /// The last intervals between arrivals.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArrivalSpeed {
-    /// Nanoseconds; the newest overwrites the oldest.
+    /// Nanoseconds. The newest overwrites the oldest.
     intervals: [u64; WINDOW],
     /// Intervals seen so far.
     seen: usize,
@@ -33,7 +33,7 @@ impl ArrivalSpeed {
         }
     }
 
-    /// Packets per second; `None` where the paper says 0, because too few intervals agree.
+    /// Packets per second; `None` if too few intervals agree, for which the paper reports 0.
     pub(super) fn estimate(&self) -> Option<PacketRate> {
         if self.seen < WINDOW {
             return None;
@@ -47,7 +47,7 @@ impl ArrivalSpeed {
         (count > ENOUGH && sum > 0).then(|| PacketRate::new(1e9 * count as f64 / sum as f64))
     }
 
-    /// The mean interval of those seen, pauses included; none without any.
+    /// The mean of the kept intervals, pauses included; zero without any.
     pub(super) fn mean_interval(&self) -> Duration {
         let count = self.seen.min(WINDOW);
         let sum: u64 = self.intervals[..count].iter().sum();
@@ -59,7 +59,7 @@ impl ArrivalSpeed {
 mod tests {
     use super::*;
 
-    /// The estimate after packets with these intervals, in microseconds.
+    /// The estimate after packets with these intervals in microseconds.
     fn after(micros: &[u64]) -> Option<f64> {
         let mut speed = ArrivalSpeed::default();
         let mut now = Instant::ZERO;
@@ -93,7 +93,7 @@ mod tests {
     fn unless_more_than_eight_agree_nothing_is_known() {
         let mut gaps = [10_000; 16];
         gaps[..8].fill(100);
-        // The median lies between both halves and agrees with neither: 8 · 100 < 5050 < 10000.
+        // The median lies between both halves, and neither half agrees with it: 8 · 100 < 5050 < 10000.
         assert_eq!(after(&gaps), None);
         gaps[8] = 100;
         assert!((after(&gaps).unwrap() - 10_000.0).abs() < 1e-6, "nine of sixteen");

@@ -1,4 +1,4 @@
-//! Between the connection and its controller: what the controller is told, and within what bounds it is obeyed.
+//! The link between a connection and its controller: the controller's input, and bounds on its output.
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
@@ -7,21 +7,21 @@ use crate::estimate::SentRate;
 
 /// Weight of the old estimate. Source: paper:udt-2004 §3.5.2 eq. (3).
 const BANDWIDTH_WEIGHT: f64 = 0.875;
-/// What a warning makes of the period of a controller that knows no warnings. Source: paper eq. (4).
+/// A warning lengthens the period by this factor if the controller does not handle it. Source: paper eq. (4).
 const WARNING: f64 = 1.125;
 
-/// A controller with its settings and the reports of the peer.
+/// A controller with its settings and the peer's reports.
 pub(super) struct Congestion {
     controller: Box<dyn Controller>,
     control: Control,
-    /// Shortest period that the rate cap allows.
+    /// Shortest period that the rate cap permits.
     min_period: SendPeriod,
-    /// AS, as last reported.
+    /// AS of the paper, as last reported.
     arrival_speed: Option<PacketRate>,
-    /// B.
+    /// B of the paper.
     bandwidth: Option<PacketRate>,
     sent: SentRate,
-    /// A warning came that the controller did not deal with, and it has not decided anything since.
+    /// A warning arrived that the controller did not handle, and it has made no decision since.
     warned: bool,
 }
 
@@ -38,12 +38,12 @@ impl Congestion {
         }
     }
 
-    /// Packets left.
+    /// Counts sent packets.
     pub(super) fn note_sent(&mut self, now: Instant, packets: u32) {
         self.sent.note(now, packets);
     }
 
-    /// An acknowledgement brought the peer's measurements; zero stands for none, and the last ones hold on.
+    /// Takes the peer's measurements from an acknowledgement. Zero means no measurement, and the last one stays.
     pub(super) fn on_report(&mut self, now: Instant, arrival_speed: u32, capacity: u32, rtt: Duration) {
         let bound = self.sent.at_most(now, rtt, self.control.arrival_bound);
         if let Some(speed) = PacketRate::from_wire(arrival_speed) {
@@ -88,7 +88,7 @@ impl Congestion {
         &self.control
     }
 
-    /// The controller's period, or the cap's if that is longer.
+    /// The controller's period, or the period of the rate cap if that is longer.
     pub(super) fn send_period(&self) -> SendPeriod {
         let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
         if wanted < self.min_period { self.min_period } else { wanted }
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Congestion {
     }
 }
 
-/// B after one more estimate; the first one is taken as it is (departure D1).
+/// B after one more estimate. The first one counts in full (departure D1).
 //= paper:udt-2004 §3.5.2 eq. (3)
 fn smooth(old: Option<PacketRate>, estimate: PacketRate) -> PacketRate {
     let Some(old) = old else { return estimate };

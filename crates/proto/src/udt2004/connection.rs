@@ -1,4 +1,4 @@
-//! One connection from its first handshake packet to its last close packet: the conductor of the parts.
+//! One connection from its first handshake packet to its last close packet. It conducts the parts.
 
 mod commands;
 
@@ -29,7 +29,7 @@ pub(super) struct Connection {
     offer: Offer,
     opened: Instant,
     phase: Phase,
-    /// The peer called.
+    /// The peer called this side.
     accepted: bool,
     answer: Answer,
     linger: Duration,
@@ -41,12 +41,12 @@ enum Phase {
     Established(Box<Established>),
 }
 
-/// Where the next datagrams of a connection come from.
+/// The source of a connection's next datagrams.
 #[derive(Debug)]
 pub(super) enum Output {
     /// One datagram was written into the scratch buffer.
     Scratch,
-    /// These data packets lie in the send buffer.
+    /// These data packets are in the send buffer.
     Data(Plan),
 }
 
@@ -57,7 +57,7 @@ impl Connection {
         Self::new(id, offer, Phase::Calling(Box::new(caller)), config, now)
     }
 
-    /// Accepts a caller that has shown its cookie; `None` if its packets are too small.
+    /// Accepts a caller that has returned its cookie; `None` if its packets are too small.
     pub(super) fn accept(
         id: ConnectionId,
         offer: Offer,
@@ -91,7 +91,7 @@ impl Connection {
     /// A handshake packet from the peer's address.
     pub(super) fn on_handshake(&mut self, packet: &Handshake, config: &Config, (now, rng): (Instant, &mut Rng)) {
         match &mut self.phase {
-            // Answers repeat the id of the question, which strangers do not know.
+            // Answers repeat the id of the request, which strangers do not know.
             Phase::Calling(caller) if packet.socket_id == self.offer.socket_id => {
                 match caller.on_handshake(packet, now) {
                     Step::Wait => {}
@@ -108,8 +108,8 @@ impl Connection {
         }
     }
 
-    /// The answer got lost, or somebody replays the question: answered once in a round trip, and only if it is the packet that
-    /// made this connection (attack A7).
+    /// A handshake packet arrived on an established connection: the answer to it was lost, or somebody replays it. This
+    /// side answers at most once per RTT, and only the packet that made this connection (attack A7).
     fn repeat_answer(&mut self, packet: &Handshake, now: Instant) {
         let Phase::Established(established) = &self.phase else { return };
         let same = packet.socket_id.value() == established.connection()
@@ -122,12 +122,12 @@ impl Connection {
         }
     }
 
-    /// Any other datagram from the peer's address; false if it made no sense.
+    /// Any other datagram from the peer's address. Returns false if it is invalid.
     pub(super) fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> bool {
         if self.standing.is_over() {
             return true;
         }
-        // What overtakes the answer to a call is lost, and comes again.
+        // Packets that overtake the handshake answer are lost. The peer retransmits them.
         let Phase::Established(established) = &mut self.phase else { return true };
         let Ok(verdict) = established.on_datagram(datagram, now) else {
             established.counts().packets_invalid += 1;
@@ -144,7 +144,7 @@ impl Connection {
         }
     }
 
-    /// All datagrams of one receive call are through.
+    /// Ends a batch: all datagrams of one receive call were handled.
     pub(super) fn finish_batch(&mut self, now: Instant) {
         if let Phase::Established(established) = &mut self.phase {
             established.finish_batch(now);
@@ -153,7 +153,7 @@ impl Connection {
         self.check_flushed(now);
     }
 
-    /// The host came `gap` late to a deadline: this computer slept.
+    /// The driver called `gap` late after a deadline, so this computer was suspended.
     pub(super) fn on_suspended(&mut self, now: Instant, gap: Duration) {
         match &mut self.phase {
             Phase::Calling(caller) => caller.on_suspended(gap),
@@ -212,7 +212,7 @@ impl Connection {
         }
     }
 
-    /// Tells waiting readers and writers what changed.
+    /// Wakes waiting readers and writers if their state changed.
     fn wake(&mut self) {
         let Phase::Established(established) = &self.phase else {
             self.standing.wake_reader(|| false);
@@ -224,7 +224,7 @@ impl Connection {
 
     // ---- output ----
 
-    /// What to send now, if anything.
+    /// The next datagrams to send, if any.
     pub(super) fn poll_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         if self.standing.is_over() {
             return None;
@@ -258,7 +258,7 @@ impl Connection {
         established.emit(plan, now).map(|run| (run.segment_size, &*run.bytes))
     }
 
-    /// When this connection wants to be looked at next.
+    /// When to call this connection next.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         if self.standing.is_over() {
             return None;
@@ -271,14 +271,14 @@ impl Connection {
         earliest(phase, self.answer.is_due().then_some(now))
     }
 
-    /// What happened since the last call.
+    /// The events since the last call.
     pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.standing.take_events()
     }
 
     // ---- facts ----
 
-    /// Whether it says and hears nothing any more.
+    /// Whether nothing is sent or received any more.
     pub(super) fn is_over(&self) -> bool {
         self.standing.is_over()
     }
@@ -332,10 +332,10 @@ impl Occupant for Connection {
     }
 }
 
-/// The handshake that this datagram is, in the words of UDT4's dialogue.
+/// The handshake packet in this datagram, if any, translated for UDT4's state machines.
 pub(super) fn read_handshake(datagram: &[u8]) -> Option<Handshake> {
     const HANDSHAKE: u8 = 0x80;
-    // Decoded only if it looks like one: data packets come here as well.
+    // Checked first, because data packets come here as well.
     let looks = datagram.first().is_some_and(|byte| byte & 0xF0 == HANDSHAKE);
     match looks.then(|| Control::decode(datagram)) {
         Some(Ok(Control::Handshake(packet))) => Some(to_udt4(&packet)),

@@ -1,4 +1,4 @@
-//! Whether the round-trip time grows: Pathload's two tests over the last sixteen raw samples (paper:udt-2004 §3.5.2).
+//! Whether the RTT grows: Pathload's two tests over the last sixteen raw samples (paper:udt-2004 §3.5.2).
 //!
 //! ```text
 //! PCT = share of the samples that exceed the one before
@@ -8,28 +8,29 @@
 
 use farhaul_units::Duration;
 
-/// Samples looked at. Source: paper §3.5.2.
+/// Samples kept. Source: paper §3.5.2.
 const WINDOW: usize = 16;
-/// Thresholds of PCT and PDT, of which one pair must be passed. The paper names the method only; source: release 1 of UDT, which
-/// takes Pathload's "increasing" of one test with its "ambiguous" of the other.
+/// Thresholds of PCT and PDT. One pair must be exceeded. The paper names only the method.
+///
+/// Source: release 1 of UDT, which combines Pathload's "increasing" of one test with its "ambiguous" of the other.
 const THRESHOLDS: [(f64, f64); 2] = [(0.66, 0.45), (0.54, 0.55)];
 
-/// The last raw round-trip times.
+/// The last raw RTT samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DelayTrend {
-    /// Nanoseconds; the newest overwrites the oldest.
+    /// Nanoseconds. The newest overwrites the oldest.
     samples: [u64; WINDOW],
     seen: usize,
 }
 
 impl DelayTrend {
-    /// Takes in one sample, not smoothed.
+    /// Adds one raw sample.
     pub(super) fn on_sample(&mut self, sample: Duration) {
         self.samples[self.seen % WINDOW] = sample.as_nanos() as u64;
         self.seen += 1;
     }
 
-    /// Whether delay grows; never before sixteen samples.
+    /// Whether the delay grows. Always false before sixteen samples.
     pub(super) fn is_increasing(&self) -> bool {
         if self.seen < WINDOW {
             return false;
@@ -55,7 +56,7 @@ impl DelayTrend {
 mod tests {
     use super::*;
 
-    /// Whether the trend of these samples, in microseconds, is an increase.
+    /// Whether these samples in microseconds have an increasing trend.
     fn grows(micros: impl IntoIterator<Item = u64>) -> bool {
         let mut trend = DelayTrend::default();
         micros.into_iter().for_each(|micros| trend.on_sample(Duration::from_micros(micros)));
@@ -73,13 +74,13 @@ mod tests {
 
     #[test]
     fn noise_is_no_increase() {
-        // Up and down by as much: half of the samples rise, and nothing comes of it.
+        // Up and down alternately: half of the samples rise, without a net change.
         assert!(!grows((0..16).map(|n| 10_000 + 500 * (n % 2))));
-        // One jump, otherwise level: all of the way is upwards, but only one sample in fifteen rises.
+        // One jump, otherwise level: PDT is 1, but only one sample in fifteen rises.
         assert!(!grows((0..16).map(|n| if n < 8 { 10_000 } else { 12_000 })));
     }
 
-    /// Steps of +10 µs, and after each few one back; PCT and PDT follow by counting.
+    /// Steps of +10 µs, with `down` steps of −10 µs among them. PCT and PDT follow by counting.
     #[test]
     fn the_thresholds_are_those_of_pathload() {
         let walk = |ups: usize, downs: usize, down: u64| {

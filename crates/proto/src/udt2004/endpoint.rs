@@ -1,4 +1,4 @@
-//! All connections of one UDP port: who gets a datagram, who may send next, whose timer is due.
+//! All connections of one UDP port. The endpoint routes datagrams, takes turns in sending, and serves timers.
 
 mod table;
 
@@ -24,7 +24,7 @@ use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 use crate::udt::handshake::{Listener, Offer, Verdict, mss_towards};
 
-/// The endpoint of the 2004 protocol on one UDP port: one connection with each address, at most one listener.
+/// The endpoint of the 2004 protocol on one UDP port: one connection per address, at most one listener.
 pub struct Endpoint {
     config: Config,
     rng: Rng,
@@ -39,8 +39,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without connections. [`default_config`](super::default_config) gives the settings with the controller of the
-    /// paper; settings that this protocol has no use for (messages, rendezvous, acknowledgement numbers) are ignored.
+    /// An endpoint without connections. [`default_config`](super::default_config) has the settings with the paper's
+    /// controller. Settings without use in this protocol (messages, rendezvous, acknowledgement numbers) are ignored.
     pub fn new(config: Config, entropy: Entropy) -> Self {
         Self {
             config,
@@ -56,36 +56,36 @@ impl Endpoint {
         }
     }
 
-    /// Accepts callers from now on; [`Event::Accepted`] announces each.
+    /// Accepts callers from now on. [`Event::Accepted`] reports each.
     pub fn listen(&mut self) {
         self.listener = Some(Listener::new(self.secrets.key(), Mode::Stream));
     }
 
-    /// Accepts no more callers.
+    /// Stops accepting callers.
     pub fn stop_listening(&mut self) {
         self.listener = None;
     }
 
-    /// The application took an accepted connection: it waits no longer in the [backlog](Config::backlog). Any use of a
-    /// connection says so as well.
+    /// Takes an accepted connection for the application, so it leaves the [backlog](Config::backlog). Any use of a
+    /// connection does the same.
     pub fn claim(&mut self, id: ConnectionId) {
         let _ = self.command(id, Connection::claim);
     }
 
-    /// Connections held, those on their way out included.
+    /// Connections held, closing ones included.
     pub fn connections(&self) -> usize {
         self.table.held().connections
     }
 
-    /// Datagrams that belonged to nobody or made no sense.
+    /// Datagrams that were invalid or belonged to no connection.
     pub const fn invalid_datagrams(&self) -> u64 {
         self.invalid
     }
 
     // ---- input ----
 
-    /// A handshake from an address that has no connection. Only a complete one is ever answered, and with no more bytes than
-    /// came (attack A11).
+    /// A handshake from an address without a connection. Only a complete one is answered, and with no more bytes than
+    /// it has (attack A11).
     fn on_caller(&mut self, now: Instant, from: SocketAddr, packet: &Handshake) {
         let room = self.admission.room(from.ip(), now, self.table.held(), &self.config);
         let Some(listener) = &mut self.listener else { return };
@@ -108,7 +108,8 @@ impl Endpoint {
 
     // ---- bookkeeping ----
 
-    /// What this side brings to a handshake. Half of the buffer is for what the application has not read.
+    /// This side's contribution to a handshake. The window is half of the buffer. The other half is for data that the
+    /// application has not read.
     fn offer(&self, peer: SocketAddr, isn: SeqNo, connection: SocketId) -> Offer {
         Offer {
             mode: Mode::Stream,
@@ -121,7 +122,7 @@ impl Endpoint {
         }
     }
 
-    /// Collects events and the next deadline of a connection that has nothing more to send.
+    /// Collects events and the next deadline of a connection without anything to send.
     fn settle(&mut self, slot: u32, now: Instant) {
         let Some(connection) = self.table.at(slot) else { return };
         self.events.extend(connection.take_events());
@@ -146,7 +147,7 @@ impl Endpoint {
         Ok(result)
     }
 
-    /// The next connection with something to send, and what.
+    /// The next connection with something to send, and its output.
     fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, Output)> {
         while let Some(slot) = self.schedule.next_ready() {
             if let Some(connection) = self.table.at(slot)
@@ -171,7 +172,7 @@ impl Transport for Endpoint {
         for datagram in bytes.chunks(stride.max(1)) {
             let handshake = read_handshake(datagram);
             let connection = slot.and_then(|slot| self.table.at(slot));
-            // A caller whose connection stands, and that does not know it, may ask for another cookie.
+            // A caller that does not know that its connection is established may request another cookie.
             let asks_listener = |connection: &&mut Connection| {
                 connection.is_accepted() && handshake.is_some_and(|packet| packet.request == Request::Induction)
             };
@@ -236,7 +237,8 @@ impl Transport for Endpoint {
 
 impl Streams for Endpoint {
     /// # Errors
-    /// As for every transport; and [`ConnectError::AlreadyConnected`], since addresses have one connection at a time.
+    /// As for every transport. Also [`ConnectError::AlreadyConnected`], because two addresses have one connection at a
+    /// time.
     fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
         if peer.port() == 0 || peer.ip().is_unspecified() {
             return Err(ConnectError::InvalidAddress);
@@ -249,7 +251,7 @@ impl Streams for Endpoint {
         }
         let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
         let isn = SeqNo::new(SeqNo30::from(isn).value());
-        // Never zero, which stands for nobody.
+        // Never zero, which means no connection.
         let connection = SocketId::new(self.secrets.draw() | 1);
         let offer = self.offer(peer, isn, connection);
         let config = &self.config;

@@ -1,4 +1,4 @@
-//! A connection after its handshake: routes packets and timers to the parts and carries facts between them.
+//! A connection after its handshake. It routes packets and timers to the parts and carries facts between them.
 
 mod facts;
 
@@ -29,15 +29,15 @@ use crate::udt::gap::Gap;
 use crate::udt::handshake::Agreed;
 use crate::udt::progress::Progress;
 
-/// Confirmations that wait to be sent at most: a peer acknowledges once in 10 ms.
+/// Most confirmations that wait to be sent. A peer acknowledges once in 10 ms.
 const MAX_CONFIRMATIONS: usize = 64;
 
-/// Both halves of a connection with what they share.
+/// Both halves of a connection with their shared state.
 #[derive(Debug)]
 pub(super) struct Established {
-    /// What the handshake agreed on: which connection between two addresses this is.
+    /// The id agreed in the handshake, which distinguishes consecutive connections between two addresses.
     connection: u32,
-    /// Number of the first packet of either direction, and the packet size that the peer asked for.
+    /// Sequence number of the first packet of both directions, and the packet size that the peer requested.
     isn: SeqNo,
     peer_mtu: u32,
     mtu: u32,
@@ -49,25 +49,25 @@ pub(super) struct Established {
     rtt: Rtt,
     congestion: Congestion,
     exp: Exp,
-    /// The SYN timer. It rests while nothing is sent or received.
+    /// The SYN timer. It stops while nothing is sent or received.
     syn: Timer,
-    /// Packets sent up to the last SYN.
+    /// Packets sent before the last SYN interval ended.
     sent_before: u64,
     /// Silence of the peer, and keep-alives.
     expiry: Expiry,
     confirmations: VecDeque<u16>,
     keep_alive: bool,
-    /// Ranges of a report, and the body of one: memory that is used again.
+    /// Ranges of a report, and its body. Kept to reuse their memory.
     reported: Vec<SeqRange>,
     body: Vec<u8>,
     counts: Totals,
 }
 
-/// What a packet or a timer meant for the connection as a whole.
+/// The meaning of a packet or a timer for the connection as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     GoOn,
-    /// The peer left; whether all that it ever wrote has arrived.
+    /// The peer left. `complete` is whether all its data has arrived.
     PeerLeft {
         complete: bool,
     },
@@ -98,7 +98,7 @@ impl Established {
             sent_before: 0,
             expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork()),
             confirmations: VecDeque::new(),
-            // The first word after the handshake tells a listener that the connection stands.
+            // The first packet after the handshake shows a listener that the connection is established.
             keep_alive: true,
             reported: Vec::new(),
             body: Vec::new(),
@@ -120,7 +120,7 @@ impl Established {
         self.receiver.begin_batch(arrived);
     }
 
-    /// One datagram of the peer.
+    /// Handles one datagram of the peer.
     pub(super) fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Result<Verdict, DecodeError> {
         if is_control(datagram) {
             let control = Control::decode(datagram)?;
@@ -135,7 +135,7 @@ impl Established {
         Ok(Verdict::GoOn)
     }
 
-    /// The datagrams of one receive call are through.
+    /// All datagrams of one receive call were handled.
     pub(super) fn finish_batch(&mut self, now: Instant) {
         if self.receiver.finish_batch() {
             self.syn.start(now, SYN_INTERVAL);
@@ -151,7 +151,7 @@ impl Established {
             Control::DelayWarning => self.on_warning(now),
             Control::KeepAlive => self.expiry.on_heard(now),
             Control::Close { connection, end, acked } => return self.on_close(*connection, *end, *acked, now),
-            // Handshakes are the connection's business.
+            // The connection handles handshakes.
             Control::Handshake(_) => {}
         }
         Verdict::GoOn
@@ -176,7 +176,8 @@ impl Established {
         self.exp.on_word(now, self.rtt_of_peer(), self.sender.in_flight() > 0);
     }
 
-    /// Everything before `seq` arrived at the peer, if that can be: how many packets that is, and which number.
+    /// The peer has everything before `seq`, if that is plausible. Returns the newly acknowledged packets and the full
+    /// number.
     fn acknowledge(&mut self, seq: SeqNo30, now: Instant) -> Option<(u32, SeqNo)> {
         let seq = seq.near(self.sender.flight().first);
         if !self.sender.is_plausible(seq) {
@@ -209,8 +210,8 @@ impl Established {
         self.exp.on_word(now, rtt, self.sender.in_flight() > 0);
     }
 
-    /// Takes the packets of a report that are in flight, in ascending order: what goes back ends it, so that the work is
-    /// bounded by the flight and not by what a peer repeats (attack B5).
+    /// Takes the packets of a report that are in flight, in ascending order. A range out of order ends the reading, so
+    /// the flight bounds the work, not a peer's repetitions (attack B5).
     fn clip(&mut self, list: &LossList<'_>) {
         self.reported.clear();
         let flight = self.sender.flight();
@@ -259,7 +260,7 @@ impl Established {
         Verdict::PeerLeft { complete: buffer.is_contiguous() && buffer.end() == end.near(buffer.end()) }
     }
 
-    /// Timers; the caller reads the deadline anew afterwards.
+    /// Fires due timers. The caller reads the deadline anew afterwards.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Verdict {
         let rtt = self.rtt.smoothed();
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, rtt);
@@ -322,7 +323,7 @@ impl Established {
         self.apply_control();
     }
 
-    /// This computer slept (attack B20): no time is up before the peer was asked once more.
+    /// This computer was suspended (attack B20). All time limits start again, and a keep-alive asks the peer.
     pub(super) fn on_suspended(&mut self, now: Instant) {
         self.expiry.on_suspended(now);
         self.exp.on_suspended(now, self.rtt_of_peer());
@@ -338,7 +339,8 @@ impl Established {
 
     // ---- output ----
 
-    /// Writes one control packet that is due into `out`; false if none is. `open` says that this side has not closed.
+    /// Writes one due control packet into `out`. Returns false if none is due. `open` is whether this side has not
+    /// closed.
     pub(super) fn poll_control(&mut self, now: Instant, open: bool, out: &mut Vec<u8>) -> bool {
         let rtt = self.rtt.smoothed();
         if let Some(id) = self.confirmations.pop_front() {
@@ -363,7 +365,7 @@ impl Established {
         true
     }
 
-    /// Losses as one packet, as many as fit.
+    /// Writes a loss report with as many ranges as fit in a packet.
     fn encode_nak(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         let max_words = (self.mtu - IP_UDP_HEADER) as usize / 4 - HEADER_LEN / 4;
         let (body, mut count) = (&mut self.body, 0);
@@ -386,7 +388,7 @@ impl Established {
         self.sender.plan(now)
     }
 
-    /// The packets of a plan; they count as sent.
+    /// The datagrams of a plan. They count as sent.
     pub(super) fn emit(&mut self, plan: Plan, now: Instant) -> Option<Run<'_>> {
         let rtt = self.rtt_of_peer();
         self.expiry.on_sent(now);
@@ -434,7 +436,7 @@ impl Established {
         read
     }
 
-    /// From now on, data that makes no progress for `linger` ends the connection.
+    /// From now on, `linger` without progress ends the connection.
     pub(super) fn begin_linger(&mut self, now: Instant, linger: Duration) {
         self.progress.set_patience(now, linger);
     }
@@ -445,7 +447,7 @@ impl Established {
 
     // ---- facts ----
 
-    /// The round-trip time that this side's data takes, which the other side measures.
+    /// The RTT of this side's data, which the other side measures.
     fn rtt_of_peer(&self) -> Duration {
         self.rtt.reported().unwrap_or_else(|| self.rtt.smoothed())
     }

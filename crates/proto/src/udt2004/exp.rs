@@ -1,13 +1,13 @@
-//! The EXP timer (paper:udt-2004 §3.1): how long a sender waits for a word about what it has sent.
+//! The EXP timer (paper:udt-2004 §3.1): how long a sender waits for feedback on its data.
 
 use farhaul_units::{Duration, Instant};
 
 use crate::timer::Timer;
 use crate::udt::consts::SYN_INTERVAL;
 
-/// Round trips in the interval. Source: paper §3.1.
+/// RTTs in the interval. Source: paper §3.1.
 const ROUND_TRIPS: u32 = 2;
-/// Expirations in a row that lengthen it: the n-th waits n intervals, so that nobody sends to the dead at full rate
+/// Expirations in a row that lengthen the wait. The n-th waits n intervals, so that a sender to a dead peer slows down
 /// (departure D134; attack B15).
 const LONGEST: u32 = 16;
 
@@ -15,7 +15,7 @@ const LONGEST: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Exp {
     timer: Timer,
-    /// Expirations since an acknowledgement or a loss report.
+    /// Expirations since the last acknowledgement or loss report.
     in_a_row: u32,
 }
 
@@ -24,12 +24,12 @@ impl Exp {
         Self { timer: Timer::stopped(), in_a_row: 0 }
     }
 
-    /// Data left.
+    /// Data was sent.
     pub(super) fn on_sent(&mut self, now: Instant, rtt: Duration) {
         self.timer.start(now, self.interval(rtt));
     }
 
-    /// An acknowledgement or a loss report came; `in_flight` says whether anything is still unacknowledged.
+    /// An acknowledgement or a loss report arrived. `in_flight` is whether any data is still unacknowledged.
     //= paper:udt-2004 §3.3: reset by ACK or NAK only
     pub(super) fn on_word(&mut self, now: Instant, rtt: Duration, in_flight: bool) {
         self.in_a_row = 0;
@@ -39,7 +39,7 @@ impl Exp {
         }
     }
 
-    /// Whether it expires now; says which one in a row that is.
+    /// Whether the timer expires now. Returns the number of expirations in a row.
     pub(super) fn handle_timeout(&mut self, now: Instant, rtt: Duration) -> Option<u32> {
         if !self.timer.fires(now) {
             return None;
@@ -49,7 +49,7 @@ impl Exp {
         Some(self.in_a_row)
     }
 
-    /// This computer slept: nobody was silent.
+    /// This computer was suspended, so the peer was not silent.
     pub(super) fn on_suspended(&mut self, now: Instant, rtt: Duration) {
         if self.timer.deadline().is_some() {
             self.timer.set(now + self.interval(rtt));

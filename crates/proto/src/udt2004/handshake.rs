@@ -1,14 +1,15 @@
-//! How a handshake of this protocol stands for one of UDT4, whose dialogue it uses: cookie, then opening.
+//! Translation between this protocol's handshake and UDT4's, whose exchange it uses: cookie, then opening.
 //!
-//! The words are the same: version, sequence number, packet size, window, request, the caller's id, cookie. So caller and
-//! listener are those of UDT4, with their defences (attacks A1 to A7), and only their letters are translated here.
+//! Both carry the same fields: version, sequence number, packet size, window, request, the caller's id, cookie. So
+//! UDT4's caller and listener serve with their defences (attacks A1 to A7), and only the encoding differs.
 
 use core::net::{IpAddr, Ipv4Addr};
 
 use farhaul_units::SeqNo;
 use farhaul_wire::{udt4, udt2004};
 
-/// The handshake that UDT4's dialogue understands. A number near zero is the number itself: both directions begin with it.
+/// The handshake in UDT4's terms. The 30 bits of the sequence number stand for themselves, because both directions
+/// start with that number.
 pub(super) fn to_udt4(packet: &udt2004::Handshake) -> udt4::Handshake {
     let is_ours = packet.version == udt2004::Handshake::VERSION;
     udt4::Handshake {
@@ -28,7 +29,7 @@ pub(super) fn to_udt4(packet: &udt2004::Handshake) -> udt4::Handshake {
     }
 }
 
-/// What UDT4's dialogue says, in the letters of this protocol. A refusal of another version says which one is spoken here.
+/// The handshake in this protocol's terms. A refusal of another version names the version of this side.
 pub(super) fn from_udt4(packet: &udt4::Handshake) -> udt2004::Handshake {
     udt2004::Handshake {
         version: udt2004::Handshake::VERSION,

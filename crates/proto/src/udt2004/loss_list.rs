@@ -1,7 +1,7 @@
-//! Which packets the peer says it lost, and which of them were sent again just now.
+//! Packets that the peer reported lost, and those among them retransmitted recently.
 //!
-//! A bitmap over the flight: fixed memory whatever a peer reports (attack B5), and a packet is served once in a round trip at
-//! most, however often it is reported (attack B6).
+//! It is a bitmap over the flight. Its memory is fixed, whatever a peer reports (attack B5). A packet is retransmitted
+//! at most once per RTT, however often it is reported (attack B6).
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
@@ -11,7 +11,7 @@ use crate::seq_set::SeqSet;
 #[derive(Debug)]
 pub(super) struct LossList {
     lost: SeqSet,
-    /// Sent again in the present half of a round trip, and in the one before.
+    /// Retransmitted in the present half of an RTT, and in the one before.
     resent: SeqSet,
     resent_before: SeqSet,
     /// When the present half ends.
@@ -19,7 +19,7 @@ pub(super) struct LossList {
 }
 
 impl LossList {
-    /// Nothing lost; the first packet of the connection is `first`.
+    /// Nothing is lost. The first packet of the connection is `first`.
     pub(super) const fn new(first: SeqNo) -> Self {
         Self {
             lost: SeqSet::new(first),
@@ -29,7 +29,7 @@ impl LossList {
         }
     }
 
-    /// Notes a report of packets in flight; says how many are news: neither listed nor under way again.
+    /// Lists a report of packets in flight. Returns how many are news: neither listed nor retransmitted recently.
     pub(super) fn report(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
         self.turn_if_due(now, rtt, range);
         if self.resent.is_empty() && self.resent_before.is_empty() {
@@ -44,12 +44,12 @@ impl LossList {
         news
     }
 
-    /// Everything in `range` is to be sent again, whatever was before.
+    /// Everything in `range` must be retransmitted, regardless of its earlier state.
     pub(super) fn expire(&mut self, range: SeqRange) {
         self.lost.insert_range(range);
     }
 
-    /// The first packet to send again.
+    /// The first packet to retransmit.
     pub(super) fn first(&mut self) -> Option<SeqNo> {
         self.lost.first()
     }
@@ -59,7 +59,7 @@ impl LossList {
         self.lost.next_absent(seq, seq.plus(max)).distance_from(seq).unsigned_abs()
     }
 
-    /// These packets were sent again.
+    /// These packets were retransmitted.
     pub(super) fn served(&mut self, range: SeqRange, now: Instant, rtt: Duration) {
         self.turn_if_due(now, rtt, range);
         self.lost.remove_range(range);
@@ -81,7 +81,7 @@ impl LossList {
         self.lost.memory() + self.resent.memory() + self.resent_before.memory()
     }
 
-    /// Forgets what was sent again more than half a round trip before the present half.
+    /// Forgets packets that were retransmitted more than half an RTT before the present half.
     fn turn_if_due(&mut self, now: Instant, rtt: Duration, near: SeqRange) {
         if now < self.turn {
             return;
@@ -97,7 +97,7 @@ impl LossList {
     }
 }
 
-/// Empties a set whose numbers lie within a window around `near`.
+/// Empties a set whose numbers are in a window around `near`.
 fn clear(set: &mut SeqSet, near: SeqNo) {
     const REACH: u32 = 1 << 28;
     if !set.is_empty() {
@@ -140,7 +140,7 @@ mod tests {
             let mut list = LossList::new(SeqNo::new(0));
             list.report(range(5, 5), at(1_000), RTT);
             list.served(range(5, 5), at(1_000), RTT);
-            // Time passes in small steps, as other reports see it.
+            // Time advances in small steps, as with other reports in between.
             for millis in 1_001..millis {
                 list.report(range(80, 80), at(millis), RTT);
             }

@@ -1,5 +1,5 @@
-//! When this side reports losses (paper:udt-2004 §3.4.2): a new gap at once, or N packets later (§4.6); what stays missing by
-//! timer, at widening intervals.
+//! When this side reports losses (paper:udt-2004 §3.4.2). It reports a new gap at once, or N packets later (§4.6). The
+//! timer repeats reports of missing packets at widening intervals.
 
 use std::collections::VecDeque;
 
@@ -10,9 +10,10 @@ use crate::loss::RecvList;
 use crate::timer::Timer;
 use crate::udt::consts::SYN_INTERVAL;
 
-/// Ranges that wait to be reported at most; more are left to the timer. A packet of 1500 bytes holds 183 ranges of more than one.
+/// Most ranges that wait to be reported. The timer reports the others later. A packet of 1500 bytes holds 183 ranges of
+/// more than one packet.
 const MAX_PENDING: usize = 512;
-/// Gaps that wait for stragglers at most; a further one is reported at once.
+/// Most gaps that wait for late packets. Further ones are reported at once.
 const MAX_WAITING: usize = 1024;
 
 /// The loss-reporting half of a receiver.
@@ -20,11 +21,11 @@ const MAX_WAITING: usize = 1024;
 pub(super) struct Naks {
     list: RecvList,
     timer: Timer,
-    /// NAK interval: the larger of RTT and mean time between arrivals, set once in a SYN.
+    /// NAK interval: the larger of RTT and mean arrival interval, set once per SYN interval.
     interval: Duration,
     /// Ranges for the next packet.
     pending: Vec<SeqRange>,
-    /// Ranges that did not fit into a packet, for when the timer fires.
+    /// Ranges that did not fit in a packet. They wait for the timer.
     rest: Vec<SeqRange>,
     /// N: packets that must arrive beyond a gap before it counts as lost.
     patience: u64,
@@ -36,11 +37,11 @@ pub(super) struct Naks {
     pub(super) lost: u64,
 }
 
-/// A gap that may still be closed by stragglers.
+/// A gap that late packets may still close.
 #[derive(Debug)]
 struct Waiting {
     gap: SeqRange,
-    /// It is lost once this many packets have arrived, or a round trip has passed.
+    /// It counts as lost once this many packets have arrived, or an RTT has passed.
     lost_at: u64,
     since: Instant,
 }
@@ -61,7 +62,7 @@ impl Naks {
         }
     }
 
-    /// A packet arrived that left this gap before it.
+    /// The latest packet left this gap before it.
     pub(super) fn on_gap(&mut self, gap: SeqRange, now: Instant) {
         if self.patience == 0 || self.waiting.len() >= MAX_WAITING {
             self.report(gap, now);
@@ -71,7 +72,7 @@ impl Naks {
         self.timer.start(now, self.interval);
     }
 
-    /// A packet arrived, and its gap, if it made one, was noted before.
+    /// A packet arrived. If it made a gap, [`on_gap`](Self::on_gap) was called before.
     pub(super) fn on_packet(&mut self, buffer: &RecvBuffer, now: Instant) {
         self.arrived += 1;
         while let Some(due) = pop_if(&mut self.waiting, |waiting| waiting.lost_at < self.arrived) {
@@ -101,17 +102,18 @@ impl Naks {
         }
     }
 
-    /// A SYN is over in which packets arrived.
+    /// A SYN interval with arrivals has ended.
     pub(super) fn on_syn(&mut self, rtt: Duration, mean_interval: Duration) {
         self.interval = rtt.max(mean_interval);
     }
 
-    /// If the NAK timer fires: what is still missing and was reported k·RTT ago, k growing from 2.
+    /// If the NAK timer fires: reports packets again that are still missing k·RTT after their last report, with k
+    /// growing from 2.
     pub(super) fn handle_timeout(&mut self, now: Instant, buffer: &RecvBuffer, rtt: Duration) {
         if !self.timer.fires(now) {
             return;
         }
-        // A gap behind which hardly anything comes would otherwise wait for ever.
+        // Otherwise a gap with few packets after it would wait for ever.
         while let Some(due) = pop_if(&mut self.waiting, |waiting| now - waiting.since >= rtt) {
             self.report_missing(due.gap, buffer, now);
         }
@@ -132,14 +134,14 @@ impl Naks {
         }
     }
 
-    /// Whether a report is to be sent.
+    /// Whether a report is due.
     pub(super) fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The ranges to report, of which `take` says how many fit into a packet; the others wait for the timer.
+    /// Hands the waiting ranges to `take`, which returns how many fit in a packet. The others wait for the timer.
     pub(super) fn poll(&mut self, take: impl FnOnce(&[SeqRange]) -> usize) {
-        // A report of the timer may come after one of a new gap: the sender takes them in order only.
+        // The timer's ranges may follow those of a new gap, but the sender takes ranges only in order.
         let base = self.pending.first().map_or_else(SeqNo::default, |range| range.first);
         self.pending.sort_unstable_by_key(|range| range.first.distance_from(base));
         let taken = take(&self.pending).min(self.pending.len());
@@ -211,7 +213,7 @@ mod tests {
             self.naks.acknowledge(self.buffer.ack_point());
         }
 
-        /// What is reported at this time, at most `room` ranges.
+        /// The reports at this time, at most `room` ranges.
         fn report(&mut self, millis: u64, room: usize) -> Vec<SeqRange> {
             self.naks.handle_timeout(at(millis), &self.buffer, RTT);
             let mut taken = Vec::new();
@@ -311,7 +313,7 @@ mod tests {
         assert_eq!(bench.report(100, 9), [range(1, 1)]);
     }
 
-    /// Attack B5: gaps without end take no more memory than there are places.
+    /// Attack B5: endless gaps take no more memory than the bounds permit.
     #[test]
     fn memory_is_bounded_whatever_is_missing() {
         for patience in [0, 1_000_000] {

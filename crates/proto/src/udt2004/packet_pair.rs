@@ -1,27 +1,28 @@
-//! Link capacity from packet pairs (paper:udt-2004 §3.5.2): every sixteenth packet and the next leave back to back, and arrive as
-//! far apart as the bottleneck serves them.
+//! Capacity estimate from packet pairs (paper:udt-2004 §3.5.2). Every sixteenth packet and its successor leave back to
+//! back. They arrive as far apart as the bottleneck serves them.
 
 use farhaul_units::{Instant, PacketRate, SeqNo};
 
-/// Every this many packets a pair leaves. Source: paper §3.5.2.
+/// Distance of pairs in packets. Source: paper §3.5.2.
 pub(super) const PAIR_INTERVAL: u32 = 16;
-/// Pairs looked at. Source: paper §3.5.2.
+/// Pairs kept. Source: paper §3.5.2.
 const WINDOW: usize = 16;
-/// The least distance of a pair in nanoseconds: what the kernel merged into one receive call came closer than can be told.
+/// Smallest interval of a pair in nanoseconds, because packets merged into one receive call have no measurable
+/// interval.
 const MERGED: u64 = 1_000;
 
-/// The last distances between the packets of a pair.
+/// The last intervals between the packets of a pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PacketPair {
     /// The first packet of a pair and its arrival.
     pending: Option<(SeqNo, Instant)>,
-    /// Nanoseconds; the newest overwrites the oldest.
+    /// Nanoseconds. The newest overwrites the oldest.
     distances: [u64; WINDOW],
     seen: usize,
 }
 
 impl PacketPair {
-    /// A packet arrived that lies beyond all others: not a retransmission, which nobody pairs.
+    /// A packet arrived beyond all others. Retransmissions do not count, because they do not leave in pairs.
     pub(super) fn on_arrival(&mut self, seq: SeqNo, now: Instant) {
         match seq.value() % PAIR_INTERVAL {
             0 => self.pending = Some((seq, now)),
@@ -61,7 +62,7 @@ mod tests {
         let mut pair = PacketPair::default();
         assert_eq!(pair.estimate(), None);
         for round in 0..40u64 {
-            // A third of the pairs was torn apart by other traffic.
+            // Other traffic separated a third of the pairs.
             let distance = if round % 3 == 0 { 500 } else { 12 };
             pair.on_arrival(SeqNo::new(16 * round as u32), at(1_000 * round));
             pair.on_arrival(SeqNo::new(16 * round as u32 + 1), at(1_000 * round + distance));

@@ -1,4 +1,4 @@
-//! The data arrival side: stores what comes, finds what is missing, measures the path.
+//! Data arrival: stores packets, finds gaps, measures the path.
 
 use farhaul_units::{Duration, Instant, MsgNo, PacketRate, SeqNo, SeqRange};
 use farhaul_wire::udt4::{MessageField, Position};
@@ -11,16 +11,16 @@ use super::nak::Naks;
 use super::packet_pair::PacketPair;
 use crate::buffer::{Insert, RecvBuffer};
 
-/// No more than one delay warning in this many round trips. Source: paper:udt-2004 §3.5.2.
+/// Shortest time between two delay warnings, in RTTs. Source: paper:udt-2004 §3.5.2.
 const WARNING_SPACING: u32 = 2;
-/// The buffer stores UDT4's message field with each packet; here all are the same.
+/// The buffer stores UDT4's message field with each packet. Here all are equal.
 const STREAM: MessageField = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
 
 /// The receiving half of a connection.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) buffer: RecvBuffer,
-    /// The most packets that the peer lets be unacknowledged, as the handshake told it.
+    /// Largest number of unacknowledged packets of the peer, as agreed in the handshake.
     window: u32,
     pub(super) acks: Acks,
     pub(super) naks: Naks,
@@ -33,7 +33,7 @@ pub(super) struct Receiver {
     /// When the datagrams of this receive call reached this computer, and the data packets among them.
     arrived: Instant,
     in_batch: u32,
-    /// Packets since the last SYN.
+    /// Packets since the last SYN interval ended.
     in_syn: u64,
     pub(super) packets: u64,
     pub(super) duplicates: u64,
@@ -41,13 +41,13 @@ pub(super) struct Receiver {
     pub(super) warnings_sent: u64,
 }
 
-/// How much a receiver holds.
+/// Sizes of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     /// Payload bytes of the largest packet.
     pub(super) payload: usize,
-    /// Packets that the peer may let be unacknowledged: half of what the buffer holds, the other half is for what the
-    /// application has not read.
+    /// Largest number of unacknowledged packets of the peer. It is half of the buffer. The other half is for data that
+    /// the application has not read.
     pub(super) window: u32,
 }
 
@@ -78,7 +78,7 @@ impl Receiver {
         self.arrived = arrived;
     }
 
-    /// A data packet; false if nobody could have sent it in good faith.
+    /// A data packet arrived. Returns false if no legitimate peer could have sent it.
     pub(super) fn on_data(&mut self, seq: SeqNo30, payload: &[u8], now: Instant) -> bool {
         let seq = seq.near(self.buffer.ack_point());
         let end = self.buffer.end();
@@ -105,7 +105,7 @@ impl Receiver {
         true
     }
 
-    /// The datagrams of one receive call are through; whether data was among them.
+    /// All datagrams of one receive call were handled. Returns whether data was among them.
     pub(super) fn finish_batch(&mut self) -> bool {
         let packets = std::mem::take(&mut self.in_batch);
         if packets > 0 {
@@ -114,19 +114,19 @@ impl Receiver {
         packets > 0
     }
 
-    /// A SYN is over.
+    /// A SYN interval has ended.
     pub(super) fn on_syn(&mut self, rtt: Duration) {
         if std::mem::take(&mut self.in_syn) > 0 {
             self.naks.on_syn(rtt, self.speed.mean_interval());
         }
     }
 
-    /// Whether anything came since the last SYN.
+    /// Whether any packet arrived since the last SYN interval ended.
     pub(super) const fn is_busy(&self) -> bool {
         self.in_syn > 0
     }
 
-    /// The peer confirmed an acknowledgement: the raw round-trip time, if it is known which.
+    /// The peer confirmed an acknowledgement. Returns the raw RTT sample, if the acknowledgement is known.
     pub(super) fn on_ack2(&mut self, id: u16, now: Instant, rtt: Duration) -> Option<Duration> {
         let sample = self.acks.on_ack2(id, now)?;
         if let Some(trend) = &mut self.trend {
@@ -154,22 +154,24 @@ impl Receiver {
         })
     }
 
-    /// Whether a delay warning is to be sent; it counts as sent.
+    /// Whether a delay warning is due. It counts as sent.
     pub(super) fn poll_warning(&mut self) -> bool {
         let due = std::mem::take(&mut self.warning_due);
         self.warnings_sent += u64::from(due);
         due
     }
 
-    /// The application read.
+    /// The application read data.
     pub(super) fn on_read(&mut self, now: Instant, acknowledged_before: SeqNo) {
         if self.acknowledged() != acknowledged_before {
             self.acks.on_arrival(now);
         }
     }
 
-    /// Up to where this side acknowledges: not what would let the peer send more than there is room for. The paper has no window
-    /// of the receiver's, so what a reader leaves lying holds the acknowledgements back (departure D133).
+    /// Everything before this packet is acknowledged. Acknowledgements never permit the peer to send more than the
+    /// buffer holds.
+    ///
+    /// The paper has no receiver window, so unread data delays acknowledgements (departure D133).
     pub(super) fn acknowledged(&self) -> SeqNo {
         let held = self.buffer.capacity() - self.window;
         self.buffer.ack_point().earlier(self.buffer.next_to_read().plus(held))

@@ -1,4 +1,4 @@
-//! What this side still may have to send: a packet store whose headers are complete as soon as packets have their numbers.
+//! Data that this side may still have to send: a packet store with headers that are complete once packets have numbers.
 
 use farhaul_units::SeqNo;
 use farhaul_wire::udt2004::{HEADER_LEN, SeqNo30, encode_data_header};

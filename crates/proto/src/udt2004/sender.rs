@@ -1,4 +1,5 @@
-//! What to send next (paper:udt-2004 §3.3 algorithm 1): losses first, then new data, one packet per interval and pairs of them.
+//! The next packets to send (paper:udt-2004 §3.3 algorithm 1): losses first, then new data, one packet or pair per
+//! interval.
 
 use farhaul_cc::Control;
 use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
@@ -19,10 +20,10 @@ pub(super) struct Sender {
     pacer: Pacer,
     /// The next new packet.
     next: SeqNo,
-    /// Packets that may be unacknowledged: what the controller wants, and what the peer takes.
+    /// Limits of unacknowledged packets: the controller's, and the peer's.
     cwnd: u32,
     max_window: u32,
-    /// Until this packet is acknowledged, what is measured is the application and not the path.
+    /// Until this packet is acknowledged, samples measure the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
     intake: Intake,
@@ -39,8 +40,8 @@ pub(crate) struct Plan {
 }
 
 impl Sender {
-    /// For a connection whose first packet is `first` and whose peer takes `max_window` packets; `cap` is the most bytes that
-    /// it holds.
+    /// For a connection whose first packet is `first` and whose peer takes `max_window` packets. `cap` is the largest
+    /// size of the send buffer in bytes.
     pub(super) fn new(first: SeqNo, payload_size: usize, max_window: u32, cap: u64, burst_time: Duration) -> Self {
         let mut pacer = Pacer::new();
         pacer.set_burst_time(burst_time);
@@ -66,7 +67,7 @@ impl Sender {
         self.intake.room(self.load(), &self.pacer)
     }
 
-    /// Whether enough room has come back to wake a writer that found none.
+    /// Whether to wake a writer that found no room.
     pub(super) fn has_room_again(&self) -> bool {
         self.intake.has_room_again(self.load(), &self.pacer)
     }
@@ -88,7 +89,7 @@ impl Sender {
 
     // ---- what leaves ----
 
-    /// Packets that may leave now. Notes what holds the sender if none may.
+    /// Packets that may leave now. If none may, notes the limit that applies.
     pub(super) fn plan(&mut self, now: Instant) -> Option<Plan> {
         if self.losses.is_empty() && self.next == self.buffer.end() {
             self.note_nothing_to_send(now);
@@ -120,19 +121,19 @@ impl Sender {
         let last = self.next.plus(packets - 1);
         let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
         if last.value().is_multiple_of(PAIR_INTERVAL) && waiting > packets {
-            // Nor does the window tear a pair apart (departure D135).
+            // The window does not split a pair either (departure D135).
             packets += 1;
         }
         Some(Plan { seq: self.next, packets, again: false })
     }
 
-    /// New packets that are there and that the window lets go.
+    /// New packets that wait and that the window permits.
     fn sendable(&self) -> u32 {
         let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
         waiting.min(self.window().saturating_sub(self.in_flight()))
     }
 
-    /// The packets of a plan as datagrams; they count as sent.
+    /// The datagrams of a plan. They count as sent.
     pub(super) fn emit(&mut self, plan: Plan, now: Instant, rtt: Duration) -> Option<Run<'_>> {
         let run = self.buffer.run(plan.seq, plan.packets)?;
         let range = SeqRange::new(plan.seq, plan.seq.plus(run.packets - 1));
@@ -168,7 +169,8 @@ impl Sender {
         !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
     }
 
-    /// Everything before `seq` has arrived, which is plausible; packets and payload bytes newly acknowledged.
+    /// Everything before `seq` has arrived, which is plausible. Returns the packets and payload bytes newly
+    /// acknowledged.
     pub(super) fn on_ack(&mut self, seq: SeqNo) -> (u32, u64) {
         let packets = seq.distance_from(self.buffer.first()).unsigned_abs();
         let bytes = self.buffer.release(seq);
@@ -179,12 +181,12 @@ impl Sender {
         (packets, bytes)
     }
 
-    /// The peer lost these packets; how many are news. `range` lies in [`flight`](Self::flight).
+    /// The peer lost these packets, all within [`flight`](Self::flight). Returns how many are news.
     pub(super) fn on_loss(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
         self.losses.report(range, now, rtt)
     }
 
-    /// The EXP timer expired: all unacknowledged packets are to be sent again.
+    /// The EXP timer expired, so all packets in flight must be retransmitted.
     //= paper:udt-2004 §3.3 algorithm 2, step 1 d
     pub(super) fn on_expiration(&mut self) {
         let flight = self.flight();
@@ -193,7 +195,7 @@ impl Sender {
         }
     }
 
-    /// Takes over what the controller set.
+    /// Applies the controller's settings.
     pub(super) fn apply(&mut self, control: &Control, period: SendPeriod, rtt: Duration) {
         //= paper:udt-2004 §3.3 algorithm 1, step 2 b: a new packet leaves while those before it do not *exceed* the window
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| (cwnd as u32).saturating_add(1));
@@ -204,7 +206,7 @@ impl Sender {
         }
     }
 
-    /// Gives back memory that is only kept for reuse.
+    /// Frees memory that is kept for reuse only.
     pub(super) fn shrink(&mut self) {
         self.buffer.shrink();
     }
@@ -216,7 +218,7 @@ impl Sender {
         self.pacer.deadline().filter(|_| waits)
     }
 
-    /// Packets sent and not acknowledged; empty if there are none.
+    /// The packets in flight; empty if there are none.
     pub(super) fn flight(&self) -> SeqRange {
         SeqRange::new(self.buffer.first(), self.next.minus(1))
     }
@@ -237,7 +239,7 @@ impl Sender {
         self.next
     }
 
-    /// Whether anything is unacknowledged or unsent.
+    /// Whether any data is unacknowledged or unsent.
     pub(super) fn has_data(&self) -> bool {
         self.buffer.first() != self.buffer.end()
     }
@@ -259,7 +261,7 @@ impl Sender {
     }
 }
 
-/// How many packets of `range` are the second of a pair, which takes no time of its own.
+/// Packets of `range` that are the second of a pair, which takes no time of its own.
 fn second_of_pairs(range: SeqRange) -> u32 {
     let to_first = range.first.value().wrapping_neg().wrapping_add(1) % PAIR_INTERVAL;
     let len = range.len();
@@ -274,7 +276,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(1) + Duration::from_micros(micros)
     }
 
-    /// A sender with much to send, a window of `cwnd` packets, one packet in 100 µs, no bursts.
+    /// A sender with much data, a window of `cwnd` packets, one packet in 100 µs, no bursts.
     fn sender(cwnd: f64) -> Sender {
         let mut sender = Sender::new(SeqNo::new(0), 100, 10_000, 1 << 20, Duration::ZERO);
         let mut control = Control::initial();
@@ -289,7 +291,7 @@ mod tests {
         sender
     }
 
-    /// The packets that leave by `end`, with their times in microseconds.
+    /// The packets sent until `end`, with their times in microseconds.
     fn leave(sender: &mut Sender, end: u64) -> Vec<(u64, u32)> {
         let mut left = Vec::new();
         for micros in 0..end {

@@ -1,4 +1,4 @@
-//! Which connections there are, and which one an address has.
+//! The connections of an endpoint, and the addresses that find them.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use crate::event::ConnectionId;
 use crate::slots::{Occupant, Slots};
 use crate::udt2004::connection::Connection;
 
-/// All connections of an endpoint, by place and by the address of the peer.
+/// All connections of an endpoint, by slot and by the peer's address.
 #[derive(Default)]
 pub(super) struct Table {
     slots: Slots<Connection>,
@@ -17,32 +17,32 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// What there is already.
+    /// The connections held.
     pub(super) const fn held(&self) -> Held {
         self.slots.held()
     }
 
-    /// Where the connection with this peer lies that is not over.
+    /// The slot of the connection with this peer that is not over.
     pub(super) fn find(&self, peer: SocketAddr) -> Option<u32> {
         self.by_peer.get(&peer).copied()
     }
 
-    /// What lies at a place.
+    /// The connection in a slot.
     pub(super) fn at(&mut self, slot: u32) -> Option<&mut Connection> {
         self.slots.at(slot)
     }
 
-    /// The connection with this name, unless it was released.
+    /// The connection with this id, unless it was released.
     pub(super) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.get(id)
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.slots.get_mut(id)
     }
 
-    /// Puts in the connection that `make` makes of its name; `None` if it makes none.
+    /// Installs the connection that `make` builds from its id; `None` if it builds none.
     pub(super) fn install(&mut self, make: impl FnOnce(ConnectionId) -> Option<Connection>) -> Option<ConnectionId> {
         let id = self.slots.reserve();
         let Some(connection) = make(id) else {
@@ -54,7 +54,8 @@ impl Table {
         Some(id)
     }
 
-    /// Notes what has become of a connection. Gives the address of a caller that was heard for the first time.
+    /// Updates the counts after a change of the connection. Returns the address of a caller that was heard for the
+    /// first time.
     pub(super) fn update(&mut self, slot: u32) -> Option<SocketAddr> {
         let connection = self.slots.at(slot)?;
         let (over, peer) = (connection.is_over(), connection.peer());
@@ -64,14 +65,14 @@ impl Table {
         self.slots.update(slot)
     }
 
-    /// Takes a connection out.
+    /// Removes a connection and frees its slot.
     pub(super) fn forget(&mut self, slot: u32) {
         if let Some(connection) = self.slots.forget(slot) {
             self.give_up_address(connection.peer(), slot);
         }
     }
 
-    /// The address is free for another connection.
+    /// Frees the address for another connection.
     fn give_up_address(&mut self, peer: SocketAddr, slot: u32) {
         if self.by_peer.get(&peer) == Some(&slot) {
             self.by_peer.remove(&peer);

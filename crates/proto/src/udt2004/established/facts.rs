@@ -1,4 +1,4 @@
-//! A connection as its controller and its statistics see it.
+//! A connection's values for its controller and its statistics.
 
 use farhaul_cc::Path;
 use farhaul_units::Instant;
@@ -7,7 +7,7 @@ use super::Established;
 use crate::stats::{Stats, Totals};
 
 impl Established {
-    /// What the controller may know.
+    /// The measurements for the controller.
     pub(super) fn path(&self, now: Instant) -> Path {
         let mut path = Path::default();
         path.now = now;
@@ -28,7 +28,7 @@ impl Established {
         path
     }
 
-    /// Fills in everything that this part knows.
+    /// Fills in the values that this part has.
     pub(in crate::udt2004) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
         let (sender, receiver) = (&self.sender, &self.receiver);
         let payload = sender.buffer().payload_size();
