@@ -1,4 +1,4 @@
-//! Acknowledgements that cannot be true, come twice, in slices, or cut short.
+//! Acknowledgements that cannot be true, are duplicated, come in slices, or are cut short.
 
 use farhaul_proto::Stats;
 use farhaul_units::{AckNo, Duration, SeqNo};
@@ -20,7 +20,7 @@ pub(crate) fn sending() -> (Bench, Peer) {
     (bench, peer)
 }
 
-/// What no lie may change.
+/// The state that no false claim may change.
 fn state(bench: &Bench, peer: &Peer) -> (u32, u32, u32, u64, u64, Duration) {
     let Stats { in_flight, flow_window, cwnd, memory, totals, rtt, .. } = bench.stats(peer);
     (in_flight, flow_window, cwnd, memory, totals.bytes_acked, rtt)
@@ -94,7 +94,7 @@ fn b4_a_body_of_the_wrong_length_is_counted_and_has_no_effect() {
     let mut wrong = 0;
     for kind in 0..=8 {
         for length in (0..=64).filter(|&length| !legal(kind, length)) {
-            // Bytes that would mean something, if they were read: 1000 and on are the numbers in flight.
+            // Bytes that would have an effect if they were read: the packets in flight start at 1000.
             let body: Vec<u8> = (0..length).map(|at| [0, 0, 3, 0xEC][at % 4]).collect();
             bench.deliver(peer.address, &raw(kind, 1, peer.victim, &body));
             wrong += 1;
@@ -102,7 +102,7 @@ fn b4_a_body_of_the_wrong_length_is_counted_and_has_no_effect() {
     }
     assert_eq!(bench.take_sent().len(), 0);
     assert_eq!((state(&bench, &peer), bench.closed(&peer)), (before, None));
-    // Handshakes are counted by the endpoint alone.
+    // Only the endpoint counts handshakes.
     let handshakes = (0..=64).filter(|&length| !legal(0, length)).count() as u64;
     assert_eq!(bench.stats(&peer).totals.packets_invalid, wrong - handshakes);
     assert_eq!(bench.end.invalid_datagrams(), wrong);
@@ -150,9 +150,11 @@ fn b13_numbers_with_the_top_bit_are_rejected() {
 
 #[test]
 fn b9_acks_in_slices_copies_and_light_ones_earn_no_more_than_one_for_all() {
-    // What leaves in the next 100 ms, and the window if nothing but the window holds the sender. Where slices have ended
-    // start-up, the pace does, and the window is four round trips of it and 16 packets (departure D22): here 4·14 + 16 = 72
-    // for a pace of 100 packets per second, of which 10 leave where one acknowledgement for all makes 64 leave.
+    // Packets sent in the next 100 ms, and the window if only the window limits the sender.
+    //
+    // Where slices have ended start-up, the pace limits it. Then the window is four RTTs of that pace and 16 packets
+    // (departure D22). Here it is 4·14 + 16 = 72 for 100 packets per second, of which 10 leave. One acknowledgement for
+    // all makes 64 leave.
     let grown = |acks: &mut dyn FnMut(&mut Bench, &mut Peer)| {
         let (mut bench, mut peer) = sending();
         acks(&mut bench, &mut peer);
@@ -241,7 +243,7 @@ fn b9_a_round_trip_time_out_of_range_is_not_used() {
     for micros in [0, 60_000_001, u64::from(u32::MAX)] {
         let ack = peer.full_ack(peer.isn().plus(1), Duration::from_micros(micros), 8192, (0, 0));
         bench.control(&peer, &ack);
-        // What the sender measures itself, fifty milliseconds, may count.
+        // The sender's own measurement, fifty milliseconds, may count.
         let after = bench.stats(&peer);
         assert!(after.rtt >= Duration::from_millis(50) && after.rtt <= before.rtt, "{:?}", after.rtt);
     }

@@ -1,4 +1,4 @@
-//! Callers in great numbers, that prove where they are or do not, and then say nothing.
+//! Large numbers of callers that prove their address, or do not, and then stay silent.
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
@@ -63,8 +63,8 @@ fn a6_connections_that_spoke_are_not_half_open() {
     assert_eq!(bench.end.connections(), 1_100);
 }
 
-/// `count` callers of the network of `address(first)` that prove where they are and then say nothing. Their socket ids
-/// are from `ids` on.
+/// `count` callers of the network of `address(first)` that prove their address and then stay silent. Their socket ids
+/// start at `ids`.
 fn silent_callers(bench: &mut Bench, first: u16, ids: u32, count: u32) {
     for n in 0..count {
         let (from, call) = (address(first + n as u16 % 256), call(ids + n, 1));
@@ -79,7 +79,7 @@ fn a6_silent_callers_of_one_network_leave_half_of_the_places_to_others() {
     silent_callers(&mut bench, 0, 1, 2_000);
     assert_eq!(bench.end.connections(), 256);
     assert_eq!(requests(&bench.take_sent()), [], "the rest is not refused but left to call again");
-    // They keep at it as long as the first ones are held.
+    // They keep calling as long as the first ones are held.
     for second in 1..10 {
         bench.run_millis(1_000);
         silent_callers(&mut bench, 0, second * 10_000, 300);

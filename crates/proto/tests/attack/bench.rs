@@ -1,4 +1,4 @@
-//! An endpoint under attack on the bench: hand-made datagrams go in, everything that comes out is kept.
+//! An endpoint under attack on a test bench. Crafted datagrams go in, and the bench keeps all output.
 
 use core::net::SocketAddr;
 
@@ -10,10 +10,10 @@ use farhaul_wire::udt4::{
     SocketId, SocketType, Timestamp, encode_losses,
 };
 
-/// Datagrams that may leave at one instant, and wake-ups in one run: beyond, somebody turns in circles.
+/// Limit of datagrams at one instant and of wake-ups in one run. Beyond it, the endpoint loops.
 const TOO_MANY: u64 = 2_000_000;
 
-/// Where callers with the number `n` live; each thousand shares a network of its own.
+/// The address of caller `n`. Each thousand callers share a network.
 pub(crate) fn address(n: u16) -> SocketAddr {
     SocketAddr::from(([10, 1, (n >> 8) as u8, n as u8], 4000))
 }
@@ -30,7 +30,7 @@ impl Sent {
         Packet::decode(&self.bytes).expect("what the endpoint sends is well formed")
     }
 
-    /// The number, if it is a data packet.
+    /// The sequence number, if it is a data packet.
     pub(crate) fn seq(&self) -> Option<SeqNo> {
         match self.packet() {
             Packet::Data { header, .. } => Some(header.seq),
@@ -46,7 +46,7 @@ impl Sent {
     }
 }
 
-/// An endpoint, its time, and what it has said.
+/// An endpoint, its time, and its output.
 pub(crate) struct Bench {
     pub(crate) end: Endpoint,
     pub(crate) now: Instant,
@@ -68,7 +68,7 @@ impl Bench {
         Self { end, now: Instant::from_nanos(1), sent: Vec::new(), events: Vec::new(), wakes: 0 }
     }
 
-    /// One datagram arrives, and the endpoint says what it has to say.
+    /// Delivers one datagram and collects the output.
     pub(crate) fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) {
         let mut bytes = datagram.to_vec();
         let stride = bytes.len();
@@ -90,7 +90,7 @@ impl Bench {
         }
     }
 
-    /// Time passes; the endpoint is woken whenever it wants to be.
+    /// Advances time and wakes the endpoint at each of its deadlines.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         let mut wakes = 0;
@@ -110,13 +110,13 @@ impl Bench {
         self.run_for(Duration::from_millis(millis));
     }
 
-    /// Everything said since the last call.
+    /// The output since the last call.
     pub(crate) fn take_sent(&mut self) -> Vec<Sent> {
         self.drain();
         std::mem::take(&mut self.sent)
     }
 
-    /// A caller asks for a cookie.
+    /// A caller requests a cookie.
     pub(crate) fn cookie(&mut self, from: SocketAddr, call: &Handshake) -> u32 {
         self.take_sent();
         self.deliver(from, &handshake(SocketId::NONE, call));
@@ -126,7 +126,7 @@ impl Bench {
         }
     }
 
-    /// A caller with the socket id `id` at `from` connects; its first packet will be `isn`.
+    /// A caller with the socket id `id` at `from` connects. Its first packet will be `isn`.
     pub(crate) fn accept(&mut self, from: SocketAddr, call: &Handshake) -> Peer {
         let cookie = self.cookie(from, call);
         let call = Handshake { request: Request::Conclusion, cookie, ..*call };
@@ -160,7 +160,7 @@ impl Bench {
         })
     }
 
-    /// The application writes `bytes`, for which there is room.
+    /// The application writes `bytes` bytes. There must be room.
     pub(crate) fn write(&mut self, peer: &Peer, bytes: usize) {
         assert_eq!(self.write_some(peer, bytes), bytes, "it fits");
     }
@@ -184,7 +184,7 @@ impl Bench {
         self.control(peer, &Control::Nak(LossList::from_body(&body).expect("the ranges are in order")));
     }
 
-    /// One packet of data of the peer arrives.
+    /// One data packet of the peer arrives.
     pub(crate) fn data(&mut self, peer: &Peer, seq: SeqNo, field: MessageField, payload: &[u8]) {
         self.deliver(peer.address, &data(peer.victim, seq, field, payload));
     }
@@ -195,12 +195,12 @@ impl Bench {
     }
 }
 
-/// The hand-made peer of one connection.
+/// The crafted peer of one connection.
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// What it called with, cookie included.
+    /// The handshake of its call, cookie included.
     pub(crate) call: Handshake,
-    /// The socket that it attacks.
+    /// The socket under attack.
     pub(crate) victim: SocketId,
     pub(crate) id: ConnectionId,
     pub(crate) acks: AckNo,
@@ -230,7 +230,7 @@ impl Peer {
     }
 }
 
-/// The first word of a caller of streams.
+/// The first packet of a caller of streams.
 pub(crate) fn call(id: u32, isn: u32) -> Handshake {
     Handshake {
         version: Handshake::VERSION,
@@ -263,7 +263,7 @@ pub(crate) fn data(to: SocketId, seq: SeqNo, field: MessageField, payload: &[u8]
     out
 }
 
-/// A control packet word by word.
+/// A control packet, word by word.
 pub(crate) fn raw(kind: u16, info: u32, to: SocketId, body: &[u8]) -> Vec<u8> {
     let words = [0x8000_0000 | u32::from(kind) << 16, info, 0, to.value()];
     words.iter().flat_map(|word| word.to_be_bytes()).chain(body.iter().copied()).collect()
@@ -286,7 +286,7 @@ pub(crate) fn drop_request(message: u32, first: SeqNo, last: SeqNo) -> Control<'
     Control::DropRequest(DropRequest { message: MsgNo::new(message), range: SeqRange::new(first, last) })
 }
 
-/// The distinct numbers of the data packets, and how many packets there were.
+/// The number of distinct data packets, and of all.
 pub(crate) fn data_packets(sent: &[Sent]) -> (usize, usize) {
     let all: Vec<u32> = sent.iter().filter_map(Sent::seq).map(SeqNo::value).collect();
     let distinct: std::collections::BTreeSet<u32> = all.iter().copied().collect();

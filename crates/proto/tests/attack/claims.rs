@@ -1,4 +1,4 @@
-//! What a peer claims about itself and the path: rates, capacity, windows; and a peer that never moves on.
+//! False claims about the peer and the path: rates, capacity, windows. Also a peer that never makes progress.
 
 use farhaul_proto::{Config, ConnectionLost, Event, Mode, Streams};
 use farhaul_units::{Duration, SeqNo};
@@ -16,7 +16,7 @@ fn b9_an_arrival_speed_is_believed_up_to_twice_what_was_sent() {
     let (mut bench, mut peer) = sending();
     let ack = peer.full_ack(peer.isn().plus(16), RTT, 8192, (u32::MAX, 0));
     bench.control(&peer, &ack);
-    // Sixteen packets left within one interval of ten milliseconds.
+    // Sixteen packets were sent within one interval of ten milliseconds.
     let believed = bench.stats(&peer).arrival_rate.packets_per_second();
     assert!(believed <= 2.0 * 1_600.0, "{believed}");
 }
@@ -37,8 +37,8 @@ fn b9_an_honest_arrival_speed_after_a_pause_is_believed() {
     assert!(believed > 1_400.0, "{believed}");
 }
 
-/// A receiver a round trip away that acknowledges what arrives every ten milliseconds and takes no more than `rate`
-/// packets per second, but claims any capacity. Says how many packets came in each tenth of a second.
+/// A receiver one RTT away that acknowledges arrivals every ten milliseconds. It takes at most `rate` packets per
+/// second but claims any capacity. Returns the packets received in each tenth of a second.
 fn greedy_receiver(rate: u64, seconds: u64) -> Vec<u64> {
     let mut bench = Bench::listening();
     let mut peer = bench.accept_default();
@@ -79,7 +79,7 @@ fn b9_a_claimed_capacity_raises_the_rate_to_four_times_the_delivered_one_at_most
 
 // ---- B10: windows ----
 
-/// The peer acknowledges everything it gets, which is nothing, with a window of `free`, for `seconds`.
+/// The peer acknowledges everything it gets, which is nothing, with a window of `free` packets for `seconds`.
 fn refuse(bench: &mut Bench, peer: &mut Peer, seq: SeqNo, free: u32, seconds: u64) -> Vec<Sent> {
     let mut all = Vec::new();
     for _ in 0..seconds * 20 {
@@ -95,7 +95,7 @@ fn refuse(bench: &mut Bench, peer: &mut Peer, seq: SeqNo, free: u32, seconds: u6
     all
 }
 
-/// The intervals double, give or take a tenth, up to a minute less a tenth at most.
+/// Checks that the intervals double, ±10 %, up to at most a minute less 10 %.
 fn assert_doubling(probes: &[Sent]) {
     let gaps: Vec<f64> = probes.windows(2).map(|pair| (pair[1].at - pair[0].at).as_secs_f64()).collect();
     assert!((15..=25).contains(&probes.len()), "{gaps:?}");

@@ -1,4 +1,4 @@
-//! Computers that sleep, and timers that somebody tries to lead.
+//! Suspended computers, and attempts to drive timers from outside.
 
 use farhaul_proto::{Config, ConnectionLost, Event, Mode, Streams, Transport};
 use farhaul_units::Duration;
@@ -7,7 +7,7 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId};
 use crate::acks::sending;
 use crate::bench::{Bench, Peer, Sent, address, call, data_packets, handshake};
 
-/// Nobody runs for `seconds`; then the host serves its timers first.
+/// Suspends the endpoint for `seconds`. Then the driver serves its timers first.
 fn sleep(bench: &mut Bench, seconds: u64) {
     bench.now += Duration::from_secs(seconds);
     bench.end.handle_timeout(bench.now);
@@ -77,7 +77,7 @@ fn b20_neither_lingering_nor_stalling_nor_connecting_time_runs_while_asleep() {
 fn b15_expirations_back_off_and_do_not_keep_step() {
     let expirations = |seed: u32| -> Vec<Duration> {
         let mut bench = Bench::listening();
-        // What the endpoint did before decides its random numbers.
+        // Earlier events of the endpoint change its random numbers.
         for n in 0..seed {
             bench.accept(address(100 + n as u16), &call(n + 1, 1));
         }

@@ -1,4 +1,4 @@
-//! Callers that lie, flood, guess, or come at a bad moment.
+//! Callers that lie, flood, guess, or call at a bad moment.
 
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, ConnectionLost, Entropy, Event, Mode, Streams};
@@ -11,7 +11,7 @@ pub(crate) fn conclusion(call: &Handshake, cookie: u32) -> Vec<u8> {
     handshake(SocketId::NONE, &Handshake { request: Request::Conclusion, cookie, ..*call })
 }
 
-/// Handshake packets among what was sent, by request.
+/// Handshake packets in the output, by request.
 pub(crate) fn requests(sent: &[Sent]) -> Vec<Request> {
     let request = |sent: &Sent| match sent.control() {
         Some(Control::Handshake(packet)) => Some(packet.request),
@@ -40,7 +40,7 @@ fn a1_a_cookie_depends_on_a_secret_and_is_good_for_nobody_else() {
     assert_eq!((bench.end.connections(), bench.take_sent().len()), (0, 0));
 }
 
-/// Uses up what the network of `address(1)` may guess in a second.
+/// Uses up the guesses of `address(1)`'s network for a second.
 fn guess(bench: &mut Bench) {
     let cookie = bench.cookie(address(1), &call(5, 1));
     for guess in 1..=100 {
@@ -59,7 +59,7 @@ fn a1_after_a_hundred_guesses_per_second_and_network_a_lucky_one_connects_nobody
     let sent = bench.take_sent();
     assert_eq!(requests(&sent), [Request::Induction]);
     let Some(Control::Handshake(answer)) = sent[0].control() else { panic!("no handshake") };
-    // That one is for nobody else either.
+    // The second cookie is bound to its caller too.
     bench.deliver(address(2), &conclusion(&call(5, 1), answer.cookie));
     bench.deliver(address(1), &conclusion(&call(6, 1), answer.cookie));
     assert_eq!((bench.end.connections(), bench.take_sent().len()), (0, 0));
@@ -76,7 +76,7 @@ fn a1_a_right_cookie_is_not_refused_for_the_guesses_of_others() {
     let id = caller.end.connect(caller.now, address(600)).expect("there is room");
     let mut asked = Vec::new();
     for _ in 0..5 {
-        // Somebody sends guesses in the name of the caller's network all the time.
+        // An attacker constantly sends guesses from addresses of the caller's network.
         guess(&mut listener);
         let said = caller.take_sent();
         asked.extend(requests(&said));
@@ -116,7 +116,7 @@ fn a2_a_peer_that_proved_nothing_gets_sixteen_packets() {
     let (distinct, all) = data_packets(&sent);
     assert_eq!(distinct, 16);
     assert!(all < 16 * 20, "{all} packets into the void");
-    // Nor does anything else than an acknowledgement of what was sent prove where it is.
+    // Only an acknowledgement of sent packets proves its address.
     bench.control(&peer, &Control::KeepAlive);
     let isn = peer.isn();
     bench.full(&peer, isn);
@@ -142,7 +142,7 @@ fn a3_a_cookie_survives_the_minute_boundary() {
     assert_eq!(bench.end.connections(), 1);
 }
 
-/// The victim calls; the hand-made listener answers inductions only.
+/// The victim calls. The crafted listener answers inductions only.
 fn calling() -> (Bench, Peer) {
     let mut bench = Bench::listening();
     let id = bench.end.connect(bench.now, address(1)).expect("there is room");
@@ -169,7 +169,7 @@ fn a3_our_caller_asks_for_a_new_cookie_after_two_silent_conclusions_and_shows_th
 
 #[test]
 fn a3_a_late_answer_connects_although_a_new_cookie_was_asked_for() {
-    // A round trip longer than two tries: a satellite.
+    // An RTT longer than two attempts, as over a satellite.
     let (mut bench, peer) = calling();
     bench.run_millis(600);
     bench.deliver(address(1), &answer(&peer));
@@ -378,7 +378,7 @@ fn a11_two_listeners_cannot_be_made_to_talk_to_each_other() {
     flying.push((1, handshake(SocketId::NONE, &call(5, 1))));
     let mut steps = 0;
     while let Some((to, datagram)) = flying.pop() {
-        // Each believes that the other sent it.
+        // Each takes the other for the sender.
         ends[to].deliver(address(1 - to as u16), &datagram);
         flying.extend(ends[to].take_sent().into_iter().map(|sent| (1 - to, sent.bytes)));
         steps += 1;

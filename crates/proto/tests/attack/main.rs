@@ -1,18 +1,17 @@
-//! The attacks of the security design on the UDT4 endpoint, one test or more for each, named by its number.
+//! The attacks of the security design on the UDT4 endpoint. Each has at least one test, named by its number.
 //!
 //! | rows | file |
 //! | --- | --- |
 //! | A1–A5, A7, A11: before there is a connection | `handshake.rs` |
 //! | A6: callers in great numbers | `admission.rs` |
-//! | B1–B4, B9, B10, B13: what a peer acknowledges and claims | `acks.rs`, `claims.rs` |
+//! | B1–B4, B9, B10, B13: acknowledgements and claims of a peer | `acks.rs`, `claims.rs` |
 //! | B5–B7, B11: loss reports, drop requests, gaps | `ranges.rs` |
-//! | B10: peers that take next to nothing | `progress.rs` |
+//! | B10: peers that make almost no progress | `progress.rs` |
 //! | B12: everything that wraps | `wraps.rs` |
-//! | B1: ends that nobody meant | `endings.rs` |
-//! | B1, B6, B15, B20: while a transfer goes on | `transfer.rs`, `clocks.rs` |
+//! | B1: forged ends of connections | `endings.rs` |
+//! | B1, B6, B15, B20: during a transfer | `transfer.rs`, `clocks.rs` |
 //!
-//! B17 has no test: ICMP messages never reach the core, which knows datagrams and time alone. What a refused port means
-//! is the driver's business.
+//! B17 has no test, because ICMP messages never reach the core. The driver handles refused ports.
 
 mod acks;
 mod admission;

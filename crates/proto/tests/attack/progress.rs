@@ -1,4 +1,4 @@
-//! Peers that live, and take next to nothing of what they asked for (attack B10).
+//! Live peers that accept almost none of the data they requested (attack B10).
 
 use farhaul_proto::{Config, ConnectionLost, MinProgress, Mode};
 use farhaul_units::Duration;
@@ -6,7 +6,7 @@ use farhaul_wire::udt4::Control;
 
 use crate::bench::{Bench, Peer};
 
-/// What a daemon asks for.
+/// The settings of a daemon.
 fn daemon() -> Config {
     Config { min_progress: Some(MinProgress::DAEMON), ..Config::default() }
 }
@@ -20,8 +20,8 @@ fn sending(config: Config) -> (Bench, Peer) {
     (bench, peer)
 }
 
-/// The peer is there for some minutes and takes a packet of 1456 bytes each `pace`; says for how many minutes it was
-/// put up with, if it was not for all.
+/// The peer stays for some minutes and takes a packet of 1456 bytes each `pace` seconds. Returns the minute in which it
+/// was given up, if it was.
 fn minutes_of(bench: &mut Bench, peer: &mut Peer, minutes: u64, pace: Option<u64>) -> Option<u64> {
     let mut taken = 0;
     for second in 1..=minutes * 60 {
@@ -75,7 +75,7 @@ fn b10_an_idle_connection_owes_no_progress() {
     let mut peer = bench.accept_default();
     bench.control(&peer, &Control::KeepAlive);
     assert_eq!(minutes_of(&mut bench, &mut peer, 120, None), None);
-    // The time begins with the data, not with the last time that something was due.
+    // The time starts with the data, not with the last data before it.
     bench.write(&peer, 10_000);
     assert_eq!(minutes_of(&mut bench, &mut peer, 9, None), None);
     assert_eq!(minutes_of(&mut bench, &mut peer, 2, None), Some(1));

@@ -1,4 +1,4 @@
-//! Ranges that a peer names: losses to send again, messages to give up, gaps to ask for.
+//! Ranges in a peer's packets: loss reports, drop requests, and gaps.
 
 use farhaul_proto::udt::Message;
 use farhaul_proto::{Config, Mode, Read, Streams};
@@ -110,7 +110,7 @@ fn b6_each_packet_is_sent_again_once_a_round_trip_however_often_it_is_asked_for(
         bench.run_millis(1);
         again += data_packets(&bench.take_sent()).1;
     }
-    // The round trip is 100 ms as long as nothing was measured.
+    // The RTT is 100 ms before the first sample.
     assert!((16..=16 * 11).contains(&again), "{again} packets in ten round trips");
 }
 
@@ -151,7 +151,7 @@ fn b6_a_flood_of_reports_stays_inside_pacing_and_never_raises_the_rate() {
         sent += data_packets(&bench.take_sent()).1;
         budget += 1e3 / period.as_micros();
     }
-    // Up to ten milliseconds of lateness may be made up for at once.
+    // The pacer may catch up ten milliseconds at once.
     let most = budget + 10e3 / bench.stats(&peer).send_period.as_micros() + 60.0;
     assert!((sent as f64) <= most, "{sent} packets where {most} fit, {} in flight", stats.in_flight);
 }
@@ -173,7 +173,7 @@ fn messages() -> (Bench, Peer) {
     (bench, peer)
 }
 
-/// Up to where the victim says that everything has arrived.
+/// The packet before which the victim acknowledges everything.
 fn acknowledged(bench: &mut Bench) -> Option<SeqNo> {
     bench.run_millis(50);
     let acks = bench.take_sent();
@@ -272,7 +272,7 @@ fn b7_a_message_may_be_dropped_while_half_of_it_was_looked_at() {
 fn b7_what_a_request_took_one_packet_too_far_is_still_welcome() {
     let (mut bench, peer) = messages();
     let isn = peer.isn();
-    // libudt names as the last packet the one after the message.
+    // libudt's range ends one packet after the message.
     bench.data(&peer, isn.plus(3), only(3), b"three");
     bench.control(&peer, &drop_request(1, isn, isn.plus(2)));
     bench.data(&peer, isn.plus(2), only(2), b"two");
@@ -311,7 +311,7 @@ fn b11_with_tolerance_a_gap_is_reported_after_so_many_packets() {
     }
 }
 
-/// One full packet of a stream arrives that had left `left` microseconds after the beginning.
+/// One full packet of a stream arrives that was sent `left` microseconds after the start.
 fn full_at(bench: &mut Bench, peer: &Peer, packet: u32, left: u32) {
     let mut datagram = crate::bench::data(peer.victim, peer.isn().plus(packet), only(1), &[0x33; 1456]);
     datagram[8..12].copy_from_slice(&left.to_be_bytes());
@@ -325,7 +325,7 @@ fn b11_gaps_are_reported_at_once_while_only_repairs_fill_them_and_later_once_ori
     let at = |packet| range(peer.isn().plus(packet), peer.isn().plus(packet));
     full_at(&mut bench, &peer, 0, 1_000);
     for packet in 1..=10 {
-        // Lost, shown by the next one, and repaired a moment later.
+        // Lost, revealed by the next one, and retransmitted soon.
         let (lost, next) = (2 * packet - 1, 2 * packet);
         full_at(&mut bench, &peer, next, 100_000 * next);
         assert_eq!(reports(&mut bench), [at(lost)]);

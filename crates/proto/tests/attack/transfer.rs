@@ -1,4 +1,4 @@
-//! Forged datagrams while a transfer goes on: somebody who knows addresses, ports and socket ids, but not the path.
+//! Forged datagrams during a transfer, from an attacker who knows addresses, ports and socket ids, but not the path.
 
 use core::net::SocketAddr;
 use std::cell::RefCell;
@@ -32,7 +32,7 @@ pub(crate) fn pair() -> Pair<Endpoint> {
     Pair::new(end(1), end(2)).path(path).caller(Workload::send(BYTES)).listener(Workload::receive())
 }
 
-/// What an attacker on the path has overheard.
+/// The knowledge of an attacker on the path.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Overheard {
     /// Socket ids of both hosts, once data flows.
@@ -42,7 +42,7 @@ pub(crate) struct Overheard {
     datagrams: u64,
 }
 
-/// Forges: what to send to which host, given what was overheard. Called for each datagram that departs.
+/// Forges datagrams and their destination hosts from the overheard facts. Called for each datagram that departs.
 pub(crate) type Forger = Box<dyn FnMut(Instant, &Overheard) -> Vec<(usize, Vec<u8>)>>;
 
 pub(crate) fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc<RefCell<Overheard>> {
@@ -60,7 +60,7 @@ pub(crate) fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc
             overheard.seq = header.seq;
         }
         if overheard.ids.iter().all(|id| !id.is_none()) && overheard.seq != SeqNo::new(0) {
-            // Forged datagrams travel with the one that departs, so they can only go the same way.
+            // Forged datagrams accompany the departing one, so they go in the same direction.
             for (to, bytes) in forge(datagram.now, &overheard) {
                 if datagram.to == address(to) {
                     datagram.forged.push((datagram.from, datagram.to, bytes));
@@ -72,7 +72,7 @@ pub(crate) fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc
     shared
 }
 
-/// Runs the transfer with forgeries; says how long it took and the counters of the sender at the end.
+/// Runs the transfer with forgeries. Returns its duration and the sender's final counters.
 fn attacked(forge: Forger) -> (Duration, Stats) {
     let mut run = pair().start();
     eavesdrop(&mut run, forge);
@@ -89,7 +89,7 @@ fn undisturbed() -> (Duration, Stats) {
     attacked(Box::new(|_, _| Vec::new()))
 }
 
-/// The same control packet to both hosts, again and again.
+/// Repeats the same control packet to both hosts.
 fn both(control: Control<'static>) -> Forger {
     Box::new(move |_, overheard| {
         let forged = |to: usize| (to, encode(overheard.ids[to], &control));
@@ -128,7 +128,7 @@ fn b2_b3_forged_acks_beyond_what_was_sent_end_nothing_and_lose_nothing() {
 
 #[test]
 fn b5_b6_a_flood_of_forged_loss_reports_costs_one_retransmission_a_round_trip_at_most() {
-    // As long as it lasts it also looks like congestion, so it may slow the transfer down, but not stop it.
+    // A flood also looks like congestion, so it may slow the transfer, but not stop it.
     let (_, stats) = attacked(Box::new(|now, overheard| {
         if now > Instant::ZERO + Duration::from_secs(2) {
             return Vec::new();
@@ -139,7 +139,7 @@ fn b5_b6_a_flood_of_forged_loss_reports_costs_one_retransmission_a_round_trip_at
         let list = LossList::from_body(&body).expect("the ranges are in order");
         vec![(CALLER, encode(overheard.ids[CALLER], &Control::Nak(list)))]
     }));
-    // Everything in flight may be sent twice, and once more for each further round trip that it waits.
+    // Everything in flight may be sent twice, and once more for each further RTT in flight.
     let totals = stats.totals;
     assert!(totals.packets_retransmitted < 2 * totals.packets_sent / 3, "{totals:?}");
 }
@@ -190,7 +190,7 @@ fn b11_data_from_elsewhere_and_far_ahead_is_not_mixed_in() {
 #[test]
 fn b15_pulses_of_outage_leave_most_of_the_rate_between_them() {
     let mut run = pair().start();
-    // A tenth of each second is lost altogether: about the beat of the expiration timer.
+    // A tenth of each second loses everything, at about the interval of the expiration timer.
     run.set_tap(Some(Box::new(|datagram| {
         let in_pulse = datagram.now.as_micros() % 1_000_000 < 100_000;
         if in_pulse { TapAction::Drop } else { TapAction::Pass }

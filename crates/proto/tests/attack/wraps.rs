@@ -1,4 +1,4 @@
-//! Everything that wraps: packet, acknowledgement and message numbers, time stamps (attack B12).
+//! Everything that wraps: packet, acknowledgement and message numbers, and time stamps (attack B12).
 
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
@@ -10,7 +10,7 @@ use farhaul_wire::udt4::{Ack, Control, Handshake, MessageField, Packet, Position
 
 use crate::bench::{Bench, Sent, address, call, drop_request, range};
 
-/// Lossy, 50 Mbit/s, 20 ms there and back.
+/// A lossy path with 50 Mbit/s and an RTT of 20 ms.
 fn lossy() -> PathSpec {
     PathSpec {
         rate: Some(Rate::from_megabits_per_second(50)),
@@ -61,7 +61,7 @@ fn b12_lies_about_the_far_side_of_the_wrap_are_lies_all_the_same() {
     let ack = peer.ack(peer.isn().plus(16));
     bench.control(&peer, &ack);
     assert_eq!(bench.stats(&peer).in_flight, 0);
-    // The receiving half: a gap over the wrap is one gap.
+    // On the receiving side, a gap over the wrap is one gap.
     bench.full(&peer, peer.isn());
     bench.full(&peer, peer.isn().plus(20));
     assert_eq!(bench.stats(&peer).totals.packets_lost_receiving, 19);
@@ -100,7 +100,7 @@ fn b12_message_numbers_wrap_without_mixing_messages_up() {
         wrapped |= number.next().value() < number.value();
         number = number.next();
     }
-    // One that never comes, dropped by its number.
+    // A message that never arrives, dropped by its number.
     bench.control(&peer, &drop_request(number.value(), seq, seq));
     assert!(wrapped);
     let mut out = [0; 100];
@@ -134,7 +134,7 @@ fn b12_our_own_acknowledgement_numbers_cross_their_wrap() {
         bench.control(&peer, &Control::Ack2(number));
     }
     assert_eq!(numbers, [max - 2, max - 1, max, 0, 1, 2]);
-    // Each made a sample of 40 ms, and nothing is left to be confirmed.
+    // Each gave a sample of 40 ms, and nothing remains unconfirmed.
     let rtt = bench.stats(&peer).rtt;
     assert!((40..80).contains(&rtt.as_millis()), "{rtt:?}");
     bench.run_millis(5_000);
@@ -171,11 +171,11 @@ fn b12_a_lossy_transfer_over_the_wrap_of_its_acknowledgements_is_like_any_other(
     let before = 40;
     let (wrapped_rtt, wrapped) = transfer_from(AckNo::new(SeqNo::MAX.value() - before));
     assert!(wrapped.acks_sent > 2 * u64::from(before), "it does cross the wrap");
-    // The number is nothing that anything else depends on.
+    // Nothing else depends on the number.
     assert_eq!((wrapped_rtt, wrapped), (rtt, totals));
 }
 
-/// Two endpoints with messages; gives the connections of both.
+/// Two endpoints in message mode, with the connections of both.
 fn message_pair(initial_message: MsgNo) -> ([Bench; 2], [ConnectionId; 2]) {
     let end = || Bench::new(Config { initial_message, ..Config::default() }, Mode::Message);
     let mut ends = [end(), end()];
@@ -190,7 +190,7 @@ fn message_pair(initial_message: MsgNo) -> ([Bench; 2], [ConnectionId; 2]) {
     (ends, [id, there.expect("connected")])
 }
 
-/// Lets both talk for a while over a path of a millisecond that takes what `passes` lets.
+/// Lets both exchange datagrams for `millis` over a path of a millisecond. `passes` decides about each datagram.
 fn converse(ends: &mut [Bench; 2], millis: u64, mut passes: impl FnMut(&Sent) -> bool) {
     for _ in 0..millis {
         for to in [0, 1] {
@@ -205,7 +205,7 @@ fn converse(ends: &mut [Bench; 2], millis: u64, mut passes: impl FnMut(&Sent) ->
     }
 }
 
-/// Number, if it is a packet of a message.
+/// The message number, if it is a packet of a message.
 fn message_number(sent: &Sent) -> Option<u32> {
     match sent.packet() {
         Packet::Data { header, .. } => Some(header.field.message.value()),
@@ -215,7 +215,7 @@ fn message_number(sent: &Sent) -> Option<u32> {
 
 #[test]
 fn b12_our_own_message_numbers_cross_their_wrap_in_the_middle_of_losses() {
-    // The last number is one less than the field would hold: UDT4 never sends that one, nor zero.
+    // The last number is one less than the field's maximum. UDT4 sends neither that one nor zero.
     let last = MsgNo::MASK - 1;
     let (mut ends, [from, to]) = message_pair(MsgNo::new(last - 3));
     let now = ends[0].now;
@@ -252,7 +252,7 @@ fn b12_messages_on_both_sides_of_the_wrap_are_given_up_by_their_own_numbers() {
     let (mut ends, [from, to]) = message_pair(MsgNo::new(last - 1));
     let now = ends[0].now;
     for n in 0..4u8 {
-        // The last before the wrap and the first after it live for 50 ms, and never get through whole.
+        // The last before the wrap and the first after it live for 50 ms and never arrive whole.
         let ttl = [1, 2].contains(&n).then_some(Duration::from_millis(50));
         let options = MessageOptions { in_order: true, ttl };
         assert_eq!(ends[0].end.send_message(now, from, &[n; 4_000], options), Ok(true));

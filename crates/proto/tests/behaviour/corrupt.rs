@@ -1,5 +1,5 @@
-//! Damaged packets: those that UDP's checksum catches count as lost, those that it does not must do no harm beyond
-//! their own bytes.
+//! Damaged packets. If UDP's checksum detects the damage, they count as lost. Otherwise they may harm only their own
+//! bytes.
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
@@ -37,7 +37,8 @@ fn damage_that_no_checksum_catches_neither_panics_nor_hangs() {
         let arrived = |run: &Simulation<Endpoint>, host| run.flows(host).iter().map(|flow| flow.received().bytes).sum();
         run.run_for(Duration::from_secs(20));
         let before: [u64; 2] = [CALLER, LISTENER].map(|host| arrived(&run, host));
-        // A forged acknowledgement makes the sender forget what is still needed; that takes a minute to be sure of.
+        // A forged acknowledgement makes the sender drop packets that are still needed. The receiver gives up after a
+        // minute.
         run.run_for(Duration::from_secs(90));
         for host in [CALLER, LISTENER] {
             let over = run.flows(host).iter().all(|flow| flow.is_done() || flow.closed.is_some());

@@ -1,4 +1,4 @@
-//! Packets that arrive twice count once.
+//! Duplicated packets count once.
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::Streams;

@@ -1,4 +1,4 @@
-//! What flows of the default controller leave each other.
+//! Shares of competing flows with the default controller.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::Config;
@@ -9,7 +9,7 @@ use farhaul_units::{Duration, Instant, Rate};
 
 use crate::scenario::{endpoint, listener};
 
-/// Payload rates in Mbit/s of `flows` from second 20 to second 40, one joining every second.
+/// Payload rates in Mbit/s of `flows` from second 20 to second 40. One flow joins every second.
 fn shares(megabits: u64, flows: u64, round_trip: Duration, queue: u32) -> Vec<f64> {
     let rate = Rate::from_megabits_per_second(megabits);
     let link =
@@ -39,15 +39,16 @@ fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// Joining a full queue, a flow takes it for part of the path and its overflows for losses of the link, unless it sees that
-/// they come in bursts: it took half of the link from nine others and kept it.
+/// A flow that joins a full queue sees that queue as part of the path. Overflows then look like random loss, unless the
+/// flow notices that they come in bursts. It would take half of the link and keep it.
 #[test]
 fn who_joins_a_full_queue_takes_no_more_than_a_share() {
     let shares = shares(100, 6, Duration::from_millis(2), 100);
     assert!(jain(&shares) >= 0.95 && shares.iter().sum::<f64>() >= 90.0, "{shares:.1?}");
 }
 
-/// Growth and cuts in proportion to the rate leave shares as they are: one flow of four kept half of the link.
+/// Growth and cuts in proportion to the rate preserve unequal shares. The first of four flows would keep half of the
+/// link.
 #[test]
 fn who_comes_first_does_not_keep_the_link() {
     for queue in [100, 400] {
@@ -56,8 +57,8 @@ fn who_comes_first_does_not_keep_the_link() {
     }
 }
 
-/// A queue too short to be seen overflows without a sign. As long as chance let its overflows pass for losses of the link, which never
-/// cease, of two flows one kept 916 Mbit/s and left 9 to the other.
+/// A queue too short to measure overflows without a sign. A flow that took its overflows for random loss would starve
+/// the other.
 #[test]
 fn overflows_of_a_queue_too_short_to_be_seen_are_no_losses_of_the_link() {
     let shares = shares(1_000, 2, Duration::from_millis(1), 30);

@@ -1,4 +1,4 @@
-//! Datagrams from strangers: whatever they hold, the connections of others go on.
+//! Datagrams from strangers. Whatever they contain, the connections of others continue.
 
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_sim::{TapAction, Workload};
@@ -16,7 +16,7 @@ fn copies_of_real_datagrams_from_another_address_change_nothing() {
             let stranger = "192.0.2.66:9000".parse().expect("an address");
             if rng.chance(0.1) {
                 let mut bytes = datagram.bytes.clone();
-                // Some as they are, some with another header, some cut short.
+                // Some are unchanged, some have another header, some are cut short.
                 for _ in 0..rng.below(3) {
                     bytes[rng.below(16) as usize] = rng.next_u32() as u8;
                 }

@@ -1,4 +1,4 @@
-//! A connection on which nothing is sent stays, at little cost, as long as both sides live.
+//! An idle connection survives at little cost while both sides live.
 
 use farhaul_proto::{Config, ConnectionLost};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, UP};
@@ -18,7 +18,7 @@ fn an_idle_connection_lives_for_an_hour_on_few_packets() {
         assert_eq!(run.flows(host)[0].closed, None);
     }
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
-    // A keep-alive each ten seconds or so from each side, perhaps answered.
+    // About one keep-alive per ten seconds from each side, perhaps answered.
     let packets = run.link_counters(UP).pushed.packets;
     assert!((300..1_500).contains(&packets), "{packets} packets in an hour");
 }
@@ -34,7 +34,7 @@ fn the_silence_of_a_peer_ends_an_idle_connection() {
     for host in [CALLER, LISTENER] {
         let (at, reason) = run.flows(host)[0].closed.expect("it is over");
         assert!(matches!(reason, ConnectionLost::PeerSilent(_)), "{reason:?}");
-        // The last word of the peer may have come a keep-alive interval before the cut.
+        // The peer's last packet may have come a keep-alive interval before the cut.
         let silence = at - cut;
         assert!((17..33).contains(&silence.as_secs()), "closed {silence:?} after the cut");
     }

@@ -1,4 +1,4 @@
-//! Lost packets are sent again until they arrive.
+//! Lost packets are retransmitted until they arrive.
 
 use farhaul_netem::PathSpec;
 use farhaul_sim::Workload;
@@ -28,13 +28,13 @@ fn streams_arrive_whole_with_ten_percent_loss() {
 
 #[test]
 fn a_lost_tail_is_noticed_by_its_sender() {
-    // So few packets that nothing behind the lost ones shows the gap.
+    // So few packets that none after the lost ones reveals the gap.
     for seed in 0..100 {
         let path = PathSpec { loss: random_loss(0.4), ..clean_path() };
         let mut run = pair(seed, small_buffers).path(path).caller(Workload::send(5_000)).start();
         run.run_until_done(LIMIT);
         let caller = &run.flows(CALLER)[0];
-        // With such loss a connection may fail to be set up in its five seconds.
+        // With such loss, connection setup may exceed its five seconds.
         if caller.connected_at.is_some() {
             assert_eq!(run.missing(CALLER, LISTENER), [""; 0], "seed {seed}");
         }

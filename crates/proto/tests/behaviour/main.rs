@@ -1,6 +1,6 @@
-//! What two UDT endpoints do with a path between them: one file per behaviour, all in virtual time.
+//! Behaviour of two UDT endpoints with a path between them, in virtual time, one file per behaviour.
 //!
-//! Where a test tries many seeds, its message on failure names the one that failed.
+//! Where a test tries many seeds, its failure message names the seed.
 
 mod close;
 mod corrupt;

@@ -1,4 +1,4 @@
-//! What a connection holds in memory.
+//! Memory of a connection.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::Streams;
@@ -10,12 +10,12 @@ use crate::scenario::{pair, random_loss};
 
 const LINK: Rate = Rate::from_megabits_per_second(1_000);
 const ROUND_TRIP: Duration = Duration::from_millis(100);
-/// Bytes that fill the path.
+/// Bandwidth-delay product in bytes.
 const BDP: u64 = 12_500_000;
-/// The promise for each side: twice what fills the path, and this.
+/// The limit for each side is twice the bandwidth-delay product, and this.
 const FIXED: u64 = 32 << 20;
 
-/// The path of the promise, with a queue of one bandwidth-delay product and this loss.
+/// The path of the limit, with a queue of one bandwidth-delay product and this loss.
 fn path(loss: f64) -> PathSpec {
     PathSpec {
         rate: Some(LINK),

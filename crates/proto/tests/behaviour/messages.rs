@@ -1,4 +1,4 @@
-//! Message mode: boundaries are kept, order is kept where it is asked for, and old messages may be given up.
+//! Message mode keeps boundaries, keeps the order where requested, and drops expired messages.
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
@@ -12,13 +12,13 @@ use crate::scenario::{LIMIT, clean_path, endpoint, random_loss, small_buffers};
 const MAX_LEN: u64 = 20_000;
 const LEN_OF_NUMBER: usize = 8;
 
-/// Sends `count` messages, or receives them.
+/// Sends `count` messages, or receives messages.
 struct Mailbox {
     to_send: u64,
     sent: u64,
     options: MessageOptions,
     opens: Option<Instant>,
-    /// Numbers of the messages received, in order of arrival.
+    /// Numbers of the received messages, in order of arrival.
     received: Vec<u64>,
     ended: bool,
 }
@@ -64,7 +64,7 @@ impl Mailbox {
     }
 }
 
-/// Message `number`: its number, then content that follows from it, in a length that does too.
+/// Message `number`: the number, then derived content of a derived length.
 fn message(number: u64) -> Vec<u8> {
     let mut rng = Rng::new(number);
     let longest = if rng.chance(0.7) { 1_400 } else { MAX_LEN };

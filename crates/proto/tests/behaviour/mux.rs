@@ -1,4 +1,4 @@
-//! Many connections on one address: each gets its own data, and a fair part of the path.
+//! Many connections on one address. Each gets its own data and a fair share of the path.
 
 use farhaul_netem::PathSpec;
 use farhaul_sim::Workload;

@@ -1,4 +1,4 @@
-//! The native law inside the whole endpoint: what its integration predicts, less what UDT's window costs.
+//! The native law inside the whole endpoint: the rate predicted by integration, less the cost of UDT's window.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::{Config, controller_factory};
@@ -13,9 +13,10 @@ const ROUND_TRIP: Duration = Duration::from_millis(100);
 const FROM: Duration = Duration::from_secs(10);
 const TO: Duration = Duration::from_secs(40);
 
-/// A loss rate of 1e-3 at 1 Gbit/s and 100 ms: the law integrates to 128 Mbit/s. A window of R·(RTT + SYN) + 16 is open for
-/// 1.1 of the 2 round trips that a loss and its repair take, √(1.1/2) = 0.74 of the throughput remains at worst, and 1.1
-/// allows for the seeds.
+/// At a loss rate of 1e-3, 1 Gbit/s and 100 ms the law integrates to 128 Mbit/s.
+///
+/// A window of R·(RTT + SYN) + 16 is open for 1.1 of the 2 RTTs of a loss and its retransmission. At worst √(1.1/2) =
+/// 0.74 of the throughput remains. A factor of 1.1 allows for the seeds.
 #[test]
 fn the_native_law_settles_near_its_integration() {
     let law = 128e6;

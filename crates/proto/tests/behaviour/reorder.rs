@@ -1,4 +1,4 @@
-//! Packets that overtake one another are put in order again.
+//! Reordered packets are put in order.
 
 use farhaul_netem::{JitterSpec, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::{Config, Stats, Streams};
@@ -27,13 +27,13 @@ fn streams_arrive_whole_when_every_packet_takes_its_own_time() {
     });
 }
 
-/// 100 Mbit/s and 40 ms there and back, with a queue of one bandwidth-delay product.
+/// 100 Mbit/s and an RTT of 40 ms, with a queue of one bandwidth-delay product.
 fn long_path() -> PathSpec {
     let delay = Duration::from_millis(20);
     PathSpec { delay, queue: QueueSize::Bdp(2 * delay), ..clean_path() }
 }
 
-/// Goodput of the first ten seconds over a path both of whose directions are `path`, and what sender and receiver counted.
+/// Goodput of the first ten seconds with `path` in both directions, and the counters of sender and receiver.
 fn ten_seconds(seed: u64, path: &PathSpec) -> (Rate, [Stats; 2]) {
     let mut run = pair(seed, Default::default).path(path.clone()).caller(Workload::send_without_end()).start();
     run.sample_every(Duration::from_millis(100));
@@ -59,7 +59,7 @@ fn packets_that_overtake_one_another_cost_a_fifth_of_the_rate_at_most() {
 #[test]
 fn few_packets_are_sent_twice_because_others_overtook_them() {
     for seed in 1..4 {
-        // No queue overflows, so nothing is lost.
+        // No queue overflows, so no packet is lost.
         let path = PathSpec { queue: QueueSize::Packets(100_000), ..long_path() };
         let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(20) });
         let (_, [sender, receiver]) = ten_seconds(seed, &PathSpec { reorder, duplicate: 0.05, ..path });
@@ -81,7 +81,7 @@ fn a_start_that_overtaking_ended_goes_on_once_the_late_packets_have_come() {
 fn a_few_packets_of_tolerance_save_retransmissions() {
     let retransmitted = |tolerance: fn() -> Config| {
         let reorder = Some(ReorderSpec { probability: 0.02, extra_delay: Duration::from_micros(300) });
-        // The queue holds all that the small buffers allow: nothing is truly lost.
+        // The queue holds all data that the small buffers permit, so no packet is lost.
         let path = PathSpec { reorder, queue: QueueSize::Packets(2_000), ..clean_path() };
         let run = exchange(pair(7, tolerance).path(path));
         let id = run.flows(CALLER)[0].id();

@@ -1,4 +1,4 @@
-//! Endpoints, paths and exchanges that the tests of this folder share.
+//! Endpoints, paths and exchanges for the tests of this folder.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
-/// What each side of an exchange sends.
+/// Bytes sent by each side of an exchange.
 pub(crate) const LENGTH: u64 = 4 << 20;
 
-/// Room of the receive buffer in an exchange: its [`LENGTH`] goes through it four times.
+/// Receive buffer in an exchange. [`LENGTH`] fills it four times.
 pub(crate) const SMALL_BUFFER: u64 = 1 << 20;
 
-/// Longest that an exchange may take in virtual time, however bad the path is.
+/// Longest virtual time of an exchange, on any path.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
-/// An endpoint whose randomness follows from `seed`.
+/// An endpoint with randomness derived from `seed`.
 pub(crate) fn endpoint(seed: u64, config: Config) -> Endpoint {
     Endpoint::new(config, Entropy { cookie_key: [seed as u8; 16], seed })
 }
 
-/// The same, accepting connections.
+/// The same, but it accepts connections.
 pub(crate) fn listener(seed: u64, config: Config) -> Endpoint {
     let mut endpoint = endpoint(seed, config);
     endpoint.listen(Mode::Stream);
@@ -40,7 +40,7 @@ pub(crate) fn pair(seed: u64, config: fn() -> Config) -> Pair<Endpoint> {
     Pair::new(endpoint(2 * seed, config()), listener(2 * seed + 1, config())).seed(seed)
 }
 
-/// 100 Mbit/s and 20 ms there and back, with a queue of one bandwidth-delay product.
+/// 100 Mbit/s and an RTT of 20 ms, with a queue of one bandwidth-delay product.
 pub(crate) fn clean_path() -> PathSpec {
     let delay = Duration::from_millis(10);
     let rate = Some(Rate::from_megabits_per_second(100));
@@ -57,13 +57,13 @@ pub(crate) fn some_path(rng: &mut Rng) -> PathSpec {
     }
 }
 
-/// Each packet is lost with this probability.
+/// Loses each packet with this probability.
 pub(crate) fn random_loss(probability: f64) -> Option<LossSpec> {
     Some(LossSpec::Bernoulli(probability))
 }
 
-/// Both sides send [`LENGTH`] bytes at once over paths that `impair` draws for each seed and direction, and get
-/// what the other sent, byte by byte.
+/// Both sides send [`LENGTH`] bytes at once, over paths that `impair` draws for each seed and direction. Each receives
+/// the other's data byte by byte.
 pub(crate) fn exchanges_arrive_whole(seeds: Range<u64>, impair: impl Fn(&mut Rng) -> PathSpec) {
     for seed in seeds {
         let mut rng = Rng::new(seed);
@@ -75,7 +75,7 @@ pub(crate) fn exchanges_arrive_whole(seeds: Range<u64>, impair: impl Fn(&mut Rng
     }
 }
 
-/// Runs until both sides have all, or give up.
+/// Runs until both sides have everything, or give up.
 pub(crate) fn exchange(pair: Pair<Endpoint>) -> Simulation<Endpoint> {
     let mut run = pair.caller(Workload::exchange(LENGTH)).listener(Workload::exchange(LENGTH)).start();
     run.run_until_done(LIMIT);

@@ -1,4 +1,4 @@
-//! Everything that can happen to a packet happens at once, on paths of every shape.
+//! Every impairment at once, on paths of every shape.
 
 use farhaul_netem::{JitterSpec, PathSpec, QueueSize, ReorderSpec};
 use farhaul_units::{Duration, Rate, Rng};

@@ -1,4 +1,4 @@
-//! What happens when nobody answers, for a while or for ever.
+//! Peers that do not answer, for a while or for ever.
 
 use farhaul_proto::ConnectionLost;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};

@@ -1,4 +1,4 @@
-//! Transfers over a path on which nothing goes wrong.
+//! Transfers over a path without impairments.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::Streams;
@@ -45,7 +45,7 @@ fn the_window_doubles_each_round_trip_until_a_megabyte_is_through() {
     };
     let mut run = pair(3, Default::default).path(path).caller(Workload::send(1_000_000)).start();
     assert!(run.run_until_done(LIMIT));
-    // Two round trips of handshake; 687 packets are six flights of 16, 32, … of which the last travels half a one.
+    // The handshake takes two RTTs. The 687 packets are six flights of 16, 32, …; the last one takes half an RTT.
     let complete = run.flows(LISTENER)[0].received().complete_at.expect("it is complete");
     assert!(complete - Instant::ZERO < Duration::from_millis(200 + 500 + 50 + 50), "{complete}");
 }

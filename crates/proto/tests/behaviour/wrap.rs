@@ -1,4 +1,4 @@
-//! Sequence numbers that wrap from 2^31 - 1 to 0 in the middle of everything.
+//! Sequence numbers that wrap from 2^31 - 1 to 0 in mid-transfer.
 
 use farhaul_netem::{PathSpec, ReorderSpec};
 use farhaul_proto::Config;
@@ -7,7 +7,7 @@ use farhaul_units::{Duration, Rng, SeqNo};
 
 use crate::scenario::{clean_path, exchange, pair, random_loss, small_buffers, some_path};
 
-/// An exchange has about 2900 packets each way; this many lie before the wrap.
+/// Packets before the wrap. An exchange has about 2900 packets in each direction.
 const BEFORE_WRAP: [u32; 6] = [0, 1, 15, 64, 700, 2_000];
 
 fn near_wrap<const BEFORE: usize>() -> Config {

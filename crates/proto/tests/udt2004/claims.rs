@@ -1,4 +1,4 @@
-//! What the paper states of its protocol's overhead and behaviour (A-claims of the experiments).
+//! The paper's statements about overhead and behaviour (A-claims of the experiments).
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use farhaul_wire::udt2004::{Control, Packet};
 
 use crate::scenario::{LIMIT, pair, paper, paper_with, path, stats, throughput, utilisation};
 
-/// Data packets that arrived, acknowledgements sent and confirmations received between `from` and `to` milliseconds.
+/// Data packets received, acknowledgements sent and confirmations received between `from` and `to` milliseconds.
 fn counts(config: fn() -> Config, path: PathSpec, (from, to): (u64, u64)) -> [u64; 3] {
     let mut run = pair(1, config).path(path).caller(Workload::send_without_end()).start();
     let at = |stats: [Stats; 2]| [1, 1, 0].map(|host: usize| stats[host].totals);
@@ -23,12 +23,12 @@ fn counts(config: fn() -> Config, path: PathSpec, (from, to): (u64, u64)) -> [u6
     [
         after[0].packets_received - before[0].packets_received,
         after[1].acks_sent - before[1].acks_sent,
-        // Each acknowledgement that is received is confirmed once.
+        // Each received acknowledgement is confirmed once.
         after[2].acks_received - before[2].acks_received,
     ]
 }
 
-/// §3.4.1: at 1 Gbit/s and 1500 bytes there are 833 data packets to one ACK and one ACK2.
+/// §3.4.1: at 1 Gbit/s and 1500 bytes there are 833 data packets per ACK and ACK2.
 #[test]
 fn a_gigabit_has_833_data_packets_to_an_acknowledgement_and_its_confirmation() {
     let [data, acks, confirmations] = counts(paper, path(1_000, 10, 1_000), (1_500, 3_000));
@@ -37,10 +37,10 @@ fn a_gigabit_has_833_data_packets_to_an_acknowledgement_and_its_confirmation() {
     assert!(confirmations.abs_diff(acks) <= 2, "{acks} acknowledgements, {confirmations} received");
 }
 
-/// §3.4.1: at no more than one packet in a SYN there are as many of one as of the others.
+/// §3.4.1: at no more than one packet per SYN interval, there are as many data packets as ACKs and ACK2s.
 #[test]
 fn one_packet_in_two_syns_has_one_acknowledgement_and_one_confirmation() {
-    // 50 packets a second, of which every sixteenth takes the next with it.
+    // 50 packets per second, and every sixteenth leaves with the next.
     let slow = || Config { max_rate: Some(Rate::from_bits_per_second(600_000)), ..paper() };
     let [data, acks, confirmations] = counts(slow, path(100, 10, 100), (2_000, 12_000));
     let pairs = data / 16;
@@ -48,7 +48,7 @@ fn one_packet_in_two_syns_has_one_acknowledgement_and_one_confirmation() {
     assert!(confirmations.abs_diff(acks) <= 1, "{acks} acknowledgements, {confirmations} received");
 }
 
-/// §3.4.2: in the worst case, when every other packet is lost, immediate reports are half of the packets.
+/// §3.4.2: at worst, with every other packet lost, immediate reports are half of the packets.
 #[test]
 fn immediate_reports_are_at_most_half_of_the_packets_when_every_other_one_is_lost() {
     let (data, reports) = (Rc::new(Cell::new(0u64)), Rc::new(Cell::new(0u64)));
@@ -78,7 +78,7 @@ fn immediate_reports_are_at_most_half_of_the_packets_when_every_other_one_is_los
     assert!(reports.get() * 2 <= data.get(), "{} reports of {} packets", reports.get(), data.get());
 }
 
-/// §4.1: with a queue that is long enough for the growing delay to be seen, nothing is lost.
+/// §4.1: if the queue is long enough to show the growing delay, no packet is lost.
 #[test]
 fn nothing_is_lost_when_the_queue_suffices_and_delay_is_heeded() {
     let (rate, mut run) = throughput(paper, path(100, 10, 5_000), (5, 20));
@@ -90,7 +90,7 @@ fn nothing_is_lost_when_the_queue_suffices_and_delay_is_heeded() {
     assert!(utilisation(rate, 100) >= 0.944, "{rate}");
 }
 
-/// §4.6: waiting for N more packets before a gap is reported makes packets that were overtaken no losses.
+/// §4.6: a gap that is reported only after N more packets does not count overtaken packets as lost.
 #[test]
 fn waiting_for_stragglers_raises_the_utilisation_of_a_path_that_reorders() {
     let reorder = Some(ReorderSpec { probability: 0.01, extra_delay: Duration::from_micros(300) });

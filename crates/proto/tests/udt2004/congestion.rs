@@ -1,4 +1,4 @@
-//! How the rate follows the path: utilisation, fairness, warnings.
+//! The rate on a path: utilisation, fairness, warnings.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -26,7 +26,7 @@ fn one_flow_uses_at_least_944_permille_of_the_path() {
     }
 }
 
-/// Payload rates in Mbit/s of flows that share `link` from `from` to `to` seconds, one joining every second.
+/// Payload rates in Mbit/s of flows on a shared `link` from `from` to `to` seconds. One flow joins every second.
 fn shares(configs: &[fn() -> Config], link: &PathSpec, (from, to): (u64, u64)) -> Vec<f64> {
     let mut net = Dumbbell::new(link.clone());
     for (pair, config) in configs.iter().enumerate() {
@@ -77,7 +77,7 @@ fn warnings_that_are_off_are_not_sent_and_those_that_are_sent_can_be_ignored() {
     assert!(warned > 0 && lost > 0, "{warned} warnings, {lost} lost");
 }
 
-/// §4.4 and A-err: estimates in different decades make unequal increases, and wrong warnings cost throughput.
+/// §4.4 and A-err: estimates in different decades cause unequal increases, and false warnings cost throughput.
 #[test]
 fn errors_of_estimation_show_where_the_paper_says() {
     let link = path(100, 10, 200);
@@ -94,7 +94,7 @@ fn errors_of_estimation_show_where_the_paper_says() {
     assert!(wrong < 0.9 * right, "{wrong:.3} {right:.3}");
 }
 
-/// §4.7: the utilisation falls with the error rate of the link.
+/// §4.7: the utilisation falls with the link's error rate.
 #[test]
 fn random_errors_cost_throughput() {
     let used = |share: f64| {
@@ -106,7 +106,7 @@ fn random_errors_cost_throughput() {
     assert!(many > 0.05, "{many:.3}");
 }
 
-/// No data packet leaves in the SYN after the report of a loss has come (§3.5.2), not even its repair.
+/// No data packet leaves in the SYN interval after a loss report (§3.5.2), not even its retransmission.
 #[test]
 fn sending_freezes_for_a_syn_after_a_decrease() {
     let left = Rc::new(RefCell::new(Vec::new()));
@@ -127,7 +127,7 @@ fn sending_freezes_for_a_syn_after_a_decrease() {
         if packets == 500 { TapAction::Drop } else { TapAction::Pass }
     })));
     run.run_for(Duration::from_millis(400));
-    // The way of the report: 5 ms and its own length on the link.
+    // The report takes 5 ms and its own length on the link.
     let came = reported.get().expect("a loss was reported") + Duration::from_micros(5_005);
     let within = |from: u64, to: u64| {
         let window = came + Duration::from_micros(from)..came + Duration::from_micros(to);
@@ -137,11 +137,13 @@ fn sending_freezes_for_a_syn_after_a_decrease() {
     assert!(within(9_990, 12_000) > 0, "it goes on after the freeze");
 }
 
-/// Where a neighbour fills a short queue in step with the acknowledgements, what an unpaced window gets through is the head of
-/// what an expiration sends again: the receiver never sees a gap, and reports none (departure D147).
+/// A competing flow fills a short queue in step with the acknowledgements. Of an unpaced window, only the head arrives.
+/// After an expiration only the head of the retransmissions does. So the receiver sees and reports no gap (departure
+/// D147).
 #[test]
 fn a_window_of_which_only_the_head_arrives_ends_slow_start_without_a_loss_report() {
-    /// Places in the queue, the time in which they become free, and how long the neighbour fills it after an acknowledgement.
+    /// Places in the queue, the time in which they drain, and how long the competing flow fills it after an
+    /// acknowledgement.
     const PLACES: u32 = 6;
     const DRAIN: Duration = Duration::from_micros(720);
     const FILLED: Duration = Duration::from_millis(1);

@@ -1,5 +1,5 @@
-//! Datagrams that no honest peer sends: whatever they hold, nothing panics, hangs or grows, and the connections of others go on.
-//! Attacks are named by the letters of SECURITY.md.
+//! Datagrams that no honest peer sends. Whatever they contain, nothing panics, hangs or grows, and other connections
+//! continue. Attacks are named by the letters of SECURITY.md.
 
 use core::net::SocketAddr;
 
@@ -23,14 +23,14 @@ fn encoded(control: &Control<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A transfer that has been under way for a second.
+/// A transfer that has run for a second.
 fn under_way(seed: u64) -> Simulation<Endpoint> {
     let mut run = pair(seed, small_buffers).path(clean_path()).caller(Workload::send_without_end()).start();
     run.run_for(Duration::from_secs(1));
     run
 }
 
-/// The number of the next new packet of the caller, seen in what it sends.
+/// The caller's next new packet, as seen on the path.
 fn next_number(run: &mut Simulation<Endpoint>) -> SeqNo30 {
     let seen = std::rc::Rc::new(std::cell::Cell::new(None));
     let last = std::rc::Rc::clone(&seen);
@@ -49,7 +49,7 @@ fn received(run: &Simulation<Endpoint>) -> u64 {
     run.flows(LISTENER)[0].received().bytes
 }
 
-/// The transfer goes on at no less than this share of the path.
+/// Checks that the transfer continues at no less than this share of the path.
 fn goes_on(run: &mut Simulation<Endpoint>, share: f64) {
     let before = received(run);
     run.run_for(Duration::from_secs(2));
@@ -102,7 +102,7 @@ fn damage_that_no_checksum_catches_neither_panics_nor_hangs() {
     }
 }
 
-/// Attack B1: whoever does not know the connection id cannot end it, not even in the name of the peer.
+/// Attack B1: an attacker without the connection id cannot end it, not even with the peer's address.
 #[test]
 fn a_close_packet_with_a_guessed_id_is_counted_and_changes_nothing() {
     let mut run = under_way(1);
@@ -115,7 +115,7 @@ fn a_close_packet_with_a_guessed_id_is_counted_and_changes_nothing() {
     goes_on(&mut run, 0.8);
 }
 
-/// Attacks B2, B5: reports and acknowledgements of what was never sent.
+/// Attacks B2, B5: reports and acknowledgements of packets that were never sent.
 #[test]
 fn what_was_never_sent_is_neither_acknowledged_nor_sent_again() {
     let mut run = under_way(2);
@@ -137,7 +137,7 @@ fn what_was_never_sent_is_neither_acknowledged_nor_sent_again() {
     goes_on(&mut run, 0.8);
 }
 
-/// Attack B6: eight bytes that ask for everything, a thousand times, cost one repair of each packet in a round trip.
+/// Attack B6: a thousand requests of eight bytes for everything cost one retransmission of each packet per RTT.
 #[test]
 fn a_flood_of_loss_reports_is_no_amplifier() {
     let mut run = under_way(3);
@@ -155,7 +155,7 @@ fn a_flood_of_loss_reports_is_no_amplifier() {
     assert!(resent <= 800, "{resent} repairs");
 }
 
-/// Attack B11: a packet far ahead is no reason for memory, nor for a report of a million losses.
+/// Attack B11: a packet far ahead takes no memory and causes no report of a million losses.
 #[test]
 fn packets_far_ahead_take_no_memory() {
     let mut run = under_way(4);
@@ -172,7 +172,7 @@ fn packets_far_ahead_take_no_memory() {
     goes_on(&mut run, 0.8);
 }
 
-/// A flood of warnings slows the sender once in a round trip and not for each of them.
+/// A flood of warnings slows the sender once per RTT, not once per warning.
 #[test]
 fn a_thousand_warnings_at_once_are_one() {
     let mut run = under_way(5);
@@ -186,8 +186,8 @@ fn a_thousand_warnings_at_once_are_one() {
     goes_on(&mut run, 0.7);
 }
 
-/// Attacks A4 to A7, A11: an endpoint remembers nobody before a good cookie, answers with no more than came, and takes no
-/// packets that are too small.
+/// Attacks A4 to A7, A11: an endpoint stores nothing before a valid cookie, answers with no more bytes than it
+/// received, and refuses too small packet sizes.
 #[test]
 fn callers_without_a_cookie_cost_no_memory_and_get_no_more_than_they_sent() {
     let mut end = listener(1, default_config());
@@ -218,7 +218,7 @@ fn callers_without_a_cookie_cost_no_memory_and_get_no_more_than_they_sent() {
         let (answer, connections) = ask(from(n), call(Request::Open, 1_500, 9, rng.next_u32()));
         assert!(answer.is_none() && connections == 0, "a guessed cookie");
     }
-    // In a network where nobody guesses: elsewhere a second cookie is asked for (attack A1).
+    // A network without guesses, because guesses would require a second cookie (attack A1).
     let honest = |n| SocketAddr::from(([192, 168, 5, n], 9_000));
     let (answer, _) = ask(honest(1), call(Request::Cookie, 1_500, 9, 0));
     let Ok(Packet::Control(Control::Handshake(Handshake { cookie, .. }))) = Packet::decode(answer.as_ref().unwrap())
@@ -234,7 +234,7 @@ fn callers_without_a_cookie_cost_no_memory_and_get_no_more_than_they_sent() {
     assert_eq!(ask(honest(1), call(Request::Open, 1_500, 8, cookie)).1, 1, "one connection for one address");
 }
 
-/// One byte string after another into both ends of a connection, in the name of the other.
+/// Delivers byte strings in turn to both ends of a connection, in the name of the other.
 fn feed(run: &mut Simulation<Endpoint>, datagrams: &[Vec<u8>]) {
     for bytes in datagrams {
         for (host, other) in [(CALLER, LISTENER), (LISTENER, CALLER)] {
@@ -244,7 +244,7 @@ fn feed(run: &mut Simulation<Endpoint>, datagrams: &[Vec<u8>]) {
     }
 }
 
-/// Bytes that look like packets: a first byte of each type, numbers near those in use.
+/// Bytes that resemble packets: a first byte of each type, numbers near those in use.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let near = (any::<bool>(), 0u32..3_000, 0usize..1_500).prop_map(|(_, offset, length)| {
         let mut bytes = encode_data_header(SeqNo30::new(offset)).to_vec();
@@ -267,8 +267,8 @@ fn datagram() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The first numbers of the connection are known here, so that forgeries hit: data may be damaged by them, as the module
-    /// says, but nothing panics, and neither side grows or spins.
+    /// The test knows the first numbers of the connection, so forgeries hit. They may damage data. Nothing may panic,
+    /// and neither side may grow or loop.
     #[test]
     fn no_datagrams_panic_or_grow_an_endpoint(datagrams in proptest::collection::vec(datagram(), 1..120)) {
         let config = || farhaul_proto::Config { initial_seq: Some(farhaul_units::SeqNo::new(0)), ..small_buffers() };

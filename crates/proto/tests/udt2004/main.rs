@@ -1,7 +1,6 @@
-//! What two endpoints of the 2004 protocol do with a path between them, all in virtual time, with the datagrams that sockets
-//! would carry.
+//! Behaviour of two endpoints of the 2004 protocol with a path between them, in virtual time, with real datagrams.
 //!
-//! Where a test tries many seeds, its message on failure names the one that failed.
+//! Where a test tries many seeds, its failure message names the seed.
 
 mod claims;
 mod close;

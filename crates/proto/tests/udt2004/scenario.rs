@@ -1,4 +1,4 @@
-//! Endpoints, paths and exchanges that the tests of this folder share.
+//! Endpoints, paths and exchanges for the tests of this folder.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
-/// What each side of an exchange sends.
+/// Bytes sent by each side of an exchange.
 pub(crate) const LENGTH: u64 = 2 << 20;
 
-/// Longest that an exchange may take in virtual time, however bad the path is.
+/// Longest virtual time of an exchange, on any path.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
-/// An endpoint whose randomness follows from `seed`.
+/// An endpoint with randomness derived from `seed`.
 pub(crate) fn endpoint(seed: u64, config: Config) -> Endpoint {
     Endpoint::new(config, Entropy { cookie_key: [seed as u8; 16], seed })
 }
 
-/// The same, accepting connections.
+/// The same, but it accepts connections.
 pub(crate) fn listener(seed: u64, config: Config) -> Endpoint {
     let mut endpoint = endpoint(seed, config);
     endpoint.listen();
@@ -33,7 +33,7 @@ pub(crate) fn paper() -> Config {
     Config { burst_time: Duration::ZERO, ..default_config() }
 }
 
-/// The same with a controller of another setting.
+/// The same with other settings of the controller.
 pub(crate) fn paper_with(controller: &str) -> Config {
     let spec = controller.parse().expect("the tests name controllers that exist");
     Config { controller: controller_factory(spec), ..paper() }
@@ -49,7 +49,7 @@ pub(crate) fn pair(seed: u64, config: impl Fn() -> Config) -> Pair<Endpoint> {
     Pair::new(endpoint(2 * seed, config()), listener(2 * seed + 1, config())).seed(seed)
 }
 
-/// So many megabits per second and milliseconds of round trip, with a queue of `packets`.
+/// `megabits` per second and an RTT of `round_trip` milliseconds, with a queue of `packets`.
 pub(crate) fn path(megabits: u64, round_trip: u64, packets: u32) -> PathSpec {
     PathSpec {
         rate: Some(Rate::from_megabits_per_second(megabits)),
@@ -59,7 +59,7 @@ pub(crate) fn path(megabits: u64, round_trip: u64, packets: u32) -> PathSpec {
     }
 }
 
-/// 100 Mbit/s and 20 ms there and back, with a queue of about one bandwidth-delay product.
+/// 100 Mbit/s and an RTT of 20 ms, with a queue of about one bandwidth-delay product.
 pub(crate) fn clean_path() -> PathSpec {
     path(100, 20, 170)
 }
@@ -74,8 +74,8 @@ pub(crate) fn some_path(rng: &mut Rng) -> PathSpec {
     }
 }
 
-/// Both sides send [`LENGTH`] bytes at once over paths that `impair` draws for each seed and direction, and get what the other
-/// sent, byte by byte.
+/// Both sides send [`LENGTH`] bytes at once, over paths that `impair` draws for each seed and direction. Each receives
+/// the other's data byte by byte.
 pub(crate) fn exchanges_arrive_whole(seeds: Range<u64>, impair: impl Fn(&mut Rng) -> PathSpec) {
     for seed in seeds {
         let mut rng = Rng::new(seed);
@@ -86,7 +86,7 @@ pub(crate) fn exchanges_arrive_whole(seeds: Range<u64>, impair: impl Fn(&mut Rng
     }
 }
 
-/// Runs until both sides have all, or give up.
+/// Runs until both sides have everything, or give up.
 pub(crate) fn exchange(pair: Pair<Endpoint>) -> Simulation<Endpoint> {
     let mut run = pair.caller(Workload::exchange(LENGTH)).listener(Workload::exchange(LENGTH)).start();
     run.run_until_done(LIMIT);
@@ -113,7 +113,7 @@ pub(crate) fn throughput(
     (rate, run)
 }
 
-/// Share of the link that `rate` of payload takes with its headers: utilisation in the sense of the paper.
+/// Share of the link taken by `rate` of payload with its headers: utilisation in the paper's sense.
 pub(crate) fn utilisation(rate: Rate, megabits: u64) -> f64 {
     rate.bits_per_second() as f64 * 1_500.0 / 1_468.0 / (megabits as f64 * 1e6)
 }

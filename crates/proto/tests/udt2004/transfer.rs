@@ -1,4 +1,5 @@
-//! Transfers over paths that are clean, or lose, hold back, copy and damage packets: every byte arrives, once, in order.
+//! Transfers over clean paths, and over paths that lose, delay, duplicate and damage packets. Every byte arrives, once,
+//! in order.
 
 use farhaul_netem::{JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::{Config, Streams};
@@ -79,7 +80,7 @@ fn streams_arrive_whole_across_the_wrap() {
     }
 }
 
-/// The paper has no window of the receiver's: acknowledgements that are held back take its place (departure D133).
+/// The paper has no receiver window. Delayed acknowledgements take its place (departure D133).
 #[test]
 fn a_slow_reader_slows_the_sender_down_and_nothing_is_sent_twice() {
     let reader = Workload::receive().reading_at(Rate::from_megabits_per_second(10));
