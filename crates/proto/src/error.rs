@@ -30,12 +30,12 @@ pub enum ConnectionLost {
     /// This side closed it.
     #[error("closed by this side")]
     ClosedLocally,
-    /// The peer closed it, and nothing that is known of was missing. UDT4's shutdown does not say how much was sent, so a libudt
-    /// peer that closes before its last packets were delivered looks the same.
+    /// The peer closed it, and no data is known to be missing. UDT4's shutdown does not tell how much was sent. So a
+    /// libudt peer that closes before its last packets were delivered looks the same.
     #[error("closed by the peer")]
     ClosedByPeer,
-    /// The peer [aborted](crate::Streams::abort) it, or closed it while data was known to be missing here or some of this side's
-    /// was not acknowledged.
+    /// The peer [aborted](crate::Streams::abort) it. Or the peer closed it while data was known to be missing here, or
+    /// while some of this side's data was not acknowledged.
     #[error("the peer ended the connection before everything was transferred")]
     Aborted,
     /// Nobody answered the handshake in time. No program listens there, or a firewall blocks UDP.

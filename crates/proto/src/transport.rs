@@ -80,22 +80,22 @@ pub trait Streams: Transport {
     /// it. Data that arrives until then can be read. The end of the stream follows it.
     fn finish(&mut self, now: Instant, id: ConnectionId);
 
-    /// Ends the connection at once; unsent data is lost. If the peer has acknowledged everything that was written, it reads to
-    /// the end of the stream. Otherwise this [aborts](Streams::abort). Harmless on a connection that is over.
+    /// Ends the connection at once, and unsent data is lost. If the peer has acknowledged everything written, it reads
+    /// to the end of the stream. Otherwise this [aborts](Streams::abort). Harmless on a connection that is over.
     fn close(&mut self, now: Instant, id: ConnectionId);
 
-    /// Ends the connection at once, because what this side had to send is not complete. The peer reads what has arrived, and
-    /// then an error in place of [`Read::End`]. Harmless on a connection that is over.
+    /// Ends the connection at once because this side's data is incomplete. The peer reads the received data and then an
+    /// error, not [`Read::End`]. Harmless on a connection that is over.
     fn abort(&mut self, now: Instant, id: ConnectionId);
 
-    /// Forgets a connection: [aborts](Streams::abort) it if it still lives, and frees its memory once the peer has been told, which
-    /// takes [`LONGEST_FAREWELL`](crate::LONGEST_FAREWELL) at most.
+    /// Forgets a connection. A live one is [aborted](Streams::abort). Its memory is freed once the peer has been told,
+    /// at most [`LONGEST_FAREWELL`](crate::LONGEST_FAREWELL) later.
     fn release(&mut self, now: Instant, id: ConnectionId);
 
-    /// Whether this side has closed the connection and its peer has not been told often enough yet.
+    /// Whether this side has closed the connection and still repeats its shutdown.
     fn is_leaving(&self, id: ConnectionId) -> bool;
 
-    /// The address of the peer.
+    /// The address of the peer; `None` for a connection that was released.
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr>;
 
     /// A snapshot of counters and estimates; `None` for a connection that was released.
@@ -109,11 +109,11 @@ pub enum Read {
     Data(usize),
     /// Nothing now; [`Event::Readable`] will follow.
     Pending,
-    /// End of stream: the peer closed and nothing that is known of is missing, or this side [finished](Streams::finish).
+    /// End of stream: the peer closed and no data is known to be missing, or this side [finished](Streams::finish).
     ///
-    /// UDT4's shutdown does not say how much was sent. A libudt peer that closes while its last packets are lost, or were never
-    /// sent, looks the same; and after one's own finish, what the peer had yet to send never comes. Whoever must know that
-    /// nothing is missing says in-band how much comes.
+    /// UDT4's shutdown does not tell how much was sent. A libudt peer that closes before its last packets were
+    /// delivered looks the same. After this side finished, data that the peer had yet to send never arrives. An
+    /// application that must detect missing data transmits its length in-band.
     End,
 }
 

@@ -1,11 +1,11 @@
-//! Whether the peer is still there, when somebody says in its name that it left (attack B1).
+//! Verifies that the peer has left when a packet says so (attack B1).
 //!
-//! A shutdown carries nothing that only the peer knows, and neither do data and acknowledgements that go on coming: on
-//! an idle connection there are none. So the peer is asked: a full acknowledgement, even one that says nothing new, is
-//! confirmed at once (ACK2) by every living UDT4 peer, whether or not anything was ever sent, and by none that has
-//! closed. A keep-alive would not do: nobody answers one.
+//! A shutdown contains nothing that only the peer knows. Later data and acknowledgements would disprove it, but an idle
+//! connection has none. So this side asks the peer by a full acknowledgement. Every live UDT4 peer confirms it at once
+//! (ACK2), even if it has no news and nothing was ever sent. A closed peer does not. A keep-alive would not do, because
+//! nobody answers it.
 //!
-//! An abort is questioned in the same way, since it ends a connection just as a shutdown does.
+//! An abort is verified in the same way, because it also ends a connection.
 
 use farhaul_units::{Duration, Instant};
 
@@ -13,21 +13,22 @@ use super::consts::SYN_INTERVAL;
 use super::farewell::Parting;
 use crate::transport::earliest;
 
-/// Questions asked: on a path that loses one packet in ten, all of them or their answers get lost once in 150 times.
+/// Questions to the peer. On a path that loses one packet in ten, all of them or their answers are lost once in 150
+/// times.
 const QUESTIONS: u32 = 3;
-/// Time between two of them. Some builds of libudt confirm one acknowledgement in this time at most (UDT4 wire, §7).
+/// Time between two questions. Some builds of libudt confirm at most one acknowledgement in this time (UDT4 wire, §7).
 const SPACING: Duration = SYN_INTERVAL;
-/// Least time for the answer to the last one: the host of the peer may be busy.
+/// Shortest time for the answer to the last question, because the peer's host may be busy.
 const MIN_SILENCE: Duration = Duration::from_millis(20);
-/// The same while data is outstanding in either direction. Losses and a filling queue make a live peer silent for long.
+/// The same while data is outstanding in either direction. Losses and a filling queue silence a live peer for long.
 const SILENCE_WITH_DATA: Duration = Duration::from_millis(500);
-/// Least silence while data is outstanding, in round trips. A peer that closed in order repeats its last acknowledgement for
-/// two of them, in case the first was lost.
+/// Shortest time for an answer while data is outstanding, in RTTs. A peer that closed in order repeats its last
+/// acknowledgement for two RTTs, in case the first was lost.
 const ROUND_TRIPS_WITH_DATA: u32 = 3;
-/// A peer that still sends after this many such silences never sent that shutdown.
+/// A shutdown is forged if the peer still sends after this many times for an answer.
 const DISBELIEF: u32 = 2;
 
-/// A shutdown or abort that was received, until it is believed or the peer has shown that it did not send it.
+/// A received shutdown or abort, until it is believed or disproved.
 #[derive(Debug, Default)]
 pub(crate) struct Challenge {
     doubt: Option<Doubt>,
@@ -35,9 +36,9 @@ pub(crate) struct Challenge {
 
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
-    /// What the peer is said to have done. An abort wins: what may be incomplete is not taken for complete.
+    /// The reported end. An abort takes precedence, so that incomplete data is not taken for complete.
     parting: Parting,
-    /// When that came.
+    /// When the shutdown or abort arrived.
     since: Instant,
     /// When it is believed.
     believe_at: Instant,
@@ -46,9 +47,9 @@ struct Doubt {
 }
 
 impl Challenge {
-    /// The peer is said to have left; `silence` is how long an answer may take.
+    /// A shutdown or abort arrived. `silence` is the longest time until an answer.
     pub(crate) fn on_parting(&mut self, now: Instant, parting: Parting, silence: Duration) {
-        // One more asks no more questions and gains no time, however many come.
+        // Repeated ones cause no more questions and change no time.
         let doubt = self.doubt.get_or_insert(Doubt {
             parting,
             since: now,
@@ -61,7 +62,7 @@ impl Challenge {
         }
     }
 
-    /// Whether an acknowledgement is to be sent now that a peer must confirm.
+    /// Whether to send an acknowledgement now that the peer must confirm.
     pub(crate) fn poll_question(&mut self, now: Instant) -> bool {
         let Some(doubt) = self.doubt.as_mut().filter(|doubt| doubt.questions > 0 && doubt.next_question <= now) else {
             return false;
@@ -71,13 +72,14 @@ impl Challenge {
         true
     }
 
-    /// The peer confirmed an acknowledgement that was sent at `asked`. If that was after the shutdown came, it cannot
-    /// have left before.
+    /// The peer confirmed an acknowledgement that was sent at `asked`. If that was after the shutdown arrived, the peer
+    /// has not left.
     pub(crate) fn on_answer(&mut self, asked: Instant) {
         self.doubt.take_if(|doubt| asked >= doubt.since);
     }
 
-    /// Data or an acknowledgement came from the peer: either it overtook the shutdown, or that was forged.
+    /// Data or an acknowledgement came from the peer. Either it was overtaken by the shutdown, or the shutdown was
+    /// forged.
     pub(crate) fn on_sign_of_life(&mut self, now: Instant, silence: Duration) {
         let Some(doubt) = &mut self.doubt else { return };
         if now - doubt.since > silence * DISBELIEF {
@@ -87,12 +89,12 @@ impl Challenge {
         }
     }
 
-    /// How the peer left, if that is to be believed now.
+    /// How the peer left, if that is believed now.
     pub(crate) fn poll_belief(&mut self, now: Instant) -> Option<Parting> {
         self.doubt.take_if(|doubt| doubt.believe_at <= now).map(|doubt| doubt.parting)
     }
 
-    /// Whether a shutdown or abort was received that is neither believed nor disbelieved yet.
+    /// Whether a shutdown or abort waits to be believed or disproved.
     pub(crate) const fn is_on(&self) -> bool {
         self.doubt.is_some()
     }
@@ -103,7 +105,7 @@ impl Challenge {
     }
 }
 
-/// How long an answer may take; `settled` says that all data has arrived.
+/// The longest time until an answer. `settled` is whether no data is outstanding in either direction.
 pub(crate) fn silence(round_trip: Duration, settled: bool) -> Duration {
     if settled {
         (round_trip + SYN_INTERVAL).max(MIN_SILENCE)

@@ -281,7 +281,7 @@ impl Connection {
         let Phase::Established(established) = &mut self.phase else { return };
         if self.standing.life() == Life::Finishing && established.sender.is_flushed() {
             established.farewell.begin(now, Parting::Closed);
-            // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
+            // Nothing more will arrive. As far as this side can know, the received data is complete.
             let complete = established.receiver.buffer.is_contiguous();
             self.standing.flushed(complete);
             self.wake();
@@ -395,12 +395,12 @@ impl Connection {
         self.standing.is_done()
     }
 
-    /// Whether this side has closed it and still tells the peer.
+    /// Whether this side has closed it and still repeats its shutdown.
     pub(crate) fn is_leaving(&self) -> bool {
         self.standing.life() == Life::Leaving
     }
 
-    /// Whether it waits for a peer that calls as well.
+    /// Whether it is a rendezvous that is not complete.
     pub(crate) const fn is_meeting(&self) -> bool {
         matches!(self.phase, Phase::Meeting(_))
     }

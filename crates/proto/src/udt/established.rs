@@ -63,13 +63,13 @@ pub(crate) struct Established {
     counts: Totals,
 }
 
-/// What a packet or a timer meant for the connection as a whole.
+/// The meaning of a packet or a timer for the connection as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     GoOn,
-    /// The peer left in this way.
+    /// The peer closed or aborted.
     PeerLeft(Parting),
-    /// The peer, or somebody in its name, reports an error of its own.
+    /// The peer, or a forger, reported an error.
     Complained(u32),
     Lost(ConnectionLost),
 }
@@ -181,7 +181,7 @@ impl Established {
                     self.challenge.on_answer(now.saturating_sub(sample));
                 }
             }
-            // Who leaves need not know whether the peer does.
+            // A side that is leaving need not know whether the peer does.
             Control::Shutdown if self.farewell.has_begun() => {}
             Control::Shutdown => self.challenge.on_parting(now, Parting::Closed, self.silence()),
             Control::DropRequest(request) => {
@@ -365,8 +365,8 @@ impl Established {
         .fold(None, earliest)
     }
 
-    /// The same for a side that has closed. It repeats its last acknowledgement until the peer confirms it. A peer that missed
-    /// it would take the shutdown for an abort.
+    /// The same for a side that has closed. It repeats its last acknowledgement until the peer confirms it. A peer that
+    /// missed it would take the shutdown for an abort.
     pub(crate) fn leaving_deadline(&self, now: Instant) -> Option<Instant> {
         earliest(self.farewell.deadline(), self.receiver.acks.deadline(now))
     }

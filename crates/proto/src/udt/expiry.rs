@@ -1,4 +1,4 @@
-//! Silence: when to send a keep-alive, when to resend all data in flight, and when to give up the peer.
+//! Silence: when to send a keep-alive, when to resend everything, when to give the peer up.
 
 use farhaul_units::{Duration, Instant, Rng};
 

@@ -1,46 +1,46 @@
-//! Telling the peer that this side closed, or that it aborted.
+//! Tells the peer that this side closed or aborted.
 
 use farhaul_units::{Duration, Instant};
 
-/// Packets sent, one round trip apart: libudt sends one shutdown, and if it is lost the peer waits 53 s.
+/// Packets sent, one RTT apart. libudt sends one shutdown, and if that is lost the peer waits 53 s.
 const REPEATS: u32 = 3;
 /// Shortest time between two of them.
 const MIN_SPACING: Duration = Duration::from_millis(20);
-/// Longest time between two of them: nobody waits half a minute to be told good-bye.
+/// Longest time between two of them, so that a close does not take half a minute.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
-/// Longest time from the close of a connection to its last farewell packet, however long the path is. A driver that
-/// [released](crate::Streams::release) its last connection lives on for this time at most.
+/// Longest time from the close of a connection to its last farewell packet, on any path. A driver that
+/// [released](crate::Streams::release) its last connection needs to live at most this long.
 pub const LONGEST_FAREWELL: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
 
-/// What the peer is told.
+/// The way in which this side left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parting {
-    /// This side closed, and the peer has acknowledged everything that was written: a shutdown.
+    /// This side closed, and the peer has acknowledged all data: sends a shutdown.
     Closed,
-    /// This side gave up. Never a shutdown, which the peer would take for the end of the stream.
+    /// This side aborted. Never a shutdown, which the peer would take for the end of the stream.
     Aborted,
 }
 
-/// Packets to send that tell how this side left.
+/// The packets that tell the peer how this side left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Farewell {
-    /// This side stays.
+    /// This side has not left.
     #[default]
     None,
-    /// This side has left and says so, `left` more times.
+    /// This side has left and sends `left` more packets.
     Telling { parting: Parting, left: u32, next: Instant },
-    /// The peer has been told often enough.
+    /// The last packet was sent.
     Told,
 }
 
 impl Farewell {
-    /// Begins to tell the peer.
+    /// Starts to tell the peer.
     pub(crate) fn begin(&mut self, now: Instant, parting: Parting) {
         *self = Self::Telling { parting, left: REPEATS, next: now };
     }
 
-    /// What is to be sent now.
+    /// The packet to send now.
     pub(crate) fn poll(&mut self, now: Instant, round_trip: Duration) -> Option<Parting> {
         match *self {
             Self::Telling { parting, left, next } if next <= now => {
@@ -57,7 +57,7 @@ impl Farewell {
         !matches!(self, Self::None)
     }
 
-    /// Whether the peer has been told often enough. The time after the last packet is not waited for.
+    /// Whether the last packet was sent. No time passes after it.
     pub(crate) const fn is_told(&self) -> bool {
         matches!(self, Self::Told)
     }

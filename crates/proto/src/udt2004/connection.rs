@@ -205,7 +205,7 @@ impl Connection {
         let Phase::Established(established) = &mut self.phase else { return };
         if self.standing.life() == Life::Finishing && !established.sender.has_data() {
             established.farewell.begin(now, Parting::Closed);
-            // Nothing more will come: what came is the whole of it, as far as anybody on this side can know.
+            // Nothing more will arrive. As far as this side can know, the received data is complete.
             let complete = established.receiver.buffer.is_contiguous();
             self.standing.flushed(complete);
             self.wake();
@@ -288,7 +288,7 @@ impl Connection {
         self.standing.is_done()
     }
 
-    /// Whether this side has closed it and still tells the peer.
+    /// Whether this side has closed it and still repeats its shutdown.
     pub(super) fn is_leaving(&self) -> bool {
         self.standing.life() == Life::Leaving
     }

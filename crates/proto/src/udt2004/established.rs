@@ -354,7 +354,7 @@ impl Established {
         } else if std::mem::take(&mut self.keep_alive) {
             Control::KeepAlive.encode(out);
         } else if let Some(parting) = (!open).then(|| self.farewell.poll(now, self.rtt.with_margin())).flatten() {
-            // An aborted stream is said to end one packet later than it does: the peer never has the whole of it.
+            // After an abort the packet names one packet too many, so that the peer never has the whole stream.
             let missing = u32::from(parting == Parting::Aborted);
             let (end, acked) = (self.sender.buffer().end().plus(missing), self.receiver.buffer.ack_point().into());
             Control::Close { connection: self.connection, end: end.into(), acked }.encode(out);

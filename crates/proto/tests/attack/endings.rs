@@ -1,4 +1,4 @@
-//! Shutdowns and error signals that the peer never sent, on connections that have nothing to say, and real ones.
+//! Forged shutdowns, aborts and error signals on idle connections, and real ones.
 
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{ConnectionLost, Event, Read, StreamError, Streams};
@@ -10,7 +10,7 @@ use farhaul_wire::udt4::{CONNECTION_BROKEN, Control};
 use crate::bench::{Bench, Peer, encode};
 use crate::transfer::{eavesdrop, pair};
 
-/// An accepted connection with a packet received and confirmed, or with nothing, whose round-trip time is known.
+/// An accepted connection with a known RTT. One packet was received and confirmed, or none.
 fn idle(received: bool) -> (Bench, Peer) {
     let mut bench = Bench::listening();
     let peer = bench.accept_default();
@@ -27,7 +27,7 @@ fn idle(received: bool) -> (Bench, Peer) {
     (bench, peer)
 }
 
-/// The peer confirms all acknowledgements that it was sent, and they take this long to come.
+/// The peer confirms all acknowledgements that it received, after this RTT.
 fn confirm_all(bench: &mut Bench, peer: &Peer, round_trip: Duration) {
     let numbers: Vec<AckNo> = bench
         .take_sent()
@@ -105,7 +105,7 @@ fn b1_a_peer_that_left_confirms_nothing_and_is_believed_after_a_round_trip_and_a
 #[test]
 fn b1_nothing_but_the_answer_to_the_question_revokes_a_shutdown() {
     let (mut bench, peer) = idle(true);
-    // The last acknowledgement before it, again; and a guess far from the ones that were asked.
+    // A repeated confirmation from before the shutdown, and a guess far from the numbers in use.
     bench.control(&peer, &Control::Shutdown);
     bench.control(&peer, &Control::KeepAlive);
     for number in [1, 30, 500, 1 << 30] {
@@ -135,7 +135,7 @@ fn after_finishing_what_came_has_an_end_unless_a_packet_is_known_to_be_missing()
     }
 }
 
-/// Two of ours, done with a short transfer and idle since.
+/// Two Farhaul endpoints, idle after a short transfer.
 fn idle_pair() -> Simulation<Endpoint> {
     let workload = Workload::send(10_000).kept_open();
     let mut run = pair().caller(workload).listener(Workload::receive().kept_open()).start();
@@ -143,7 +143,7 @@ fn idle_pair() -> Simulation<Endpoint> {
     run
 }
 
-/// Why the connection of each is over, and when.
+/// Why and when each side's connection ended.
 fn ends(run: &Simulation<Endpoint>) -> [Option<(Instant, ConnectionLost)>; 2] {
     [CALLER, LISTENER].map(|host| run.flows(host)[0].closed)
 }
@@ -152,7 +152,7 @@ fn ends(run: &Simulation<Endpoint>) -> [Option<(Instant, ConnectionLost)>; 2] {
 fn b1_two_of_ours_stay_together_through_forged_shutdowns() {
     let mut run = idle_pair();
     let overheard = eavesdrop(&mut run, Box::new(|_, _| Vec::new()));
-    // Somebody has to say something first to be overheard.
+    // The attacker must first overhear a packet.
     run.run_for(Duration::from_secs(15));
     let ids = overheard.borrow().ids;
     assert!(ids.iter().all(|id| !id.is_none()));
@@ -179,7 +179,7 @@ fn b1_a_real_shutdown_between_two_of_ours_is_believed_after_a_round_trip_and_a_m
         run.run_for(Duration::from_secs(1));
         let (at, reason) = ends(&run)[LISTENER].expect("it is over");
         assert_eq!(reason, ConnectionLost::ClosedByPeer);
-        // Half a round trip to get there, one for the answer that does not come, and a margin.
+        // Half an RTT for the shutdown, one for the missing answer, and a margin.
         let time = at - closed_at;
         assert!((40..120).contains(&time.as_millis()), "{time:?}");
     }
@@ -187,7 +187,7 @@ fn b1_a_real_shutdown_between_two_of_ours_is_believed_after_a_round_trip_and_a_m
 
 #[test]
 fn b1_lost_questions_and_answers_do_not_make_a_forged_shutdown_come_true() {
-    // Two of three are lost in either direction, in the worst order.
+    // Two of three packets are lost in either direction, in the worst order.
     for kept in 0..3 {
         let mut run = idle_pair();
         let overheard = eavesdrop(&mut run, Box::new(|_, _| Vec::new()));
@@ -226,7 +226,7 @@ fn b1_a_peer_that_reported_an_error_and_takes_no_more_is_taken_at_its_word() {
     let (mut bench, mut peer) = crate::acks::sending();
     bench.control(&peer, &Control::ErrorSignal(4000));
     bench.run_millis(4_000);
-    // As long as it takes data, it is not.
+    // Not while it accepts data.
     for packet in 1..=5 {
         let ack = peer.ack(peer.isn().plus(packet));
         bench.control(&peer, &ack);

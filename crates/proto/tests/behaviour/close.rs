@@ -1,4 +1,4 @@
-//! How connections end: after everything arrived, at once, or by surprise.
+//! Ends of connections: after everything arrived, at once, or unexpectedly.
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
@@ -23,7 +23,7 @@ fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
     assert_eq!(listener.closed.map(|(_, reason)| reason), Some(ConnectionLost::ClosedByPeer));
 }
 
-/// Ends of a stream by the side that sends, other than `finish`.
+/// Ends of a stream by its sender, other than `finish`.
 const ENDS: [fn(&mut Endpoint, Instant, ConnectionId); 3] = [
     |endpoint, now, id| endpoint.close(now, id),
     |endpoint, now, id| endpoint.abort(now, id),
@@ -43,7 +43,7 @@ fn a_stream_that_is_aborted_or_dropped_has_no_end_although_all_of_it_has_arrived
         let (at, reason) = listener.closed.expect("it is over");
         let expected = if closed { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
         assert_eq!(reason, expected);
-        // Half a round trip to get there, one for the answer that does not come, and a margin.
+        // Half an RTT for the packet, one for the missing answer, and a margin.
         assert!(at - left < Duration::from_millis(120), "{:?}", at - left);
     }
 }
@@ -135,7 +135,7 @@ fn released_connections_leave_nothing_behind() {
         let calls = (0..30).map(|call| at_millis(20 * call));
         let mut run = pair(seed, small_buffers).path(path).calls(calls).caller(workload).listener(workload).start();
         let mut rng = Rng::new(seed);
-        // Some are released early, by one side or the other, in whatever state they are.
+        // Some are released early, by either side, in any state.
         for _ in 0..20 {
             run.run_for(Duration::from_millis(rng.below(100)));
             let host = rng.below(2) as usize;

@@ -1,4 +1,4 @@
-//! Ends that both sides agree on, over a long path that loses packets.
+//! Orderly ends over a long path that loses packets.
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::ConnectionLost;
@@ -12,14 +12,14 @@ use crate::scenario::{at_millis, pair, random_loss, small_buffers};
 const CALLS: u64 = 50;
 const SEEDS: u64 = 100;
 
-/// 250 ms there and back, on which one packet in twenty is lost in either direction.
+/// An RTT of 250 ms and a loss of 5 % in each direction.
 fn long_lossy_path() -> PathSpec {
     let delay = Duration::from_millis(125);
     let rate = Some(Rate::from_megabits_per_second(100));
     PathSpec { rate, delay, loss: random_loss(0.05), ..PathSpec::default() }
 }
 
-/// Why an end does not look clean to this side, if it does not.
+/// Why the end is not clean for this side, if it is not.
 fn fault(flow: &Flow) -> Option<String> {
     let closed = flow.closed.map(|(_, reason)| reason);
     let clean = match closed {
@@ -30,7 +30,7 @@ fn fault(flow: &Flow) -> Option<String> {
     (!clean).then(|| format!("{closed:?}"))
 }
 
-/// Of a thousand connections that were made, at least 999 end well for both sides.
+/// Checks that at least 999 of a thousand established connections end cleanly for both sides.
 fn assert_clean(caller: Workload, listener: Workload) {
     let (mut connections, mut faults) = (0, Vec::new());
     for seed in 0..SEEDS {

@@ -1,4 +1,4 @@
-//! Datagrams from strangers. Whatever they contain, the connections of others continue.
+//! Datagrams from strangers: the connections of others continue, regardless of the content.
 
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_sim::{TapAction, Workload};

@@ -1,4 +1,4 @@
-//! How connections end: after everything arrived, at once, or by surprise; and how they live without data.
+//! Ends of connections: after everything arrived, at once, or unexpectedly. Also connections without data.
 
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::{ConnectionLost, Event, Streams, Transport};
@@ -19,7 +19,7 @@ fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
         let (caller, listener) = (&run.flows(CALLER)[0], &run.flows(LISTENER)[0]);
         let complete = listener.received().complete_at.expect("it is complete");
         assert!(caller.finished_at.expect("it finished") > complete);
-        // Three close packets are lost once in 8000 times; what the reader has does not depend on them.
+        // All three close packets are lost once in 8000 times. The received data does not depend on them.
         if let Some((_, ConnectionLost::ClosedByPeer)) = listener.closed {
             assert!(listener.received().ended, "the reader saw the end of the stream");
         } else {
@@ -28,7 +28,7 @@ fn finish_waits_until_everything_arrived_and_then_tells_the_peer() {
     }
 }
 
-/// Both sides finish at the same time; each still learns that the other has everything.
+/// Both sides finish at the same time. Each still learns that the other has everything.
 #[test]
 fn an_exchange_ends_well_for_both_sides() {
     for seed in 0..20 {
@@ -48,7 +48,7 @@ fn an_exchange_ends_well_for_both_sides() {
 
 #[test]
 fn a_close_before_all_is_sent_is_an_abort_for_the_peer() {
-    // Unlike UDT4's, this close packet says where the stream ends, so that nothing need be missing to tell.
+    // Unlike UDT4's shutdown, this close packet names the end of the stream. So the abort shows without a gap.
     let mut run = pair(2, small_buffers).path(clean_path()).caller(Workload::send(1 << 30)).start();
     run.run_for(Duration::from_secs(1));
     let id = run.flows(CALLER)[0].id();
@@ -127,7 +127,7 @@ fn the_silence_of_a_peer_ends_a_connection() {
     }
 }
 
-/// An outage is survived, and the sender does not pour its window into it again and again.
+/// The connection survives an outage, and the sender does not retransmit its window again and again.
 #[test]
 fn an_outage_of_ten_seconds_costs_few_packets_and_no_bytes() {
     let mut run = pair(6, small_buffers).path(clean_path()).caller(Workload::send(20 << 20)).start();
@@ -139,7 +139,7 @@ fn an_outage_of_ten_seconds_costs_few_packets_and_no_bytes() {
     run.set_tap(None);
     assert!(run.run_until_done(LIMIT));
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
-    // Without back-off 200 expirations would send some 300 packets each.
+    // Without back-off, 200 expirations would send about 300 packets each.
     assert!(during < 10_000, "{during} packets into an outage");
 }
 
@@ -150,7 +150,7 @@ fn nothing_is_sent_once_both_sides_are_over_and_released_connections_leave_nothi
         let path = PathSpec { loss: Some(LossSpec::Bernoulli(0.05)), ..clean_path() };
         let workload = Workload::exchange(300_000);
         let mut run = pair(seed, small_buffers).path(path).caller(workload).listener(workload).start();
-        // Some are released early, by one side or the other, in whatever state they are.
+        // Some are released early, by either side, in any state.
         for _ in 0..2 {
             run.run_for(Duration::from_millis(rng.below(600)));
             let host = rng.below(2) as usize;

@@ -1,4 +1,4 @@
-//! Ends that both sides agree on, over a long path that loses packets.
+//! Orderly ends over a long path that loses packets.
 
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::ConnectionLost;
@@ -8,15 +8,15 @@ use farhaul_units::Duration;
 
 use crate::scenario::{pair, path, small_buffers};
 
-/// Connections of each kind: one after the other would share an endpoint, of which each port has room for one.
+/// Connections of each kind. Consecutive ones would share an endpoint, but two ports can have only one connection.
 const SEEDS: u64 = 1_500;
 
-/// 250 ms there and back, on which one packet in twenty is lost in either direction.
+/// An RTT of 250 ms and a loss of 5 % in each direction.
 fn long_lossy_path() -> PathSpec {
     PathSpec { loss: Some(LossSpec::Bernoulli(0.05)), ..path(100, 250, 2_000) }
 }
 
-/// Why an end does not look clean to this side, if it does not.
+/// Why the end is not clean for this side, if it is not.
 fn fault(flow: &Flow) -> Option<String> {
     let closed = flow.closed.map(|(_, reason)| reason);
     let clean = match closed {
@@ -27,7 +27,7 @@ fn fault(flow: &Flow) -> Option<String> {
     (!clean).then(|| format!("{closed:?}"))
 }
 
-/// Of a thousand connections that were made, at least 999 end well for both sides.
+/// Checks that at least 999 of a thousand established connections end cleanly for both sides.
 fn assert_clean(caller: Workload, listener: Workload) {
     let (mut connections, mut faults) = (0, Vec::new());
     for seed in 0..SEEDS {

@@ -1,5 +1,5 @@
-//! Datagrams that no honest peer sends. Whatever they contain, nothing panics, hangs or grows, and other connections
-//! continue. Attacks are named by the letters of SECURITY.md.
+//! Datagrams that no honest peer sends. Nothing panics, hangs or grows, and other connections continue. Attacks are named
+//! by the letters of SECURITY.md.
 
 use core::net::SocketAddr;
 
@@ -186,8 +186,8 @@ fn a_thousand_warnings_at_once_are_one() {
     goes_on(&mut run, 0.7);
 }
 
-/// Attacks A4 to A7, A11: an endpoint stores nothing before a valid cookie, answers with no more bytes than it
-/// received, and refuses too small packet sizes.
+/// Attacks A4 to A7, A11: an endpoint stores nothing before a valid cookie and answers with no more bytes than it received.
+/// It refuses too small packet sizes.
 #[test]
 fn callers_without_a_cookie_cost_no_memory_and_get_no_more_than_they_sent() {
     let mut end = listener(1, default_config());

@@ -1,4 +1,4 @@
-//! What the application asks of a connection: write, read, finish, close, abort.
+//! Commands of the application: write, read, finish, close, abort.
 
 use farhaul_units::Instant;
 
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// No more will be written.
+    /// Ends the writing side.
     pub(crate) fn finish(&mut self, now: Instant) {
         let linger = self.linger;
         if self.standing.finish() {
@@ -126,13 +126,13 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once. Only a peer that has everything may take that for the end of the stream.
+    /// Ends the connection at once. Only a peer that has all data may see the end of the stream.
     pub(crate) fn close(&mut self, now: Instant) {
         let delivered = matches!(&self.phase, Phase::Established(established) if established.sender.is_flushed());
         self.leave(now, if delivered { Parting::Closed } else { Parting::Aborted });
     }
 
-    /// Ends the connection at once, and never looks like the end of the stream.
+    /// Ends the connection at once. The peer never sees the end of the stream.
     pub(crate) fn abort(&mut self, now: Instant) {
         self.leave(now, Parting::Aborted);
     }
@@ -146,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// The application has no further interest.
+    /// The application releases the connection.
     pub(crate) fn release(&mut self, now: Instant) {
         self.standing.release();
         self.abort(now);

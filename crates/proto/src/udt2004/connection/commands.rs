@@ -1,4 +1,4 @@
-//! What the application asks of a connection: write, read, finish, close, abort.
+//! Commands of the application: write, read, finish, close, abort.
 
 use farhaul_units::Instant;
 
@@ -56,7 +56,7 @@ impl Connection {
         }
     }
 
-    /// No more will be written.
+    /// Ends the writing side.
     pub(in crate::udt2004) fn finish(&mut self, now: Instant) {
         let linger = self.linger;
         if self.standing.finish() {
@@ -67,12 +67,12 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once. The close packet tells whether the peer has everything.
+    /// Ends the connection at once. The close packet tells the peer whether it has all data.
     pub(in crate::udt2004) fn close(&mut self, now: Instant) {
         self.leave(now, Parting::Closed);
     }
 
-    /// Ends the connection at once, and never looks like the end of the stream.
+    /// Ends the connection at once. The peer never sees the end of the stream.
     pub(in crate::udt2004) fn abort(&mut self, now: Instant) {
         self.leave(now, Parting::Aborted);
     }
@@ -86,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// The application has no further interest.
+    /// The application releases the connection.
     pub(in crate::udt2004) fn release(&mut self, now: Instant) {
         self.standing.release();
         self.abort(now);
