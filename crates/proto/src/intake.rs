@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_may_wait_as_is_under_way_within_bounds() {
+    fn unsent_data_is_limited_to_the_data_in_flight_within_bounds() {
         assert_eq!(room(CAP, load(0, 0, None)), MIN_UNSENT);
         assert_eq!(room(CAP, load(5_000, 5_000, None)), 5_000_000);
         assert_eq!(room(CAP, load(7_000, 5_000, None)), 3_000_000);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_two_fillings_of_the_path_only_the_least_may_wait() {
+    fn beyond_twice_the_path_only_the_lower_limit_may_wait() {
         assert_eq!(room(CAP, load(10_000, 10_000, Some(5_000))), 10_000_000);
         assert_eq!(room(CAP, load(40_000, 40_000, Some(5_000))), MIN_UNSENT);
     }

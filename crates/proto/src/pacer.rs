@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_period_is_kept_on_average_however_late_the_host_wakes() {
+    fn the_period_is_kept_on_average_however_late_the_driver_wakes() {
         for late in [0, 70, 1_500] {
             for pacer in [pacer(12.0), gentle(12.0)] {
                 let sent = packets_in_a_second(pacer, Duration::from_micros(late));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_pause_of_the_host_is_made_up_for_a_tenth_faster() {
+    fn a_single_pause_of_the_driver_is_caught_up_a_tenth_faster() {
         let mut pacer = gentle(12.0);
         let (mut now, mut sent) = (Instant::from_nanos(1_000_000_000), Vec::new());
         let pause = now + Duration::from_millis(100);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freeze_holds_everything_and_is_not_made_up_for() {
+    fn a_freeze_blocks_everything_and_is_not_caught_up() {
         let start = Instant::from_nanos(1_000_000_000);
         let freeze = Duration::from_millis(10);
         for micros in [12.0, 500.0] {

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_asked_once_however_often_it_was_marked() {
+    fn a_connection_is_polled_once_however_often_it_was_marked() {
         let mut schedule = Schedule::default();
         for slot in [3, 1, 3, 1] {
             schedule.mark_ready(slot);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_that_is_seconds_late_says_that_this_computer_slept() {
+    fn a_wake_up_seconds_late_means_that_the_computer_was_suspended() {
         let mut schedule = Schedule::default();
         for (slot, late) in [(1, 2_000), (2, 2_001)] {
             schedule.wake_at(slot, at(10));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_and_taken_counts_no_longer_and_is_announced_once() {
+    fn a_caller_heard_and_taken_stops_counting_and_is_reported_once() {
         let mut slots = Slots::default();
         let (first, second) = (install(&mut slots), install(&mut slots));
         assert_eq!(slots.update(first.slot), None);

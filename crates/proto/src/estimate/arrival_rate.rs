@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_the_sender_does_not_make_it_slower() {
+    fn a_pause_of_the_sender_does_not_lower_its_rate() {
         let mut rate = ArrivalRate::new();
         let mut now = Instant::ZERO;
         let mut measured = None;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_flow_is_slow_and_not_pausing() {
+    fn the_gaps_of_a_slow_flow_are_no_pauses() {
         let mut rate = ArrivalRate::new();
         let mut now = Instant::ZERO;
         for _ in 0..100 {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_before_enough_arrived() {
+    fn there_is_no_rate_before_enough_packets_arrived() {
         let mut rate = ArrivalRate::new();
         rate.on_arrival(Instant::ZERO, 1);
         assert_eq!(rate.measure(Instant::ZERO + Duration::from_millis(10)), None);

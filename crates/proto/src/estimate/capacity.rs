@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_pairs_are_fast_however_many_others_are_torn_apart() {
+    fn merged_pairs_count_as_fast_however_many_others_are_separated() {
         let mut capacity = Capacity::new();
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_do_not_count() {
+    fn packets_that_are_no_pair_do_not_count() {
         let mut capacity = Capacity::new();
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_large_counts_for_two_round_trips_even_if_nothing_comes_after_it() {
+    fn a_large_sample_counts_for_two_round_trips_without_later_ones() {
         let (mut rtt, at) = (Rtt::new(), |millis| Instant::ZERO + Duration::from_millis(millis));
         rtt.sample(Duration::from_millis(90), at(0));
         rtt.note_at_least(Duration::from_millis(120), at(0));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_large_before_a_long_silence_does_not_come_back_with_the_first_sample_after_it() {
+    fn a_large_sample_before_a_long_silence_does_not_count_after_it() {
         let (mut rtt, at) = (Rtt::new(), |millis| Instant::ZERO + Duration::from_millis(millis));
         rtt.sample(Duration::from_millis(90), at(0));
         rtt.note_at_least(Duration::from_millis(120), at(0));

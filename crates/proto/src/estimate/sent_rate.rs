@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_at_most_twice_what_was_sent_or_less_if_the_controller_says_so() {
+    fn the_arrival_rate_is_at_most_twice_the_send_rate_or_the_controllers_bound() {
         let at_most = |bound| sent().at_most(at(110), ROUND_TRIP, bound).packets_per_second();
         assert!((at_most(None) - 20_000.0).abs() < 1e-6);
         assert!((at_most(Some(1.25)) - 12_500.0).abs() < 1e-6);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_in_which_the_host_was_late_does_not_lower_it_and_a_tenth_of_a_second_does() {
+    fn one_interval_of_a_late_driver_does_not_lower_it_and_a_tenth_of_a_second_does() {
         let mut sent = sent();
         let mut at_most = |millis| {
             sent.note(at(millis), 50);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_is_not_reported_again() {
+    fn arrived_packets_are_not_reported_again() {
         let mut list = RecvList::default();
         list.reported(range(3, 5), at(0));
         list.reported(range(8, 8), at(0));

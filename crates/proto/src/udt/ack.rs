@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_makes_room_reopens_a_closed_window() {
+    fn a_reader_that_frees_room_reopens_a_closed_window() {
         let (mut acks, facts) = reopened(600);
         assert!(acks.decide(at(5), &facts).is_some());
         let (mut acks, facts) = reopened(249);

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_that_has_received_hardly_anything_has_measured_nothing() {
+    fn reported_rates_do_not_count_before_sixteen_packets_arrived() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let controller = Spec::default().build(1);
         let mut congestion = Congestion::new(controller, SendPeriod::UNPACED, Instant::ZERO);

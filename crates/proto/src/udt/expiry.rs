@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_connection_says_something_about_every_ten_seconds() {
+    fn an_idle_connection_sends_a_keep_alive_every_ten_seconds() {
         let mut expiry = expiry();
         let mut keep_alives = Vec::new();
         for _ in 0..20 {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_computer_that_slept_does_not_blame_the_peer() {
+    fn a_suspended_computer_does_not_blame_the_peer() {
         let mut expiry = expiry();
         expiry.on_heard(Instant::ZERO);
         let awake = Instant::ZERO + Duration::from_secs(600);

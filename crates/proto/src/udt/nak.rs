@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn with_tolerance_a_straggler_is_no_loss() {
+    fn with_tolerance_a_late_packet_is_no_loss() {
         let mut bench = Bench::new(3);
         bench.arrive(0, 100, 0);
         bench.arrive(2, 100, 0);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn once_originals_came_late_gaps_wait_for_stragglers_and_are_reported_by_timer() {
+    fn after_late_originals_gaps_wait_for_late_packets_and_are_reported_by_timer() {
         let mut bench = Bench::new(0);
         bench.arrive(0, 100, 0);
         bench.arrive(2, 100, 0);

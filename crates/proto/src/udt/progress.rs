@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_buys_the_patience_anew() {
+    fn each_byte_restarts_the_time_limit() {
         let mut progress = Progress::new(at(0), Some(Duration::from_secs(10)), None);
         progress.on_acknowledged(at(9), 1);
         assert_eq!(progress.check(at(18)), None);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_wants_its_bytes_in_each_period() {
+    fn minimum_progress_requires_its_bytes_in_each_period() {
         let mut progress = Progress::new(at(0), None, Some(FLOOR));
         progress.on_acknowledged(at(59), 1_000);
         assert_eq!(progress.check(at(60)), None);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_shortens_the_patience_and_names_the_reason() {
+    fn an_error_signal_shortens_the_time_limit_and_becomes_the_reason() {
         let mut progress = Progress::new(at(0), None, None);
         assert!(progress.on_complaint(at(100), 4000));
         assert!(!progress.on_complaint(at(104), 1), "the first counts, and a flood gains no time");

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_leaving_keeps_the_ending_that_it_had() {
+    fn a_leaving_connection_keeps_its_ending() {
         let mut standing = open();
         assert!(standing.finish());
         assert_eq!(standing.may_write(), Err(StreamError::Finished));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_connection_says_nothing_unless_it_was_still_being_opened() {
+    fn a_released_connection_reports_nothing_unless_it_was_being_opened() {
         for (mut standing, says) in [(open(), 0), (Standing::opening(ID), 1)] {
             standing.release();
             assert!(standing.close());

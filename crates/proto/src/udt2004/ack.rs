@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_reader_holds_the_stream_back_the_sender_hears_of_it_before_its_timer_expires() {
+    fn an_unread_stream_is_acknowledged_before_the_senders_timer_expires() {
         let mut acks = Acks::new(SeqNo::new(0));
         acks.on_arrival(at(0));
         let held = Facts { held_back: true, ..facts(5) };

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn unless_more_than_eight_agree_nothing_is_known() {
+    fn there_is_no_speed_unless_more_than_eight_intervals_agree() {
         let mut gaps = [10_000; 16];
         gaps[..8].fill(100);
         // The median lies between both halves, and neither half agrees with it: 8 · 100 < 5050 < 10000.

@@ -134,7 +134,7 @@ mod tests {
 
     /// Attack B9.
     #[test]
-    fn nothing_arrives_at_more_than_twice_the_speed_at_which_it_left() {
+    fn the_arrival_speed_is_at_most_twice_the_send_rate() {
         let controller = "udt-2004".parse::<farhaul_cc::Spec>().expect("it is registered").build(1);
         let mut congestion = Congestion::new(controller, SendPeriod::UNPACED, Instant::ZERO);
         let now = Instant::ZERO + Duration::from_millis(40);

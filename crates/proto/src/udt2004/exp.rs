@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn it_expires_two_round_trips_and_a_syn_after_the_last_word_and_then_more_slowly() {
+    fn it_expires_two_round_trips_and_a_syn_after_the_last_feedback_and_then_more_slowly() {
         let mut exp = Exp::new();
         exp.on_sent(at(0), RTT);
         exp.on_sent(at(50), RTT);

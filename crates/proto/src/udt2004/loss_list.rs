@@ -132,7 +132,7 @@ mod tests {
 
     /// Attack B6.
     #[test]
-    fn what_was_sent_again_is_not_asked_for_again_within_half_a_round_trip_and_is_within_one() {
+    fn a_retransmitted_packet_is_listed_again_after_half_to_one_round_trip() {
         let mut list = LossList::new(SeqNo::new(0));
         list.report(range(5, 5), at(1_000), RTT);
         list.served(range(5, 5), at(1_000), RTT);

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_missing_is_reported_after_two_then_three_round_trips_more() {
+    fn missing_packets_are_reported_again_after_two_then_three_round_trips() {
         let mut bench = Bench::new(0);
         bench.arrive(0, 0);
         bench.arrive(3, 0);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_beats_at_the_mean_interval_where_that_is_longer_than_the_round_trip() {
+    fn the_timer_runs_at_the_mean_interval_if_that_exceeds_the_round_trip() {
         let mut bench = Bench::new(0);
         bench.naks.on_syn(RTT, Duration::from_millis(700));
         bench.arrive(0, 0);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_a_packet_waits_for_the_timer() {
+    fn ranges_that_do_not_fit_in_a_packet_wait_for_the_timer() {
         let mut bench = Bench::new(0);
         for seq in [0, 2, 4, 6, 8] {
             bench.arrive(seq, 0);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straggler_within_patience_is_no_loss() {
+    fn a_late_packet_within_patience_is_no_loss() {
         let mut bench = Bench::new(3);
         for seq in [0, 2, 3, 1, 4, 5, 6, 7] {
             bench.arrive(seq, 0);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_behind_which_nothing_comes_is_reported_after_a_round_trip() {
+    fn a_gap_without_later_packets_is_reported_after_a_round_trip() {
         let mut bench = Bench::new(8);
         bench.arrive(0, 0);
         bench.arrive(2, 0);

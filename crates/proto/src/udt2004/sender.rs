@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_window_held_back_does_not_leave_in_one_burst() {
+    fn packets_held_back_by_a_full_window_do_not_leave_in_one_burst() {
         let mut sender = sender(8.0);
         assert!(!leave(&mut sender, 5_000).is_empty());
         assert!(sender.plan(at(5_000)).is_none(), "the window is full");

@@ -109,7 +109,7 @@ fn b4_a_body_of_the_wrong_length_is_counted_and_has_no_effect() {
 }
 
 #[test]
-fn b4_a_datagram_without_a_whole_header_is_nobodys() {
+fn b4_a_datagram_without_a_whole_header_belongs_to_no_connection() {
     let (mut bench, peer) = sending();
     let shutdown = encode(peer.victim, &Control::Shutdown);
     for length in 0..16 {

@@ -33,7 +33,7 @@ fn b20_a_suspended_computer_asks_before_it_gives_the_peer_up() {
 }
 
 #[test]
-fn b20_a_peer_that_is_gone_after_the_sleep_is_noticed_all_the_same() {
+fn b20_a_peer_that_is_gone_after_a_suspension_is_noticed() {
     for data_first in [false, true] {
         let (mut bench, peer) = sending();
         bench.now += Duration::from_secs(3_600);
@@ -49,7 +49,7 @@ fn b20_a_peer_that_is_gone_after_the_sleep_is_noticed_all_the_same() {
 }
 
 #[test]
-fn b20_neither_lingering_nor_stalling_nor_connecting_time_runs_while_asleep() {
+fn b20_neither_lingering_nor_stalling_nor_connecting_time_runs_while_suspended() {
     let config = Config { stall_timeout: Some(Duration::from_secs(40)), ..Config::default() };
     let mut bench = Bench::new(config, Mode::Stream);
     let peer = bench.accept_default();
@@ -74,7 +74,7 @@ fn b20_neither_lingering_nor_stalling_nor_connecting_time_runs_while_asleep() {
 }
 
 #[test]
-fn b15_expirations_back_off_and_do_not_keep_step() {
+fn b15_expirations_back_off_and_do_not_synchronise() {
     let expirations = |seed: u32| -> Vec<Duration> {
         let mut bench = Bench::listening();
         // Earlier events of the endpoint change its random numbers.

@@ -116,7 +116,7 @@ fn b1_nothing_but_the_answer_to_the_question_revokes_a_shutdown() {
 }
 
 #[test]
-fn after_finishing_what_came_has_an_end_unless_a_packet_is_known_to_be_missing() {
+fn after_finishing_the_received_data_has_an_end_unless_a_packet_is_known_to_be_missing() {
     for (packets, expected) in
         [(&[0, 1][..], Ok(Read::End)), (&[0, 2][..], Err(StreamError::Lost(ConnectionLost::ClosedLocally)))]
     {
@@ -149,7 +149,7 @@ fn ends(run: &Simulation<Endpoint>) -> [Option<(Instant, ConnectionLost)>; 2] {
 }
 
 #[test]
-fn b1_two_of_ours_stay_together_through_forged_shutdowns() {
+fn b1_two_farhaul_endpoints_stay_connected_through_forged_shutdowns() {
     let mut run = idle_pair();
     let overheard = eavesdrop(&mut run, Box::new(|_, _| Vec::new()));
     // The attacker must first overhear a packet.
@@ -169,7 +169,7 @@ fn b1_two_of_ours_stay_together_through_forged_shutdowns() {
 }
 
 #[test]
-fn b1_a_real_shutdown_between_two_of_ours_is_believed_after_a_round_trip_and_a_margin() {
+fn b1_a_real_shutdown_of_farhaul_is_believed_after_a_round_trip_and_a_margin() {
     for seed in 0..5 {
         let mut run = idle_pair();
         run.run_for(Duration::from_millis(seed * 7_300));
@@ -222,7 +222,7 @@ fn b1_an_error_signal_is_reported_once_and_an_idle_connection_survives_it() {
 }
 
 #[test]
-fn b1_a_peer_that_reported_an_error_and_takes_no_more_is_taken_at_its_word() {
+fn b1_a_reported_error_is_believed_once_the_peer_accepts_no_more_data() {
     let (mut bench, mut peer) = crate::acks::sending();
     bench.control(&peer, &Control::ErrorSignal(4000));
     bench.run_millis(4_000);

@@ -327,7 +327,7 @@ fn a7_a_repeated_handshake_to_a_dead_connection_neither_answers_nor_keeps_the_pr
 // ---- A11 ----
 
 #[test]
-fn a11_what_cannot_be_read_is_never_answered() {
+fn a11_an_invalid_datagram_is_never_answered() {
     let mut bench = Bench::listening();
     let peer = bench.accept_default();
     bench.run_millis(100);

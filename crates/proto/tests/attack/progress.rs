@@ -82,7 +82,7 @@ fn b10_an_idle_connection_owes_no_progress() {
 }
 
 #[test]
-fn b20_time_asleep_is_not_time_in_which_a_peer_owes_progress() {
+fn b20_suspended_time_does_not_count_for_minimum_progress() {
     let (mut bench, mut peer) = sending(daemon());
     assert_eq!(minutes_of(&mut bench, &mut peer, 5, None), None);
     bench.now += Duration::from_secs(3_600);

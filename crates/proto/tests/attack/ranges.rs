@@ -57,7 +57,7 @@ fn b5_ranges_are_clipped_to_what_is_in_flight() {
 }
 
 #[test]
-fn b5_a_range_on_the_far_side_of_the_number_space_is_nothing() {
+fn b5_a_range_on_the_far_side_of_the_number_space_is_ignored() {
     let (mut bench, peer) = sending();
     let before = bench.stats(&peer).memory;
     for (first, packets) in [(1 << 30, 1 << 29), ((1 << 30) - 5, 1 << 29), (3 << 29, 1 << 28), ((1 << 30) - 1, 1 << 30)]
@@ -157,7 +157,7 @@ fn b6_a_flood_of_reports_stays_inside_pacing_and_never_raises_the_rate() {
 }
 
 #[test]
-fn b6_a_report_asks_for_nothing_that_a_peer_without_proof_would_not_get() {
+fn b6_a_report_of_a_peer_without_proof_brings_no_more_packets() {
     let (mut bench, peer) = sending();
     bench.nak(&peer, &[range(peer.isn(), peer.isn().plus(1 << 20))]);
     bench.run_millis(50);
@@ -252,7 +252,7 @@ fn b7_a_message_that_was_complete_may_be_dropped_before_it_is_read() {
 }
 
 #[test]
-fn b7_a_message_may_be_dropped_while_half_of_it_was_looked_at() {
+fn b7_a_message_may_be_dropped_after_half_of_it_was_examined() {
     for dropped in 0..4 {
         let (mut bench, peer) = messages();
         let isn = peer.isn();
@@ -269,7 +269,7 @@ fn b7_a_message_may_be_dropped_while_half_of_it_was_looked_at() {
 }
 
 #[test]
-fn b7_what_a_request_took_one_packet_too_far_is_still_welcome() {
+fn b7_a_packet_that_a_request_named_by_one_too_many_is_still_accepted() {
     let (mut bench, peer) = messages();
     let isn = peer.isn();
     // libudt's range ends one packet after the message.

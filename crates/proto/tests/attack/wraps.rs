@@ -46,7 +46,7 @@ fn b12_packet_numbers_wrap_in_both_directions_in_the_middle_of_losses() {
 }
 
 #[test]
-fn b12_lies_about_the_far_side_of_the_wrap_are_lies_all_the_same() {
+fn b12_false_claims_beyond_the_wrap_are_detected() {
     let mut bench = Bench::listening();
     let mut peer = bench.accept(address(1), &call(5, SeqNo::MAX.minus(7).value()));
     bench.write(&peer, 16 * 1456);

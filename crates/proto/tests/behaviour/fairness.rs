@@ -42,7 +42,7 @@ fn jain(shares: &[f64]) -> f64 {
 /// A flow that joins a full queue sees that queue as part of the path. Overflows then look like random loss, unless the
 /// flow notices that they come in bursts. It would take half of the link and keep it.
 #[test]
-fn who_joins_a_full_queue_takes_no_more_than_a_share() {
+fn a_flow_that_joins_a_full_queue_takes_no_more_than_its_share() {
     let shares = shares(100, 6, Duration::from_millis(2), 100);
     assert!(jain(&shares) >= 0.95 && shares.iter().sum::<f64>() >= 90.0, "{shares:.1?}");
 }
@@ -50,7 +50,7 @@ fn who_joins_a_full_queue_takes_no_more_than_a_share() {
 /// Growth and cuts in proportion to the rate preserve unequal shares. The first of four flows would keep half of the
 /// link.
 #[test]
-fn who_comes_first_does_not_keep_the_link() {
+fn the_first_flow_does_not_keep_the_link() {
     for queue in [100, 400] {
         let shares = shares(100, 4, Duration::from_millis(50), queue);
         assert!(jain(&shares) >= 0.95 && shares.iter().sum::<f64>() >= 85.0, "queue {queue}: {shares:.1?}");
@@ -60,7 +60,7 @@ fn who_comes_first_does_not_keep_the_link() {
 /// A queue too short to measure overflows without a sign. A flow that took its overflows for random loss would starve
 /// the other.
 #[test]
-fn overflows_of_a_queue_too_short_to_be_seen_are_no_losses_of_the_link() {
+fn overflows_of_a_queue_too_short_to_measure_are_no_random_loss() {
     let shares = shares(1_000, 2, Duration::from_millis(1), 30);
     assert!(jain(&shares) >= 0.95 && shares.iter().sum::<f64>() >= 900.0, "{shares:.1?}");
 }

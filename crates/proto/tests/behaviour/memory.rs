@@ -69,7 +69,7 @@ fn a_reader_that_is_slower_than_the_path_costs_no_more() {
 }
 
 #[test]
-fn what_a_transfer_took_is_given_back_when_the_connection_rests() {
+fn the_memory_of_a_transfer_is_freed_when_the_connection_is_idle() {
     let workload = Workload::send(50_000_000).kept_open();
     let mut run = pair(1, Default::default).path(path(0.0)).caller(workload).start();
     run.run_for(Duration::from_secs(30));

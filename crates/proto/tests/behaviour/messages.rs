@@ -133,7 +133,7 @@ fn unordered_messages_arrive_once_each_and_some_overtake() {
 }
 
 #[test]
-fn messages_that_grew_too_old_are_dropped_and_the_rest_arrives() {
+fn expired_messages_are_dropped_and_the_rest_arrives() {
     for seed in 200..210 {
         let ttl = Some(Duration::from_millis(300));
         let slow = PathSpec { rate: Some(Rate::from_megabits_per_second(5)), ..lossy(0.01) };

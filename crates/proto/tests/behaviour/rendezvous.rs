@@ -57,7 +57,7 @@ fn a_rendezvous_survives_loss() {
 }
 
 #[test]
-fn a_rendezvous_to_which_nobody_comes_ends_after_its_time() {
+fn a_rendezvous_without_a_peer_ends_after_its_timeout() {
     let [left, right] = [0, 1].map(|side| endpoint(side, small_buffers()));
     let mut run = Pair::new(left, right).path(clean_path()).calls([]).start();
     meet(&mut run, CALLER);

@@ -46,7 +46,7 @@ fn ten_seconds(seed: u64, path: &PathSpec) -> (Rate, [Stats; 2]) {
 }
 
 #[test]
-fn packets_that_overtake_one_another_cost_a_fifth_of_the_rate_at_most() {
+fn reordering_costs_a_fifth_of_the_rate_at_most() {
     for (millis, least) in [(2, 90), (10, 80)] {
         for seed in 1..4 {
             let jitter = Some(JitterSpec { may_reorder: true, ..JitterSpec::up_to(Duration::from_millis(millis)) });
@@ -57,7 +57,7 @@ fn packets_that_overtake_one_another_cost_a_fifth_of_the_rate_at_most() {
 }
 
 #[test]
-fn few_packets_are_sent_twice_because_others_overtook_them() {
+fn few_packets_are_retransmitted_because_of_reordering() {
     for seed in 1..4 {
         // No queue overflows, so no packet is lost.
         let path = PathSpec { queue: QueueSize::Packets(100_000), ..long_path() };
@@ -69,7 +69,7 @@ fn few_packets_are_sent_twice_because_others_overtook_them() {
 }
 
 #[test]
-fn a_start_that_overtaking_ended_goes_on_once_the_late_packets_have_come() {
+fn start_up_ended_by_reordering_resumes_once_the_late_packets_arrive() {
     for seed in 1..4 {
         let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(20) });
         let (rate, _) = ten_seconds(seed, &PathSpec { reorder, ..long_path() });

@@ -92,7 +92,7 @@ fn nothing_is_lost_when_the_queue_suffices_and_delay_is_heeded() {
 
 /// §4.6: a gap that is reported only after N more packets does not count overtaken packets as lost.
 #[test]
-fn waiting_for_stragglers_raises_the_utilisation_of_a_path_that_reorders() {
+fn waiting_for_late_packets_raises_the_utilisation_of_a_path_that_reorders() {
     let reorder = Some(ReorderSpec { probability: 0.01, extra_delay: Duration::from_micros(300) });
     let used = |packets| {
         let config = || Config { reorder_tolerance: packets, ..paper() };

@@ -117,7 +117,7 @@ fn a_close_packet_with_a_guessed_id_is_counted_and_changes_nothing() {
 
 /// Attacks B2, B5: reports and acknowledgements of packets that were never sent.
 #[test]
-fn what_was_never_sent_is_neither_acknowledged_nor_sent_again() {
+fn packets_never_sent_are_neither_acknowledged_nor_retransmitted() {
     let mut run = under_way(2);
     let next = next_number(&mut run);
     let before = stats(&run, CALLER).totals;
@@ -174,7 +174,7 @@ fn packets_far_ahead_take_no_memory() {
 
 /// A flood of warnings slows the sender once per RTT, not once per warning.
 #[test]
-fn a_thousand_warnings_at_once_are_one() {
+fn a_thousand_warnings_at_once_count_as_one() {
     let mut run = under_way(5);
     let period = |run: &Simulation<Endpoint>| stats(run, CALLER).send_period.as_micros();
     let before = period(&run);

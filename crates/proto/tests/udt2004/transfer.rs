@@ -96,7 +96,7 @@ fn a_slow_reader_slows_the_sender_down_and_nothing_is_sent_twice() {
 }
 
 #[test]
-fn what_an_unread_stream_takes_in_memory_is_bounded() {
+fn the_memory_of_an_unread_stream_is_bounded() {
     let reader = Workload::receive().reading_at(Rate::from_bits_per_second(8_000));
     let mut run = pair(3, small_buffers).path(clean_path()).caller(Workload::send(64 << 20)).listener(reader).start();
     run.run_for(Duration::from_secs(60));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_report_is_told_at_once_and_those_soon_after_together() {
+    fn the_first_report_is_passed_on_at_once_and_those_soon_after_together() {
         let mut losses = Losses::new(Instant::ZERO);
         assert_eq!(report(&mut losses, range(20, 21), 0), Some((vec![range(20, 21)], 2)));
         assert_eq!(report(&mut losses, range(30, 30), 500), None);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_meanwhile_is_not_told() {
+    fn packets_acknowledged_meanwhile_are_not_passed_on() {
         let mut losses = Losses::new(Instant::ZERO);
         report(&mut losses, range(20, 21), 0);
         report(&mut losses, range(3, 5), 500);

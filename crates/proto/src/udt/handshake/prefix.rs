@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_a_bucket_with_whom_follows_from_the_key() {
+    fn the_key_decides_which_networks_share_a_bucket() {
         let network = |n: u32| IpAddr::from(core::net::Ipv4Addr::from(n << 8));
         let mates_of = |key: u8| -> Vec<u32> {
             let mut budget = PrefixBudget::new([key; 16], 1, Duration::from_secs(1));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_is_no_late_original() {
+    fn a_retransmission_is_no_late_original() {
         assert_eq!(wait(&mut after_lateness(170, 130), 200), 0);
     }
 

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_come_at_doubling_intervals_up_to_a_minute() {
+    fn probes_come_at_doubling_intervals_up_to_a_minute() {
         let mut persist = Persist::new(Rng::new(1));
         let end = Instant::ZERO + Duration::from_secs(1_200);
         let gaps = gaps(&questions(&mut persist, Instant::ZERO, end));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_were_refused_together_do_not_ask_together() {
+    fn connections_that_were_refused_together_do_not_probe_together() {
         let end = Instant::ZERO + Duration::from_secs(100);
         let asked = |seed| questions(&mut Persist::new(Rng::new(seed)), Instant::ZERO, end);
         let (one, other) = (asked(1), asked(2));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_did_not_leave_before_the_window_opened_is_not_asked() {
+    fn a_probe_not_sent_before_the_window_opened_is_dropped() {
         let mut persist = Persist::new(Rng::new(1));
         persist.start(Instant::ZERO, MIN_PERSIST);
         persist.handle_timeout(Instant::ZERO + MIN_PERSIST);

@@ -380,13 +380,13 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_was_none_if_all_arrived_before_their_repairs_can_have() {
+    fn a_loss_is_spurious_if_all_arrived_before_their_retransmissions_could() {
         assert_eq!(acknowledged_at(29), Some(Cause::Late));
         assert_eq!(acknowledged_at(30), Some(Cause::Lost));
     }
 
     #[test]
-    fn a_packet_that_left_again_twice_may_have_been_lost() {
+    fn a_packet_retransmitted_twice_may_have_been_lost() {
         let (mut repairs, mut buffer) = flight();
         repairs.report(range(3, 3), &buffer, stamp(20), ROUND_TRIP);
         leave(&mut repairs, &mut buffer, 20);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_without_room_is_asked_with_one_packet() {
+    fn a_receiver_without_room_is_probed_with_one_packet() {
         let (mut repairs, mut buffer) = flight();
         repairs.ask(SeqNo::new(0));
         assert_eq!(leave(&mut repairs, &mut buffer, 200), [0]);

@@ -36,7 +36,7 @@ fn messages_are_given_up_oldest_first() {
 }
 
 #[test]
-fn without_progress_all_that_was_given_up_is_asked_for_again() {
+fn without_progress_all_drop_requests_are_repeated() {
     let mut sender = with_short_lived_messages();
     skipped(&mut sender, at(20));
     sender.handle_timeout(at(500), ROUND_TRIP);
@@ -47,7 +47,7 @@ fn without_progress_all_that_was_given_up_is_asked_for_again() {
 }
 
 #[test]
-fn a_frozen_sender_neither_repairs_nor_sends_until_the_freeze_ends() {
+fn a_frozen_sender_neither_retransmits_nor_sends_until_the_freeze_ends() {
     let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 50, 1 << 20, Rng::new(1));
     sender.write(&[7; 10 * PAYLOAD]);
     let mut control = Control { cwnd: Some(4.0), ..Control::initial() };
