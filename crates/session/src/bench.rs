@@ -1,8 +1,12 @@
-//! Measuring: one side sends bytes of no meaning as fast as it can, the other counts them, both learn both figures.
+//! Measurement of a path. One side sends filler bytes as fast as it can, the other counts them, and both learn both
+//! figures.
 //!
-//! DATA\*, END(sender's figures) → REPORT(receiver's figures) → TOTALS(sender's figures again: what was sent again for the last
-//! bytes is known only now), in the direction that the connecting side chose. The content is not looked at; DATA is sent again
-//! and again from the same memory, as long as frames allow, or where time ends it a share of what went before.
+//! Frames go in the direction that the connecting side chose: DATA\*, END(sender's figures) → REPORT(receiver's
+//! figures) → TOTALS(sender's figures again). TOTALS is needed because retransmissions of the last bytes are known only
+//! then.
+//!
+//! The content is ignored. Each DATA frame is sent from the same memory. Frames are as long as the format allows. If
+//! time ends the measurement, a frame is a share of the bytes before it.
 
 mod filler;
 #[cfg(test)]
@@ -19,16 +23,16 @@ use crate::opening::{Accept, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
 use filler::Filler;
 
-/// What is to be measured.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BenchSpec {
-    /// Who sends.
+    /// The sending side.
     pub direction: Direction,
-    /// When the sender stops.
+    /// The end of the measurement.
     pub stop: Stop,
 }
 
-/// Which way the data goes.
+/// The direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the connecting to the accepting side.
@@ -40,39 +44,44 @@ pub enum Direction {
 /// When a measurement ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// After this time, counted by the sender from its first byte; frames under way are completed.
+    /// After this time, counted by the sender from its first byte. A frame in progress is completed.
     After(Duration),
     /// After this many bytes.
     Bytes(u64),
 }
 
-/// What a measurement tells its host.
+/// Events of a measurement for its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "there are three of them in a measurement")]
+#[expect(clippy::large_enum_variant, reason = "a measurement has only three events")]
 pub enum BenchEvent {
-    /// The accepting side takes part. Only on the connecting side.
+    /// The accepting side takes part. Reported only on the connecting side.
     Accepted,
-    /// Data is over; the host answers with [`Bench::handle_figures`]. A sender asks when the last byte was handed to
-    /// the transport, and again when the receiver has confirmed all of them; a receiver when all bytes and the sender's
-    /// figures have come.
+    /// The driver must answer with [`Bench::handle_figures`].
+    ///
+    /// A sender asks once the transport has the last byte, and again once the receiver has confirmed all bytes. A
+    /// receiver asks once all bytes and the sender's figures have arrived.
     FiguresWanted,
-    /// Both figures are known; the connecting side finishes the stream once everything pending is written.
+    /// Both figures are known. The connecting side finishes the stream once everything pending is written.
     Done {
-        /// Of the side that sent.
+        /// Of the sending side.
         sender: Figures,
-        /// Of the side that received: the truth about goodput.
+        /// Of the receiving side, which determines goodput.
         receiver: Figures,
     },
 }
 
 /// One side of a measurement.
 ///
-/// **Contract.** Sans-IO: bytes and time come in, bytes and events go out. After any input the host writes
-/// [`poll_write`](Self::poll_write)'s bytes as far as the stream takes them, tells how many by
-/// [`handle_written`](Self::handle_written), repeats until nothing is pending or the stream is full, then drains
-/// [`poll_event`](Self::poll_event). Time never goes back. A sender always has bytes pending until its time is over,
-/// and notices that when it is polled.
+/// **Contract.** Sans-IO: bytes and time come in, bytes and events go out. Time never goes back. After any input, the
+/// driver does the following:
+///
+/// 1. It writes the bytes of [`poll_write`](Self::poll_write) as far as the stream takes them.
+/// 2. It reports the number of bytes by [`handle_written`](Self::handle_written).
+/// 3. It repeats this until nothing is pending or the stream is full.
+/// 4. It drains [`poll_event`](Self::poll_event).
+///
+/// A sender has bytes pending until its time has passed, and checks that in each poll.
 #[derive(Debug)]
 pub struct Bench {
     decoder: Decoder,
@@ -98,25 +107,25 @@ struct State {
 enum Phase {
     Sending,
     Receiving,
-    /// The host is asked for this side's figures.
+    /// The driver must supply this side's figures.
     WantsFigures,
-    /// END is written; the report is missing.
+    /// END is queued, and the report is missing.
     AwaitsReport,
-    /// The report has come, and the host is asked for the sender's figures again.
+    /// The report has arrived, and the driver must supply the sender's figures again.
     WantsTotals,
-    /// The report is written; the sender's last figures are missing.
+    /// The report is queued, and the sender's last figures are missing.
     AwaitsTotals,
 }
 
 impl Bench {
-    /// The connecting side of a measurement; the opening frame is pending at once.
+    /// The connecting side of a measurement. The opening frame is pending at once.
     pub fn connect(spec: BenchSpec) -> Self {
         let mut bench = Self::new(spec, spec.direction == Direction::Forward, true);
         Open::new(Request::Bench(spec), 0).put(bench.state.out.bytes());
         bench
     }
 
-    /// The accepting side of a measurement whose request the host has checked.
+    /// The accepting side of a measurement. The driver has checked its request.
     pub fn accept(spec: BenchSpec) -> Self {
         let mut bench = Self::new(spec, spec.direction == Direction::Reverse, false);
         Accept::new(0).put(bench.state.out.bytes());
@@ -142,7 +151,7 @@ impl Bench {
     /// Takes all received bytes.
     ///
     /// # Errors
-    /// The measurement is over and failed; what is pending tells the peer why. Later calls ignore everything.
+    /// The measurement has failed. The pending bytes tell the peer why. Later calls ignore everything.
     pub fn handle_received(&mut self, now: Instant, bytes: &[u8]) -> Result<(), SessionError> {
         let mut rest = bytes;
         while !self.is_over() {
@@ -168,12 +177,12 @@ impl Bench {
         if self.is_over() { Ok(()) } else { Err(self.state.fail(SessionError::PeerLeft)) }
     }
 
-    /// Bytes to write, borrowed from memory that is filled once. Up to 1 MiB at a time.
+    /// Bytes to write, at most 1 MiB at a time. They are borrowed from memory that is filled once.
     pub fn poll_write(&mut self, now: Instant) -> &[u8] {
         self.state.poll_write(now)
     }
 
-    /// The first `count` bytes that were pending are with the transport.
+    /// The transport took the first `count` pending bytes.
     ///
     /// # Panics
     /// If fewer were pending.
@@ -181,32 +190,32 @@ impl Bench {
         self.state.handle_written(now, count);
     }
 
-    /// What happened since the last call.
+    /// The next event since the last call, oldest first.
     pub fn poll_event(&mut self) -> Option<BenchEvent> {
         self.state.events.pop_front()
     }
 
-    /// The host's answer to [`BenchEvent::FiguresWanted`]. `bytes` and `elapsed` are filled in here. Ignored if nothing
-    /// was asked.
+    /// The driver's answer to [`BenchEvent::FiguresWanted`]. The session fills in `bytes` and `elapsed`. Ignored if no
+    /// figures are wanted.
     pub fn handle_figures(&mut self, figures: Figures) {
         if self.state.course.is_at(Phase::WantsFigures) || self.state.course.is_at(Phase::WantsTotals) {
             self.state.on_figures(figures);
         }
     }
 
-    /// Stops; the peer is told by what is then pending, after the frame that is half written.
+    /// Stops the measurement. The pending bytes tell the peer, after a frame that is half written.
     pub fn cancel(&mut self, abort: Abort) {
         if !self.is_over() {
             self.state.fail(SessionError::Cancelled(abort));
         }
     }
 
-    /// Payload bytes handed to the transport or received so far, for intervals.
+    /// Payload bytes handed to the transport or received so far, for interval reports.
     pub const fn bytes(&self) -> u64 {
         self.state.bytes
     }
 
-    /// Whether nothing more will happen, apart from writing what is pending.
+    /// Whether the measurement has ended. Pending bytes may remain to be written.
     pub const fn is_over(&self) -> bool {
         self.state.course.is_over()
     }
@@ -255,12 +264,12 @@ impl State {
         Ok(())
     }
 
-    /// What is reported must be what was sent: the stream lost or invented nothing.
+    /// Checks that the reported bytes are those of the stream, which lost or added none.
     fn all_of(&self, figures: Figures) -> Result<Figures, SessionError> {
         if figures.bytes == self.bytes { Ok(figures) } else { Err(Violation::Counts.into()) }
     }
 
-    /// Both sides' figures are known.
+    /// Ends the measurement once both sides' figures are known.
     fn complete(&mut self) {
         if let (Some(sender), Some(receiver)) = (self.sender, self.receiver) {
             self.course = Course::Done;
@@ -298,7 +307,7 @@ impl State {
         }
     }
 
-    /// Small frames first, unless a DATA frame is half written.
+    /// Small frames come first, unless a DATA frame is half written.
     fn poll_write(&mut self, now: Instant) -> &[u8] {
         let Some(filler) = &mut self.filler else { return self.out.pending() };
         if !filler.is_under_way() && self.out.pending().is_empty() && self.course.is_at(Phase::Sending) {

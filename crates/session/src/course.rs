@@ -1,15 +1,15 @@
-//! How far a session is, and how it ended: the same for every kind of session.
+//! The state of a session of any kind: its phase, or its end.
 
 use crate::error::{Abort, SessionError};
 
-/// A session is in one of its own phases `P`, or over.
+/// A session is in one of its own phases `P`, or has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Course<P> {
-    /// At work.
+    /// In progress.
     At(P),
-    /// All is said and confirmed.
+    /// Everything is done and confirmed.
     Done,
-    /// It will not be done.
+    /// The session failed.
     Failed(SessionError),
 }
 
@@ -18,7 +18,7 @@ impl<P: Copy + PartialEq> Course<P> {
         self.phase() == Some(phase)
     }
 
-    /// The phase, unless it is over.
+    /// The phase, unless the session has ended.
     pub(crate) const fn phase(&self) -> Option<P> {
         match self {
             Self::At(phase) => Some(*phase),
@@ -37,7 +37,7 @@ impl<P: Copy + PartialEq> Course<P> {
         }
     }
 
-    /// Ends it; `tell` writes what the peer hears of it, if that does not know.
+    /// Ends the session. `tell` writes the reason for the peer, unless the peer knows it.
     pub(crate) fn fail(&mut self, error: SessionError, tell: impl FnOnce(&Abort)) -> SessionError {
         if let Some(abort) = error.abort() {
             tell(&abort);

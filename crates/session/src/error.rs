@@ -1,108 +1,108 @@
-//! Why a session ends before its work is done, and whose fault that is.
+//! Errors that end a session, each with the side at fault.
 
 use crate::failure::Failure;
 use crate::framing::FrameKind;
 use crate::path_rules::PathError;
 
-/// Why a session is over although its work is not done.
+/// Why a session ended before its work was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// What answered or called does not speak this protocol at all; check the address.
+    /// The other side does not speak this protocol. Check the address.
     #[error("the other side does not speak Farhaul's session protocol")]
     NotFarhaul,
-    /// The peer speaks only other versions; update the older side.
-    #[error("the peer wants session protocol {wanted}, this side speaks {oldest} to {newest}")]
+    /// The peer supports only other versions. Update the older side.
+    #[error("the peer uses session protocol {wanted}, this side supports {oldest} to {newest}")]
     Version {
-        /// What the peer used.
+        /// The peer's version.
         wanted: u16,
-        /// The oldest version this side speaks.
+        /// The oldest version that this side supports.
         oldest: u16,
-        /// The newest version this side speaks.
+        /// The newest version that this side supports.
         newest: u16,
     },
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     #[error("protocol violation by the peer: {0}")]
     PeerMisbehaved(#[from] Violation),
-    /// The peer gave up and said why.
+    /// The peer gave up and told why.
     #[error("the peer ended the session: {0}")]
     PeerAborted(Abort),
     /// The peer's stream ended before the session was done.
     #[error("the peer closed the stream before the session was done")]
     PeerLeft,
-    /// This side's disk failed in a way that concerns every file.
+    /// This side's disk failed in a way that affects every file.
     #[error("local storage: {0}")]
     Store(Failure),
-    /// This side was asked to stop.
+    /// This side's driver stopped the session.
     #[error("stopped by this side: {0}")]
     Cancelled(Abort),
 }
 
-/// What the peer did that the protocol forbids.
+/// The peer's violation of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A frame of an unknown type that may not be skipped.
+    /// An unknown frame type that may not be skipped.
     #[error("unknown frame type {0:#04x}")]
     UnknownFrame(u8),
     /// A frame longer than its type allows.
     #[error("{kind:?} frame of {length} bytes, allowed are {limit}")]
     Oversized {
-        /// Which frame.
+        /// The frame's type.
         kind: FrameKind,
-        /// What its header announced, in bytes.
+        /// Length in its header, bytes.
         length: u32,
-        /// What is allowed, in bytes.
+        /// Allowed length, bytes.
         limit: u32,
     },
-    /// A frame whose fields make no sense.
+    /// A frame with invalid fields.
     #[error("malformed {kind:?} frame: {reason}")]
     Malformed {
-        /// Which frame.
+        /// The frame's type.
         kind: FrameKind,
-        /// What is wrong with it.
+        /// The fault.
         reason: Malformed,
     },
-    /// A frame that may not come now, or not from this side.
+    /// A frame that is not allowed now, or not from the peer.
     #[error("{0:?} frame out of place")]
     OutOfPlace(FrameKind),
-    /// An entry whose directory is not open, or that does not come after its elder sibling (this includes duplicates).
+    /// The entry's directory is not open, or the entry does not follow its predecessor in order. Includes duplicates.
     #[error("entry out of order or sent twice: {0}")]
     EntryOrder(String),
-    /// An entry that this side did not ask for.
-    #[error("entry that was not asked for: {0}")]
+    /// An entry that this side did not request.
+    #[error("entry that was not requested: {0}")]
     NotAskedFor(String),
-    /// More data than the entry announced, or less.
-    #[error("{path} was announced with {announced} bytes, {received} or more came")]
+    /// The data of a file is longer or shorter than announced.
+    #[error("{path} was announced with {announced} bytes, but {received} or more arrived")]
     Length {
-        /// The file, escaped for printing.
+        /// The file, escaped for display.
         path: String,
         /// Bytes announced.
         announced: u64,
         /// Bytes received.
         received: u64,
     },
-    /// More data than this side granted.
+    /// The peer sent more data than this side granted.
     #[error("more data than was granted")]
     CreditExceeded,
-    /// The grants went back.
-    #[error("a grant took back credit")]
+    /// A grant reduced the credit.
+    #[error("a grant reduced the credit")]
     CreditWithdrawn,
-    /// More entries or bytes than this side's limits allow.
+    /// The peer exceeded this side's limit of entries or bytes.
     #[error("more {0} than this side's limits allow")]
     Limit(&'static str),
-    /// An answer about an entry that was never sent or is answered already.
-    #[error("answer about an entry that awaits none")]
+    /// An answer for an entry that was never sent or already has its answer.
+    #[error("answer for an entry that expects none")]
     UnknownEntry,
-    /// The peer confirmed another digest than that of the bytes sent.
-    #[error("the peer confirmed another digest than that of the bytes sent for {0}")]
+    /// The digest that the peer confirmed differs from that of the sent bytes.
+    #[error("the digest that the peer confirmed for {0} differs from that of the sent bytes")]
     WrongDigest(String),
-    /// The counts at the end disagree with what was sent.
-    #[error("the counts at the end of the session do not agree with what was sent")]
+    /// The counts at the end differ from the entries or bytes sent.
+    #[error("the counts at the end of the session differ from the entries or bytes sent")]
     Counts,
 }
 
-/// What is wrong with the fields of a frame.
+/// The fault in a frame's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -112,50 +112,51 @@ pub enum Malformed {
     /// Bytes follow the last field.
     #[error("bytes after the last field")]
     Trailing,
-    /// A field holds a value that it may not hold.
+    /// A field has an invalid value.
     #[error("invalid {0}")]
     Value(&'static str),
-    /// A path that could leave the target directory or cannot be created.
+    /// A path that could leave the target directory, or that cannot be created.
     #[error("path refused: {0}")]
     Path(#[from] PathError),
 }
 
 impl Malformed {
-    /// The violation that a frame of `kind` with this fault is.
+    /// The violation for a frame of `kind` with this fault.
     pub(crate) const fn in_frame(self, kind: FrameKind) -> Violation {
         Violation::Malformed { kind, reason: self }
     }
 }
 
-/// Why one side gave up a whole session.
+/// Why one side gave up the session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Abort {
-    /// For programs.
+    /// The reason as a code.
     pub code: AbortCode,
-    /// For people; safe to print, possibly empty.
+    /// A message for users, safe to print, possibly empty.
     pub message: String,
 }
 
-/// The reason for an [`Abort`], as it travels.
+/// The reason of an [`Abort`], as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbortCode {
-    /// Version not spoken; exit code 9.
+    /// The version is not supported. Exit code 9.
     Version,
-    /// The other side broke the protocol; exit code 9.
+    /// The other side violated the protocol. Exit code 9.
     Protocol,
-    /// Not allowed here: read-only, outside the root; exit code 5.
+    /// Not permitted here: read-only, or outside the root. Exit code 5.
     Refused,
-    /// Too many sessions; come back later; exit code 1.
+    /// Too many sessions. Retry later. Exit code 1.
     Busy,
-    /// Disk full or quota reached; exit code 7.
+    /// The disk is full or the quota used up. Exit code 7.
     NoSpace,
-    /// Reading or writing failed for all files; exit code 7.
+    /// Reading or writing failed for all files. Exit code 7.
     Storage,
-    /// Somebody stopped it; exit code 8 at the other side.
+    /// The other side stopped the session. Exit code 8.
     Cancelled,
-    /// What is asked for is not what listens there: files of a measuring station, or the reverse; exit code 9.
+    /// The other side offers another service: the request is for files from a benchmark server, or the reverse. Exit
+    /// code 9.
     WrongService,
     /// A code of a later version.
     Other(u16),
@@ -196,28 +197,28 @@ impl AbortCode {
 impl std::fmt::Display for AbortCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Version => f.write_str("version not spoken"),
+            Self::Version => f.write_str("version not supported"),
             Self::Protocol => f.write_str("protocol violation"),
             Self::Refused => f.write_str("refused"),
             Self::Busy => f.write_str("too many sessions"),
             Self::NoSpace => f.write_str("no space left"),
             Self::Storage => f.write_str("storage failed"),
             Self::Cancelled => f.write_str("stopped"),
-            Self::WrongService => f.write_str("not what is served here"),
+            Self::WrongService => f.write_str("service not offered here"),
             Self::Other(code) => write!(f, "code {code}"),
         }
     }
 }
 
 impl SessionError {
-    /// What the peer is told about it; `None` if it knows or cannot be told.
+    /// The message for the peer; `None` if it knows the reason or cannot be told.
     pub(crate) fn abort(&self) -> Option<Abort> {
         let code = match self {
             Self::PeerAborted(_) | Self::PeerLeft => return None,
             Self::Cancelled(abort) => return Some(abort.clone()),
             Self::NotFarhaul | Self::PeerMisbehaved(_) => AbortCode::Protocol,
             Self::Version { .. } => AbortCode::Version,
-            // The peer adds on which side it was.
+            // The peer adds the side.
             Self::Store(failure) if failure.code.is_out_of_space() => return Some(failed(AbortCode::NoSpace, failure)),
             Self::Store(failure) => return Some(failed(AbortCode::Storage, failure)),
         };

@@ -1,24 +1,24 @@
-//! Why one file could not be copied, as hosts report it and as it travels.
+//! Failures of single files, as drivers report them and as they are sent.
 
 use crate::error::Malformed;
 use crate::field::Fields;
 use crate::path_rules::escape_text;
 
-/// Longest message of a failure in bytes: a line for people, not a log.
+/// Longest message of a failure in bytes: one line for users.
 const MAX_MESSAGE: usize = 1024;
 
 /// Why one file or directory failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}{}{message}", if message.is_empty() { "" } else { ": " })]
 pub struct Failure {
-    /// For programs.
+    /// The reason as a code.
     pub code: FailCode,
-    /// For people, for instance the operating system's words; safe to print once it has travelled.
+    /// A message for users, for instance the operating system's text. Safe to print once it was received.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure with a message for people.
+    /// A failure with a message for users.
     pub fn new(code: FailCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -40,7 +40,7 @@ impl From<FailCode> for Failure {
     }
 }
 
-/// The longest beginning of `text` that fits a message.
+/// The longest prefix of `text` that fits in a message.
 pub(crate) fn clipped(text: &str) -> &str {
     let mut end = text.len().min(MAX_MESSAGE);
     while !text.is_char_boundary(end) {
@@ -49,7 +49,7 @@ pub(crate) fn clipped(text: &str) -> &str {
     &text[..end]
 }
 
-/// A message from the peer, made safe to print.
+/// A message from the peer, escaped for printing.
 pub(crate) fn received_text(bytes: &[u8]) -> Result<String, Malformed> {
     if bytes.len() > MAX_MESSAGE {
         return Err(Malformed::Value("message length"));
@@ -59,7 +59,7 @@ pub(crate) fn received_text(bytes: &[u8]) -> Result<String, Malformed> {
 
 macro_rules! fail_codes {
     ($($name:ident = $number:literal, $text:literal, $doc:literal;)*) => {
-        /// What kind of failure it was.
+        /// The kind of failure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum FailCode {
@@ -92,27 +92,27 @@ fail_codes! {
     Io = 1, "input/output error", "The operating system failed to read or write this file.";
     PermissionDenied = 2, "permission denied", "Not allowed to read, create or replace it.";
     NotFound = 3, "not found", "There is no such file at the source, or the target directory is gone.";
-    SourceChanged = 4, "source changed while it was copied", "Size or time differ before and after, or the file ended early.";
-    DigestMismatch = 5, "digest differs from the sender's", "The bytes that arrived are not those that were sent; exit code 6.";
-    NoSpace = 6, "no space left", "Disk full; ends the session.";
-    Quota = 7, "quota exceeded", "The user's quota is used up; ends the session.";
-    ReadOnly = 8, "read-only file system", "Nothing can be written there; ends the session.";
-    TooLarge = 9, "file too large", "Larger than the file system or the receiver's limits allow.";
-    NameRefused = 10, "name refused", "The name or the depth of the path is not allowed, or the name comes twice.";
-    Exists = 11, "something else is in the way", "The target is no regular file: a directory, link, device, pipe or socket. Or it is no directory where one should go.";
+    SourceChanged = 4, "source changed while it was copied", "Size or time changed during the copy, or the file ended early.";
+    DigestMismatch = 5, "digest differs from the sender's", "The received bytes differ from the sent bytes. Exit code 6.";
+    NoSpace = 6, "no space left", "The disk is full. Ends the session.";
+    Quota = 7, "quota exceeded", "The user's quota is used up. Ends the session.";
+    ReadOnly = 8, "read-only file system", "Nothing can be written there. Ends the session.";
+    TooLarge = 9, "file too large", "Larger than the file system or the receiver's limits permit.";
+    NameRefused = 10, "name refused", "The name or the depth of the path is not allowed, or the name is a duplicate.";
+    Exists = 11, "something else is in the way", "The target is a directory, link, device, pipe or socket in place of a file. Or it is no directory in place of one.";
     SpecialFile = 12, "neither file nor directory", "Devices, pipes, sockets and symbolic links are not copied.";
-    ParentFailed = 13, "its directory failed", "The directory that it belongs into could not be made.";
-    GivenUp = 14, "given up after the other side's failure", "The sender stopped sending because the receiver had refused the file.";
-    IsDirectory = 15, "is a directory", "Directories are sent only where the request is recursive.";
+    ParentFailed = 13, "its directory failed", "Its directory could not be created.";
+    GivenUp = 14, "given up after the other side's failure", "The sender stopped because the receiver had refused the file.";
+    IsDirectory = 15, "is a directory", "Directories are sent only for recursive requests.";
 }
 
 impl FailCode {
-    /// Whether the disk has no room: every later file would fail as well.
+    /// Whether the disk has no room, so that every later file would fail too.
     pub const fn is_out_of_space(self) -> bool {
         matches!(self, Self::NoSpace | Self::Quota)
     }
 
-    /// Whether a receiver that meets it must end the whole session.
+    /// Whether a receiver must end the session because of it.
     pub const fn ends_session(self) -> bool {
         self.is_out_of_space() || matches!(self, Self::ReadOnly)
     }

@@ -1,9 +1,9 @@
-//! Fixed-size fields of frame bodies: big-endian numbers and counted bytes, read with bounds checked.
+//! Fields of frame bodies: big-endian numbers and counted bytes, read with bounds checks.
 
 use crate::error::{Malformed, Violation};
 use crate::framing::FrameKind;
 
-/// What is left of a frame body.
+/// The unread rest of a frame body.
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -45,18 +45,18 @@ impl<'a> Fields<'a> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
-    /// Everything that is left.
+    /// The whole rest.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    /// Frames of a version hold exactly the fields of that version.
+    /// Checks that nothing is left. Frames of a version hold exactly the fields of that version.
     pub(crate) const fn end(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
 }
 
-/// The body of a frame, read to its end.
+/// Decodes the whole body of a frame.
 pub(crate) fn decode_whole<T>(
     kind: FrameKind,
     body: &[u8],

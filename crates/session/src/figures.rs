@@ -1,21 +1,21 @@
-//! What each side of a measurement or of a copy reports about itself.
+//! The figures of each side of a measurement or a copy.
 
 use farhaul_units::Duration;
 
 use crate::error::Malformed;
 use crate::field::Fields;
 
-/// Stands for "this side cannot say" on the wire.
+/// Represents an unknown value on the wire.
 const UNKNOWN: u64 = u64::MAX;
 
-/// One side's figures. What a side cannot say is `None`.
+/// One side's figures. A value that the side does not know is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Payload bytes sent or received.
     pub bytes: u64,
-    /// From the first to the last of these bytes.
+    /// Time from the first to the last of these bytes.
     pub elapsed: Duration,
-    /// Processor time of this side's program during the session, in user mode.
+    /// Processor time of this side's program in user mode during the session.
     pub cpu_user: Option<Duration>,
     /// The same in the kernel.
     pub cpu_system: Option<Duration>,
@@ -27,22 +27,23 @@ pub struct Figures {
     pub packets_received: Option<u64>,
     /// Packets found missing, on the side that received.
     pub packets_lost: Option<u64>,
-    /// Least round-trip time.
+    /// Minimum RTT.
     pub rtt_min: Option<Duration>,
-    /// Mean round-trip time.
+    /// Mean RTT.
     pub rtt_mean: Option<Duration>,
-    /// Round-trip time that one in a hundred exceeds.
+    /// The 99th percentile of the RTT.
     pub rtt_p99: Option<Duration>,
-    /// Time spent waiting for this side's disk: reading on the side that sent, writing and synchronising on the other.
+    /// Time that this side waited for its disk: for reading on the sending side, for writing and synchronising on the
+    /// other.
     pub disk: Option<Duration>,
-    /// What held this side's sending back, by a number that hosts agree on; a host passes over numbers it does not know.
+    /// The main limit of this side's sending, by a number that drivers define. Drivers ignore unknown numbers.
     pub limit: Option<u64>,
-    /// For which share of the time that held, in parts per million.
+    /// The share of time under that limit, parts per million.
     pub limit_share: Option<u64>,
 }
 
 impl Figures {
-    /// A count, then as many `u64`: later versions append more, earlier ones have fewer.
+    /// Encodes a count, then that many `u64`. Later versions append values, earlier ones have fewer.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let values = [
             Some(self.bytes),
@@ -66,7 +67,7 @@ impl Figures {
         }
     }
 
-    /// Takes all that were announced; values that only a later version knows are passed over.
+    /// Decodes all announced values. Values that only a later version knows are skipped.
     pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let count = usize::from(fields.u8()?);
         let mut values = Fields::new(fields.bytes(count * size_of::<u64>())?);

@@ -1,7 +1,7 @@
-//! How a byte stream is cut into frames: type `u8`, length `u32` big-endian, body.
+//! Frames of a byte stream: type `u8`, length `u32` big-endian, body.
 //!
-//! The body of a DATA frame is handed on as it arrives, straight from the caller's buffer; all other bodies are small
-//! and handed on whole, borrowed where they lie in one piece.
+//! The body of a DATA frame is passed on as it arrives, directly from the caller's buffer. All other bodies are small
+//! and passed on whole, borrowed where they are contiguous.
 
 use crate::error::Violation;
 
@@ -10,13 +10,13 @@ mod tests;
 
 /// Bytes before each body.
 pub(crate) const HEADER_LEN: usize = 5;
-/// Longest DATA body: large enough that frames cost nothing, small enough for fair interleaving later.
+/// Longest DATA body. Large, so that headers cost nothing, but small enough for fair interleaving later.
 pub(crate) const MAX_DATA: usize = 1 << 20;
-/// Longest body of any other frame; the longest is an opening frame with its list of paths.
+/// Longest body of any other frame. An opening frame with its list of paths is the longest.
 pub(crate) const MAX_CONTROL: usize = 64 << 10;
-/// Longest body of frames with few fields: room for a path of the greatest length and a message.
+/// Longest body of frames with few fields: a path of maximum length and a message.
 const MAX_SMALL: usize = 8 << 10;
-/// Frame types from here on are extensions that a receiver who does not know them skips.
+/// First of the extension types, which receivers skip if they do not know them.
 const FIRST_EXTENSION: u8 = 0x80;
 
 /// The type of a frame.
@@ -28,27 +28,27 @@ pub enum FrameKind {
     Open = 0x01,
     /// Accepting side, first: version, capabilities, credit.
     Accept = 0x02,
-    /// Either side, last: the session is over, and why.
+    /// Either side, last: the session has ended, and why.
     Abort = 0x03,
-    /// Sender: a file or directory begins.
+    /// Sender: a file or directory starts.
     Entry = 0x10,
     /// Sender: bytes of the current file, or of a benchmark.
     Data = 0x11,
-    /// Sender: the current file is complete; its digest.
+    /// Sender: the current file is complete, with its digest.
     Digest = 0x12,
-    /// Sender: no more entries, or in a benchmark no more data; its figures.
+    /// Sender: no more entries, or no more data in a benchmark, with its figures.
     End = 0x13,
-    /// Sender: something at the source that never became an entry.
+    /// Sender: an item at the source that cannot be sent.
     Skipped = 0x14,
-    /// Receiver: up to where data may be sent.
+    /// Receiver: the limit up to which data may be sent.
     Grant = 0x18,
-    /// Receiver: a file is in place under its name, with this digest.
+    /// Receiver: a file has its final name, with this digest.
     Verified = 0x19,
     /// Receiver: a directory is complete.
     Made = 0x1a,
     /// Either side: this entry failed.
     Failed = 0x1b,
-    /// Receiver, last: everything is answered; its figures.
+    /// Receiver, last: every entry has its answer, with its figures.
     Done = 0x1c,
     /// Benchmark receiver: its figures.
     Report = 0x20,
@@ -91,14 +91,14 @@ impl FrameKind {
 /// The header of a frame.
 ///
 /// # Panics
-/// If the body is longer than [`FrameKind::limit`]: a mistake of the caller, who builds it from checked values.
+/// If the body is longer than [`FrameKind::limit`]. This is a mistake of the caller, who builds it from checked values.
 pub(crate) fn header(kind: FrameKind, body: usize) -> [u8; HEADER_LEN] {
     assert!(body <= kind.limit(), "{kind:?} body of {body} bytes");
     let [a, b, c, d] = u32::try_from(body).expect("limits are far below 4 GiB").to_be_bytes();
     [kind as u8, a, b, c, d]
 }
 
-/// Appends a frame whose body `fill` writes.
+/// Appends a frame with the body that `fill` writes.
 pub(crate) fn put_frame(out: &mut Vec<u8>, kind: FrameKind, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
@@ -107,7 +107,7 @@ pub(crate) fn put_frame(out: &mut Vec<u8>, kind: FrameKind, fill: impl FnOnce(&m
     out[start..start + HEADER_LEN].copy_from_slice(&header(kind, body));
 }
 
-/// What the decoder found next.
+/// The next result of the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     /// A whole frame other than DATA.
@@ -120,9 +120,9 @@ pub(crate) enum Piece<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     state: State,
-    /// The beginning of a header or body that is not complete yet.
+    /// The start of a header or body that is not complete yet.
     held: Vec<u8>,
-    /// `held` was handed out and is to be forgotten.
+    /// `held` was returned to the caller and must be cleared.
     handed_out: bool,
 }
 
@@ -136,10 +136,10 @@ enum State {
 }
 
 impl Decoder {
-    /// The next piece of `input`, which is moved past it; `None` if all input is used up.
+    /// The next piece of `input`, which is advanced past it; `None` if all input is used up.
     ///
     /// # Errors
-    /// The peer broke the rules; the stream cannot be read any further.
+    /// The peer violated the protocol. The rest of the stream is unreadable.
     pub(crate) fn next<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Result<Option<Piece<'a>>, Violation> {
         if std::mem::take(&mut self.handed_out) {
             self.held.clear();
@@ -186,7 +186,7 @@ impl Decoder {
     }
 }
 
-/// What a header announces.
+/// The state after a header.
 fn begin(bytes: [u8; HEADER_LEN]) -> Result<State, Violation> {
     let [number, length @ ..] = bytes;
     let length = u32::from_be_bytes(length);
@@ -200,14 +200,14 @@ fn begin(bytes: [u8; HEADER_LEN]) -> Result<State, Violation> {
         return Err(Violation::Oversized { kind, length, limit });
     }
     match kind {
-        // A frame that moves nothing forward: allowing it would allow an endless stream of them.
+        // An empty frame makes no progress, so a peer could send it endlessly.
         FrameKind::Data if size == 0 => Err(crate::error::Malformed::Short.in_frame(kind)),
         FrameKind::Data => Ok(State::Data(size)),
         _ => Ok(State::Body(kind, size)),
     }
 }
 
-/// Moves bytes from `input` to `held` until that has `length`.
+/// Moves bytes from `input` to `held` until `held` has `length` bytes.
 fn gather(held: &mut Vec<u8>, input: &mut &[u8], length: usize) {
     let missing = length.saturating_sub(held.len());
     held.extend_from_slice(take(input, missing.min(input.len())));

@@ -1,11 +1,11 @@
-//! The digest that says whether what arrived is what was sent: BLAKE3 over a file's bytes, as `b3sum` prints it.
+//! Digests that verify a copy: BLAKE3 over a file's bytes, as `b3sum` prints it.
 
 use std::fmt;
 
 /// Length of a digest in bytes.
 pub(crate) const DIGEST_LEN: usize = blake3::OUT_LEN;
 
-/// The BLAKE3 digest of one file's content; displayed in the hexadecimal form of `b3sum`.
+/// The BLAKE3 digest of one file's content. Displayed in hexadecimal form, as by `b3sum`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; DIGEST_LEN]);
 
@@ -38,7 +38,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A digest in the making. One per session, reused from file to file.
+/// A digest in progress. Each session has one and reuses it.
 #[derive(Clone, Default)]
 pub(crate) struct Hasher(blake3::Hasher);
 

@@ -1,8 +1,8 @@
-//! What two Farhaul ends say to each other over a byte stream, sans-IO.
+//! The protocol between two Farhaul ends over a byte stream, sans-IO.
 //!
-//! Sessions are state machines: a host gives them received bytes, they give bytes to write and events, and call a
-//! [`Source`] or [`Store`] where files are concerned. They know no sockets, threads or clocks; the stream below may be
-//! UDT, TCP or a pipe in memory.
+//! Sessions are state machines. A driver gives them received bytes and takes bytes to write and events. They call a
+//! [`Source`] or [`Store`] for files. They have no sockets, threads or clocks. The stream below may be UDT, TCP or a
+//! pipe in memory.
 //!
 //! ```text
 //! connecting side                           accepting side
@@ -11,7 +11,7 @@
 //! Bench::connect(spec)         ──OPEN──▶    Acceptor → Request::Bench → Bench::accept
 //! ```
 //!
-//! A host moves bytes. Without sockets and disks, a copy is this:
+//! A driver moves bytes. Without sockets and disks, a copy looks like this:
 //!
 //! ```
 //! use farhaul_session::{
@@ -22,7 +22,7 @@
 //! let mut source = MemorySource::new([(path.clone(), MemoryFile::file(b"hello".to_vec()))].into());
 //! let mut store = MemoryStore::default();
 //!
-//! // The connecting side: everything that can leave before the first answer.
+//! // The connecting side: everything before the first answer.
 //! let mut sender = FileSender::connect(Push::default());
 //! let mut bytes = Vec::new();
 //! while let count @ 1.. = sender.poll_write(&mut source).len() {
@@ -30,9 +30,9 @@
 //!     sender.handle_written(count);
 //! }
 //!
-//! // The accepting side: what is asked for, then the session.
+//! // The accepting side: the request, then the session.
 //! let (used, open) = Acceptor::new().handle_received(&bytes)?;
-//! let mut receiver = FileReceiver::accept(&open.expect("all of it came"), ReceiveLimits::default());
+//! let mut receiver = FileReceiver::accept(&open.expect("the opening is complete"), ReceiveLimits::default());
 //! receiver.handle_received(&mut store, &bytes[used..])?;
 //! let answer = receiver.poll_write().to_vec();
 //! receiver.handle_written(answer.len());
@@ -45,14 +45,14 @@
 //!
 //! | module | owns |
 //! | --- | --- |
-//! | `framing` | how the stream is cut into frames |
+//! | `framing` | the frames of the stream |
 //! | `opening` | the first frame of each side: version, request, refusal |
 //! | `file` | copying files and trees |
-//! | `bench` | measuring |
-//! | `store` | what file sessions need of a disk |
+//! | `bench` | measurements |
+//! | `store` | the interface of file sessions to a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
-//! | `course` | how far a session is, and how it ended |
-//! | `error`, `failure` | why a session, or one file, failed |
+//! | `course` | the phase or end of a session |
+//! | `error`, `failure` | errors of a session, and of one file |
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -1,7 +1,7 @@
-//! What travels about each file and directory, and in which order.
+//! Entries of a copy: their properties and their order.
 //!
 //! Entries come depth first, siblings in ascending order of their bytes. So the receiver knows when a directory is
-//! complete (its times are set last), finds duplicates, and needs memory only for the directories that are open.
+//! complete and then sets its times. It detects duplicates, and needs memory only for open directories.
 
 use std::fmt;
 
@@ -12,52 +12,53 @@ use crate::path_rules::{Component, PathError, RelPath, escape};
 #[cfg(test)]
 mod tests;
 
-/// Permission bits that travel; set-user-id, set-group-id and sticky never do.
+/// Permission bits that are sent. Set-user-id, set-group-id and sticky never are.
 const MODE_MASK: u32 = 0o777;
 /// Nanoseconds in a second.
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// Numbers the entries of one session from zero; both sides count alike.
+/// Number of an entry in a session, counted from zero on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub u64);
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file; its bytes and digest follow.
+    /// A regular file. Its bytes and digest follow.
     File,
-    /// A directory; the entries in it follow.
+    /// A directory. Its entries follow.
     Directory,
 }
 
-/// A time of modification, since 1970 in UTC; negative seconds lie before.
+/// A modification time since 1970 in UTC. Earlier times have negative seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mtime {
     /// Whole seconds, rounded down.
     pub seconds: i64,
-    /// Nanoseconds on top, 0 to 999 999 999.
+    /// Additional nanoseconds, 0 to 999 999 999.
     pub nanos: u32,
 }
 
 /// One file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where, below the root of the copy; never the root itself.
+    /// The path below the root of the copy, never the root itself.
     pub path: RelPath,
-    /// What.
+    /// File or directory.
     pub kind: EntryKind,
-    /// Bytes of a file, or [`UNKNOWN_SIZE`](Self::UNKNOWN_SIZE) until it has ended; zero for a directory. A known size
-    /// bounds the content: a receiver takes no more and no less of it, and compares the digest of what came.
+    /// Bytes of a file, or [`UNKNOWN_SIZE`](Self::UNKNOWN_SIZE) until it has ended. Zero for a directory.
+    ///
+    /// A receiver takes exactly a known size and compares the digest of the received bytes.
     pub size: u64,
-    /// Permission bits of the source, `0o777` at most; the receiving host applies its umask.
+    /// Permission bits of the source, at most `0o777`. The receiving side applies its umask.
     pub mode: u32,
     /// When the content last changed.
     pub mtime: Mtime,
 }
 
 impl Entry {
-    /// Stands for the size of a file that is not known before its end: it comes out of a pipe, or the system makes it up
-    /// while it is read. Its digest ends it.
+    /// The size of a file whose end is unknown, because it comes from a pipe or the system generates it while it is
+    /// read. Its digest ends it.
     pub const UNKNOWN_SIZE: u64 = u64::MAX;
 
     /// Whether the size is known.
@@ -65,7 +66,7 @@ impl Entry {
         self.size != Self::UNKNOWN_SIZE
     }
 
-    /// What tells whether a file was changed while it was copied.
+    /// The values that reveal a change of the file during the copy.
     pub const fn stamp(&self) -> Stamp {
         Stamp { size: self.size, mtime: self.mtime }
     }
@@ -112,7 +113,7 @@ impl Entry {
     }
 }
 
-/// Size and time of a file: equal before and after reading it, or the copy is not one of any moment.
+/// Size and time of a file. They must be equal before and after reading, or the copy may mix two states of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Bytes.
@@ -121,20 +122,21 @@ pub struct Stamp {
     pub mtime: Mtime,
 }
 
-/// The bytes of a path for reports; displayed escaped. Unlike a [`RelPath`] it may be anything, so it opens nothing.
+/// The bytes of a path for reports, displayed escaped. Unlike a [`RelPath`] it may have any content, so it opens
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownPath(Vec<u8>);
 
 impl ShownPath {
-    /// Longest that travels, in bytes; the rest is cut off.
+    /// Longest that is sent, in bytes. The rest is cut off.
     const MAX: usize = crate::path_rules::MAX_PATH;
 
-    /// A path for reports; more than 4096 bytes are cut off.
+    /// A path for reports. Bytes beyond 4096 are cut off.
     pub fn new(bytes: &[u8]) -> Self {
         Self(bytes[..bytes.len().min(Self::MAX)].to_vec())
     }
 
-    /// The bytes, unescaped: for records that can carry any bytes.
+    /// The unescaped bytes, for records that can hold any bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -165,7 +167,7 @@ impl fmt::Display for ShownPath {
     }
 }
 
-/// The directories that are open at this point of a manifest, each with something of the caller's.
+/// The open directories at a point of a manifest, each with a value of the caller.
 #[derive(Debug)]
 pub(crate) struct OpenDirectories<T> {
     levels: Vec<Level<T>>,
@@ -180,7 +182,7 @@ struct Level<T> {
     value: T,
 }
 
-/// An entry came where it may not come.
+/// An entry that is out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfOrder;
 
@@ -191,8 +193,8 @@ impl<T> Default for OpenDirectories<T> {
 }
 
 impl<T> OpenDirectories<T> {
-    /// Places an entry. On success the caller closes the directories deeper than the returned depth with
-    /// [`close_to`](Self::close_to), before it does anything about the entry.
+    /// Checks the place of an entry and returns its depth. Before the caller uses the entry, it closes deeper
+    /// directories with [`close_to`](Self::close_to).
     pub(crate) fn admit(&mut self, path: &RelPath) -> Result<usize, OutOfOrder> {
         let (name, parents) = path.split_last().ok_or(OutOfOrder)?;
         let depth = parents.len();
@@ -211,7 +213,7 @@ impl<T> OpenDirectories<T> {
         Ok(depth)
     }
 
-    /// The innermost directory that is open beyond `depth`, closed.
+    /// Closes the innermost directory beyond `depth` and returns its value.
     pub(crate) fn close_to(&mut self, depth: usize) -> Option<T> {
         if self.levels.len() > depth { self.levels.pop().map(|level| level.value) } else { None }
     }
@@ -221,7 +223,7 @@ impl<T> OpenDirectories<T> {
         self.levels.push(Level { name, last_child: None, value });
     }
 
-    /// The directory that the entry admitted last belongs into; `None` for the root.
+    /// The directory of the entry admitted last; `None` for the root.
     pub(crate) fn innermost(&self) -> Option<&T> {
         self.levels.last().map(|level| &level.value)
     }

@@ -1,8 +1,10 @@
-//! The first frame of each side: who speaks which version and what is asked for.
+//! The first frame of each side: version and request.
 //!
-//! The connecting side sends OPEN and goes on at once with what belongs to its request; the accepting side answers
-//! ACCEPT or ABORT. What follows OPEN is in the version that OPEN names; a side that speaks others as well says how
-//! old they may be, so that the answer to a too new caller can name a version worth trying.
+//! The connecting side sends OPEN and continues at once with the data of its request. The accepting side answers ACCEPT
+//! or ABORT.
+//!
+//! Data after OPEN is in the version that OPEN names. OPEN also names the oldest version that the connecting side
+//! supports. So an answer to a too new caller can name a version to try.
 
 use crate::bench::BenchSpec;
 use crate::error::{Abort, AbortCode, Malformed, SessionError};
@@ -14,78 +16,78 @@ use crate::path_rules::RelPath;
 #[cfg(test)]
 mod tests;
 
-/// The version of the session protocol that this crate speaks.
+/// The version of the session protocol in this crate.
 pub const VERSION: u16 = 1;
-/// The oldest version that it understands.
+/// The oldest version that this crate supports.
 pub const OLDEST_VERSION: u16 = 1;
 /// First bytes of every OPEN body.
 const MAGIC: [u8; 8] = *b"FARHAUL\0";
-/// What a sender may have outstanding before the receiver said anything, in bytes of DATA bodies. Both sides of version
-/// 1 count from here, so that data can travel with the opening frame.
+/// Credit of a sender before the receiver's first grant, in bytes of DATA bodies. Both sides of version 1 start with
+/// it, so that data can accompany the opening frame.
 pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
 /// Room for paths in an OPEN frame: the limit of its body less the fixed fields, rounded down.
 const MAX_PATH_LIST: usize = MAX_CONTROL - 128;
 
-/// Optional abilities that a side offers; a session uses those that both sides offer. Unknown bits are ignored.
+/// Optional features that a side offers. A session uses those that both sides offer. Unknown bits are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Version 1 has no optional abilities yet.
+    /// Version 1 has no optional features yet.
     pub const NONE: Self = Self(0);
 
-    /// What both sides can do.
+    /// The features that both sides offer.
     #[must_use]
     pub const fn shared_with(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 }
 
-/// What the connecting side wants.
+/// The request of the connecting side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
     /// It sends files to this side.
     Push(Push),
-    /// It wants files from this side.
+    /// It requests files from this side.
     Pull(Pull),
-    /// It wants to measure.
+    /// It requests a measurement.
     Bench(BenchSpec),
 }
 
 /// Files from the connecting side to the accepting side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Push {
-    /// Where to, below the accepting side's root.
+    /// The target below the accepting side's root.
     pub target: RelPath,
-    /// The target is a directory in any case (`host:dir/`, or several sources); otherwise, if no such directory
-    /// exists and a single file or tree comes, it is that one's new name.
+    /// Whether the target is a directory in any case (`host:dir/`, or several sources). If not and no such directory
+    /// exists, the target is the new name of a single file or tree.
     pub target_is_directory: bool,
 }
 
 /// Files from the accepting side to the connecting side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pull {
-    /// What is asked for, below the accepting side's root. Each arrives under its last component; a root path brings
+    /// The requested paths below the accepting side's root. Each arrives under its last component. A root path requests
     /// the content of the root.
     pub paths: Vec<RelPath>,
-    /// Whether directories are wanted; if not, the sender skips them with
-    /// [`IsDirectory`](crate::FailCode::IsDirectory), and one that comes all the same is a violation.
+    /// Whether directories are requested. If not, the sender skips them with
+    /// [`IsDirectory`](crate::FailCode::IsDirectory), and sending one is a violation.
     pub recursive: bool,
 }
 
 /// An opening frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// The version in which the connecting side goes on.
+    /// The version that the connecting side continues with.
     pub version: u16,
-    /// The oldest version that it could speak.
+    /// The oldest version that it supports.
     pub oldest_version: u16,
-    /// Its optional abilities.
+    /// Its optional features.
     pub capabilities: Capabilities,
-    /// What the accepting side may send at first in DATA bodies, in bytes; the beginning of the grants.
+    /// Bytes of DATA bodies that the accepting side may send at first. Grants start from it.
     pub credit: u64,
-    /// What it wants.
+    /// Its request.
     pub request: Request,
 }
 
@@ -97,27 +99,27 @@ pub(crate) struct Accept {
     pub(crate) credit: u64,
 }
 
-/// Reads the opening frame of a connection that was accepted, before it is known what session it will be.
+/// Reads the opening frame of an accepted connection, before its kind of session is known.
 ///
-/// The host feeds it bytes until it returns an [`Open`], checks the request against its rules, then makes the session
-/// ([`FileReceiver::accept`](crate::FileReceiver::accept) for a push, [`FileSender::accept`](crate::FileSender::accept)
-/// for a pull, [`Bench::accept`](crate::Bench::accept)) and feeds that the bytes which were not used; or it writes a
-/// [`refusal`] and finishes the stream.
+/// The driver passes bytes until it gets an [`Open`] and checks the request. Then it makes the session and passes the
+/// unused bytes to it. The session is [`FileReceiver::accept`](crate::FileReceiver::accept) for a push,
+/// [`FileSender::accept`](crate::FileSender::accept) for a pull, or [`Bench::accept`](crate::Bench::accept). To refuse,
+/// the driver writes a [`refusal`] and finishes the stream.
 #[derive(Debug, Default)]
 pub struct Acceptor {
     decoder: Decoder,
 }
 
 impl Acceptor {
-    /// An acceptor that has seen nothing.
+    /// An acceptor without input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes bytes and returns how many of them were used, and the opening frame once it is complete.
+    /// Takes bytes. Returns how many were used, and the opening frame once it is complete.
     ///
     /// # Errors
-    /// Whatever called does not speak this protocol or not this version; write [`refusal_of`] that error and finish.
+    /// The caller does not speak this protocol or this version. Write [`refusal_of`] that error and finish the stream.
     pub fn handle_received(&mut self, bytes: &[u8]) -> Result<(usize, Option<Open>), SessionError> {
         let mut rest = bytes;
         let piece = self.decoder.next(&mut rest).map_err(|_| SessionError::NotFarhaul)?;
@@ -130,7 +132,7 @@ impl Acceptor {
     }
 }
 
-/// The bytes that tell a peer that its request is not served; the stream is finished after them.
+/// The bytes that refuse a request. The stream is finished after them.
 pub fn refusal(code: AbortCode, message: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_abort(&mut bytes, &Abort { code, message: message.to_owned() });
@@ -153,7 +155,7 @@ pub(crate) fn put_abort(out: &mut Vec<u8>, abort: &Abort) {
     });
 }
 
-/// The error that an ABORT frame of the peer means.
+/// The error for an ABORT frame of the peer.
 pub(crate) fn received_abort(body: &[u8]) -> SessionError {
     let mut fields = Fields::new(body);
     let decoded = (|| {
@@ -166,23 +168,23 @@ pub(crate) fn received_abort(body: &[u8]) -> SessionError {
     }
 }
 
-/// Why a list of paths cannot be asked for in one session.
+/// Why one session cannot serve a list of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// No path at all.
-    #[error("nothing is asked for")]
+    /// The list has no path.
+    #[error("no path is requested")]
     Nothing,
-    /// The list is longer than an opening frame; ask for a directory or in several sessions.
-    #[error("the list of paths is longer than {MAX_PATH_LIST} bytes; ask for a directory, or in several copies")]
+    /// The list does not fit in an opening frame. Request a directory, or use several sessions.
+    #[error("the list of paths is longer than {MAX_PATH_LIST} bytes; request a directory, or use several copies")]
     TooLong,
-    /// Two paths end in the same name and would arrive at the same place.
+    /// Two paths have the same last name and would arrive at the same place.
     #[error("two paths end in the same name; copy them into different directories")]
     SameName,
 }
 
 impl Pull {
-    /// Whether the request can be made.
+    /// Checks that the request fits in one session.
     pub(crate) fn check(&self) -> Result<(), RequestError> {
         let mut bytes = Vec::new();
         self.encode(&mut bytes);
@@ -231,7 +233,7 @@ impl Push {
 }
 
 impl Open {
-    /// What this side says when it connects.
+    /// The opening frame of this side.
     pub(crate) const fn new(request: Request, credit: u64) -> Self {
         Self { version: VERSION, oldest_version: OLDEST_VERSION, capabilities: Capabilities::NONE, credit, request }
     }
@@ -251,7 +253,7 @@ impl Open {
         });
     }
 
-    /// Bytes after the request belong to later versions and are ignored.
+    /// Ignores bytes after the request, which belong to later versions.
     fn decode(body: &[u8]) -> Result<Self, SessionError> {
         let mut fields = Fields::new(body);
         if fields.array() != Ok(MAGIC) {
@@ -260,7 +262,7 @@ impl Open {
         let bad = |reason: Malformed| SessionError::PeerMisbehaved(reason.in_frame(FrameKind::Open));
         let version = fields.u16().map_err(bad)?;
         let oldest_version = fields.u16().map_err(bad)?;
-        // Nothing after this point can be trusted to mean the same in another version.
+        // In another version, the following bytes may have another meaning.
         if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(SessionError::Version { wanted: version, oldest: OLDEST_VERSION, newest: VERSION });
         }
@@ -316,7 +318,7 @@ impl Accept {
         });
     }
 
-    /// Bytes after the last field belong to later versions and are ignored.
+    /// Ignores bytes after the last field, which belong to later versions.
     pub(crate) fn decode(body: &[u8]) -> Result<Self, SessionError> {
         let mut fields = Fields::new(body);
         let accept =

@@ -1,11 +1,11 @@
-//! Small frames that wait for the host to write them.
+//! Small frames that wait for the driver to write them.
 
 use crate::framing::{FrameKind, put_frame};
 
-/// Above this many waiting bytes a session takes no more input, so that a peer that never reads cannot make it grow.
+/// With this many waiting bytes, a session takes no more input. So a peer that never reads cannot make it grow.
 const FULL: usize = 64 << 10;
 
-/// Bytes waiting to be written, in order.
+/// Bytes that wait to be written, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ impl Outbox {
     /// # Panics
     /// If more was written than was pending.
     pub(crate) fn handle_written(&mut self, count: usize) {
-        assert!(count <= self.pending().len(), "the host wrote more than was pending");
+        assert!(count <= self.pending().len(), "the driver wrote more than was pending");
         self.written += count;
         if self.written == self.bytes.len() {
             self.bytes.clear();
@@ -32,7 +32,7 @@ impl Outbox {
         self.pending().len() >= FULL
     }
 
-    /// For appending whole frames.
+    /// The buffer, for appending whole frames.
     pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
         if self.written >= FULL {
             self.bytes.drain(..self.written);

@@ -1,7 +1,7 @@
-//! Which names may come from a peer, and how names are printed.
+//! Rules for names from a peer, and their display.
 //!
-//! A path is parsed once into components and never becomes a string with separators again until it is printed; so no
-//! later step can be talked out of the target directory.
+//! A path is parsed once into components. It becomes a string with separators only for display. So no later step can
+//! leave the target directory.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -12,24 +12,24 @@ use crate::field::Fields;
 #[cfg(test)]
 mod tests;
 
-/// Deepest path in components; what file systems and tools still handle (the design's limit for hostile manifests).
+/// Deepest path in components, which file systems and tools still handle. The design's limit for hostile manifests.
 pub const MAX_DEPTH: usize = 1024;
-/// Longest name in bytes: `NAME_MAX` of the usual file systems.
+/// Longest name in bytes: `NAME_MAX` of common file systems.
 pub const MAX_NAME: usize = 255;
-/// Longest path in bytes, separators included: `PATH_MAX` of Linux.
+/// Longest path in bytes, separators included: Linux' `PATH_MAX`.
 pub const MAX_PATH: usize = 4096;
 
 /// Why a name or path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// Nothing between two separators, or no component at all.
+    /// Nothing between two separators, or no component.
     #[error("empty name")]
     Empty,
     /// `.` or `..`.
     #[error("`.` and `..` are not names")]
     Dots,
-    /// A separator or NUL inside a name, or a path from the root of the file system.
+    /// A separator or NUL inside a name, or an absolute path.
     #[error("`/` or NUL inside a name, or an absolute path")]
     Separator,
     /// More than [`MAX_NAME`] bytes.
@@ -80,7 +80,7 @@ impl fmt::Debug for Component {
     }
 }
 
-/// A path below a root that both sides agreed on; may be empty, which is the root itself. Displayed escaped.
+/// A path below a root that both sides agreed on. An empty path is the root itself. Displayed escaped.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelPath {
     components: Vec<Component>,
@@ -94,10 +94,10 @@ impl RelPath {
         Self { components: Vec::new(), length: 0 }
     }
 
-    /// Parses `a/b/c`, as a user or a request gives it. One trailing `/` is allowed; an empty text is the root.
+    /// Parses `a/b/c` from a user or a request. One trailing `/` is allowed. An empty text is the root.
     ///
     /// # Errors
-    /// A component is refused (this includes a leading `/`), or the whole is too long or too deep.
+    /// A component is refused (this includes a leading `/`), or the path is too long or too deep.
     pub fn parse(text: &[u8]) -> Result<Self, PathError> {
         let mut path = Self::root();
         if text.is_empty() {
@@ -115,7 +115,7 @@ impl RelPath {
     /// Appends a name.
     ///
     /// # Errors
-    /// The path would be too long or too deep; it is left as it was.
+    /// The path would be too long or too deep. It stays unchanged.
     pub fn push(&mut self, name: Component) -> Result<(), PathError> {
         let length = self.length + usize::from(!self.components.is_empty()) + name.0.len();
         if length > MAX_PATH {
@@ -154,7 +154,7 @@ impl RelPath {
         self.components.is_empty()
     }
 
-    /// The bytes with `/` between components: for records and messages, not for opening files.
+    /// The bytes with `/` between components. For records and messages, not for opening files.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length);
         for (index, name) in self.components.iter().enumerate() {
@@ -166,7 +166,7 @@ impl RelPath {
         bytes
     }
 
-    /// Number of components, then each as length and bytes.
+    /// Encodes the number of components, then length and bytes of each.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let depth = u16::try_from(self.components.len()).expect("`push` allows no more than MAX_DEPTH");
         out.extend_from_slice(&depth.to_be_bytes());
@@ -198,14 +198,16 @@ impl fmt::Debug for RelPath {
     }
 }
 
-/// A name or path as it may be shown on a terminal or in a log: printable text stays, everything else and the backslash
-/// is escaped (`\n`, `\x1b`, `\u{202e}`), so that it neither drives the terminal nor begins a line of its own, and two
-/// different names never look the same for that reason.
+/// A name or path for display on a terminal or in a log. Printable text stays. Everything else and the backslash are
+/// escaped (`\n`, `\x1b`, `\u{202e}`).
+///
+/// So the name can neither control the terminal nor start a line of its own. Escapes never make two different names
+/// look alike.
 pub fn escape(bytes: &[u8]) -> String {
     escaped(bytes, true)
 }
 
-/// A message from a peer, made safe in the same way; its backslashes are left alone.
+/// A message from a peer, escaped in the same way. Backslashes stay.
 pub(crate) fn escape_text(bytes: &[u8]) -> String {
     escaped(bytes, false)
 }
@@ -235,7 +237,7 @@ fn push(shown: &mut String, text: fmt::Arguments<'_>) {
     shown.write_fmt(text).expect("writing to a String cannot fail");
 }
 
-/// Characters without a glyph of their own that reorder, hide or break text: bidirectional controls, zero-width and
+/// Characters without a glyph that reorder, hide or break text: bidirectional controls, zero-width characters and
 /// separators (Unicode's `Bidi_Control`, `Zl`, `Zp`, `U+FEFF`, `U+200B`–`U+200D`, tags).
 const fn misleads(character: char) -> bool {
     matches!(character,

@@ -1,24 +1,24 @@
-//! The bytes of no meaning.
+//! The filler bytes of a measurement.
 
 use farhaul_units::{Duration, Rng};
 
 use super::Stop;
 use crate::framing::{FrameKind, HEADER_LEN, MAX_DATA, header};
 
-/// Body of a full DATA frame: with its header exactly as long as the longest body, so that it fills whole pages.
+/// Body of a full DATA frame. With its header it has the length of the longest body, and so fills whole pages.
 pub(super) const BODY: usize = MAX_DATA - HEADER_LEN;
-/// Body of the first frames of a measurement that ends by time: a few packets, which leave soon at any rate.
+/// Body of the first frames if time ends the measurement: a few packets, which leave soon at any rate.
 const SMALLEST: usize = 4 << 10;
-/// A frame is at most one part in this many of all data before it, and so takes about that share of the time.
+/// A frame is at most one part in this many of all data before it, so it takes about that share of the time.
 const OVERRUN: u64 = 16;
-/// Any seed will do: the bytes only must not be compressible.
+/// Any seed serves, because the bytes only must not be compressible.
 const FILL_SEED: u64 = 0x6661_7268_6175_6c21;
 
-/// One DATA frame that is sent again and again.
+/// One DATA frame that is sent repeatedly.
 pub(super) struct Filler {
     frame: Box<[u8]>,
     stop: Stop,
-    /// The part of the frame that is still to be written.
+    /// The part of the frame that is not written yet.
     start: usize,
     end: usize,
 }
@@ -33,11 +33,11 @@ impl Filler {
         Self { frame, stop, start: 0, end: 0 }
     }
 
-    /// Makes the next frame pending; `false` if there is none.
+    /// Makes the next frame pending. Returns `false` if there is none.
     pub(super) fn begin_frame(&mut self, spent: Duration, sent: u64) -> bool {
         let body = match self.stop {
             Stop::After(duration) if spent >= duration => 0,
-            // A share of what went before, so that the last frame cannot outlast the time by more than that share.
+            // A share of the data before it, so that the last frame exceeds the time by at most that share.
             Stop::After(_) => usize::try_from(sent / OVERRUN).unwrap_or(BODY).clamp(SMALLEST, BODY),
             Stop::Bytes(bytes) => usize::try_from(bytes.saturating_sub(sent)).unwrap_or(BODY).min(BODY),
         };
@@ -57,9 +57,9 @@ impl Filler {
         &self.frame[self.start..self.end]
     }
 
-    /// How many bytes of payload that was.
+    /// Returns the payload bytes among the written ones.
     pub(super) fn handle_written(&mut self, count: usize) -> u64 {
-        assert!(count <= self.end - self.start, "the host wrote more than was pending");
+        assert!(count <= self.end - self.start, "the driver wrote more than was pending");
         let before = self.start.max(HEADER_LEN);
         self.start += count;
         (self.start.max(HEADER_LEN) - before) as u64

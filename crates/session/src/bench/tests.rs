@@ -5,7 +5,7 @@ use super::*;
 use crate::framing::MAX_DATA;
 use crate::opening::Acceptor;
 
-/// One round of the pipes per this time.
+/// Time of one round of the pipes.
 const TICK: Duration = Duration::from_millis(1);
 
 fn figures(packets: u64) -> Figures {

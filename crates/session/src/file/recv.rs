@@ -1,4 +1,4 @@
-//! The side that gets the files.
+//! The receiver of files.
 
 mod answers;
 mod entries;
@@ -19,22 +19,23 @@ use crate::outbox::Outbox;
 use crate::store::Store;
 use wanted::Wanted;
 
-/// Commits that may be under way at a time; then no more input is taken until some are done.
+/// Largest number of commits in progress. Above it, the receiver takes no more input until some are done.
 const MAX_COMMITTING: usize = 4096;
-/// A grant is sent once it is worth this part of the window: rarely, but long before the sender runs dry.
+/// A grant is sent once it is worth this part of the window: rarely, but long before the sender's credit ends.
 const GRANT_PART: u64 = 8;
 
-/// What a receiver lets a sender do.
+/// Limits of a receiver for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {
-    /// Bytes that the sender may be ahead of this side's disk; at least 1 MiB is granted. Must exceed the bandwidth ×
-    /// RTT of the path by a seventh, or it limits the rate. Default 256 MiB.
+    /// Bytes that the sender may be ahead of this side's disk, at least 1 MiB. Default 256 MiB. A value below 8/7 of
+    /// the path's bandwidth × RTT limits the rate.
     pub window: u64,
-    /// Largest file in bytes; larger ones fail, the others go on. Default: no limit.
+    /// Largest file in bytes. Larger files fail, and the others continue. Default: no limit.
     pub file_size: u64,
-    /// Most bytes in a session; more ends it. Default: no limit.
+    /// Most bytes in a session. More end it. Default: no limit.
     pub bytes: u64,
-    /// Most entries, skipped ones included, in a session; more ends it. Default: no limit, since entries cost no memory.
+    /// Most entries in a session, skipped ones included. More end it. Default: no limit, because entries cost no
+    /// memory.
     pub entries: u64,
 }
 
@@ -46,13 +47,14 @@ impl Default for ReceiveLimits {
 
 /// Receives files and directories into a [`Store`], verifies them and answers for each.
 ///
-/// **Contract.** As for [`FileSender`](crate::FileSender), with input and output exchanged. What is pending is written
-/// before input is given, which may take as long as the disk does: the peer gives up an opening that is not answered
-/// soon. Received bytes go through
-/// [`handle_received`](Self::handle_received), best 64 to 256 KiB at a time: file content goes on to the store in
-/// slices of what is given here, hashed just before. When it takes fewer bytes than given, the host writes what is pending,
-/// drains events, and gives the rest again. After progress of a store that works in the background it calls
-/// [`handle_store`](Self::handle_store).
+/// **Contract.** As for [`FileSender`](crate::FileSender), with input and output exchanged. The driver writes pending
+/// bytes before it passes input, because input may take as long as the disk. A peer gives up if its opening is not
+/// answered soon.
+///
+/// Received bytes go to [`handle_received`](Self::handle_received), best 64 to 256 KiB at a time. The session hashes
+/// file content and passes it to the store in slices of this input. If it takes fewer bytes than passed, the driver
+/// writes pending bytes, drains events, and passes the rest again. After progress of a store in the background, the
+/// driver calls [`handle_store`](Self::handle_store).
 #[derive(Debug)]
 pub struct FileReceiver {
     decoder: Decoder,
@@ -62,10 +64,10 @@ pub struct FileReceiver {
 #[derive(Debug)]
 struct State {
     course: Course<Phase>,
-    /// The answer to our OPEN is still to come.
+    /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
     limits: ReceiveLimits,
-    /// What a pull asked for; a push may bring anything.
+    /// The request of a pull. A push may send anything.
     wanted: Option<Wanted>,
     out: Outbox,
     events: VecDeque<FileEvent>,
@@ -73,21 +75,21 @@ struct State {
     current: Option<Current>,
     hasher: Hasher,
     committing: BTreeMap<EntryId, Committing>,
-    /// Number of the next entry, which is the count of those begun.
+    /// Number of the next entry, which equals the number of entries started.
     entries: u64,
     skipped: u64,
     received: u64,
     granted: u64,
     stored: u64,
     totals: Totals,
-    /// What the sender reported about itself.
+    /// The sender's figures.
     peer: Option<Figures>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Receiving,
-    /// END came; commits are under way.
+    /// END has arrived, and commits are in progress.
     Ended,
 }
 
@@ -95,7 +97,7 @@ enum Phase {
 struct Directory {
     id: EntryId,
     entry: Arc<Entry>,
-    /// Whether it stands, so that entries can be made in it.
+    /// Whether it exists, so that entries can be created in it.
     stands: bool,
 }
 
@@ -104,22 +106,22 @@ struct Current {
     id: EntryId,
     entry: Arc<Entry>,
     received: u64,
-    /// It failed and was reported; what still comes is thrown away.
+    /// It failed and was reported. Its remaining data is discarded.
     refused: bool,
 }
 
 #[derive(Debug)]
 struct Committing {
     entry: Arc<Entry>,
-    /// Of a file; directories have none.
+    /// Digest of a file; `None` for a directory.
     digest: Option<Digest>,
 }
 
 impl FileReceiver {
-    /// A receiver that connects and pulls; the opening frame is pending at once.
+    /// A receiver that connects and pulls. The opening frame is pending at once.
     ///
     /// # Errors
-    /// The request cannot be made in one session.
+    /// The request does not fit in one session.
     pub fn connect(pull: Pull, limits: ReceiveLimits) -> Result<Self, RequestError> {
         pull.check()?;
         let mut state = State::new(limits, true);
@@ -128,18 +130,18 @@ impl FileReceiver {
         Ok(Self { decoder: Decoder::default(), state })
     }
 
-    /// A receiver that serves an accepted push. The host has checked the request and made a [`Store`] for its target.
+    /// A receiver that serves an accepted push. The driver has checked the request and made a [`Store`] for its target.
     pub fn accept(_open: &Open, limits: ReceiveLimits) -> Self {
         let mut state = State::new(limits, false);
         Accept::new(state.granted).put(state.out.bytes());
         Self { decoder: Decoder::default(), state }
     }
 
-    /// Takes received bytes; how many of them.
+    /// Takes received bytes and returns how many.
     ///
     /// # Errors
-    /// The session is over and failed; what is pending tells the peer why. Nothing stays open in the store. Later
-    /// calls take and ignore everything.
+    /// The session has failed. The pending bytes tell the peer why. Nothing stays open in the store. Later calls take
+    /// and ignore everything.
     pub fn handle_received<S: Store + ?Sized>(&mut self, store: &mut S, bytes: &[u8]) -> Result<usize, SessionError> {
         if !self.state.committing.is_empty() {
             self.handle_store(store)?;
@@ -157,7 +159,7 @@ impl FileReceiver {
         Ok(if self.is_over() { bytes.len() } else { bytes.len() - rest.len() })
     }
 
-    /// The store may have got on with what it does in the background.
+    /// Checks a store that works in the background for progress.
     ///
     /// # Errors
     /// As for [`handle_received`](Self::handle_received).
@@ -171,17 +173,17 @@ impl FileReceiver {
     /// The peer's stream ended.
     ///
     /// # Errors
-    /// It ended before every entry was answered; partial files are kept as the store keeps them.
+    /// It ended before every entry had its answer. The store keeps partial files as it does after any abort.
     pub fn handle_end<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
         if self.is_over() { Ok(()) } else { Err(self.state.fail(store, SessionError::PeerLeft)) }
     }
 
-    /// Bytes to write; the same until [`handle_written`](Self::handle_written).
+    /// Bytes to write. They stay the same until [`handle_written`](Self::handle_written).
     pub fn poll_write(&self) -> &[u8] {
         self.state.out.pending()
     }
 
-    /// The first `count` bytes that were pending are with the transport.
+    /// The transport took the first `count` pending bytes.
     ///
     /// # Panics
     /// If fewer were pending.
@@ -189,19 +191,19 @@ impl FileReceiver {
         self.state.out.handle_written(count);
     }
 
-    /// What happened since the last call.
+    /// The next event since the last call, oldest first.
     pub fn poll_event(&mut self) -> Option<FileEvent> {
         self.state.events.pop_front()
     }
 
-    /// Stops: the peer is told by what is then pending; what is complete stays.
+    /// Stops the session. The pending bytes tell the peer. Complete files stay.
     pub fn cancel<S: Store + ?Sized>(&mut self, store: &mut S, abort: Abort) {
         if !self.is_over() {
             self.state.fail(store, SessionError::Cancelled(abort));
         }
     }
 
-    /// Whether nothing more will happen, apart from writing what is pending.
+    /// Whether the session has ended. Pending bytes may remain to be written.
     pub const fn is_over(&self) -> bool {
         self.state.course.is_over()
     }
@@ -211,19 +213,19 @@ impl FileReceiver {
         self.state.course.error()
     }
 
-    /// How far it is.
+    /// The progress so far.
     pub fn progress(&self) -> Progress {
         let state = &self.state;
         let current = state.current.as_ref().map(|current| (current.id, current.entry.size, current.received));
         Progress { entries: state.entries, bytes: state.received, stored: state.stored, current }
     }
 
-    /// What is in place so far.
+    /// The results so far.
     pub const fn totals(&self) -> Totals {
         self.state.totals
     }
 
-    /// What the sender reported about itself; known once all of it has come.
+    /// The sender's figures, once all data has arrived.
     pub const fn peer_figures(&self) -> Option<&Figures> {
         self.state.peer.as_ref()
     }
@@ -252,7 +254,7 @@ impl State {
         }
     }
 
-    /// One frame may bring at most an answer per open directory.
+    /// Whether to take more input. One frame causes at most an answer per open directory.
     fn has_room(&self) -> bool {
         !self.out.is_full() && self.events.len() < MAX_EVENTS && self.committing.len() < MAX_COMMITTING
     }

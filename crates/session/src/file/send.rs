@@ -1,4 +1,4 @@
-//! The side that has the files.
+//! The sender of files.
 
 mod answers;
 mod buffer;
@@ -18,27 +18,33 @@ use crate::opening::{Accept, INITIAL_CREDIT, Open, Push, Request, put_abort};
 use crate::store::Source;
 use buffer::{Buffer, MARGIN};
 
-/// Most bytes read, hashed and framed at a time: enough for a disk, few enough to stay in the processor's cache until
-/// the transport has taken them.
+/// Most bytes read, hashed and framed at a time. It suits disks, and the bytes stay in the processor's cache until the
+/// transport has taken them.
 const CHUNK: usize = 256 << 10;
-/// A chunk smaller than this only at the end of a file: not because the buffer happens to be nearly full.
+/// Smallest chunk before the end of a file, so that a nearly full buffer does not cause smaller ones.
 const WORTHWHILE: usize = CHUNK / 4;
-/// Entries that may wait for the receiver's answer, beside the directories that are open. At an RTT of 100 ms this
-/// allows 40 000 small files per second.
+/// Largest number of entries without an answer, apart from open directories. At an RTT of 100 ms this permits 40 000
+/// small files per second.
 const MAX_UNCONFIRMED: usize = 4096;
 
-/// Sends files and directories and learns what became of them.
+/// Sends files and directories and learns the result for each.
 ///
-/// **Contract.** Sans-IO: the host moves bytes. After any input it writes [`poll_write`](Self::poll_write)'s bytes as
-/// far as the stream takes them, tells how many by [`handle_written`](Self::handle_written), and repeats until nothing
-/// is pending or the stream is full; then it drains [`poll_event`](Self::poll_event). Received bytes are always given,
-/// also while there is much to write: grants and answers come that way. The first frame comes before the source is
-/// touched, since the peer does not wait for a disk to hear it. When [`is_over`](Self::is_over), the pending
-/// bytes are written and the stream is finished. Success is [`FileEvent::Done`] and nothing else.
+/// **Contract.** Sans-IO: the driver moves bytes. After any input, it does the following:
+///
+/// 1. It writes the bytes of [`poll_write`](Self::poll_write) as far as the stream takes them.
+/// 2. It reports the number of bytes by [`handle_written`](Self::handle_written).
+/// 3. It repeats this until nothing is pending or the stream is full.
+/// 4. It drains [`poll_event`](Self::poll_event).
+///
+/// The driver always passes received bytes, even with much to write, because grants and answers arrive that way. The
+/// first frame comes before the source is used, because the peer does not wait for a disk.
+///
+/// Once [`is_over`](Self::is_over) is true, the driver writes the pending bytes and finishes the stream. Only
+/// [`FileEvent::Done`] means success.
 #[derive(Debug)]
 pub struct FileSender {
     decoder: Decoder,
-    /// Bytes of the first frame that are not written yet.
+    /// Unwritten bytes of the first frame.
     opening: usize,
     state: State,
 }
@@ -46,7 +52,7 @@ pub struct FileSender {
 #[derive(Debug)]
 struct State {
     course: Course<Phase>,
-    /// The answer to our OPEN is still to come.
+    /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
     out: Buffer,
     events: VecDeque<FileEvent>,
@@ -54,21 +60,21 @@ struct State {
     current: Option<Current>,
     hasher: Hasher,
     unconfirmed: BTreeMap<EntryId, Unconfirmed>,
-    /// Number of the next entry, which is the count of those sent.
+    /// Number of the next entry, which equals the number of entries sent.
     entries: u64,
     skipped: u64,
     sent: u64,
     granted: u64,
     stored: u64,
     totals: Totals,
-    /// What the receiver reported about itself.
+    /// The receiver's figures.
     peer: Option<Figures>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Sending,
-    /// END is written; answers are missing.
+    /// END is queued, and answers are missing.
     Ended,
 }
 
@@ -77,19 +83,19 @@ struct Current {
     id: EntryId,
     entry: Arc<Entry>,
     sent: u64,
-    /// The receiver cannot take it: no use in going on.
+    /// The receiver cannot take it, so sending stops.
     refused: bool,
 }
 
 #[derive(Debug)]
 struct Unconfirmed {
     entry: Arc<Entry>,
-    /// Of a file that was sent completely.
+    /// Digest of a file that was sent completely.
     digest: Option<Digest>,
 }
 
 impl FileSender {
-    /// A sender that connects and pushes; the opening frame is pending at once, and the first data after it.
+    /// A sender that connects and pushes. The opening frame is pending at once, and the first data after it.
     pub fn connect(push: Push) -> Self {
         let mut state = State::new(true);
         let credit = 0; // nothing comes back but answers
@@ -97,8 +103,8 @@ impl FileSender {
         Self::begin(state)
     }
 
-    /// A sender that serves an accepted pull. The host has checked the request and made a [`Source`] of what it asks
-    /// for, in which each path comes under its last component.
+    /// A sender that serves an accepted pull. The driver has checked the request and made a [`Source`] for it. In the
+    /// source each path appears under its last component.
     pub fn accept(open: &Open) -> Self {
         let mut state = State::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
@@ -110,10 +116,10 @@ impl FileSender {
         Self { decoder: Decoder::default(), opening: state.out.pending().len(), state }
     }
 
-    /// Takes received bytes; how many of them. Fewer than given: events are to be drained first.
+    /// Takes received bytes and returns how many. If it takes fewer than passed, drain events first.
     ///
     /// # Errors
-    /// The session is over and failed; what is pending tells the peer why. Later calls take and ignore everything.
+    /// The session has failed. The pending bytes tell the peer why. Later calls take and ignore everything.
     pub fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
         let mut rest = bytes;
         while !self.is_over() && self.state.events.len() < MAX_EVENTS {
@@ -131,32 +137,34 @@ impl FileSender {
     /// The peer's stream ended.
     ///
     /// # Errors
-    /// It ended before every entry was answered.
+    /// It ended before every entry had its answer.
     pub fn handle_end(&mut self) -> Result<(), SessionError> {
         if self.is_over() { Ok(()) } else { Err(self.state.fail(SessionError::PeerLeft)) }
     }
 
-    /// The first frame, as far as it is not written: pending without a source. A driver whose source takes long to
-    /// open writes it before that.
+    /// The unwritten part of the first frame, which needs no source. A driver with a source that opens slowly writes it
+    /// first.
     pub fn opening(&self) -> &[u8] {
         &self.state.out.pending()[..self.opening]
     }
 
-    /// Bytes to write: first the [`opening`](Self::opening), then what the source gives as far as credit and the buffer
-    /// allow. Until they are written, later calls may append to them. Empty: wait for the peer or, after
-    /// [`Chunk::Pending`](crate::Chunk::Pending) or [`Next::Pending`](crate::Next::Pending), for the source.
+    /// Bytes to write: first the [`opening`](Self::opening), then the source's data as far as credit and the buffer
+    /// permit. Later calls may append to them until they are written.
+    ///
+    /// If there are none, wait for the peer. After [`Chunk::Pending`](crate::Chunk::Pending) or
+    /// [`Next::Pending`](crate::Next::Pending), wait for the source too.
     pub fn poll_write<S: Source + ?Sized>(&mut self, source: &mut S) -> &[u8] {
         if self.opening > 0 {
             return self.opening();
         }
-        // Small frames leave together with the data after them.
+        // Small frames leave together with later data.
         if self.state.out.pending().len() < MARGIN || self.is_over() {
             self.state.fill(source);
         }
         self.state.out.pending()
     }
 
-    /// The first `count` bytes that were pending are with the transport.
+    /// The transport took the first `count` pending bytes.
     ///
     /// # Panics
     /// If fewer were pending.
@@ -165,19 +173,19 @@ impl FileSender {
         self.opening = self.opening.saturating_sub(count);
     }
 
-    /// What happened since the last call.
+    /// The next event since the last call, oldest first.
     pub fn poll_event(&mut self) -> Option<FileEvent> {
         self.state.events.pop_front()
     }
 
-    /// Stops: the peer is told by what is then pending, and keeps what is complete.
+    /// Stops the session. The pending bytes tell the peer, which keeps complete files.
     pub fn cancel(&mut self, abort: Abort) {
         if !self.is_over() {
             self.state.fail(SessionError::Cancelled(abort));
         }
     }
 
-    /// Whether nothing more will happen, apart from writing what is pending.
+    /// Whether the session has ended. Pending bytes may remain to be written.
     pub const fn is_over(&self) -> bool {
         self.state.course.is_over()
     }
@@ -187,24 +195,24 @@ impl FileSender {
         self.state.course.error()
     }
 
-    /// How far it is.
+    /// The progress so far.
     pub fn progress(&self) -> Progress {
         let state = &self.state;
         let current = state.current.as_ref().map(|current| (current.id, current.entry.size, current.sent));
         Progress { entries: state.entries, bytes: state.sent, stored: state.stored, current }
     }
 
-    /// What the receiver has confirmed so far.
+    /// The results that the receiver has confirmed so far.
     pub const fn totals(&self) -> Totals {
         self.state.totals
     }
 
-    /// What the receiver reported about itself; known once the session is done.
+    /// The receiver's figures, once the session is done.
     pub const fn peer_figures(&self) -> Option<&Figures> {
         self.state.peer.as_ref()
     }
 
-    /// Whether a file waits for the receiver's grant: its disk is what limits.
+    /// Whether a file waits for the receiver's grant, so that the receiver's disk is the limit.
     pub const fn waits_for_grant(&self) -> bool {
         self.state.current.is_some() && self.state.sent >= self.state.granted
     }

@@ -1,4 +1,4 @@
-//! Two sessions over pipes in memory, and one session against a peer that breaks the rules.
+//! Two sessions over pipes in memory, and one session against a peer that violates the protocol.
 
 mod copies;
 mod faults;
@@ -16,7 +16,7 @@ pub(super) fn path(text: &str) -> RelPath {
     RelPath::parse(text.as_bytes()).unwrap()
 }
 
-/// A tree: names that end in `/` are directories, the others files of this many patterned bytes.
+/// A tree. Names that end in `/` are directories. The others are files of this many patterned bytes.
 pub(super) fn tree(entries: &[(&str, usize)]) -> BTreeMap<RelPath, MemoryFile> {
     entries
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn tree(entries: &[(&str, usize)]) -> BTreeMap<RelPath, MemoryFile> {
         .collect()
 }
 
-/// Everything that a sender says before it hears an answer.
+/// Everything that a sender writes before it gets an answer.
 pub(super) fn said(sender: &mut FileSender, source: &mut MemorySource) -> Vec<u8> {
     let mut said = Vec::new();
     while let count @ 1.. = sender.poll_write(source).len() {

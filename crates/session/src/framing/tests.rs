@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Everything the decoder finds when `bytes` arrive in pieces of at most `step`, data joined.
+/// All frames in `bytes` if they arrive in pieces of at most `step`, with DATA joined.
 fn decode(bytes: &[u8], step: usize) -> Result<Vec<(FrameKind, Vec<u8>)>, Violation> {
     let mut decoder = Decoder::default();
     let mut found: Vec<(FrameKind, Vec<u8>)> = Vec::new();

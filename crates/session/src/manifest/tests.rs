@@ -8,7 +8,7 @@ fn path(text: &str) -> RelPath {
     RelPath::parse(text.as_bytes()).unwrap()
 }
 
-/// Admits paths; those that end in `/` are directories. The first that is refused, if any.
+/// Admits paths in order. Those that end in `/` are directories. Returns the first refused one, if any.
 fn first_refused<'a>(paths: &[&'a str]) -> Option<&'a str> {
     let mut open = OpenDirectories::default();
     for text in paths {

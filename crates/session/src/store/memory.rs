@@ -34,22 +34,22 @@ impl MemoryFile {
     }
 }
 
-/// A tree to send, walked in the order of its paths, which is the order that the protocol demands.
+/// A tree to send, walked in the order of its paths, which is the protocol's order.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySource {
     /// The tree. Parents must be in it.
     pub tree: BTreeMap<RelPath, MemoryFile>,
-    /// What to report as impossible to send, before everything else.
+    /// Items reported as impossible to send, before all others.
     pub skipped: Vec<(ShownPath, Failure)>,
     /// Files whose time changes after they were opened.
     pub touched: Vec<RelPath>,
-    /// Files whose size nobody knows before their end.
+    /// Files of unknown size.
     pub streamed: Vec<RelPath>,
-    /// Files that end early, and where.
+    /// Files that end early, with their end.
     pub truncated: BTreeMap<RelPath, usize>,
     /// Files that cannot be read beyond an offset.
     pub unreadable: BTreeMap<RelPath, u64>,
-    /// What the peer is told about this side.
+    /// Figures of this side for the peer.
     pub figures: Figures,
     pub(crate) last: Option<RelPath>,
     pub(crate) open: Option<(EntryId, RelPath)>,
@@ -129,24 +129,24 @@ impl Source for MemorySource {
     }
 }
 
-/// A tree that is being received.
+/// A received tree.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    /// What stands under final names.
+    /// Files and directories with final names.
     pub tree: BTreeMap<RelPath, MemoryFile>,
-    /// What was kept under temporary names.
+    /// Content of files with temporary names.
     pub partial: BTreeMap<RelPath, Vec<u8>>,
-    /// Bytes that fit; more fail with [`FailCode::NoSpace`].
+    /// Bytes that fit. More fail with [`FailCode::NoSpace`].
     pub capacity: Option<u64>,
-    /// Paths that may not be created.
+    /// Paths that cannot be created.
     pub forbidden: Vec<RelPath>,
-    /// Paths whose commit fails, sooner or later.
+    /// Paths whose commit fails, at once or later.
     pub uncommittable: Vec<RelPath>,
-    /// Commits take effect only when [`MemoryStore::settle`] is called, and writes count as backlog until then.
+    /// Commits take effect only when [`MemoryStore::settle`] is called. Until then, writes count as backlog.
     pub deferred: bool,
-    /// What the peer is told about this side.
+    /// Figures of this side for the peer.
     pub figures: Figures,
-    /// At the end of a session it does everything that was deferred without being told.
+    /// Settles deferred commits at the end of a session without a call.
     pub settles_itself: bool,
     pub(crate) used: u64,
     pub(crate) backlog: u64,
@@ -161,7 +161,7 @@ impl MemoryStore {
         self.open.is_empty() && self.queued.is_empty() && self.settled.is_empty()
     }
 
-    /// Does everything that was deferred.
+    /// Performs all deferred commits.
     pub fn settle(&mut self) {
         self.backlog = 0;
         for (id, path, file) in std::mem::take(&mut self.queued) {

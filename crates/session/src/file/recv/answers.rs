@@ -1,4 +1,4 @@
-//! What the store says, and what the sender is told of it.
+//! Results of the store, and answers to the sender.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl State {
         Ok(())
     }
 
-    /// A file or directory is complete, or will be, or could not be completed.
+    /// A file or directory is complete, will be, or could not be completed.
     pub(super) fn settle(
         &mut self,
         id: EntryId,
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// The file that is arriving cannot be kept.
+    /// The file in progress cannot be kept.
     pub(super) fn refuse_current<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
@@ -101,7 +101,7 @@ impl State {
         self.refuse(id, &entry, failure)
     }
 
-    /// Tells the sender at once that an entry failed here; ends the session if all others would fail as well.
+    /// Tells the sender at once that an entry failed here. Ends the session if all later entries would fail too.
     pub(super) fn refuse(&mut self, id: EntryId, entry: &Entry, failure: Failure) -> Result<(), SessionError> {
         self.out.put(FrameKind::Failed, |out| put_failed(out, id, &failure));
         self.report_failed(ShownPath::from(&entry.path), failure.clone(), Side::Here);
@@ -114,7 +114,7 @@ impl State {
     }
 
     pub(super) fn grant<S: Store + ?Sized>(&mut self, store: &S) {
-        // The store may count what it was lent otherwise than we do; grants never go back.
+        // The store may count its backlog differently. Grants never shrink.
         self.stored = self.stored.max(self.received.saturating_sub(store.backlog()));
         let window = self.limits.window.max(INITIAL_CREDIT);
         let granted = self.stored.saturating_add(window);
@@ -132,11 +132,11 @@ impl State {
         if let Some(current) = self.current.take().filter(|current| !current.refused) {
             store.abort(current.id, Leftover::Keep);
         }
-        // What is complete counts, and both sides know of it, however the session ends.
+        // Complete files count, and both sides learn of them, however the session ends.
         store.settle();
         while let Some((id, outcome)) = store.poll_committed() {
             if let Some(committing) = self.committing.remove(&id) {
-                // Further failures change nothing any more.
+                // Further failures change nothing.
                 let _ = self.settle(id, committing, outcome.map(|()| Commit::Done));
             }
         }

@@ -1,4 +1,4 @@
-//! What comes in: entries, their content and digests.
+//! Input of a receiver: entries, their content and digests.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl State {
         let begun = if !self.parent_stands() {
             Err(FailCode::ParentFailed.into())
         } else if !entry.has_size() {
-            // Nothing can be reserved for it.
+            // Without a size, no space can be reserved.
             store.begin(id, &Entry { size: 0, ..Entry::clone(&entry) })
         } else if entry.size > self.limits.file_size {
             Err(FailCode::TooLarge.into())
@@ -177,7 +177,7 @@ impl State {
         self.settle(id, Committing { entry, digest: Some(digest) }, outcome)
     }
 
-    /// The sender gives this file up; it needs no answer.
+    /// The sender gives up this file and needs no answer.
     fn on_failed<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
@@ -214,7 +214,7 @@ impl State {
         let (counts, figures) = decode_whole(FrameKind::End, body, |fields| {
             Ok(((fields.u64()?, fields.u64()?), Figures::decode(fields)?))
         })?;
-        // The stream lost and invented nothing.
+        // The counts show that the stream lost and added nothing.
         if counts != (self.entries, self.skipped) || figures.bytes != self.received {
             return Err(Violation::Counts.into());
         }

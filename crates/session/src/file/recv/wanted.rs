@@ -1,4 +1,5 @@
-//! What a pull asked for: anything else that a server sends is an attack (it could overwrite files nobody named).
+//! The request of a pull. Any other entry from a server is an attack, because it could overwrite files that nobody
+//! named.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +9,9 @@ use crate::path_rules::Component;
 
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// Names that may stand at the root.
+    /// Names that are allowed at the root.
     names: BTreeSet<Component>,
-    /// The content of the served root was asked for: its names are not known beforehand.
+    /// The content of the served root was requested, so its names are not known in advance.
     everything: bool,
     recursive: bool,
 }

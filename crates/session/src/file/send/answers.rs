@@ -1,4 +1,4 @@
-//! What comes in: grants, and what became of each entry.
+//! Input of a sender: grants, and the result of each entry.
 
 use super::{Phase, State, Unconfirmed};
 use crate::course::Course;
@@ -71,7 +71,7 @@ impl State {
         Ok(())
     }
 
-    /// The answer may cross our own report about the same entry; then that one stands.
+    /// The answer may cross this side's own report about the same entry. Then that report counts.
     fn on_failed(&mut self, body: &[u8]) -> Result<(), Violation> {
         let (id, failure) = decode_failed(body)?;
         if id.0 >= self.entries {

@@ -1,20 +1,20 @@
-//! The bytes that a file sender has ready, read from files straight behind the headers of their frames.
+//! The pending bytes of a file sender, read from files directly behind the headers of their frames.
 
-/// Room that is kept for the frames between two chunks; the longest of them has a path and a message. Fewer pending
-/// bytes than this are worth adding to.
+/// Room for the frames between two chunks. The longest of them has a path and a message. With fewer pending bytes than
+/// this, more are added.
 pub(super) const MARGIN: usize = 8 << 10;
 
-/// The pending bytes: memory of one size, allocated once.
+/// The pending bytes, in memory of fixed size that is allocated once.
 pub(super) struct Buffer {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Where small frames are made before they are moved behind the pending bytes.
+    /// Builds small frames before they are moved behind the pending bytes.
     frame: Vec<u8>,
 }
 
 impl Buffer {
-    /// For one frame of `longest` bytes and the small ones around it.
+    /// A buffer for one frame of `longest` bytes and the small ones around it.
     pub(super) fn new(longest: usize) -> Self {
         Self { bytes: vec![0; longest + 4 * MARGIN].into_boxed_slice(), start: 0, end: 0, frame: Vec::new() }
     }
@@ -23,7 +23,7 @@ impl Buffer {
         &self.bytes[self.start..self.end]
     }
 
-    /// How much may be appended; one small frame more always fits, for the last word.
+    /// Bytes that may be appended. One more small frame always fits, for the last message.
     pub(super) fn room(&self) -> usize {
         self.bytes.len() - self.end - MARGIN
     }
@@ -33,12 +33,12 @@ impl Buffer {
         &mut self.bytes[self.end..]
     }
 
-    /// The first `count` bytes of [`free`](Self::free) are now pending.
+    /// Makes the first `count` bytes of [`free`](Self::free) pending.
     pub(super) fn advance(&mut self, count: usize) {
         self.end += count;
     }
 
-    /// Appends the small frame that `fill` makes.
+    /// Appends the small frame that `fill` writes.
     pub(super) fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         self.frame.clear();
         fill(&mut self.frame);
@@ -48,7 +48,7 @@ impl Buffer {
     }
 
     pub(super) fn handle_written(&mut self, count: usize) {
-        assert!(count <= self.pending().len(), "the host wrote more than was pending");
+        assert!(count <= self.pending().len(), "the driver wrote more than was pending");
         self.start += count;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

@@ -1,4 +1,4 @@
-//! What goes out: entries, their content and digests.
+//! Output of a sender: entries, their content and digests.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    /// Whether there may be more to do at once; the same for the steps below.
+    /// Starts the next entry. Returns whether more may be possible at once, as do the steps below.
     fn next_entry<S: Source + ?Sized>(&mut self, source: &mut S) -> bool {
         let waiting = self.unconfirmed.len().saturating_sub(self.open.depth());
         if waiting >= MAX_UNCONFIRMED || self.events.len() >= MAX_EVENTS {
@@ -49,7 +49,7 @@ impl State {
                     if entry.kind == EntryKind::File {
                         source.close(id);
                     }
-                    let failure = Failure::new(FailCode::NameRefused, "the name comes twice or out of order");
+                    let failure = Failure::new(FailCode::NameRefused, "the name is a duplicate or out of order");
                     self.skip(ShownPath::from(&entry.path), failure);
                 }
             },
@@ -95,8 +95,8 @@ impl State {
         }
     }
 
-    /// Reads straight into the pending bytes, behind the room for the frame's header, which is written afterwards:
-    /// only then is it known how much there was.
+    /// Reads directly behind the pending bytes and the room for the frame's header. The header is written afterwards,
+    /// because only then the length is known.
     fn send_chunk<S: Source + ?Sized>(&mut self, source: &mut S) -> bool {
         let current = self.current.as_mut().expect("only called while a file is under way");
         let left = current.entry.size - current.sent;
@@ -134,12 +134,12 @@ impl State {
         }
     }
 
-    /// All bytes are sent: were they of one moment?
+    /// All bytes are sent. Checks that the file did not change meanwhile.
     fn finish_current<S: Source + ?Sized>(&mut self, source: &mut S) -> bool {
         let current = self.current.as_ref().expect("only called while a file is under way");
         let outcome = match source.recheck(current.id) {
             Ok(stamp) if stamp == current.entry.stamp() => Ok(()),
-            Ok(_) => Err(Failure::new(FailCode::SourceChanged, "its size or time is another than before")),
+            Ok(_) => Err(Failure::new(FailCode::SourceChanged, "its size or time changed")),
             Err(failure) => Err(failure),
         };
         self.end_current(source, outcome)

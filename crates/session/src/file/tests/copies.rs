@@ -156,7 +156,7 @@ proptest! {
         deferred in any::<bool>(),
         pulls in any::<bool>(),
     ) {
-        // Every prefix of a path is a directory; leaves are files.
+        // Every prefix of a path is a directory, and leaves are files.
         let mut sent = BTreeMap::new();
         for (name, (size, mode)) in &picks {
             let leaf = path(name);

@@ -13,7 +13,7 @@ fn limits() -> ReceiveLimits {
     ReceiveLimits { window: 1 << 20, ..ReceiveLimits::default() }
 }
 
-/// The one failure that both sides report, each from its point of view.
+/// Checks that both sides report this one failure, each from its point of view.
 fn assert_one_failure(seen: &Seen, name: &str, code: FailCode, at: Side) {
     let other = if at == Side::Here { Side::Peer } else { Side::Here };
     assert_eq!(Seen::failures(&seen.sender), [(name.to_owned(), code, at)]);
@@ -179,7 +179,7 @@ fn a_cancelled_side_tells_the_other() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever fails wherever: both sides end, agree, and what stands under a final name is what was sent.
+    /// For any fault, both sides end and agree. Files with final names have the sent content.
     #[test]
     fn faults_never_leave_wrong_content(
         sizes in proptest::collection::vec(0usize..400_000, 1..8),

@@ -11,7 +11,7 @@ use crate::opening::{Accept, Open, Pull, Push, Request};
 use crate::path_rules::RelPath;
 use crate::store::{MemoryFile, MemorySource, MemoryStore};
 
-/// Frames of a peer that says what it likes.
+/// Frames of a hostile peer.
 #[derive(Clone, Default)]
 struct Script(Vec<u8>);
 
@@ -33,14 +33,14 @@ impl Script {
         this.frame(FrameKind::Digest, Digest::of(content).as_bytes())
     }
 
-    /// An END that says how many bytes of content there were.
+    /// An END that claims this many bytes of content.
     fn end(self, entries: u64, skipped: u64, bytes: u64) -> Self {
         let mut body = [entries.to_be_bytes(), skipped.to_be_bytes()].concat();
         Figures { bytes, ..Figures::default() }.encode(&mut body);
         self.frame(FrameKind::End, &body)
     }
 
-    /// An ENTRY whose path is given as it travels.
+    /// An ENTRY with a raw path.
     fn raw_entry(self, names: &[&[u8]]) -> Self {
         let mut body = vec![0; 25];
         body.extend_from_slice(&u16::try_from(names.len()).unwrap().to_be_bytes());
@@ -71,7 +71,7 @@ fn accepted() -> Script {
     script
 }
 
-/// Feeds everything, as a host does: the outcome and what stands afterwards.
+/// Passes everything to the receiver, as a driver does. Returns the result and the store.
 fn feed(mut receiver: FileReceiver, script: &Script) -> (Result<(), SessionError>, MemoryStore) {
     let mut store = MemoryStore::default();
     let mut rest = &script.0[..];
@@ -114,7 +114,7 @@ fn path_escapes_are_refused() {
     violation(receiver(), Script::default().raw_entry(&deep));
 }
 
-/// Attack D3: files that nobody asked for.
+/// Attack D3: files that this side did not request.
 #[test]
 fn files_not_asked_for_are_refused() {
     let script = accepted().entry(".bashrc", EntryKind::File, 0);
@@ -192,7 +192,7 @@ fn frames_out_of_place_are_refused() {
         (begun().entry("b", EntryKind::File, 3), FrameKind::Entry),
         (begun().end(1, 0, 0), FrameKind::End),
     ] {
-        // After DONE nothing is looked at any more, so nothing comes of it either.
+        // After DONE, input is ignored.
         if kind == FrameKind::Entry && script.0.starts_with(&[FrameKind::End as u8]) {
             assert_eq!(feed(receiver(), &script).1.tree.len(), 0);
         } else {
@@ -230,7 +230,7 @@ fn a_confirmation_of_other_bytes_than_those_sent_is_refused() {
     assert_eq!(sender_hears(confirmed(4)), Err(Violation::Counts.into()));
 }
 
-/// Attack D5: a manifest without end needs no memory, and ends at the limit of entries.
+/// Attack D5: an endless manifest needs no memory and ends at the limit of entries.
 #[test]
 fn an_endless_manifest_stays_within_memory_and_limits() {
     let mut script = Script::default();
@@ -259,7 +259,7 @@ fn a_peer_that_reads_no_answers_is_not_read_either() {
     assert!(taken < script.0.len() && receiver.poll_write().len() < 70_000);
 }
 
-/// A sender that asked for confirmation of `a` (3 bytes) hears `answer`.
+/// A sender that expects confirmation of `a` (3 bytes) gets `answer`.
 fn sender_hears(answer: Script) -> Result<usize, SessionError> {
     let tree = [(path("a"), MemoryFile::file(b"abc".to_vec()))].into_iter().collect();
     let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull::default()), 1 << 20));

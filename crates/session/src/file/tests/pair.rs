@@ -1,4 +1,4 @@
-//! Drives a sender and a receiver against each other, as a host would, with pipes of random appetite.
+//! Drives a sender and a receiver against each other, as a driver would, with pipes that move random amounts.
 
 use farhaul_units::Rng;
 
@@ -9,10 +9,10 @@ use crate::figures::Figures;
 use crate::opening::{Acceptor, Open, Pull, Push, Request};
 use crate::store::{MemorySource, MemoryStore};
 
-/// Rounds after which a copy that still runs is stuck.
+/// A copy that runs longer than this many rounds is stuck.
 const MAX_ROUNDS: usize = 200_000;
 
-/// How the pipes behave.
+/// The behaviour of the pipes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pipes {
     pub(super) seed: u64,
@@ -24,16 +24,16 @@ impl Pipes {
     pub(super) const WIDE: Self = Self { seed: 1, step: 1 << 20 };
 }
 
-/// What both sides saw.
+/// The events and results of both sides.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) sender: Vec<FileEvent>,
     pub(super) receiver: Vec<FileEvent>,
     pub(super) sender_error: Option<SessionError>,
     pub(super) receiver_error: Option<SessionError>,
-    /// Most bytes of DATA that were ahead of the store.
+    /// Largest number of DATA bytes ahead of the store.
     pub(super) most_ahead: u64,
-    /// What the sender learned of the receiver, and the other way round.
+    /// Figures of the receiver known to the sender, and the reverse.
     pub(super) figures: (Option<Figures>, Option<Figures>),
 }
 
@@ -85,7 +85,7 @@ pub(super) fn pull(
     run(sender, receiver, (source, store), pipes, opening)
 }
 
-/// Reads the opening frame from what `more` gives; what follows it stays in `bytes`.
+/// Reads the opening frame from the bytes that `more` supplies. Later bytes stay in `bytes`.
 fn read_open(bytes: &mut Vec<u8>, mut more: impl FnMut(&mut Vec<u8>)) -> Open {
     let mut acceptor = Acceptor::new();
     more(bytes);

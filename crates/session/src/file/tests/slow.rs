@@ -1,5 +1,4 @@
-//! Disks that take their time, in virtual time: the opening is answered within a round trip all the same, and the copy is only
-//! slow.
+//! Slow disks, in virtual time. The opening is answered within an RTT, and the copy is only slow.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,12 +15,12 @@ use crate::opening::{Acceptor, Open, Pull, Push};
 use crate::path_rules::RelPath;
 use crate::store::{Chunk, Commit, Leftover, MemorySource, MemoryStore, Next, Source, Store};
 
-/// One way through the network.
+/// One-way delay.
 const TRIP: Duration = Duration::from_millis(50);
-/// Duration of each call of a slow disk: longer than any time-out of an opening.
+/// Duration of each call of a slow disk. It exceeds any time-out of an opening.
 const DISK: Duration = Duration::from_secs(60);
 
-/// The time at one end. A call of its disk moves it.
+/// The time at one end. Each call of its disk advances it.
 #[derive(Clone, Debug, Default)]
 struct Watch(Rc<Cell<Instant>>);
 
@@ -31,7 +30,7 @@ impl Watch {
     }
 }
 
-/// A source or store whose every call that touches the disk takes [`DISK`].
+/// A source or store with slow calls: each call that uses the disk takes [`DISK`].
 #[derive(Debug)]
 struct Slow<T>(T, Watch);
 
@@ -87,10 +86,10 @@ impl Store for Slow<MemoryStore> {
     }
 }
 
-/// One end with its disk. Its driver does what the contract says: everything pending is written before input is given.
+/// One end with its disk. Its driver follows the contract: it writes everything pending before it passes input.
 trait End {
     fn watch(&self) -> &Watch;
-    /// Bytes to write; the time may have moved when they are known.
+    /// Bytes to write. Reading them from the disk may advance the time.
     fn write(&mut self) -> Vec<u8>;
     fn receive(&mut self, bytes: &[u8]);
     fn events(&mut self) -> Vec<FileEvent>;
@@ -139,10 +138,10 @@ impl End for Receiving {
     }
 }
 
-/// Blocks on their way, with the time of their arrival.
+/// Blocks on their way, with their arrival times.
 type Flight = VecDeque<(Instant, Vec<u8>)>;
 
-/// Lets one end write all it has, and takes what its session tells.
+/// Lets one end write everything, and collects its session's events.
 fn speak(end: &mut dyn End, flight: &mut Flight, told: &mut Vec<(Instant, FileEvent)>) {
     loop {
         let bytes = end.write();
@@ -155,15 +154,15 @@ fn speak(end: &mut dyn End, flight: &mut Flight, told: &mut Vec<(Instant, FileEv
     }
 }
 
-/// The course of a copy, seen by the connecting end.
+/// A copy as seen by the connecting end.
 struct Seen {
-    /// When the first answer came to it.
+    /// Arrival of the first answer.
     answered: Instant,
     events: Vec<(Instant, FileEvent)>,
 }
 
 impl Seen {
-    /// Runs the copy; `accept` makes the other end, once the opening has come.
+    /// Runs the copy. `accept` makes the other end, once the opening has arrived.
     fn of(connecting: &mut dyn End, accept: impl FnOnce(&Open, Watch) -> Box<dyn End>) -> Self {
         let (mut forth, mut back, mut seen, mut there) = (Flight::new(), Flight::new(), Vec::new(), Vec::new());
         let (mut accept, mut answered) = (Some(accept), None);
@@ -198,7 +197,7 @@ impl Seen {
         Self { answered: answered.expect("it was accepted"), events: seen }
     }
 
-    /// How long the opening waited for its answer.
+    /// Time until the answer to the opening.
     fn answered(&self) -> Duration {
         self.answered.saturating_since(Instant::ZERO)
     }
