@@ -89,7 +89,7 @@ fn a_slow_path_holds_up_the_end_of_a_measurement_by_a_tenth_at_most() {
 }
 
 #[test]
-fn nothing_to_measure_is_reported_as_nothing() {
+fn a_measurement_without_data_reports_zero() {
     let [(sender, receiver), _] = measure(BenchSpec { direction: Direction::Reverse, stop: Stop::Bytes(0) }, 50);
     assert_eq!((sender.bytes, receiver.bytes, receiver.elapsed), (0, 0, Duration::ZERO));
 }
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn figures_of_other_versions_are_understood(count in 2u8..20, values in proptest::collection::vec(any::<u64>(), 20)) {
+    fn figures_of_other_versions_are_decoded(count in 2u8..20, values in proptest::collection::vec(any::<u64>(), 20)) {
         let mut body = vec![count];
         for value in &values[..usize::from(count)] {
             body.extend_from_slice(&(value >> 1).to_be_bytes());

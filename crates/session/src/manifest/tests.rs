@@ -38,7 +38,7 @@ fn duplicates_strangers_and_returns_are_refused() {
 }
 
 #[test]
-fn special_mode_bits_never_travel() {
+fn special_mode_bits_are_never_sent() {
     let entry = Entry { path: path("su"), kind: EntryKind::File, size: 1, mode: 0o106_755, mtime: Mtime::default() };
     let mut body = Vec::new();
     entry.encode(&mut body);

@@ -24,7 +24,7 @@ fn bench() -> Open {
 }
 
 #[test]
-fn every_request_travels() {
+fn every_request_survives_encoding() {
     let target = RelPath::parse(b"in/here").unwrap();
     let paths = vec![RelPath::root(), RelPath::parse(b"\xff/b").unwrap()];
     for request in [
@@ -47,7 +47,7 @@ fn bytes_after_the_opening_are_left_for_the_session() {
 }
 
 #[test]
-fn a_newer_caller_learns_what_is_spoken_here() {
+fn a_newer_caller_learns_the_supported_versions() {
     let error = accept(&wire(&Open { version: 9, ..bench() })).unwrap_err();
     assert_eq!(error, SessionError::Version { wanted: 9, oldest: OLDEST_VERSION, newest: VERSION });
     let told = refusal_of(&error);
@@ -69,7 +69,7 @@ fn unknown_capabilities_and_later_fields_are_ignored() {
 }
 
 #[test]
-fn strangers_are_recognised_by_their_first_bytes() {
+fn other_protocols_are_recognised_by_their_first_bytes() {
     for bytes in [&b"GET / HTTP/1.1\r\n"[..], b"\x16\x03\x01\x02\x00\x01", b"SSH-2.0-x\r\n", b"\x01\0\0\0\x04abcd"] {
         assert_eq!(accept(bytes), Err(SessionError::NotFarhaul));
     }

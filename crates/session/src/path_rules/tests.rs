@@ -47,7 +47,7 @@ fn terminal_controls_are_escaped() {
 
 proptest! {
     #[test]
-    fn whatever_parses_stays_below_the_root_and_travels(text in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn parsed_paths_stay_below_the_root_and_survive_encoding(text in proptest::collection::vec(any::<u8>(), 0..64)) {
         if let Ok(path) = RelPath::parse(&text) {
             for name in path.components() {
                 prop_assert!(Component::new(name.as_bytes()).is_ok());
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_escaped_contains_controls(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn escaped_text_contains_no_controls(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         prop_assert!(escape(&bytes).chars().all(|c| !c.is_control() && !misleads(c)));
     }
 

@@ -85,7 +85,7 @@ fn both_sides_learn_each_others_figures() {
 }
 
 #[test]
-fn nothing_to_send_is_done_at_once() {
+fn an_empty_copy_is_done_at_once() {
     let (seen, store) = copy(BTreeMap::new(), Pipes::WIDE);
     assert_eq!(seen.totals(), Totals::default());
     assert!(store.tree.is_empty());
@@ -101,7 +101,7 @@ fn existing_targets_are_replaced_whole() {
 }
 
 #[test]
-fn a_pull_brings_what_was_asked_for() {
+fn a_pull_brings_the_requested_paths() {
     let sent = tree(&[("data/", 0), ("data/x", 2_000_000), ("notes", 3)]);
     let mut store = MemoryStore::default();
     let request = Pull { paths: vec![path("srv/data"), path("home/notes")], recursive: true };
@@ -122,7 +122,7 @@ fn a_store_that_works_in_the_background_holds_the_sender_to_the_window() {
 }
 
 #[test]
-fn a_store_that_settles_itself_needs_nothing_of_its_host() {
+fn a_store_that_settles_itself_needs_nothing_of_its_driver() {
     let sent = tree(&[("d/", 0), ("d/a", 10), ("d/b", 20), ("e", 30)]);
     let mut source = MemorySource::new(sent.clone());
     let mut sender = FileSender::connect(Push::default());

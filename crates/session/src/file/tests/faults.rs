@@ -49,7 +49,7 @@ fn a_source_that_ends_early_or_cannot_be_read_fails_alone() {
 }
 
 #[test]
-fn what_cannot_be_sent_at_all_is_reported_on_both_sides() {
+fn items_that_cannot_be_sent_are_reported_on_both_sides() {
     let mut source = MemorySource::new(tree(&[("ok", 1)]));
     source.skipped.push((ShownPath::new(b"srv/\x1b[2J"), FailCode::NotFound.into()));
     let seen = push(&mut source, &mut MemoryStore::default(), limits(), Pipes::WIDE);
@@ -122,7 +122,7 @@ fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
 }
 
 #[test]
-fn what_was_complete_when_the_peer_left_counts() {
+fn files_complete_when_the_peer_left_count() {
     let mut source = MemorySource::new(tree(&[("a", 10), ("b", 200_000)]));
     let mut sender = FileSender::connect(Push::default());
     let bytes = said(&mut sender, &mut source)[..50_000].to_vec();

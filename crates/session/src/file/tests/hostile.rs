@@ -116,7 +116,7 @@ fn path_escapes_are_refused() {
 
 /// Attack D3: files that this side did not request.
 #[test]
-fn files_not_asked_for_are_refused() {
+fn files_not_requested_are_refused() {
     let script = accepted().entry(".bashrc", EntryKind::File, 0);
     assert_eq!(violation(puller(&["x/data"], true), script), Violation::NotAskedFor(".bashrc".to_owned()));
     let script = accepted().entry("data", EntryKind::Directory, 0);
@@ -135,7 +135,7 @@ fn duplicates_are_refused() {
 }
 
 #[test]
-fn data_must_be_exactly_what_was_announced() {
+fn data_must_have_exactly_the_announced_length() {
     let long = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"four");
     assert!(matches!(violation(receiver(), long), Violation::Length { announced: 3, .. }));
     let short = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"2.");
@@ -161,7 +161,7 @@ fn a_file_without_a_size_may_not_pass_the_limits_either() {
 }
 
 #[test]
-fn more_than_was_granted_is_refused() {
+fn data_beyond_the_credit_is_refused() {
     let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
     let mut receiver = receiver();
     let script = Script::default().entry("a", EntryKind::File, 1 << 40);
@@ -289,7 +289,7 @@ fn a_sender_believes_only_its_own_digest() {
 }
 
 #[test]
-fn a_wrong_beginning_is_not_farhaul() {
+fn a_wrong_first_frame_is_not_farhaul() {
     let (outcome, _) = feed(puller(&["x"], true), &Script::default().entry("x", EntryKind::File, 0));
     assert_eq!(outcome, Err(SessionError::NotFarhaul));
 }
