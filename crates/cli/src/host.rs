@@ -7,13 +7,14 @@ pub(crate) mod limit;
 pub(crate) mod measure;
 pub(crate) mod watch;
 
+use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use farhaul::{Error, Stream};
-use farhaul_session::SessionError;
+use farhaul_session::{Abort, AbortCode, SessionError};
 use farhaul_udp::Clock;
 
 pub(crate) use ledger::{Ledger, Waits};
@@ -40,7 +41,8 @@ pub(crate) trait Session {
     fn handle_end(&mut self) -> Result<(), SessionError>;
     /// Takes what happened since the last call.
     fn handle_events(&mut self);
-    fn cancel(&mut self);
+    /// Ends it for this reason, which the peer is told.
+    fn cancel(&mut self, why: Abort);
     fn is_over(&self) -> bool;
     fn error(&self) -> Option<&SessionError>;
     /// Where the session finds the round-trip times that it tells its peer, if it tells any.
@@ -137,11 +139,13 @@ fn send(line: &Line<'_>, session: &mut impl Session, ledger: &Ledger) -> Result<
     let stream = line.stream;
     thread::scope(|scope| {
         let (answers, inbox) = sync_channel(WAITING_BLOCKS);
-        scope.spawn(move || read_answers(stream, &answers));
-        let moved = write_and_listen(line, session, &inbox, ledger);
+        let reader = thread::Builder::new().name("answers".into());
+        let moved = match reader.spawn_scoped(scope, move || read_answers(stream, &answers)) {
+            Ok(_) => write_and_listen(line, session, &inbox, ledger),
+            Err(error) => Err(give_up(session, &error)),
+        };
         conclude(line, session, &moved, || {
-            stream.set_read_timeout(Some(FAREWELL));
-            while inbox.recv().is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
+            while inbox.recv_timeout(FAREWELL).is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
         });
         // Ends the reader, wherever it waits: closing alone does not wake who waits for data.
         drop(inbox);
@@ -149,6 +153,14 @@ fn send(line: &Line<'_>, session: &mut impl Session, ledger: &Ledger) -> Result<
         stream.close();
         moved
     })
+}
+
+/// There is no thread to read the answers with: the peer may try again.
+fn give_up(session: &mut impl Session, error: &io::Error) -> Trouble {
+    let message = format!("the system gives no thread for this session: {error}; try again later");
+    let why = Abort { code: AbortCode::Busy, message };
+    session.cancel(why.clone());
+    SessionError::Cancelled(why).into()
 }
 
 /// A block that came, empty at the end of the stream.
@@ -292,7 +304,7 @@ fn write_pending(stream: &Stream, session: &mut impl Session) -> Result<(), Erro
 fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trouble>, wait_for_peer: impl FnOnce()) {
     let cancelled = matches!(moved, Err(Trouble::Connection(Error::Cancelled)));
     if cancelled {
-        session.cancel();
+        session.cancel(Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() });
     }
     // The peer may be gone; then it needs no telling.
     let told = write_pending(line.stream, session).is_ok();

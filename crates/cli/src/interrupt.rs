@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Code, Fault};
+use crate::sys;
 
 /// What is to happen on a signal. Clones share everything.
 #[derive(Clone, Default)]
@@ -24,6 +25,8 @@ type Heir = Box<dyn Fn(i32, bool) + Send>;
 struct Shared {
     /// The signal that asked to stop; zero for none.
     signal: AtomicI32,
+    /// True from the moment in which a signal handler ran.
+    handled: Arc<AtomicBool>,
     /// True once somebody asked to stop, for loops that look at a flag.
     stopping: Arc<AtomicBool>,
     on_stop: Mutex<Vec<Box<dyn Fn() + Send>>>,
@@ -36,6 +39,9 @@ impl Interrupt {
     /// Begins to listen for signals, on a thread of its own.
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupt.shared.handled))?;
+        }
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
         let its = interrupt.clone();
         thread::Builder::new()
@@ -83,6 +89,15 @@ impl Interrupt {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.shared.stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether a signal to stop has been sent, even if nothing has been done about it yet.
+    ///
+    /// Ctrl-C reaches all programs of a pipeline at once. Those that end before this one end its input, and that may be seen
+    /// earlier than the signal is.
+    pub(crate) fn is_asked_to_stop(&self) -> bool {
+        // In this order: what is pending no more has been handled, or will be at once.
+        sys::is_pending(&[SIGINT, SIGTERM]) || self.shared.handled.load(Ordering::Acquire) || self.is_stopping()
     }
 
     /// How the program ends if a signal stopped it.

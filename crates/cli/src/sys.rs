@@ -1,5 +1,5 @@
-//! What no safe library knows of this process: its processor time, how long its threads queued for a processor, whose the
-//! terminal is, and who ends with it.
+//! What no safe library knows of this process: its processor time, how long its threads queued for a processor, which
+//! signals wait for it, whose the terminal is, and who ends with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -109,6 +109,15 @@ fn threads() -> BTreeMap<String, Spent> {
 fn schedstat(line: &str) -> Option<Spent> {
     let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse().ok().map(Duration::from_nanos));
     Some(Spent { running: numbers.next()?, queueing: numbers.next()? })
+}
+
+/// Whether one of `signals` was sent to this process and no thread has handled it yet; false if the system does not tell.
+pub(crate) fn is_pending(signals: &[i32]) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let shared = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let mask = shared.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // proc(5): the lowest bit is signal 1.
+    signals.iter().any(|&signal| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Whether this program is in the foreground of its terminal: what is typed there, and the signals of its keys, come here.

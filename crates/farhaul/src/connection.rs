@@ -87,6 +87,20 @@ impl Connection {
         self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
     }
 
+    /// Begins to [finish](Connection::finish) and returns at once. When the last handle is dropped the connection goes on until
+    /// the peer has acknowledged everything, but no longer than the linger time and only while its endpoint or another
+    /// connection of it lives. What the peer still sends is thrown away then.
+    ///
+    /// For a last word to a peer that nobody waits for. Of connections without handles an endpoint keeps the latest
+    /// 256; it aborts older ones.
+    pub fn finish_in_background(&self) {
+        // Without a driver thread there is nothing left to finish.
+        if let Ok(mut turn) = self.host.driver.turn() {
+            let now = turn.now();
+            turn.finish_in_background(now, self.id);
+        }
+    }
+
     /// Ends the connection at once, in both directions, without waiting.
     ///
     /// If the peer has acknowledged everything that was written, it reads to the end of the stream, as after

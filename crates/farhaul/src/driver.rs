@@ -30,6 +30,7 @@ mod departure;
 pub(crate) mod disk;
 mod nap;
 mod outbox;
+mod parting;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -68,7 +68,7 @@ mod tasks;
 pub use builder::Builder;
 pub use canceller::Canceller;
 pub use connection::Connection;
-pub use driver::disk::{Directory, DiskSource, DiskStore};
+pub use driver::disk::{Directory, DiskSource, DiskStore, copies_at_a_time};
 pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;

@@ -64,6 +64,7 @@ impl<T: Streams> Peer<T> {
         let listener = there.listen().unwrap();
         self.connect(&there);
         let (stream, _) = listener.accept().unwrap();
+        stream.close();
         drop((stream, listener, there));
         let mut shutdowns = 0;
         while shutdowns < SHUTDOWNS {

@@ -276,6 +276,18 @@ impl Expression {
         found
     }
 
+    /// The axes that it compares with words, and the words.
+    #[must_use]
+    pub fn compared_texts(&self) -> Vec<(&str, &str)> {
+        let mut found = Vec::new();
+        self.root.visit(&mut |node| {
+            if let Node::TextIs { axis, text, .. } = node {
+                found.push((axis.as_str(), text.as_str()));
+            }
+        });
+        found
+    }
+
     /// The number at a point, in base units.
     ///
     /// # Errors
@@ -302,7 +314,7 @@ impl Expression {
 }
 
 impl Node {
-    fn visit(&self, see: &mut dyn FnMut(&Self)) {
+    fn visit<'n>(&'n self, see: &mut dyn FnMut(&'n Self)) {
         see(self);
         match self {
             Self::Number(..) | Self::Reference(_) | Self::TextIs { .. } => {}

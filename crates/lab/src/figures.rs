@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::check::Names;
 use crate::error::{LabError, ScenarioError};
 use crate::expression::Expression;
 use crate::record::{AxisValue, Record};
-use crate::scenario::{Experiment, Job, Overrides, Scenario, ScoreSpec, files, nearest};
+use crate::scenario::{Experiment, Job, Overrides, Scenario, files, nearest};
 use crate::world::World;
 
 /// What a figure is, before it is run.
@@ -49,6 +50,8 @@ pub struct Published {
     pub bound: Bound,
     /// What has to be known about it.
     pub note: String,
+    /// Its line in the file, from 1.
+    pub line: usize,
 }
 
 /// How a published number is meant.
@@ -87,13 +90,21 @@ pub struct FigureResult {
 impl FigureResult {
     /// Ids of the figures that its scores and plots compare it with.
     pub fn refers_to(&self) -> BTreeSet<String> {
-        let scores = self.scenario.scores.iter().flat_map(ScoreSpec::expressions);
-        let plots = self.scenario.plots.iter().flat_map(|plot| plot.y.iter().map(String::as_str));
-        let references = scores.chain(plots).filter_map(|text| Expression::parse(text).ok());
-        let figures =
-            references.flat_map(|expression| expression.references()).filter_map(|reference| reference.figure);
-        figures.filter(|figure| *figure != self.info.id).collect()
+        refers_to(&self.scenario)
     }
+}
+
+/// Ids of the other figures that a scenario's scores and plots mention.
+fn refers_to(scenario: &Scenario) -> BTreeSet<String> {
+    let scores =
+        scenario.scores.iter().flat_map(|score| score.expressions().into_iter().chain(score.filter.as_deref()));
+    let plots = scenario.plots.iter().flat_map(|plot| {
+        let texts = plot.y.iter().chain(&plot.x).chain(&plot.filter);
+        texts.map(String::as_str)
+    });
+    let references = scores.chain(plots).filter_map(|text| Expression::parse(text).ok());
+    let figures = references.flat_map(|expression| expression.references()).filter_map(|reference| reference.figure);
+    figures.filter(|figure| *figure != scenario.name).collect()
 }
 
 /// A figure as the program carries it: the files of its folder.
@@ -151,12 +162,32 @@ impl Figure {
         }
     }
 
-    /// The files that its runs read, by the names that the scenario has for them: as it is run here, in full and in the quick
-    /// form.
+    /// Ids of the figures that its scores and plots compare it with.
+    pub(crate) fn refers_to(&self) -> BTreeSet<String> {
+        refers_to(&self.experiment.scenario)
+    }
+
+    /// The names that plots and scores can mention: of its runs here, in full and in the quick form.
+    ///
+    /// # Errors
+    /// An experiment that cannot be run here.
+    pub fn names(&self) -> Result<Names, ScenarioError> {
+        self.all_jobs().map(|jobs| Names::of(&jobs))
+    }
+
+    /// The files that its runs read, by the names that the scenario has for them: here, in full and in the quick form.
     ///
     /// # Errors
     /// An experiment that cannot be run here.
     pub(crate) fn files(&self) -> Result<BTreeMap<String, PathBuf>, ScenarioError> {
+        let scenario = Path::new(self.experiment.file());
+        let jobs = self.all_jobs()?;
+        let names = jobs.iter().flat_map(Job::files);
+        Ok(names.map(|name| (name.clone(), files::place(scenario, name))).collect())
+    }
+
+    /// Its runs here, in full and in the quick form.
+    fn all_jobs(&self) -> Result<Vec<Job>, ScenarioError> {
         let mut jobs = self.experiment.jobs("")?;
         for quick in [false, true] {
             let overrides = Overrides { quick, ..Overrides::default() };
@@ -164,9 +195,7 @@ impl Figure {
             let other = Experiment::read(&self.info.id, self.experiment.file(), &self.text, &overrides);
             jobs.extend(other.and_then(|experiment| experiment.jobs("")).unwrap_or_default());
         }
-        let scenario = Path::new(self.experiment.file());
-        let names = jobs.iter().flat_map(Job::files);
-        Ok(names.map(|name| (name.clone(), files::place(scenario, name))).collect())
+        Ok(jobs)
     }
 
     /// Whether it is a figure of this program as it is shipped, wherever it was read from.

@@ -9,6 +9,7 @@
 //! | when a score is met, and by how much | `score.rs` |
 //! | how published numbers are written down | `paper.rs` |
 //! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
+//! | which names a scenario may mention | `check.rs`, `run/vocabulary.rs` |
 //! | where runs take place | `world.rs` |
 //! | what stands behind a protocol's name: simulated | `world/sim/build.rs` |
 //! | what is measured | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+mod check;
 mod clock;
 pub mod error;
 pub mod expression;
@@ -39,6 +41,7 @@ pub mod table;
 mod testing;
 pub mod world;
 
+pub use check::{Names, check};
 pub use error::{LabError, ScenarioError};
 pub use figures::{Bound, Figure, FigureInfo, FigureResult, Published};
 pub use record::{AxisValue, Record};

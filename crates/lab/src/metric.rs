@@ -265,6 +265,12 @@ impl RunMetric {
         }
     }
 
+    /// The part of its key behind the dot: `total` of `goodput.total`.
+    #[must_use]
+    pub fn statistic(self) -> Option<&'static str> {
+        self.key().split_once('.').map(|(_, statistic)| statistic)
+    }
+
     /// The metric with this key.
     #[must_use]
     pub fn with_key(key: &str) -> Option<Self> {

@@ -41,7 +41,7 @@ pub fn read(text: &str, axes: &[&str]) -> Result<Vec<Published>, PaperError> {
     let Some((line, header)) = lines.next() else { return Ok(Vec::new()) };
     let columns = fields(header).map_err(|message| PaperError { line, message })?;
     check(&columns, axes).map_err(|message| PaperError { line, message })?;
-    lines.map(|(line, row)| published(&columns, row).map_err(|message| PaperError { line, message })).collect()
+    lines.map(|(line, row)| published(&columns, row, line).map_err(|message| PaperError { line, message })).collect()
 }
 
 fn check(columns: &[String], axes: &[&str]) -> Result<(), String> {
@@ -62,7 +62,7 @@ fn check(columns: &[String], axes: &[&str]) -> Result<(), String> {
     }
 }
 
-fn published(columns: &[String], row: &str) -> Result<Published, String> {
+fn published(columns: &[String], row: &str, line: usize) -> Result<Published, String> {
     let cells = fields(row)?;
     if cells.len() != columns.len() {
         return Err(format!("{} fields, but the header has {}", cells.len(), columns.len()));
@@ -75,6 +75,7 @@ fn published(columns: &[String], row: &str) -> Result<Published, String> {
         text: String::new(),
         bound: Bound::Is,
         note: String::new(),
+        line,
     };
     for (column, cell) in columns.iter().zip(cells) {
         match column.as_str() {

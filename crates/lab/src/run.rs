@@ -6,6 +6,7 @@ pub mod pcap;
 mod series;
 #[cfg(test)]
 mod tests;
+pub mod vocabulary;
 
 use std::path::Path;
 

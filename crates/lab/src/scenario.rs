@@ -7,7 +7,7 @@ pub(crate) mod files;
 pub(crate) mod flow;
 mod link;
 pub mod plot;
-mod reader;
+pub(crate) mod reader;
 pub mod score;
 pub(crate) mod setup;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use farhaul_lab::figures::shipped;
 use farhaul_lab::sweep::{Options, Work, sweep};
 use farhaul_lab::world::Venue;
-use farhaul_lab::{Figure, Overrides, Record};
+use farhaul_lab::{Figure, Overrides, Record, check};
 
 /// Metrics in the snapshot of a smoke run.
 const METRICS: [&str; 5] = ["goodput.total", "utilisation", "jain", "queue.mean", "drops"];
@@ -31,6 +31,16 @@ fn every_figure_says_where_it_is_from_and_what_it_must_reach() {
         );
         let quick = figure.read(&Overrides { quick: true, ..Overrides::default() });
         quick.and_then(|quick| Ok(quick.experiment.jobs("")?)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
+#[test]
+fn every_figure_names_only_metrics_and_axes_that_exist() {
+    for quick in [false, true] {
+        let overrides = Overrides { quick, ..Overrides::default() };
+        let figures: Vec<Figure> = shipped().iter().map(|figure| figure.read(&overrides).unwrap()).collect();
+        let figures: Vec<&Figure> = figures.iter().collect();
+        check(&figures, std::path::Path::new("nothing here")).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }
 

@@ -26,6 +26,8 @@ use crate::output::trace::Trace;
 
 /// More connections than that measure the machine and not the path.
 const MAX_FLOWS: u64 = 128;
+/// Flows that a listener serves at a time: of two measurements with as many as there may be. Each takes two or three threads.
+const MAX_MEASUREMENTS: usize = 256;
 
 /// Measure the path between two hosts, memory to memory
 ///
@@ -159,7 +161,7 @@ impl Measurement<'_> {
         let endpoint = self.args.transport.bind_daemon(at.listening()?)?;
         connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
         self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
-        server::run(self.context, &self.output, &endpoint, usize::MAX, |caller| self.serve(&caller))
+        server::run(self.context, &self.output, &endpoint, MAX_MEASUREMENTS, |caller| self.serve(caller))
     }
 
     fn serve(&self, caller: &Caller) {
@@ -176,6 +178,10 @@ impl Measurement<'_> {
             meter: Meter::start(self.context.clock),
         };
         let measured = self.measure(&caller.stream, Bench::accept(spec), &place);
+        if let Err(fault) = &measured {
+            caller.refuse(AbortCode::Busy, &format!("{}; try again later", fault.message));
+        }
+        caller.leave_place();
         if let Err(fault) = measured.and_then(|(end, result)| self.conclude(end, result)) {
             self.output.warn(&fault.message);
         }
@@ -242,10 +248,15 @@ impl Measurement<'_> {
         let flows: Result<Vec<Measured>, Fault> = thread::scope(|scope| {
             let measure = |(stream, number)| {
                 let place = Place { flow: Some(number), address: place.address.clone(), ..*place };
-                scope.spawn(move || self.measure(stream, Bench::connect(spec), &place))
+                let thread = thread::Builder::new().name("flow".into());
+                thread.spawn_scoped(scope, move || self.measure(stream, Bench::connect(spec), &place))
             };
             let running: Vec<_> = streams.iter().zip(1..).map(measure).collect();
-            running.into_iter().map(|flow| flow.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+            if running.iter().any(Result::is_err) {
+                // Without all flows there is nothing to measure.
+                streams.iter().for_each(|stream| stream.close());
+            }
+            running.into_iter().map(|flow| flow?.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
         watch.stop();
         let end = End { cpu_seconds: place.meter.cpu(), ..self.empty_end(place) };

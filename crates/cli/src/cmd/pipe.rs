@@ -4,9 +4,11 @@
 //! it is acknowledged and closes; a side with empty input only receives; `--wait` keeps the connection for the other
 //! direction.
 
+mod idle;
 mod input;
+mod output;
 
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,6 +19,7 @@ use serde_json::Value;
 use super::{Context, connect, end_record, report_end};
 use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
+use crate::fault;
 use crate::host::Waits;
 use crate::host::limit::is_too_short;
 use crate::host::measure::{self, Caps, Meter};
@@ -25,7 +28,9 @@ use crate::output::human::{rate, time};
 use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
+use idle::Quiet;
 use input::Input;
+use output::{Output as Stdout, Unwritable};
 
 /// Bytes that are read or written at a time.
 const BLOCK: usize = 256 << 10;
@@ -70,7 +75,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     let pipe = Pipe { args, context, output, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {
-        Ok((stream, meter)) => pipe.transfer(&stream, meter),
+        Ok((stream, meter)) => pipe.transfer(stream, meter),
         Err(fault) => {
             let end = End { seconds: meter.elapsed().as_secs_f64(), ..end_record(&args.transport, Direction::Both) };
             report_end(&pipe.output, end, Err(fault))
@@ -124,8 +129,8 @@ impl Pipe<'_> {
         Ok((stream, Meter::start(self.context.clock)))
     }
 
-    fn transfer(&self, stream: &Stream, meter: Meter) -> Result<(), Fault> {
-        self.context.show_state(&self.output, std::slice::from_ref(stream));
+    fn transfer(&self, stream: Stream, meter: Meter) -> Result<(), Fault> {
+        self.context.show_state(&self.output, std::slice::from_ref(&stream));
         let view = View {
             output: self.output.clone(),
             session: None,
@@ -136,16 +141,24 @@ impl Pipe<'_> {
             trace: self.trace.clone(),
         };
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
-        let input = Input::start(stream.clone(), !self.args.wait, self.context.clock)?;
+        let interrupt = self.context.interrupt.clone();
+        let input = Input::start(stream.clone(), !self.args.wait, interrupt, self.context.clock)?;
         let mut arrived = Arrived::default();
-        let received = self.receive(stream, &input, meter, &mut arrived);
+        let received = self.receive(&stream, &input, meter, &mut arrived);
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
-        // The peer learns at once that nobody is here any more.
-        stream.close();
-        self.context.hide_state();
         let peer = stream.peer_addr();
-        let result = received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer));
+        let result = received
+            .and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer))
+            .map_err(|fault| self.context.interrupt.fault().unwrap_or(fault));
+        // The peer learns at once that nobody is here any more. It must not take a part for the whole.
+        if result.is_err() {
+            stream.abort();
+        }
+        // Nobody holds the stream any more, so that the program waits until the peer has been told often enough.
+        input.release();
+        self.context.hide_state();
+        drop(stream);
         let mut end =
             End { address: Some(peer.to_string()), ..end_record(&self.args.transport, direction(&input, &arrived)) };
         end.bytes = input.bytes() + arrived.bytes;
@@ -172,37 +185,91 @@ impl Pipe<'_> {
     /// Writes what arrives to stdout until the peer closes, or this side is done.
     fn receive(&self, stream: &Stream, input: &Input, meter: Meter, arrived: &mut Arrived) -> Result<(), Fault> {
         let peer = stream.peer_addr();
-        let mut block = vec![0; BLOCK];
-        let mut stdout = io::stdout().lock();
+        let stdout = Stdout::start(self.context.interrupt.clone(), stream.canceller())?;
         stream.set_read_timeout(Some(self.args.transport.timeout));
-        loop {
-            match stream.recv(&mut block) {
-                // The peer closed, or this side, whose input may not have ended well.
-                Ok(0) if input.is_unreadable() => return input.outcome(peer),
-                Ok(0) => return Ok(()),
+        let ended = loop {
+            let mut block = stdout.take_block().map_err(|why| self.cannot_write(why))?;
+            match stream.recv(&mut block.bytes) {
+                Ok(0) => break input.outcome(peer),
                 Ok(len) => {
-                    if arrived.bytes == 0 {
-                        stream.set_read_timeout(None);
-                    }
                     let now = meter.now();
                     arrived.first.get_or_insert(now);
                     arrived.last = Some(now);
                     arrived.bytes += len as u64;
-                    stdout
-                        .write_all(&block[..len])
-                        .and_then(|()| stdout.flush())
-                        .map_err(|error| cannot_write(stream, &error))?;
+                    block.len = len;
+                    stdout.write(block);
                 }
-                Err(Error::TimedOut(after)) if input.is_empty() => return Err(idle(after)),
-                Err(Error::TimedOut(_)) => {}
+                Err(Error::TimedOut(_)) => match self.patience(stream, input, meter.now(), arrived) {
+                    Some(left) => stream.set_read_timeout(Some(left)),
+                    None => break Err(self.idle()),
+                },
                 // This side was done and closed.
-                Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => return input.outcome(peer),
-                Err(Error::Cancelled) if input.has_closed() && !self.context.interrupt.is_stopping() => {
-                    return input.outcome(peer);
+                Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => break input.outcome(peer),
+                Err(error @ Error::Cancelled) if self.context.interrupt.is_stopping() => {
+                    break Err(self.context.connection_fault(&error, &peer));
                 }
-                Err(error) => return Err(self.context.connection_fault(&error, &peer)),
+                Err(Error::Cancelled) if input.has_closed() => break input.outcome(peer),
+                // Stdout cannot be written to: the next block says why.
+                Err(Error::Cancelled) => {}
+                Err(error) => break Err(self.context.connection_fault(&error, &peer)),
             }
+        };
+        // What came is written, however it ended.
+        stdout.finish().map_err(|why| self.cannot_write(why))?;
+        ended
+    }
+
+    /// How long this side waits before it looks again whether anything is to be expected; none if nothing is.
+    fn patience(&self, stream: &Stream, input: &Input, now: Instant, arrived: &Arrived) -> Option<Duration> {
+        let timeout = self.args.transport.timeout;
+        let acknowledged = stream.stats().map_or(0, |stats| stats.totals.bytes_acked);
+        let quiet = Quiet {
+            ended: input.ended(),
+            arrived: arrived.last,
+            outstanding: acknowledged < input.bytes(),
+            waits: self.args.wait,
+        };
+        match quiet.ends_at(timeout).map(|end| end.saturating_since(now)) {
+            None => Some(timeout),
+            Some(left) => Some(left).filter(|left| !left.is_zero()),
         }
+    }
+
+    fn idle(&self) -> Fault {
+        let after = time(self.args.transport.timeout);
+        let message = if self.args.wait {
+            format!(
+                "nothing came for {after} after the end of the input: the other side may wait as well; leave --wait out on \
+                 one side, or wait longer with --timeout"
+            )
+        } else {
+            format!(
+                "the input is empty and nothing came for {after}: nobody has anything to send (--timeout waits longer)"
+            )
+        };
+        Fault::new(Code::IdleTimeout, message)
+    }
+
+    /// Whoever reads our output has seen enough, or its disk is full.
+    fn cannot_write(&self, why: Unwritable) -> Fault {
+        let error = match why {
+            Unwritable::Failed(error) => error,
+            Unwritable::Stopped => return self.context.interrupt.fault().expect("a signal asked to stop"),
+        };
+        let (code, what) = match error.kind() {
+            // Whoever reads it knows already.
+            io::ErrorKind::BrokenPipe => {
+                let message = "whoever reads stdout closed it before everything was there";
+                return Fault::new(Code::LocalIo, message).quietly();
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
+            _ => (Code::LocalIo, "redirect it to another place"),
+        };
+        let words = fault::words(&error);
+        Fault::new(
+            code,
+            format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"),
+        )
     }
 }
 
@@ -222,29 +289,6 @@ fn undelivered(read: u64, acknowledged: u64, peer: std::net::SocketAddr) -> Resu
             let missing = ByteSize(missing);
             Err(Fault::new(Code::PeerLost, format!("{peer} closed before {missing} of the input had reached it")))
         }
-    }
-}
-
-fn idle(after: Duration) -> Fault {
-    let after = time(after);
-    Fault::new(
-        Code::IdleTimeout,
-        format!(
-            "the input is empty and nothing came for {after}: nobody has anything to send (--timeout waits longer)"
-        ),
-    )
-}
-
-/// Whoever reads our output has seen enough, or its disk is full.
-fn cannot_write(stream: &Stream, error: &io::Error) -> Fault {
-    stream.close();
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => std::process::exit(0),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::new(
-            Code::DiskFull,
-            format!("cannot write to stdout: {error}; what was written so far is incomplete"),
-        ),
-        _ => Fault::new(Code::LocalIo, format!("cannot write to stdout: {error}")),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use farhaul::{Directory, DiskSource, DiskStore};
+use farhaul::{Directory, DiskSource, DiskStore, copies_at_a_time};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
 use farhaul_units::{ByteSize, parse_duration};
 
@@ -68,7 +68,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let mut start = args.transport.start("serve");
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
-    start.settings.insert("max_sessions".into(), args.max_sessions.into());
+    let max_sessions = args.max_sessions.min(copies_at_a_time());
+    start.settings.insert("max_sessions".into(), max_sessions.into());
     start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
     connect::announce(context, &output, &endpoint, None, start);
     let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
@@ -77,9 +78,16 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         args.root.display(),
         endpoint.local_addr()
     ));
+    if max_sessions < args.max_sessions {
+        output.warn(&format!(
+            "the limit of open files allows {} at a time, not {}; `ulimit -n` raises it",
+            plural(max_sessions as u64, "session"),
+            args.max_sessions
+        ));
+    }
     let trace = args.transport.begin_trace("serve", &output)?;
     let server = Server { args, context, output: output.clone(), trace, root };
-    server::run(context, &output, &endpoint, args.max_sessions, |caller| server.serve(&caller))
+    server::run(context, &output, &endpoint, max_sessions, |caller| server.serve(caller))
 }
 
 struct Server<'a> {
@@ -115,6 +123,7 @@ impl Server<'_> {
         let target = Target::beneath(&self.args.root, &push.target);
         let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
+        caller.leave_place();
         let mut end = self.end(caller, Direction::Received);
         outcome::of_receiving(&mut end, &job, &measured);
         let result = outcome::result(&job.log, driven, |trouble| {
@@ -142,6 +151,7 @@ impl Server<'_> {
     fn send_from(&self, caller: &Caller, session: FileSender, source: impl Source, (log, meter): (FileLog, Meter)) {
         let mut job = Sending { session, source: self.timed(source, caller, meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
+        caller.leave_place();
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);
         let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));

@@ -1,8 +1,14 @@
-//! What listeners share: taking connections one thread each, and reading what each of them wants.
+//! The part that listeners share: taking connections, and reading the request of each caller.
+//!
+//! A caller gets a thread while a place is free. It takes the place once its request has come, and gives it back when its
+//! session is over. A caller that cannot be served is refused without thread and place.
 
+mod places;
+
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -13,11 +19,16 @@ use super::Context;
 use crate::exit::Fault;
 use crate::output::Output;
 use crate::output::human::plural;
+use places::{Place, Places};
 
 /// How long a peer may take to say what it wants.
 const OPENING: Duration = Duration::from_secs(10);
+/// Callers beside the sessions whose requests may be on their way: two measurements open so many connections.
+const OPENINGS: usize = 256;
 /// Most bytes that are read before it is known what the peer wants.
 const BLOCK: usize = 64 << 10;
+const FULL: &str = "as many sessions as allowed are running; try again later";
+const NO_THREAD: &str = "the system gives this server no thread for another session; try again later";
 
 /// A connection whose peer has said what it wants.
 pub(super) struct Caller {
@@ -28,18 +39,56 @@ pub(super) struct Caller {
     pub(super) open: Open,
     /// What the peer sent after that.
     pub(super) early: Vec<u8>,
+    place: Cell<Option<Place>>,
 }
 
 impl Caller {
-    /// Answers the opening, before a disk is touched: the peer waits for it no longer than for a connection. How many
-    /// bytes were written, which is all of them unless the peer is gone; whoever drives the session then finds that out.
+    /// Answers the opening, before a disk is touched: the peer waits for it no longer than for a connection. Returns the
+    /// number of bytes written, which is zero if the peer is gone.
     pub(super) fn answer(&self, words: &[u8]) -> usize {
         self.stream.send(words).unwrap_or(0)
     }
 
     /// Tells the peer that it does not get what it wants.
     pub(super) fn refuse(&self, code: AbortCode, message: &str) {
-        farewell(&self.stream, &refusal(code, message));
+        part(&self.stream, &refusal(code, message));
+    }
+
+    /// Gives the place back: the session is over, whatever is still to be reported.
+    pub(super) fn leave_place(&self) {
+        self.place.take();
+    }
+}
+
+/// The callers of a listener, for SIGUSR1.
+#[derive(Clone)]
+struct Callers {
+    threads: Places,
+    sessions: Places,
+    /// Sessions since the beginning.
+    served: Arc<AtomicU64>,
+}
+
+impl Callers {
+    fn new(max: usize) -> Self {
+        let threads = Places::new(max.saturating_add(OPENINGS));
+        Self { threads, sessions: Places::new(max), served: Arc::default() }
+    }
+
+    /// A thread for one more, if it could be served now.
+    fn let_in(&self) -> Option<Place> {
+        if self.sessions.are_taken() { None } else { self.threads.take() }
+    }
+
+    /// The place of a session, and the session's number.
+    fn begin_session(&self) -> Option<(Place, u64)> {
+        let place = self.sessions.take()?;
+        Some((place, self.served.fetch_add(1, Ordering::AcqRel) + 1))
+    }
+
+    fn state(&self) -> String {
+        let (running, served) = (self.sessions.taken(), self.served.load(Ordering::Acquire));
+        format!("{} running, {served} since the beginning", plural(running as u64, "session"))
     }
 }
 
@@ -49,49 +98,56 @@ pub(super) fn run(
     output: &Output,
     endpoint: &Endpoint,
     max: usize,
-    serve: impl Fn(Caller) + Sync,
+    serve: impl Fn(&Caller) + Sync,
 ) -> Result<(), Fault> {
     let local = endpoint.local_addr();
     let listener = endpoint.listen().map_err(|error| context.connection_fault(&error, &local))?;
-    let (busy, taken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (running, total, words) = (Arc::clone(&busy), Arc::clone(&taken), output.clone());
-    context.interrupt.shows(move || {
-        let (running, total) = (running.load(Ordering::Acquire), total.load(Ordering::Acquire));
-        words.state(&format!("{} running, {total} since the beginning", plural(running as u64, "session")));
-    });
+    let callers = Callers::new(max);
+    let (shown, words) = (callers.clone(), output.clone());
+    context.interrupt.shows(move || words.state(&shown.state()));
+    let (callers, serve) = (&callers, &serve);
     thread::scope(|scope| {
-        for session in 1.. {
-            let (stream, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) => return Err(context.connection_fault(&error, &local)),
+        loop {
+            let (stream, peer) = listener.accept().map_err(|error| context.connection_fault(&error, &local))?;
+            let Some(thread) = callers.let_in() else {
+                part(&stream, &refusal(AbortCode::Busy, FULL));
+                continue;
             };
-            let full = busy.fetch_add(1, Ordering::AcqRel) >= max;
-            taken.fetch_add(1, Ordering::AcqRel);
-            let (busy, serve) = (&busy, &serve);
-            scope.spawn(move || {
-                if full {
-                    farewell(
-                        &stream,
-                        &refusal(AbortCode::Busy, "as many sessions as allowed are running; try again later"),
-                    );
-                } else if let Some((open, early)) = opening(output, &stream, peer) {
-                    serve(Caller { session, peer, stream, open, early });
-                }
-                busy.fetch_sub(1, Ordering::AcqRel);
+            let its = stream.clone();
+            let begun = thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
+                let _thread = thread;
+                receive(callers, output, its, peer, serve);
             });
+            if let Err(error) = begun {
+                output.warn(&format!("{peer} was refused, since the system gives no thread: {error}"));
+                part(&stream, &refusal(AbortCode::Busy, NO_THREAD));
+            }
         }
-        unreachable!("there are more session numbers than sessions")
     })
+}
+
+/// Hears what a caller wants, and serves it if there is a place.
+fn receive(callers: &Callers, output: &Output, stream: Stream, peer: SocketAddr, serve: &impl Fn(&Caller)) {
+    let Some((open, early)) = opening(output, &stream, peer) else { return };
+    match callers.begin_session() {
+        Some((place, session)) => serve(&Caller { session, peer, stream, open, early, place: Cell::new(Some(place)) }),
+        None => part(&stream, &refusal(AbortCode::Busy, FULL)),
+    }
 }
 
 /// Reads what the peer wants; complains if it speaks something else.
 fn opening(output: &Output, stream: &Stream, peer: SocketAddr) -> Option<(Open, Vec<u8>)> {
     let mut acceptor = Acceptor::new();
-    let mut block = vec![0; BLOCK];
+    let (mut block, mut has_spoken) = (vec![0; BLOCK], false);
     stream.set_read_timeout(Some(OPENING));
     loop {
         let len = match stream.recv(&mut block) {
-            Ok(0) | Err(Error::Cancelled) => return None,
+            Err(Error::Cancelled) => return None,
+            Ok(0) if !has_spoken => return None,
+            Ok(0) => {
+                output.warn(&format!("{peer} left before it had said what it wants"));
+                return None;
+            }
             Ok(len) => len,
             Err(error) => {
                 output.warn(&format!("{peer} connected and did not say what it wants: {error}"));
@@ -99,23 +155,25 @@ fn opening(output: &Output, stream: &Stream, peer: SocketAddr) -> Option<(Open, 
             }
         };
         match acceptor.handle_received(&block[..len]) {
-            Ok((_, None)) => {}
+            Ok((_, None)) => has_spoken = true,
             Ok((used, Some(open))) => {
                 stream.set_read_timeout(None);
                 return Some((open, block[used..len].to_vec()));
             }
             Err(error) => {
                 output.warn(&format!("{peer}: {error}"));
-                farewell(stream, &refusal_of(&error));
+                part(stream, &refusal_of(&error));
                 return None;
             }
         }
     }
 }
 
-/// The last words to a peer; it may have gone already.
-fn farewell(stream: &Stream, words: &[u8]) {
-    if stream.send_all(words).is_ok() {
-        let _ = stream.finish();
-    }
+/// Sends the last words to a peer, which may have gone already, in the background: a caller that acknowledges nothing holds
+/// nobody up.
+fn part(stream: &Stream, words: &[u8]) {
+    stream.set_write_timeout(Some(Duration::ZERO));
+    // A few words have room, unless the peer has taken nothing of what it was sent before.
+    let _ = stream.send(words);
+    stream.finish_in_background();
 }

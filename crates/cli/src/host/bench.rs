@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use farhaul::Stream;
-use farhaul_session::{Abort, AbortCode, Bench, BenchEvent, Figures, SessionError};
+use farhaul_session::{Abort, Bench, BenchEvent, Figures, SessionError};
 use farhaul_units::Instant;
 
 use super::measure::{self, Caps, Meter};
@@ -86,8 +86,8 @@ impl Session for BenchJob<'_> {
         }
     }
 
-    fn cancel(&mut self) {
-        self.session.cancel(Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() });
+    fn cancel(&mut self, why: Abort) {
+        self.session.cancel(why);
     }
 
     fn is_over(&self) -> bool {

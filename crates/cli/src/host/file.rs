@@ -4,7 +4,7 @@ mod log;
 pub(crate) mod outcome;
 mod timed;
 
-use farhaul_session::{Abort, AbortCode, FileReceiver, FileSender, SessionError, Source, Store};
+use farhaul_session::{Abort, FileReceiver, FileSender, SessionError, Source, Store};
 
 use std::rc::Rc;
 
@@ -25,11 +25,6 @@ pub(crate) struct Receiving<S> {
     pub(crate) session: FileReceiver,
     pub(crate) store: Timed<S>,
     pub(crate) log: FileLog,
-}
-
-/// What a stopped side tells the other.
-fn stopped() -> Abort {
-    Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() }
 }
 
 impl<S: Source> Session for Sending<S> {
@@ -68,8 +63,8 @@ impl<S: Source> Session for Sending<S> {
         }
     }
 
-    fn cancel(&mut self) {
-        self.session.cancel(stopped());
+    fn cancel(&mut self, why: Abort) {
+        self.session.cancel(why);
     }
 
     fn is_over(&self) -> bool {
@@ -114,8 +109,8 @@ impl<S: Store> Session for Receiving<S> {
         }
     }
 
-    fn cancel(&mut self) {
-        self.session.cancel(&mut self.store, stopped());
+    fn cancel(&mut self, why: Abort) {
+        self.session.cancel(&mut self.store, why);
     }
 
     fn is_over(&self) -> bool {

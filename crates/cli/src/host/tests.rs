@@ -51,7 +51,7 @@ impl Session for Computing {
 
     fn handle_events(&mut self) {}
 
-    fn cancel(&mut self) {}
+    fn cancel(&mut self, _: Abort) {}
 
     fn is_over(&self) -> bool {
         self.blocks == 0 && self.given == self.block.len()
@@ -151,7 +151,7 @@ impl Session for Storing {
         while self.session.poll_event().is_some() {}
     }
 
-    fn cancel(&mut self) {}
+    fn cancel(&mut self, _: Abort) {}
 
     fn is_over(&self) -> bool {
         self.session.is_over()

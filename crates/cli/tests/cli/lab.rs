@@ -83,6 +83,25 @@ fn a_mistake_is_one_line_with_file_and_place() {
 }
 
 #[test]
+fn a_plot_or_metric_that_does_not_exist_is_an_error_before_anything_runs() {
+    let scratch = Scratch::new();
+    let plot = "[[plot]]\nkind = \"time\"\ny = \"goodput.udt\"\n";
+    let score = "[[score]]\nid = \"a\"\nsays = \"b\"\nsource = \"ours\"\nmust = \"jain > 0\"\n";
+    let whole = format!("{NEWCOMER}{plot}{score}");
+    for (from, to, words) in [
+        ("y = \"goodput.udt", "y = \"godput.udt", ["mine.toml:13: ", "did you mean 'goodput.udt'?"]),
+        ("kind = \"time", "kind = \"tiem", ["mine.toml:12: ", "time"]),
+        ("jain > 0", "jian > 0", ["mine.toml:18: ", "did you mean 'jain'?"]),
+    ] {
+        let scenario = write(&scratch, "mine.toml", &whole.replacen(from, to, 1));
+        farhaul(&["lab", "run", &scenario, "--out", &scratch.at("out")]).fails(1, &words);
+        assert!(!Path::new(&scratch.at("out")).exists(), "nothing is begun");
+    }
+    let scenario = write(&scratch, "mine.toml", &whole);
+    farhaul(&["lab", "run", &scenario, "--out", &scratch.at("out")]).succeeds();
+}
+
+#[test]
 fn an_unmet_score_fails_a_strict_run() {
     let scratch = Scratch::new();
     let score =

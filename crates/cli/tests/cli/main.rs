@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 mod copies;
+mod crowds;
 mod disks;
 mod emulate;
 mod failures;
@@ -12,6 +13,7 @@ mod lab;
 mod limits;
 mod outlets;
 mod partings;
+mod pipes;
 mod places;
 mod process;
 mod protocols;

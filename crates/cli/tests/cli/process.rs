@@ -261,17 +261,17 @@ impl Server {
     /// The same, run by another program.
     pub(crate) fn begin_under(wrapper: &[&str], arguments: &[&str]) -> Self {
         let all = [arguments, &LISTENING].concat();
-        Self::started(&mut command_under(wrapper, &all), arguments[0])
+        Self::started(&mut command_under(wrapper, &all), arguments[0], Stdio::piped())
     }
 
     /// Begins with its stdout somewhere else.
     pub(crate) fn begin_to(arguments: &[&str], stdout: Stdio) -> Self {
         let all = [arguments, &LISTENING].concat();
-        Self::started(command(&all).stdout(stdout), arguments[0])
+        Self::started(command(&all).stdout(stdout), arguments[0], Stdio::piped())
     }
 
-    fn started(command: &mut Command, verb: &str) -> Self {
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    fn started(command: &mut Command, verb: &str, input: Stdio) -> Self {
+        let mut child = command.stdin(input).spawn().unwrap();
         // A pipe's records are on stderr, because its stdout is data.
         let from: Box<dyn Read> = match verb {
             "pipe" => Box::new(child.stderr.take().unwrap()),
@@ -289,6 +289,17 @@ impl Server {
     /// What it writes, to be read by somebody else.
     pub(crate) fn output(&mut self) -> ChildStdout {
         self.child.stdout.take().unwrap()
+    }
+
+    /// Its input, to be written piece by piece.
+    pub(crate) fn input(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
+    /// Begins with this input.
+    pub(crate) fn begin_with(arguments: &[&str], input: Stdio) -> Self {
+        let all = [arguments, &LISTENING].concat();
+        Self::started(&mut command(&all), arguments[0], input)
     }
 
     /// Reads no more records; whoever writes them finds the pipe closed.
@@ -313,8 +324,27 @@ impl Server {
         }
     }
 
+    /// The program's own process.
+    pub(crate) fn process(&self) -> i32 {
+        self.process
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
+    }
+
+    /// Suspends it, and returns once none of its threads runs.
+    pub(crate) fn suspend(&self) {
+        self.signal(Signal::STOP);
+        let runs = |thread: &fs::DirEntry| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // proc(5): the state follows the name, which is in parentheses.
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('T'))
+        };
+        let threads = format!("/proc/{}/task", self.process);
+        while fs::read_dir(&threads).unwrap().any(|thread| runs(&thread.unwrap())) {
+            std::thread::yield_now();
+        }
     }
 
     /// Waits for its end; its exit code and stdout, as far as that was not read.

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams};
+use farhaul_proto::{ConnectionId, ConnectionLost, Event, Read, Streams};
 use farhaul_units::Instant;
 
 use super::bell::{Bell, Wakeups};
 use super::departure::Departure;
 use super::outbox::Outbox;
+use super::parting::Parting;
 use crate::clock::Timeline;
+
+/// Bytes that are read at a time to be thrown away.
+const THROWN_AWAY: usize = 16 << 10;
 
 /// What a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub(crate) struct Core<T> {
     slots: Vec<Option<Slot>>,
     /// When whoever waits for a connection to settle is to look again although nothing happened.
     alarms: BTreeSet<(Instant, ConnectionId)>,
+    /// Connections without handles that still deliver what was written.
+    parting: Parting,
     /// Connections that this side closed or released and whose peers may not have been told yet, oldest first.
     leaving: VecDeque<ConnectionId>,
     /// There while there are any: whoever ends the program waits for them, even if somebody still holds a handle.
@@ -68,11 +74,21 @@ struct Accepting {
 struct Slot {
     id: ConnectionId,
     status: Status,
+    handle: Handle,
     readable: Bell,
     writable: Bell,
     settled: Bell,
     /// Its entry among the alarms.
     alarm: Option<Instant>,
+}
+
+/// Whether the application has a handle of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handle {
+    Held,
+    /// Held, and once it is dropped the connection goes on until it is finished.
+    Dispensable,
+    Dropped,
 }
 
 /// Where a connection stands, as far as its host was told.
@@ -99,6 +115,7 @@ impl<T: Streams> Core<T> {
             accepting: Accepting::default(),
             slots: Vec::new(),
             alarms: BTreeSet::new(),
+            parting: Parting::default(),
             leaving: VecDeque::new(),
             farewell: None,
         }
@@ -114,8 +131,37 @@ impl<T: Streams> Core<T> {
         Some(self.slots.get(id.slot())?.as_ref().filter(|slot| slot.id == id)?.status)
     }
 
-    /// Forgets a connection here and in the transport.
+    /// Finishes a connection, whether or not a handle of it lives until that is done.
+    pub(crate) fn finish_in_background(&mut self, now: Instant, id: ConnectionId) {
+        self.transport.finish(now, id);
+        if let Some(slot) = find(&mut self.slots, id) {
+            slot.handle = Handle::Dispensable;
+        }
+    }
+
+    /// The last handle of a connection is gone.
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
+        match find(&mut self.slots, id) {
+            Some(slot) if slot.handle == Handle::Dispensable && !slot.status.is_over() => {
+                slot.handle = Handle::Dropped;
+                self.throw_away_input(now, id);
+                if let Some(eldest) = self.parting.add(id) {
+                    self.forget(now, eldest);
+                }
+            }
+            _ => self.forget(now, id),
+        }
+    }
+
+    /// Nobody will read it, and the peer must not fill memory with it.
+    fn throw_away_input(&mut self, now: Instant, id: ConnectionId) {
+        let mut scratch = [0; THROWN_AWAY];
+        while matches!(self.transport.read(now, id, &mut scratch), Ok(Read::Data(1..))) {}
+    }
+
+    /// Forgets a connection here and in the transport.
+    fn forget(&mut self, now: Instant, id: ConnectionId) {
+        self.parting.remove(id);
         if let Some(slot) = find(&mut self.slots, id) {
             slot.silence(&mut self.alarms);
             self.slots[id.slot()] = None;
@@ -126,7 +172,7 @@ impl<T: Streams> Core<T> {
 
     /// Whether the peers of all connections that this side closed have been told.
     pub(super) fn all_left(&self) -> bool {
-        self.leaving.is_empty()
+        self.leaving.is_empty() && self.parting.is_empty()
     }
 
     /// Notes who has been told: the oldest first, since no farewell lasts long. To be called whenever the transport was asked
@@ -137,7 +183,7 @@ impl<T: Streams> Core<T> {
         {
             self.leaving.pop_front();
         }
-        if self.leaving.is_empty() {
+        if self.all_left() {
             self.farewell = None;
         } else {
             self.farewell.get_or_insert_with(Departure::begin);
@@ -218,7 +264,7 @@ impl<T: Streams> Core<T> {
         while let Some(event) = self.transport.poll_event() {
             match event {
                 Event::Accepted(id) => self.on_accepted(now, id),
-                _ => self.on_event(event),
+                _ => self.on_event(now, event),
             }
         }
     }
@@ -234,9 +280,15 @@ impl<T: Streams> Core<T> {
         self.accepting.bell.ring(&mut self.wakeups);
     }
 
-    fn on_event(&mut self, event: Event) {
+    fn on_event(&mut self, now: Instant, event: Event) {
         let id = event.connection();
         let Some(slot) = find(&mut self.slots, id) else { return };
+        if slot.handle == Handle::Dropped {
+            return match event {
+                Event::Finished(_) | Event::Closed(..) => self.forget(now, id),
+                _ => self.throw_away_input(now, id),
+            };
+        }
         match event {
             Event::Readable(_) => slot.readable.ring(&mut self.wakeups),
             Event::Writable(_) => slot.writable.ring(&mut self.wakeups),
@@ -266,7 +318,15 @@ impl<T: Streams> Core<T> {
             self.slots.resize_with(id.slot() + 1, || None);
         }
         let (readable, writable, settled) = (Bell::default(), Bell::default(), Bell::default());
-        self.slots[id.slot()] = Some(Slot { id, status, readable, writable, settled, alarm: None });
+        self.slots[id.slot()] =
+            Some(Slot { id, status, handle: Handle::Held, readable, writable, settled, alarm: None });
+    }
+}
+
+impl Status {
+    /// Whether nothing is left to deliver.
+    const fn is_over(self) -> bool {
+        self.finished || self.lost.is_some()
     }
 }
 

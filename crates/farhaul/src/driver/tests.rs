@@ -218,6 +218,36 @@ fn a_connection_that_settled_or_went_has_no_alarm() {
 }
 
 #[test]
+fn a_connection_that_finishes_in_the_background_outlives_its_handle() {
+    for end in [Event::Finished(ID), Event::Closed(ID, ConnectionLost::ClosedByPeer)] {
+        let mut core = Core::new(Toy::default());
+        core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+        core.open(ID);
+        core.finish_in_background(Instant::ZERO, ID);
+        core.transport.incoming = vec![7; 100_000];
+        core.release(Instant::ZERO, ID);
+        assert!(core.transport.peer.is_some() && !core.all_left(), "it lives on");
+        assert!(core.transport.incoming.is_empty(), "nobody reads it any more");
+        core.transport.incoming = vec![7; 10];
+        core.transport.events.push(Event::Readable(ID));
+        core.take_events(Instant::ZERO);
+        assert!(core.transport.incoming.is_empty());
+        core.transport.events.push(end);
+        core.take_events(Instant::ZERO);
+        assert!(core.transport.peer.is_none() && core.all_left() && core.status(ID).is_none());
+    }
+}
+
+#[test]
+fn a_handle_that_is_dropped_unfinished_ends_its_connection() {
+    let mut core = Core::new(Toy::default());
+    core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    core.open(ID);
+    core.release(Instant::ZERO, ID);
+    assert!(core.transport.peer.is_none() && core.all_left());
+}
+
+#[test]
 fn a_wait_ends_at_its_time_out() {
     let a = driver(Toy::default());
     a.turn().unwrap().open(ID);

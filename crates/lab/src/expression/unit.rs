@@ -89,6 +89,19 @@ impl Unit {
         self.ladder().iter().find(|step| step.suffix.eq_ignore_ascii_case(suffix.trim())).copied()
     }
 
+    /// The names of all steps of all units: `Mbit/s`, `ms`.
+    #[must_use]
+    pub fn steps() -> Vec<&'static str> {
+        let named = [RATES, TIMES, SIZES, SHARES, PACKETS];
+        named.into_iter().flatten().map(|step| step.suffix).collect()
+    }
+
+    /// Whether a step of some unit has this name, in any case.
+    #[must_use]
+    pub fn has_step(name: &str) -> bool {
+        Self::steps().iter().any(|step| step.eq_ignore_ascii_case(name.trim()))
+    }
+
     /// A number with its unit, to three digits: `94.1 Mbit/s`, `97.6 %`, `0.987`.
     #[must_use]
     pub fn print(self, value: f64) -> String {

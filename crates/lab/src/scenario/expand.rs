@@ -134,6 +134,11 @@ impl Experiment {
         &self.file
     }
 
+    /// The scenario as it is written, with the quick form's changes if that is run.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
     fn first_point(&self) -> Changes {
         self.changes.axes.iter().flat_map(|values| values[0].clone()).collect()
     }

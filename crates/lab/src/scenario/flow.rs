@@ -8,6 +8,7 @@ use farhaul_units::{Duration, Rate};
 
 use super::reader::Section;
 use crate::error::ScenarioError;
+use crate::metric::RunMetric;
 
 mod window;
 
@@ -173,6 +174,11 @@ impl FlowSpec {
         if group.is_empty() || group.chars().any(|letter| !letter.is_ascii_alphanumeric() && !"-_".contains(letter)) {
             let line = section.line_of("name");
             return Err(section.error(line, format!("'{group}' is no name of a flow: letters, digits, - and _ are")));
+        }
+        if RunMetric::ALL.iter().any(|metric| metric.statistic() == Some(&group)) {
+            let message =
+                format!("'{group}' is the name of a statistic, as in goodput.max: give the flow another `name`");
+            return Err(section.error(section.line_of("name"), message));
         }
         let protocol = protocol(&mut section)?;
         let transfers = transfers(&mut section, &protocol)?;

@@ -1,8 +1,9 @@
 //! What is drawn.
 
 use super::axis::base_units;
-use super::reader::{Section, Value};
+use super::reader::{Section, Value, listed};
 use crate::error::ScenarioError;
+use crate::expression::Unit;
 
 /// One drawing of a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +106,7 @@ impl PlotSpec {
 
 fn axis(section: &mut Section<'_>, keys: [&'static str; 4]) -> Result<PlotAxis, ScenarioError> {
     let [label, scale, range, unit] = keys;
+    let no_unit = |name: &str| format!("no unit is called '{name}': there are {}", listed(&Unit::steps()));
     let scales = [("linear", Scale::Linear), ("log", Scale::Log)];
     Ok(PlotAxis {
         label: section.text(label)?,
@@ -116,6 +118,9 @@ fn axis(section: &mut Section<'_>, keys: [&'static str; 4]) -> Result<PlotAxis, 
             let ends: Vec<f64> = ends.iter().filter_map(|end| base_units(&end.value.to_string())).collect();
             <[f64; 2]>::try_from(ends).ok().filter(|[low, high]| low < high).ok_or_else(wrong)
         })?,
-        unit: section.text(unit)?,
+        unit: section.read(unit, |value| {
+            let suffix = value.to_string();
+            if Unit::has_step(&suffix) { Ok(suffix) } else { Err(no_unit(&suffix)) }
+        })?,
     })
 }

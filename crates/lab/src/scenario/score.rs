@@ -54,6 +54,17 @@ pub enum Demand {
     },
 }
 
+impl Demand {
+    /// Its expressions, each with its key in the scenario and whether it is a condition.
+    pub(crate) fn texts(&self) -> Vec<(&'static str, &str, bool)> {
+        match self {
+            Self::Holds { expression, .. } => vec![("must", expression, true)],
+            Self::Monotone { expression, .. } => vec![("monotone", expression, false)],
+            Self::Differs { expression, than, .. } => vec![("differs", expression, false), ("than", than, false)],
+        }
+    }
+}
+
 /// Which way along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -75,10 +86,7 @@ pub enum ScoreSource {
 impl ScoreSpec {
     /// The expressions that it compares.
     pub fn expressions(&self) -> Vec<&str> {
-        match &self.must {
-            Demand::Holds { expression, .. } | Demand::Monotone { expression, .. } => vec![expression],
-            Demand::Differs { expression, than, .. } => vec![expression, than],
-        }
+        self.must.texts().into_iter().map(|(_, text, _)| text).collect()
     }
 
     /// Reads a `[[score]]`.

@@ -208,6 +208,22 @@ fn names_that_nothing_has_are_refused() {
 }
 
 #[test]
+fn a_flow_cannot_have_the_name_of_a_statistic() {
+    for name in ["total", "max", "mean", "all"] {
+        let message = refused(&format!("{HEAD}{LINK}{FLOW}name = '{name}'\n"));
+        assert!(message.starts_with("7: ") && message.contains("statistic"), "{message}");
+    }
+}
+
+#[test]
+fn a_unit_of_a_drawing_that_does_not_exist_is_refused() {
+    let plot = "[[plot]]\nkind = 'time'\ny = 'queue'\ny_unit = 'Mbits'\n";
+    let message = refused(&format!("{HEAD}{LINK}{FLOW}{plot}"));
+    assert!(message.starts_with("10: ") && message.contains("Mbit/s"), "{message}");
+    assert!(experiment(&format!("{HEAD}{LINK}{FLOW}{}", plot.replace("Mbits", "packets"))).is_ok());
+}
+
+#[test]
 fn lists_of_transfers_say_what_they_need() {
     let flow = format!("{HEAD}{LINK}[[flow]]\nname = 'f'\nprotocol = 'tcp'\ntransfers = 500\n");
     let names = |text: &str| -> Vec<String> {

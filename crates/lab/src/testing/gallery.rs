@@ -36,6 +36,7 @@ fn published(metric: &str, text: &str, bound: Bound, point: &[(&str, &str)]) -> 
         text: text.to_owned(),
         bound,
         note: String::new(),
+        line: 1,
     }
 }
 

@@ -254,6 +254,7 @@ impl Established {
                     self.receiver.buffer.shrink();
                 }
             }
+            Outcome::Ask => self.receiver.acks.demand_confirmation(),
             Outcome::Expired(count) => self.on_expiration(count, now),
             Outcome::Silent(time) => return Verdict::Lost(ConnectionLost::PeerSilent(time)),
         }

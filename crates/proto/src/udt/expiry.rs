@@ -17,6 +17,12 @@ const TOGETHER_PART: u32 = 64;
 /// A caller that passed the cookie check but then stayed silent is forgotten after this time (attack A6).
 const UNHEARD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Questions to a silent peer before it is given up. The keep-alives of a peer keep to its own interval, which may be
+/// longer than this side's patience.
+const QUESTIONS: u32 = 4;
+/// The first question comes after this part of the patience, the others a quarter of it apart.
+const FIRST_QUESTION_PART: u32 = 2;
+
 /// Watches over the silence of the peer and our own.
 #[derive(Debug)]
 pub(crate) struct Expiry {
@@ -30,6 +36,8 @@ pub(crate) struct Expiry {
     stretch: f64,
     /// Whether a valid packet arrived from the peer since the handshake.
     heard: bool,
+    /// Questions asked since then.
+    asked: u32,
     last_sent: Instant,
     peer_timeout: Duration,
     keep_alive: Duration,
@@ -46,6 +54,8 @@ pub(crate) enum Outcome {
     Nothing,
     /// Send a keep-alive.
     KeepAlive,
+    /// Have the peer say something.
+    Ask,
     /// Data in flight must be assumed lost; this is the given expiration in a row.
     Expired(u32),
     /// No packet came from the peer for this long.
@@ -61,6 +71,7 @@ impl Expiry {
             silent_since: now,
             stretch: 1.0,
             heard: false,
+            asked: 0,
             last_sent: now,
             peer_timeout,
             keep_alive,
@@ -78,6 +89,7 @@ impl Expiry {
         self.last_heard = now;
         self.silent_since = now;
         self.heard = true;
+        self.asked = 0;
         self.count = 1;
         self.stretch = 1.0;
     }
@@ -109,6 +121,7 @@ impl Expiry {
     /// This computer was suspended. The peer was not silent, so all times start again.
     pub(crate) fn on_suspended(&mut self, now: Instant) {
         self.last_heard = now;
+        self.asked = 0;
         self.silent_since = now;
     }
 
@@ -123,6 +136,10 @@ impl Expiry {
             self.silent_since = now;
             self.stretch = self.variation();
             return Outcome::Expired(count);
+        }
+        if self.question_due().is_some_and(|due| due <= now) {
+            self.asked += 1;
+            return Outcome::Ask;
         }
         if now >= self.keep_alive_due() {
             self.next_keep_alive = self.vary(self.keep_alive);
@@ -145,7 +162,16 @@ impl Expiry {
         if in_flight {
             next = next.min(self.silent_since + self.interval(round_trip));
         }
+        next = self.question_due().map_or(next, |due| next.min(due));
         self.timer.set(next.max(now + SYN_INTERVAL));
+    }
+
+    /// When a silent peer is asked next. One that was never heard is not: a caller with a forged address must not make this
+    /// side send more than its answer.
+    fn question_due(&self) -> Option<Instant> {
+        let first = self.peer_timeout / FIRST_QUESTION_PART;
+        let due = self.last_heard + first + first / QUESTIONS * self.asked;
+        (self.heard && self.asked < QUESTIONS).then_some(due)
     }
 
     /// When silence is broken if nothing else is sent: rounded towards the mean, so that the interval stays within its
@@ -256,12 +282,29 @@ mod tests {
             let (patience, interval) = (Duration::from_secs(30), Duration::from_secs(10));
             let mut expiry = Expiry::new(start, patience, interval, Rng::new(seed));
             expiry.on_heard(start);
-            let outcomes = run(&mut expiry, 15, false);
+            let outcomes = run(&mut expiry, 14, false);
             assert!(matches!(outcomes[..], [(_, Outcome::KeepAlive)]), "{outcomes:?}");
             times.insert(outcomes[0].0);
         }
         assert!(times.len() < 60, "200 connections speak at few times: {times:?}");
         assert!(times.iter().all(|time| time % 100 == 0), "{times:?}");
+    }
+
+    #[test]
+    fn a_silent_peer_is_asked_before_it_is_given_up() {
+        let mut expiry = expiry();
+        expiry.on_heard(Instant::ZERO);
+        let outcomes = run(&mut expiry, 60, false);
+        let asked: Vec<u64> =
+            outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Ask).map(|(at, _)| *at).collect();
+        assert_eq!(asked, [15_000, 18_750, 22_500, 26_250]);
+        assert_eq!(outcomes.last(), Some(&(30_000, Outcome::Silent(Duration::from_secs(30)))));
+    }
+
+    #[test]
+    fn a_caller_that_was_never_heard_is_asked_nothing() {
+        let outcomes = run(&mut expiry(), 60, false);
+        assert!(outcomes.iter().all(|(_, outcome)| *outcome != Outcome::Ask), "{outcomes:?}");
     }
 
     #[test]

@@ -279,7 +279,8 @@ impl Established {
             return Verdict::Lost(reason);
         }
         match self.expiry.handle_timeout(now, false, rtt) {
-            Outcome::Nothing | Outcome::Expired(_) => Verdict::GoOn,
+            // This protocol has no packet that a silent peer must answer.
+            Outcome::Nothing | Outcome::Expired(_) | Outcome::Ask => Verdict::GoOn,
             Outcome::KeepAlive => {
                 self.keep_alive = true;
                 if !self.sender.has_data() {

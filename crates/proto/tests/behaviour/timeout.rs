@@ -45,6 +45,24 @@ fn a_call_succeeds_although_the_first_answers_to_its_cookie_get_lost() {
     }
 }
 
+/// A program that serves one peer stops listening as soon as it has accepted one.
+#[test]
+fn a_call_succeeds_although_the_listener_that_accepted_it_is_gone_and_its_first_answers_got_lost() {
+    for lost_until in [200, 400, 700, 1_000, 2_000, 4_000] {
+        let mut run = pair(4, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
+        run.set_tap(Some(Box::new(move |datagram| {
+            // The cookie leaves at 10 ms.
+            let lost =
+                datagram.from == address(LISTENER) && (at_millis(15)..at_millis(lost_until)).contains(&datagram.now);
+            if lost { TapAction::Drop } else { TapAction::Pass }
+        })));
+        assert!(run.run_until_true(at_millis(100), |run| !run.flows(LISTENER).is_empty()));
+        run.command(LISTENER, |_, endpoint, _| endpoint.stop_listening());
+        assert!(run.run_until_done(LIMIT), "lost until {lost_until} ms");
+        assert_eq!(run.missing(CALLER, LISTENER), [""; 0], "lost until {lost_until} ms");
+    }
+}
+
 #[test]
 fn a_transfer_survives_silence_of_any_length_below_the_peer_timeout() {
     for (seed, silence) in [100, 500, 1_000, 3_000, 8_000, 15_000, 25_000].into_iter().enumerate() {

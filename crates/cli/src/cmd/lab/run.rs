@@ -210,6 +210,7 @@ impl Session<'_> {
             let settings = self.settings(name, &figure, &build);
             figures.push((figure, settings, jobs));
         }
+        farhaul_lab::check(&figures.iter().map(|(figure, ..)| figure).collect::<Vec<_>>(), &self.options.out)?;
         Ok(figures)
     }
 

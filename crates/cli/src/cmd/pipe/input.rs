@@ -3,33 +3,36 @@
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use farhaul::{Error, Stream};
 use farhaul_udp::Clock;
+use farhaul_units::Instant;
 
 use super::BLOCK;
 use crate::exit::{Code, Fault};
 use crate::fault;
+use crate::interrupt::Interrupt;
 use crate::sys::Threads;
 
 /// How far stdin is sent.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Input {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
+    /// Where it goes. Held while something is sent, and not while stdin is waited for.
+    stream: Mutex<Option<Stream>>,
     /// Read so far, sent or not.
     bytes: AtomicU64,
     /// Time spent waiting for room, in nanoseconds.
     waited: AtomicU64,
     /// Time for which a processor was what it needed, in nanoseconds; known at the end.
     busy: AtomicU64,
-    /// This side closed the connection.
+    /// Nothing more is sent: the stream was finished, or cannot be.
     closed: AtomicBool,
     state: Mutex<State>,
 }
@@ -38,8 +41,8 @@ struct Shared {
 enum State {
     #[default]
     Open,
-    /// The end of stdin was reached.
-    Ended,
+    /// The end of stdin was reached, at this time.
+    Ended(Instant),
     /// Stdin could not be read.
     Unreadable(io::Error),
     /// The connection took no more.
@@ -47,12 +50,25 @@ enum State {
 }
 
 impl Input {
-    /// Begins to send stdin; with `closes`, the connection is closed at its end if there was anything.
-    pub(super) fn start(stream: Stream, closes: bool, clock: Clock) -> io::Result<Self> {
-        let input = Self::default();
+    /// Begins to send stdin; with `closes`, the stream is finished at its end if there was anything.
+    pub(super) fn start(stream: Stream, closes: bool, interrupt: Interrupt, clock: Clock) -> io::Result<Self> {
+        let shared = Shared {
+            stream: Mutex::new(Some(stream)),
+            bytes: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            state: Mutex::default(),
+        };
+        let input = Self { shared: Arc::new(shared) };
         let its = input.clone();
-        thread::Builder::new().name("input".into()).spawn(move || its.run(&stream, closes, clock))?;
+        thread::Builder::new().name("input".into()).spawn(move || its.run(closes, &interrupt, clock))?;
         Ok(input)
+    }
+
+    /// Lets go of the stream, once nothing is being sent: the thread may wait for stdin for ever.
+    pub(super) fn release(&self) {
+        self.stream().take();
     }
 
     /// Bytes read so far.
@@ -70,60 +86,76 @@ impl Input {
         self.shared.busy.load(Ordering::Acquire) as f64 / 1e9
     }
 
-    /// Whether stdin ended without a byte.
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes() == 0 && !matches!(*self.state(), State::Open)
+    /// When stdin ended, if it did.
+    pub(super) fn ended(&self) -> Option<Instant> {
+        match *self.state() {
+            State::Ended(at) => Some(at),
+            _ => None,
+        }
     }
 
-    /// Whether stdin broke off.
-    pub(super) fn is_unreadable(&self) -> bool {
-        matches!(*self.state(), State::Unreadable(_))
-    }
-
-    /// Whether this side closed the connection, because its input ended.
+    /// Whether nothing more is sent: the stream was finished, or cannot be.
     pub(super) fn has_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// How sending ended, after this side closed the connection to `peer`.
+    /// How sending to `peer` ended.
     pub(super) fn outcome(&self, peer: SocketAddr) -> Result<(), Fault> {
         match &*self.state() {
-            State::Open | State::Ended => Ok(()),
+            State::Open | State::Ended(_) => Ok(()),
             State::Unreadable(error) => Err(Fault::new(Code::LocalIo, format!("cannot read stdin: {error}"))),
             State::Cut(error) => Err(fault::of_connection(error, &peer)),
         }
     }
 
-    fn run(&self, stream: &Stream, closes: bool, clock: Clock) {
+    fn run(&self, closes: bool, interrupt: &Interrupt, clock: Clock) {
         let threads = Threads::begin();
-        let ended = self.send_all(stream, clock);
+        let mut ended = self.send_all(clock);
         self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
-        let closes = (closes && self.bytes() > 0) || matches!(ended, State::Unreadable(_));
-        *self.state() = ended;
-        if closes {
-            if let Err(error) = stream.finish() {
-                *self.state() = State::Cut(error);
-            }
-            // Wakes who waits for data that cannot come any more.
-            self.shared.closed.store(true, Ordering::Release);
-            stream.canceller().cancel();
-            stream.close();
+        let is_over = match &ended {
+            // The signal that is to stop this program may have ended its input, which is not complete then.
+            State::Ended(_) if interrupt.is_asked_to_stop() => return,
+            State::Ended(_) => closes && self.bytes() > 0,
+            _ => true,
+        };
+        if !is_over {
+            *self.state() = ended;
+            return;
         }
+        let stream = self.stream();
+        let Some(stream) = &*stream else { return };
+        if matches!(ended, State::Ended(_))
+            && let Err(error) = stream.finish()
+        {
+            ended = State::Cut(error);
+        }
+        let is_complete = matches!(ended, State::Ended(_));
+        *self.state() = ended;
+        self.shared.closed.store(true, Ordering::Release);
+        if !is_complete {
+            // At once: who writes stdout may wait for its reader for long.
+            stream.abort();
+        }
+        // Wakes who waits for data that cannot come any more.
+        stream.canceller().cancel();
     }
 
-    fn send_all(&self, stream: &Stream, clock: Clock) -> State {
+    fn send_all(&self, clock: Clock) -> State {
         let mut block = vec![0; BLOCK];
         let mut stdin = io::stdin().lock();
         loop {
             let len = match stdin.read(&mut block) {
-                Ok(0) => return State::Ended,
+                Ok(0) => return State::Ended(clock.now()),
                 Ok(len) => len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return State::Unreadable(error),
             };
             self.shared.bytes.fetch_add(len as u64, Ordering::AcqRel);
             let began = clock.now();
-            let sent = stream.send_all(&block[..len]);
+            let sent = match &*self.stream() {
+                Some(stream) => stream.send_all(&block[..len]),
+                None => Err(Error::Finished),
+            };
             self.shared.waited.fetch_add(nanos(clock.now() - began), Ordering::AcqRel);
             if let Err(error) = sent {
                 return State::Cut(error);
@@ -131,7 +163,11 @@ impl Input {
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn stream(&self) -> MutexGuard<'_, Option<Stream>> {
+        self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,15 +10,16 @@ use std::thread::{self, JoinHandle};
 use farhaul_session::{EntryId, Failure, Mtime};
 use rustix::io::Errno;
 
-use super::directory::{Directory, set_metadata};
+use super::descriptors::Permit;
+use super::directory::{Directory, Identity, set_metadata};
 use super::failure::failure;
 use super::partial::Partial;
 
 /// Threads at most: file systems join the waits of files that are synchronised side by side, and more than a few gain
 /// nothing.
 const THREADS: usize = 4;
-/// Commits under way at most. Each may hold an open file, and a thousand of those is all that a process has by default.
-/// Far below the 4096 unanswered files that a sender of this project allows: nobody waits for an answer that is held back.
+/// Commits of one store under way at most; all stores of the process share a [`Permit`] each. Far below the 4096 unanswered
+/// files that a sender of this project allows: nobody waits for an answer that is held back.
 const UNDER_WAY: usize = 32;
 
 /// Files that get their names before their directories are synchronised, while there are more to come: one wait for eight
@@ -46,11 +47,11 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    files: VecDeque<FileCommit>,
+    files: VecDeque<(FileCommit, Permit)>,
     /// In the order in which they were finished: a directory comes after those inside it.
-    directories: VecDeque<DirectoryCommit>,
+    directories: VecDeque<(DirectoryCommit, Permit)>,
     /// Files that do not have their final names yet, and where they get them.
-    unnamed: Vec<(EntryId, Arc<Directory>)>,
+    unnamed: Vec<(EntryId, Identity)>,
     /// What is safe as soon as its directories are.
     named: Vec<Named>,
     /// A thread synchronises directories; what gets its name meanwhile is for the next time.
@@ -85,27 +86,29 @@ pub(super) struct DirectoryCommit {
 struct Named {
     id: EntryId,
     directories: Vec<Arc<Directory>>,
+    /// Given back when the directories are closed.
+    _permit: Permit,
 }
 
 #[derive(Debug)]
 enum Task {
-    File(FileCommit),
-    Directory(DirectoryCommit),
+    File(FileCommit, Permit),
+    Directory(DirectoryCommit, Permit),
     Sync(Vec<Named>),
 }
 
 impl Commits {
     /// Begins to commit a file; waits while too many are under way.
     pub(super) fn file(&mut self, commit: FileCommit) {
-        self.submit(|state| {
-            state.unnamed.push((commit.id, Arc::clone(&commit.partial.directory)));
-            state.files.push_back(commit);
+        self.submit(|state, permit| {
+            state.unnamed.push((commit.id, commit.partial.directory.identity()));
+            state.files.push_back((commit, permit));
         });
     }
 
     /// Begins to commit a directory; its mode and time are set after the files in it have their names.
     pub(super) fn directory(&mut self, commit: DirectoryCommit) {
-        self.submit(|state| state.directories.push_back(commit));
+        self.submit(|state, permit| state.directories.push_back((commit, permit)));
     }
 
     /// What became of an entry, if anything did.
@@ -118,9 +121,12 @@ impl Commits {
         drop(self.shared.wait_until(|state| state.under_way == 0));
     }
 
-    fn submit(&mut self, put: impl FnOnce(&mut State)) {
-        let mut state = self.shared.wait_until(|state| state.under_way < UNDER_WAY);
-        put(&mut state);
+    fn submit(&mut self, put: impl FnOnce(&mut State, Permit)) {
+        drop(self.shared.wait_until(|state| state.under_way < UNDER_WAY));
+        // Without the lock, which threads need to give permits back. Nobody else adds anything meanwhile.
+        let permit = Permit::take();
+        let mut state = self.shared.state();
+        put(&mut state, permit);
         state.under_way += 1;
         drop(state);
         if self.threads.len() < THREADS {
@@ -196,13 +202,13 @@ impl State {
             self.is_syncing = true;
             return Some(Task::Sync(std::mem::take(&mut self.named)));
         }
-        let is_complete = |commit: &DirectoryCommit| {
-            !self.unnamed.iter().any(|(_, directory)| Arc::ptr_eq(directory, &commit.directory))
+        let is_complete = |(commit, _): &(DirectoryCommit, Permit)| {
+            !self.unnamed.iter().any(|(_, directory)| *directory == commit.directory.identity())
         };
         if let Some(position) = self.directories.iter().position(is_complete) {
-            return self.directories.remove(position).map(Task::Directory);
+            return self.directories.remove(position).map(|(commit, permit)| Task::Directory(commit, permit));
         }
-        self.files.pop_front().map(Task::File)
+        self.files.pop_front().map(|(commit, permit)| Task::File(commit, permit))
     }
 
     fn on_done(&mut self, done: Done) {
@@ -237,14 +243,14 @@ enum Done {
 impl Task {
     fn perform(self) -> Done {
         match self {
-            Self::File(FileCommit { id, partial, mode, mtime }) => {
-                let directories = vec![Arc::clone(&partial.directory)];
-                Done::of(id, directories, partial.commit(mode, mtime))
+            Self::File(FileCommit { id, partial, mode, mtime }, permit) => {
+                let named = Named { id, directories: vec![Arc::clone(&partial.directory)], _permit: permit };
+                Done::of(named, partial.commit(mode, mtime))
             }
-            Self::Directory(DirectoryCommit { id, directory, parent, mode, mtime }) => {
+            Self::Directory(DirectoryCommit { id, directory, parent, mode, mtime }, permit) => {
                 let set = set_metadata(&*directory, mode, mtime);
                 let set = set.map_err(|error| failure("set mode and time of the directory", error));
-                Done::of(id, vec![directory, parent], set)
+                Done::of(Named { id, directories: vec![directory, parent], _permit: permit }, set)
             }
             Self::Sync(named) => Done::Synced(synced(named)),
         }
@@ -252,10 +258,10 @@ impl Task {
 }
 
 impl Done {
-    fn of(id: EntryId, directories: Vec<Arc<Directory>>, result: Result<(), Failure>) -> Self {
+    fn of(named: Named, result: Result<(), Failure>) -> Self {
         match result {
-            Ok(()) => Self::Named(Named { id, directories }),
-            Err(failure) => Self::Failed(id, failure),
+            Ok(()) => Self::Named(named),
+            Err(failure) => Self::Failed(named.id, failure),
         }
     }
 }
@@ -264,12 +270,12 @@ impl Done {
 fn synced(all: Vec<Named>) -> Vec<Outcome> {
     let mut results: Vec<(Arc<Directory>, Result<(), Errno>)> = Vec::new();
     for directory in all.iter().flat_map(|named| &named.directories) {
-        if !results.iter().any(|(its, _)| Arc::ptr_eq(its, directory)) {
+        if !results.iter().any(|(its, _)| its.is_same(directory)) {
             results.push((Arc::clone(directory), directory.sync()));
         }
     }
     let outcome = |named: Named| {
-        let mine = |directory: &Arc<Directory>| named.directories.iter().any(|its| Arc::ptr_eq(its, directory));
+        let mine = |directory: &Arc<Directory>| named.directories.iter().any(|its| its.is_same(directory));
         let result = results.iter().filter(|(directory, _)| mine(directory)).try_for_each(|(_, result)| *result);
         (named.id, result.map_err(|error| failure("write the directory to the disk", error)))
     };
@@ -278,6 +284,8 @@ fn synced(all: Vec<Named>) -> Vec<Outcome> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -285,7 +293,7 @@ mod tests {
         let shared = Shared::default();
         let here = Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
         let id = EntryId(7);
-        shared.state().named.push(Named { id, directories: vec![here] });
+        shared.state().named.push(Named { id, directories: vec![here], _permit: Permit::take() });
         shared.state().under_way = 1;
         shared.work_here();
         assert_eq!(shared.state().outcomes, [(id, Ok(()))]);
@@ -294,20 +302,22 @@ mod tests {
 
     #[test]
     fn a_directory_waits_for_the_names_of_its_own_files_only() {
-        let open = || Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
-        let (mine, other) = (open(), open());
+        let open = |path: &Path| Arc::new(Directory::open(path).unwrap());
+        let (mine, other) = (open(&std::env::temp_dir()), open(Path::new("/")));
         let mtime = Mtime { seconds: 0, nanos: 0 };
         let commit = |id, directory: &Arc<Directory>| {
             let (directory, parent) = (Arc::clone(directory), Arc::clone(&other));
-            DirectoryCommit { id: EntryId(id), directory, parent, mode: 0, mtime }
+            (DirectoryCommit { id: EntryId(id), directory, parent, mode: 0, mtime }, Permit::take())
         };
         let mut state = State { under_way: 3, ..State::default() };
-        state.unnamed.push((EntryId(0), Arc::clone(&mine)));
+        // It came by another handle of the directory.
+        state.unnamed.push((EntryId(0), open(&std::env::temp_dir()).identity()));
         state.directories.extend([commit(1, &mine), commit(2, &other)]);
-        assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(2), .. }))));
+        assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(2), .. }, _))));
         assert!(state.next_task().is_none());
-        state.on_done(Done::Named(Named { id: EntryId(0), directories: vec![Arc::clone(&mine)] }));
+        let named = Named { id: EntryId(0), directories: vec![Arc::clone(&mine)], _permit: Permit::take() };
+        state.on_done(Done::Named(named));
         assert!(matches!(state.next_task(), Some(Task::Sync(named)) if named.len() == 1));
-        assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(1), .. }))));
+        assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(1), .. }, _))));
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use farhaul_session::{Component, Mtime, RelPath};
+use farhaul_session::{Component, Mtime};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT,
 };
@@ -17,14 +17,21 @@ use rustix::time::{ClockId, clock_gettime};
 const PRIVATE_DIR: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A directory that is held open.
 ///
 /// Whoever swaps a component of its path for a symbolic link, before or during a copy, changes nothing: the handle
 /// stays where it is, and steps below it refuse links.
 #[derive(Debug)]
-pub struct Directory(OwnedFd);
+pub struct Directory {
+    handle: OwnedFd,
+    identity: Identity,
+}
+
+/// Device and inode: no other directory has them while this one exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity(u64, u64);
 
 impl Directory {
     /// Opens the directory at `path`; links on the way are followed, since the caller named it.
@@ -32,48 +39,43 @@ impl Directory {
     /// # Errors
     /// There is no such directory, or it may not be read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self(rustix::fs::openat(CWD, path, OPEN_DIR, Mode::empty())?))
+        Ok(Self::opened(rustix::fs::openat(CWD, path, OPEN_DIR, Mode::empty())?)?)
+    }
+
+    /// A directory that was opened just now.
+    pub(super) fn opened(handle: OwnedFd) -> Result<Self, Errno> {
+        let stat = rustix::fs::fstat(&handle)?;
+        Ok(Self { handle, identity: Identity(stat.st_dev, stat.st_ino) })
+    }
+
+    /// Another handle of the same directory.
+    pub(super) fn duplicate(&self) -> Result<Self, Errno> {
+        Ok(Self { handle: rustix::io::fcntl_dupfd_cloexec(&self.handle, 0)?, identity: self.identity })
+    }
+
+    pub(super) const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Whether both are handles of one directory.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity
     }
 
     /// Opens the directory that `path` lies in, and gives its last name; `None` if it has none (`.`, `/`).
     pub(super) fn open_parent(path: &Path) -> io::Result<Option<(Self, Component)>> {
-        let Some(name) = path.file_name() else { return Ok(None) };
-        let name =
-            Component::new(name.as_bytes()).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let Some((parent, name)) = split_last(path)? else { return Ok(None) };
         Ok(Some((Self::open(parent)?, name)))
-    }
-
-    /// Opens the directory at `path` below this one, without following links.
-    ///
-    /// # Errors
-    /// There is no such directory, or a component is a link.
-    pub fn descend(&self, path: &RelPath) -> io::Result<Self> {
-        let mut at = Self(rustix::io::fcntl_dupfd_cloexec(&self.0, 0)?);
-        for name in path.components() {
-            at = at.child(name)?;
-        }
-        Ok(at)
-    }
-
-    /// Opens the directory that `path` lies in, and gives its last name; `None` if it is the root itself.
-    pub(super) fn descend_to_parent(&self, path: &RelPath) -> io::Result<Option<(Self, Component)>> {
-        let Some((name, parents)) = path.split_last() else { return Ok(None) };
-        let mut at = self.descend(&RelPath::root())?;
-        for step in parents {
-            at = at.child(step)?;
-        }
-        Ok(Some((at, name.clone())))
     }
 
     pub(super) fn child(&self, name: &Component) -> Result<Self, Errno> {
         let flags = OPEN_DIR.union(OFlags::NOFOLLOW);
-        Ok(Self(rustix::fs::openat(&self.0, name.as_bytes(), flags, Mode::empty())?))
+        Self::opened(rustix::fs::openat(&self.handle, name.as_bytes(), flags, Mode::empty())?)
     }
 
     /// Makes a directory that only its owner may enter, or opens the one that stands there.
     pub(super) fn make_child(&self, name: &Component) -> Result<Self, Errno> {
-        match rustix::fs::mkdirat(&self.0, name.as_bytes(), PRIVATE_DIR) {
+        match rustix::fs::mkdirat(&self.handle, name.as_bytes(), PRIVATE_DIR) {
             Ok(()) | Err(Errno::EXIST) => self.child(name),
             Err(error) => Err(error),
         }
@@ -82,39 +84,39 @@ impl Directory {
     /// Makes a file that nobody else has, under a name that nothing has.
     pub(super) fn make_file(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name.as_bytes(), flags, PRIVATE_FILE)?))
+        Ok(File::from(rustix::fs::openat(&self.handle, name.as_bytes(), flags, PRIVATE_FILE)?))
     }
 
     /// Opens a file for reading. Neither a pipe nor a device makes it wait.
     pub(super) fn open_file(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name.as_bytes(), flags, Mode::empty())?))
+        Ok(File::from(rustix::fs::openat(&self.handle, name.as_bytes(), flags, Mode::empty())?))
     }
 
     /// What stands under a name, a link not followed.
     pub(super) fn stat(&self, name: &Component) -> Result<Stat, Errno> {
-        rustix::fs::statat(&self.0, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+        rustix::fs::statat(&self.handle, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// When it was made, if the file system tells.
     pub(super) fn made(&self) -> Option<Mtime> {
-        let stat = rustix::fs::statx(&self.0, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+        let stat = rustix::fs::statx(&self.handle, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
         let known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
         known.then_some(Mtime { seconds: stat.stx_btime.tv_sec, nanos: stat.stx_btime.tv_nsec })
     }
 
     /// Gives the file `from` the name `to`. Without flags it replaces whatever file, link or device has that name.
     pub(super) fn rename(&self, from: &Component, to: &Component, flags: RenameFlags) -> Result<(), Errno> {
-        rustix::fs::renameat_with(&self.0, from.as_bytes(), &self.0, to.as_bytes(), flags)
+        rustix::fs::renameat_with(&self.handle, from.as_bytes(), &self.handle, to.as_bytes(), flags)
     }
 
     pub(super) fn remove(&self, name: &Component) -> Result<(), Errno> {
-        rustix::fs::unlinkat(&self.0, name.as_bytes(), AtFlags::empty())
+        rustix::fs::unlinkat(&self.handle, name.as_bytes(), AtFlags::empty())
     }
 
     /// Makes the names in it survive a crash.
     pub(super) fn sync(&self) -> Result<(), Errno> {
-        match rustix::fs::fsync(&self.0) {
+        match rustix::fs::fsync(&self.handle) {
             // Some file systems cannot synchronise directories; there is nothing more to be had from them.
             Err(Errno::INVAL | Errno::BADF) => Ok(()),
             result => result,
@@ -123,14 +125,14 @@ impl Directory {
 
     /// Bytes that a user without privileges may still write on its file system.
     pub(super) fn free_space(&self) -> Result<u64, Errno> {
-        let system = rustix::fs::fstatvfs(&self.0)?;
+        let system = rustix::fs::fstatvfs(&self.handle)?;
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
 
     /// The names in it, ascending by their bytes; those that no file may have are left out.
     pub(super) fn names(&self) -> Result<Vec<Component>, Errno> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.handle)? {
             names.extend(Component::new(entry?.file_name().to_bytes()));
         }
         names.sort_unstable();
@@ -140,8 +142,16 @@ impl Directory {
 
 impl AsFd for Directory {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.0.as_fd()
+        self.handle.as_fd()
     }
+}
+
+/// The directory that `path` lies in, and its last name; `None` if it has none (`.`, `/`).
+pub(super) fn split_last(path: &Path) -> io::Result<Option<(&Path, Component)>> {
+    let Some(name) = path.file_name() else { return Ok(None) };
+    let name = Component::new(name.as_bytes()).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(Some((parent, name)))
 }
 
 /// The time: no file has a later stamp.

@@ -5,52 +5,65 @@ use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{
-    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Mtime, Next, RelPath, ShownPath, Source, Stamp,
+    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Mtime, Next, PathError, RelPath, ShownPath, Source,
+    Stamp,
 };
 use rustix::fs::FileType;
 
+use super::asked::{Asked, names_to_send};
 use super::directory::{Directory, kind, mtime, now, permissions, stamp_now};
-use super::failure::failure;
-use super::partial::is_temporary;
+use super::failure::{failure, io_failure};
 use super::source_file::SourceFile;
 use super::target::words;
+use super::trail::Trail;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
 /// Symbolic links, devices, pipes and sockets are skipped and reported. Incomplete files under the temporary names that
 /// [`DiskStore`](super::DiskStore) gives are no part of a directory; one that is asked for by its name comes.
+///
+/// However deep a tree is and however many are asked for, five descriptors at most are open.
 #[derive(Debug)]
 pub struct DiskSource {
     recursive: bool,
     /// When it was made, and whether directories that are younger are left out.
     began: Mtime,
     leaves_out_younger: bool,
-    /// What is still to come: the directories that are open, outermost first.
-    levels: Vec<Level>,
+    /// What was asked for and is still to come; descending, so that the next one is at the end.
+    asked: Vec<Asked>,
+    /// The directory among them that is under way.
+    tree: Option<Tree>,
     open: Option<OpenFile>,
 }
 
-/// A directory on the way, or the list of what was asked for.
+/// A directory with everything in it.
+#[derive(Debug)]
+struct Tree {
+    trail: Trail,
+    /// The directories on the trail, outermost first; the first one is its root.
+    levels: Vec<Level>,
+}
+
 #[derive(Debug)]
 struct Level {
     path: RelPath,
-    /// Descending, so that the next one is at the end.
-    rest: Vec<Place>,
+    /// Names that are still to come, descending.
+    rest: Vec<Component>,
 }
 
-/// Something by its name in an open directory.
+/// What comes next, and how it will be called.
 #[derive(Debug)]
-struct Place {
-    parent: Arc<Directory>,
+struct Step {
+    parent: Result<Arc<Directory>, Failure>,
     name: Component,
-    /// Another name under which it is sent.
-    sent_as: Option<Component>,
+    path: Result<RelPath, (ShownPath, PathError)>,
 }
 
 #[derive(Debug)]
 struct OpenFile {
     id: EntryId,
-    place: Place,
+    parent: Arc<Directory>,
+    name: Component,
     file: SourceFile,
 }
 
@@ -60,22 +73,7 @@ impl DiskSource {
     /// # Errors
     /// A directory on the way to one of them cannot be opened, or two have the same name.
     pub fn new<P: AsRef<Path>>(paths: &[P], recursive: bool) -> io::Result<Self> {
-        let mut places = Vec::new();
-        for path in paths.iter().map(AsRef::as_ref) {
-            let Some((parent, name)) = Directory::open_parent(path)? else {
-                places.extend(content(Directory::open(path)?)?);
-                continue;
-            };
-            // A link that the caller names is followed, but what it leads to arrives under the link's name.
-            match path.is_symlink().then(|| path.canonicalize()).transpose()? {
-                Some(target) => {
-                    let (parent, target) = Directory::open_parent(&target)?.ok_or(io::ErrorKind::IsADirectory)?;
-                    places.push(Place { parent: Arc::new(parent), name: target, sent_as: Some(name) });
-                }
-                None => places.push(Place::new(parent, name)?),
-            }
-        }
-        Self::from_places(places, recursive)
+        Self::asked_for(paths.iter().map(|path| Asked::named(path.as_ref())), recursive)
     }
 
     /// What a peer asks for below `root`: each path under its last name, of the root itself the content. No link is
@@ -84,24 +82,21 @@ impl DiskSource {
     /// # Errors
     /// One of them does not exist or may not be read.
     pub fn beneath(root: &Directory, paths: &[RelPath], recursive: bool) -> io::Result<Self> {
-        let mut places = Vec::new();
-        for path in paths {
-            match root.descend_to_parent(path)? {
-                Some((parent, name)) => places.push(Place::new(parent, name)?),
-                None => places.extend(content(root.descend(path)?)?),
-            }
-        }
-        Self::from_places(places, recursive)
+        let root = Arc::new(root.duplicate()?);
+        Self::asked_for(paths.iter().map(|path| Asked::beneath(&root, path)), recursive)
     }
 
-    fn from_places(mut places: Vec<Place>, recursive: bool) -> io::Result<Self> {
-        places.sort_by(|a, b| b.sent_as().cmp(a.sent_as()));
-        if let Some(pair) = places.windows(2).find(|pair| pair[0].sent_as() == pair[1].sent_as()) {
-            let message = format!("two sources have the name {}", pair[0].sent_as());
+    fn asked_for(each: impl Iterator<Item = io::Result<Vec<Asked>>>, recursive: bool) -> io::Result<Self> {
+        let mut asked = Vec::new();
+        for some in each {
+            asked.extend(some?);
+        }
+        asked.sort_by(|a, b| b.sent_as.cmp(&a.sent_as));
+        if let Some(pair) = asked.windows(2).find(|pair| pair[0].sent_as == pair[1].sent_as) {
+            let message = format!("two sources have the name {}", pair[0].sent_as);
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
-        let levels = vec![Level { path: RelPath::root(), rest: places }];
-        Ok(Self { recursive, began: now(), leaves_out_younger: false, levels, open: None })
+        Ok(Self { recursive, began: now(), leaves_out_younger: false, asked, tree: None, open: None })
     }
 
     /// Skips and reports directories that are made from now on.
@@ -117,36 +112,62 @@ impl DiskSource {
         }
     }
 
-    fn enter(&mut self, id: EntryId, place: Place, path: &RelPath) -> Result<Entry, Failure> {
-        let stat = place.parent.stat(&place.name).map_err(|error| failure("read", error))?;
+    fn next_step(&mut self) -> Option<Step> {
+        if let Some(step) = self.tree.as_mut().and_then(Tree::next_step) {
+            return Some(step);
+        }
+        self.tree = None;
+        let asked = self.asked.pop()?;
+        let parent = asked.parent().map(Arc::new).map_err(|error| io_failure("open its directory", &error));
+        let path = RelPath::root().join(asked.sent_as).map_err(|error| (ShownPath::default(), error));
+        Some(Step { parent, name: asked.name, path })
+    }
+
+    fn enter(
+        &mut self,
+        id: EntryId,
+        parent: Arc<Directory>,
+        name: Component,
+        path: &RelPath,
+    ) -> Result<Entry, Failure> {
+        let stat = parent.stat(&name).map_err(|error| failure("read", error))?;
         match kind(&stat) {
-            FileType::RegularFile => self.enter_file(id, place, path),
-            FileType::Directory if self.recursive => self.enter_directory(&place, path),
+            FileType::RegularFile => {
+                let file = SourceFile::open(&parent, &name)?;
+                let entry = file.entry(path.clone());
+                self.open = Some(OpenFile { id, parent, name, file });
+                Ok(entry)
+            }
+            FileType::Directory if self.recursive => self.enter_directory(&parent, name, path),
             FileType::Directory => Err(FailCode::IsDirectory.into()),
             kind => Err(Failure::new(FailCode::SpecialFile, words(kind))),
         }
     }
 
-    fn enter_file(&mut self, id: EntryId, place: Place, path: &RelPath) -> Result<Entry, Failure> {
-        let file = SourceFile::open(&place.parent, &place.name)?;
-        let entry = file.entry(path.clone());
-        self.open = Some(OpenFile { id, place, file });
-        Ok(entry)
-    }
-
-    fn enter_directory(&mut self, place: &Place, path: &RelPath) -> Result<Entry, Failure> {
-        let opened = place.parent.child(&place.name).and_then(|directory| {
-            let (stat, names) = (rustix::fs::fstat(&directory)?, directory.names()?);
-            Ok((directory, stat, names))
-        });
-        let (directory, stat, names) = opened.map_err(|error| failure("open", error))?;
+    fn enter_directory(&mut self, parent: &Directory, name: Component, path: &RelPath) -> Result<Entry, Failure> {
+        let opened = parent.child(&name).and_then(|directory| Ok((rustix::fs::fstat(&directory)?, directory)));
+        let (stat, directory) = opened.map_err(|error| failure("open", error))?;
+        let mut rest = names_to_send(&directory).map_err(|error| io_failure("open", &error))?;
         if self.leaves_out_younger && directory.made().is_some_and(|made| made > self.began) {
             let message = "it was made after the copy began; does the target lie in the source?";
             return Err(Failure::new(FailCode::SourceChanged, message));
         }
-        self.levels.push(Level { path: path.clone(), rest: Place::all_in(names, directory) });
-        let (mode, mtime) = (permissions(&stat), mtime(&stat));
-        Ok(Entry { path: path.clone(), kind: EntryKind::Directory, size: 0, mode, mtime })
+        rest.reverse();
+        let level = Level { path: path.clone(), rest };
+        match &mut self.tree {
+            Some(tree) => {
+                tree.trail.enter(name, directory);
+                tree.levels.push(level);
+            }
+            None => self.tree = Some(Tree { trail: Trail::new(directory), levels: vec![level] }),
+        }
+        Ok(Entry {
+            path: path.clone(),
+            kind: EntryKind::Directory,
+            size: 0,
+            mode: permissions(&stat),
+            mtime: mtime(&stat),
+        })
     }
 
     fn opened(&mut self, id: EntryId) -> Result<&mut OpenFile, Failure> {
@@ -154,28 +175,36 @@ impl DiskSource {
     }
 }
 
+impl Tree {
+    /// The next name in the innermost directory that has one.
+    fn next_step(&mut self) -> Option<Step> {
+        let (path, name) = loop {
+            let level = self.levels.last_mut()?;
+            if let Some(name) = level.rest.pop() {
+                break (&level.path, name);
+            }
+            self.levels.pop();
+        };
+        let path = path.join(name.clone()).map_err(|error| {
+            let shown = [&path.to_bytes(), b"/".as_slice(), name.as_bytes()].concat();
+            (ShownPath::new(&shown), error)
+        });
+        self.trail.leave_to(self.levels.len() - 1);
+        let parent = self.trail.here().map_err(|lost| lost.failure(FailCode::SourceChanged));
+        Some(Step { parent, name, path })
+    }
+}
+
 impl Source for DiskSource {
     fn next_entry(&mut self, id: EntryId) -> Next {
-        loop {
-            let Some(level) = self.levels.last_mut() else { return Next::End };
-            let Some(place) = level.rest.pop() else {
-                self.levels.pop();
-                continue;
-            };
-            let path = match level.path.join(place.sent_as().clone()) {
-                Ok(path) => path,
-                Err(error) => {
-                    let mut shown = level.path.to_bytes();
-                    shown.push(b'/');
-                    shown.extend_from_slice(place.name.as_bytes());
-                    let failure = Failure::new(FailCode::NameRefused, error.to_string());
-                    return Next::Skipped(ShownPath::new(&shown), failure);
-                }
-            };
-            return match self.enter(id, place, &path) {
-                Ok(entry) => Next::Entry(entry),
-                Err(failure) => Next::Skipped(ShownPath::from(&path), failure),
-            };
+        let Some(Step { parent, name, path }) = self.next_step() else { return Next::End };
+        let path = match path {
+            Ok(path) => path,
+            Err((shown, error)) => return Next::Skipped(shown, Failure::new(FailCode::NameRefused, error.to_string())),
+        };
+        match parent.and_then(|parent| self.enter(id, parent, name, &path)) {
+            Ok(entry) => Next::Entry(entry),
+            Err(failure) => Next::Skipped(ShownPath::from(&path), failure),
         }
     }
 
@@ -184,37 +213,13 @@ impl Source for DiskSource {
     }
 
     fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        let OpenFile { place, file, .. } = self.opened(id)?;
-        file.recheck(&place.parent, &place.name)
+        let OpenFile { parent, name, file, .. } = self.opened(id)?;
+        file.recheck(parent, name)
     }
 
     fn close(&mut self, id: EntryId) {
         if self.open.as_ref().is_some_and(|open| open.id == id) {
             self.open = None;
         }
-    }
-}
-
-/// Everything in a directory.
-fn content(directory: Directory) -> io::Result<Vec<Place>> {
-    Ok(Place::all_in(directory.names()?, directory))
-}
-
-impl Place {
-    /// Something that exists.
-    fn new(parent: Directory, name: Component) -> io::Result<Self> {
-        parent.stat(&name)?;
-        Ok(Self { parent: Arc::new(parent), name, sent_as: None })
-    }
-
-    /// What is in a directory, but for what copies left behind or are at work on.
-    fn all_in(names: Vec<Component>, parent: Directory) -> Vec<Self> {
-        let parent = Arc::new(parent);
-        let names = names.into_iter().rev().filter(|name| !is_temporary(name));
-        names.map(|name| Self { parent: Arc::clone(&parent), name, sent_as: None }).collect()
-    }
-
-    fn sent_as(&self) -> &Component {
-        self.sent_as.as_ref().unwrap_or(&self.name)
     }
 }

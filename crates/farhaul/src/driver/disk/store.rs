@@ -12,6 +12,7 @@ use super::directory::Directory;
 use super::failure::failure;
 use super::partial::Partial;
 use super::target::Target;
+use super::trail::Trail;
 
 /// Permission bits that are taken away if the system does not tell the process's own mask.
 const USUAL_UMASK: u32 = 0o022;
@@ -20,14 +21,18 @@ const USUAL_UMASK: u32 = 0o022;
 ///
 /// The last steps of each file, which wait for the disk, are done by threads of the store; dropping it waits for those
 /// that are under way.
+///
+/// However deep the tree is, a store holds five descriptors at most, beside those of the commits under way. These are
+/// bounded for the whole process by its limit of open files.
 #[derive(Debug)]
 pub struct DiskStore {
-    root: Arc<Directory>,
+    /// Leads to the innermost directory at this point of the tree.
+    trail: Trail,
     /// What comes gets this name in the root in place of its own.
     rename: Option<Rename>,
     umask: u32,
-    /// The directories that are open at this point of the tree, outermost first.
-    directories: Vec<(Component, EntryId, Arc<Directory>)>,
+    /// The directories on the trail as they travel, outermost first.
+    directories: Vec<(Component, EntryId)>,
     files: BTreeMap<EntryId, Partial>,
     commits: Commits,
 }
@@ -83,19 +88,25 @@ impl DiskStore {
 
     fn new(root: Directory, rename: Option<Rename>) -> Self {
         let (directories, files) = (Vec::new(), BTreeMap::new());
-        Self { root: Arc::new(root), rename, umask: umask(), directories, files, commits: Commits::default() }
+        Self { trail: Trail::new(root), rename, umask: umask(), directories, files, commits: Commits::default() }
+    }
+
+    /// The innermost directory of which no more than `depth` are below the root.
+    fn directory_at(&mut self, depth: usize) -> Result<Arc<Directory>, Failure> {
+        self.directories.truncate(depth);
+        self.trail.leave_to(depth);
+        self.trail.here().map_err(|lost| lost.failure(FailCode::NotFound))
     }
 
     /// The open directory in which an entry belongs, and the name that it gets there.
     fn place(&mut self, entry: &Entry) -> Result<(Arc<Directory>, Component), Failure> {
         let no_name = || Failure::from(FailCode::NameRefused);
         let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
-        self.directories.truncate(parents.len());
-        let open = self.directories.iter().map(|(name, ..)| name);
-        if self.directories.len() < parents.len() || !open.eq(parents) {
+        let open = self.directories.iter().map(|(name, _)| name).take(parents.len());
+        if !open.eq(parents) {
             return Err(FailCode::ParentFailed.into());
         }
-        let directory = self.directories.last().map_or(&self.root, |(.., directory)| directory);
+        let directory = self.directory_at(parents.len())?;
         let name = match &mut self.rename {
             Some(rename) if parents.is_empty() => {
                 if rename.from.get_or_insert_with(|| name.clone()) != name {
@@ -106,7 +117,7 @@ impl DiskStore {
             }
             _ => name.clone(),
         };
-        Ok((Arc::clone(directory), name))
+        Ok((directory, name))
     }
 }
 
@@ -115,7 +126,8 @@ impl Store for DiskStore {
         let (parent, name) = self.place(entry)?;
         let directory =
             parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
-        self.directories.push((entry.name().clone(), id, Arc::new(directory)));
+        self.trail.enter(name, directory);
+        self.directories.push((entry.name().clone(), id));
         Ok(())
     }
 
@@ -142,10 +154,10 @@ impl Store for DiskStore {
     }
 
     fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
-        let position = self.directories.iter().position(|(_, its, _)| *its == id).ok_or_else(not_open)?;
-        let directory = Arc::clone(&self.directories[position].2);
-        self.directories.truncate(position);
-        let parent = Arc::clone(self.directories.last().map_or(&self.root, |(.., directory)| directory));
+        let position = self.directories.iter().position(|(_, its)| *its == id).ok_or_else(not_open)?;
+        let directory = self.directory_at(position + 1);
+        let parent = self.directory_at(position)?;
+        let directory = directory?;
         let (mode, mtime) = (entry.mode & !self.umask, entry.mtime);
         self.commits.directory(DirectoryCommit { id, directory, parent, mode, mtime });
         Ok(Commit::Pending)

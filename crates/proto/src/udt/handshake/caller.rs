@@ -31,8 +31,13 @@ pub(crate) struct Caller {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// A cookie is asked for.
     Induction,
+    /// The cookie is shown.
     Conclusion { cookie: u32 },
+    /// It was shown in vain: a new one is asked for, and the old one shown, in turns. A listener that accepted this caller and
+    /// closed gives no cookie any more, but the connection that it left repeats its answer.
+    Renewal { cookie: u32 },
 }
 
 impl Caller {
@@ -56,21 +61,25 @@ impl Caller {
         if !self.retry.fires(now) {
             return None;
         }
-        if self.asked >= MAX_CONCLUSIONS && self.state != State::Induction {
-            self.enter(State::Induction);
+        if let State::Conclusion { cookie } = self.state
+            && self.asked >= MAX_CONCLUSIONS
+        {
+            self.enter(State::Renewal { cookie });
         }
         self.asked += 1;
         self.asked_at = now;
         self.retry.set(now + RETRY);
-        Some(match self.state {
-            State::Induction => {
-                self.inductions += 1;
-                self.offer.packet(Request::Induction, 0)
-            }
-            State::Conclusion { cookie } => {
-                self.conclusions += 1;
-                self.offer.packet(Request::Conclusion, cookie)
-            }
+        let shown = match self.state {
+            State::Induction => None,
+            State::Conclusion { cookie } => Some(cookie),
+            State::Renewal { cookie } => self.asked.is_multiple_of(2).then_some(cookie),
+        };
+        Some(if let Some(cookie) = shown {
+            self.conclusions += 1;
+            self.offer.packet(Request::Conclusion, cookie)
+        } else {
+            self.inductions += 1;
+            self.offer.packet(Request::Induction, 0)
         })
     }
 
@@ -87,7 +96,7 @@ impl Caller {
     /// A handshake packet came from the called address, addressed to this socket.
     pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
         match (packet.request, self.state) {
-            (Request::Induction, State::Induction) => {
+            (Request::Induction, State::Induction | State::Renewal { .. }) => {
                 if self.inductions == 1 {
                     self.round_trip = Some(now - self.asked_at);
                 }
@@ -187,6 +196,18 @@ mod tests {
         caller.on_handshake(&caller.offer.packet(Request::Induction, 1), at(1));
         let requests: Vec<Request> = [1, 251, 501].map(|millis| caller.poll(at(millis)).unwrap().request).into();
         assert_eq!(requests, [Request::Conclusion, Request::Conclusion, Request::Induction]);
+    }
+
+    #[test]
+    fn while_no_new_cookie_comes_the_old_one_is_shown_in_turns() {
+        let mut caller = caller();
+        caller.poll(at(0));
+        caller.on_handshake(&caller.offer.packet(Request::Induction, 7), at(1));
+        let mut sent = [1, 251, 501, 751, 1_001, 1_251].map(|millis| caller.poll(at(millis)).unwrap()).to_vec();
+        caller.on_handshake(&caller.offer.packet(Request::Induction, 8), at(1_260));
+        sent.extend([1_260, 1_510].map(|millis| caller.poll(at(millis)).unwrap()));
+        let cookies: Vec<u32> = sent.iter().map(|packet| packet.cookie).collect();
+        assert_eq!(cookies, [7, 7, 0, 7, 0, 7, 8, 8]);
     }
 
     #[test]

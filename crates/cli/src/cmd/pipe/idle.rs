@@ -1,0 +1,75 @@
+//! When a side of a pipe that has nothing more to say stops waiting for the other.
+//!
+//! Plain UDT4 cannot say that a direction has ended. Two sides whose inputs have ended, and which both wait for the other,
+//! would wait for ever.
+
+use std::time::Duration;
+
+use farhaul_units::Instant;
+
+/// What a side knows of both directions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quiet {
+    /// When the input ended.
+    pub(super) ended: Option<Instant>,
+    /// When something came last.
+    pub(super) arrived: Option<Instant>,
+    /// Something is not acknowledged yet.
+    pub(super) outstanding: bool,
+    /// This side keeps the connection open for the other direction.
+    pub(super) waits: bool,
+}
+
+impl Quiet {
+    /// When this side gives up if nothing happens until then; none as long as something is to be expected.
+    ///
+    /// A side that has only received so far goes on for as long as its sender lives, however slowly data comes: the sender
+    /// closes at its end. Whoever keeps the connection open after its own end has no such promise.
+    pub(super) fn ends_at(&self, timeout: Duration) -> Option<Instant> {
+        let receives = self.arrived.is_some() && !self.waits;
+        let ended = self.ended.filter(|_| !self.outstanding && !receives)?;
+        Some(self.arrived.map_or(ended, |arrived| arrived.max(ended)) + timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// An input that ended after ten seconds.
+    const ENDED: Quiet =
+        Quiet { ended: Some(Instant::from_nanos(10_000_000_000)), arrived: None, outstanding: false, waits: false };
+
+    #[test]
+    fn without_a_word_from_either_side_the_time_counts_from_the_end_of_the_input() {
+        assert_eq!(ENDED.ends_at(TIMEOUT), Some(at(40)));
+        assert_eq!(Quiet { waits: true, ..ENDED }.ends_at(TIMEOUT), Some(at(40)));
+    }
+
+    #[test]
+    fn an_open_input_or_data_on_its_way_is_not_idle() {
+        for waits in [false, true] {
+            assert_eq!(Quiet { ended: None, waits, ..ENDED }.ends_at(TIMEOUT), None);
+            assert_eq!(Quiet { outstanding: true, waits, ..ENDED }.ends_at(TIMEOUT), None);
+        }
+    }
+
+    #[test]
+    fn a_receiver_waits_for_a_slow_sender_for_ever() {
+        assert_eq!(Quiet { arrived: Some(at(11)), ..ENDED }.ends_at(TIMEOUT), None);
+    }
+
+    #[test]
+    fn who_waits_for_the_other_direction_waits_anew_after_each_piece() {
+        for (arrived, end) in [(5, 40), (25, 55), (54, 84)] {
+            let quiet = Quiet { arrived: Some(at(arrived)), waits: true, ..ENDED };
+            assert_eq!(quiet.ends_at(TIMEOUT), Some(at(end)));
+        }
+    }
+}

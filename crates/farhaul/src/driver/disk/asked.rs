@@ -1,0 +1,84 @@
+//! What a source was asked for: names in directories that are opened when their turn comes, so that none is held before.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use farhaul_session::{Component, RelPath};
+
+use super::directory::{Directory, split_last};
+use super::partial::is_temporary;
+
+/// Something that exists, by its name in a directory.
+#[derive(Debug)]
+pub(super) struct Asked {
+    place: Place,
+    pub(super) name: Component,
+    /// The name under which it is sent.
+    pub(super) sent_as: Component,
+}
+
+/// Where a directory is.
+#[derive(Clone, Debug)]
+enum Place {
+    /// As the user of this machine named it: links are followed.
+    Named(PathBuf),
+    /// As a peer named it, below a root: no link is followed.
+    Beneath(Arc<Directory>, RelPath),
+}
+
+impl Asked {
+    /// What the user of this machine named: one thing, or the content of a directory without a name (`.`, `/`).
+    pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
+        let Some((parent, name)) = split_last(path)? else { return Place::Named(path.to_owned()).content() };
+        // A link that the user names is followed, but what it leads to arrives under the link's name.
+        if path.is_symlink() {
+            let target = path.canonicalize()?;
+            let (parent, target) = split_last(&target)?.ok_or(io::ErrorKind::IsADirectory)?;
+            return Place::Named(parent.to_owned()).one(target, name);
+        }
+        Place::Named(parent.to_owned()).one(name.clone(), name)
+    }
+
+    /// What a peer named: one thing below `root`, or the content of the root.
+    pub(super) fn beneath(root: &Arc<Directory>, path: &RelPath) -> io::Result<Vec<Self>> {
+        let Some((name, parents)) = path.split_last() else {
+            return Place::Beneath(Arc::clone(root), RelPath::root()).content();
+        };
+        let parent = parents.iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
+        let parent = parent.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        Place::Beneath(Arc::clone(root), parent).one(name.clone(), name.clone())
+    }
+
+    /// The directory that it lies in.
+    pub(super) fn parent(&self) -> io::Result<Directory> {
+        self.place.open()
+    }
+}
+
+impl Place {
+    fn open(&self) -> io::Result<Directory> {
+        match self {
+            Self::Named(path) => Directory::open(path),
+            Self::Beneath(root, path) => root.descend(path),
+        }
+    }
+
+    /// One thing in it, if it exists.
+    fn one(self, name: Component, sent_as: Component) -> io::Result<Vec<Asked>> {
+        self.open()?.stat(&name)?;
+        Ok(vec![Asked { place: self, name, sent_as }])
+    }
+
+    fn content(self) -> io::Result<Vec<Asked>> {
+        let names = names_to_send(&self.open()?)?.into_iter();
+        Ok(names.map(|name| Asked { place: self.clone(), name: name.clone(), sent_as: name }).collect())
+    }
+}
+
+/// What a directory has to send: everything but what copies left behind or are at work on.
+pub(super) fn names_to_send(directory: &Directory) -> io::Result<Vec<Component>> {
+    let mut names = directory.names()?;
+    names.retain(|name| !is_temporary(name));
+    Ok(names)
+}

@@ -1,0 +1,116 @@
+//! Open descriptors, which all copies of the process share: how many copies they are enough for, and permits for commits.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use rustix::process::{Resource, getrlimit};
+
+/// The permits of this process.
+static PERMITS: Permits = Permits::new();
+
+/// Most descriptors that a source holds, or a store beside its commits: its root, the innermost directory, a file, and two
+/// on the way to a directory.
+const OF_A_COPY: u64 = 5;
+/// Most descriptors of a commit: a file and its directory, or a directory and its parent. One more is on its way to be
+/// closed.
+const OF_A_COMMIT: u64 = 3;
+/// An eighth of all descriptors as commits leaves more than half of them for everything else.
+const SHARE: u64 = 8;
+/// Fewer would let disks wait for each other.
+const AT_LEAST: u64 = 4;
+/// For standard streams, the connection, traces and the like.
+const RESERVE: u64 = 20;
+
+#[derive(Debug)]
+struct Permits {
+    taken: Mutex<u64>,
+    returned: Condvar,
+}
+
+/// Lets one commit be under way until it is dropped.
+#[derive(Debug)]
+pub(super) struct Permit(&'static Permits);
+
+impl Permit {
+    /// Waits for a permit. Those that are out come back without help of whoever waits: threads of their own bring
+    /// commits to their end.
+    pub(super) fn take() -> Self {
+        PERMITS.take(commits(getrlimit(Resource::Nofile).current))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.returned.notify_one();
+    }
+}
+
+impl Permits {
+    const fn new() -> Self {
+        Self { taken: Mutex::new(0), returned: Condvar::new() }
+    }
+
+    fn take(&'static self, most: u64) -> Permit {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.returned.wait_while(taken, |taken| *taken >= most).unwrap_or_else(PoisonError::into_inner);
+        *taken += 1;
+        Permit(self)
+    }
+}
+
+/// How many copies this process can be one end of at a time, by its limit of open files; one at least.
+///
+/// More may work, and may as well fail for single files.
+pub fn copies_at_a_time() -> usize {
+    usize::try_from(copies(getrlimit(Resource::Nofile).current)).unwrap_or(usize::MAX)
+}
+
+/// How many commits may be under way if the process may have so many descriptors.
+fn commits(descriptors: Option<u64>) -> u64 {
+    descriptors.map_or(u64::MAX, |descriptors| (descriptors / SHARE).max(AT_LEAST))
+}
+
+/// The same for copies.
+fn copies(descriptors: Option<u64>) -> u64 {
+    descriptors.map_or(u64::MAX, |all| {
+        let left = all.saturating_sub(RESERVE + commits(descriptors) * OF_A_COMMIT);
+        (left / OF_A_COPY).max(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn copies_and_their_commits_fit_into_the_descriptors_of_the_process() {
+        for descriptors in [64, 100, 256, 1024, 1 << 20] {
+            let (commits, copies) = (commits(Some(descriptors)), copies(Some(descriptors)));
+            assert!(commits * OF_A_COMMIT + copies * OF_A_COPY + RESERVE <= descriptors, "{descriptors}");
+        }
+        assert_eq!((commits(Some(1024)), copies(Some(1024))), (128, 124));
+        assert_eq!((commits(Some(10)), copies(Some(10))), (AT_LEAST, 1));
+        assert_eq!((commits(None), copies(None)), (u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn a_permit_that_comes_back_lets_the_next_commit_begin() {
+        static TWO: Permits = Permits::new();
+        let (first, _second) = (TWO.take(2), TWO.take(2));
+        let (tell, told) = channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let third = TWO.take(2);
+                tell.send(()).unwrap();
+                drop(third);
+            });
+            assert!(told.try_recv().is_err());
+            drop(first);
+            told.recv().unwrap();
+        });
+        assert_eq!(*TWO.taken.lock().unwrap(), 1);
+    }
+}

@@ -1,0 +1,76 @@
+//! The way from a root down to a directory, of which only the two ends are held open.
+
+use std::sync::Arc;
+
+use farhaul_session::{Component, FailCode, Failure};
+use rustix::io::Errno;
+
+use super::directory::{Directory, Identity};
+use super::failure::failure;
+
+/// A directory below a root, however deep: three descriptors at most.
+///
+/// A directory in the middle is opened again when the trail comes back to it. No link is followed on the way, and the
+/// directory has to be the one that was entered: whoever puts another one in its place makes what belongs there fail.
+#[derive(Debug)]
+pub(super) struct Trail {
+    root: Arc<Directory>,
+    steps: Vec<(Component, Identity)>,
+    /// The innermost directory, if it was needed since the trail came to it.
+    here: Option<Arc<Directory>>,
+}
+
+/// Why the innermost directory cannot be opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// Something else is in its place, or nothing.
+    Replaced,
+    System(Errno),
+}
+
+impl Trail {
+    pub(super) fn new(root: Directory) -> Self {
+        Self { root: Arc::new(root), steps: Vec::new(), here: None }
+    }
+
+    /// Goes on to a directory that is in the innermost one under this name.
+    pub(super) fn enter(&mut self, name: Component, directory: Directory) {
+        self.steps.push((name, directory.identity()));
+        self.here = Some(Arc::new(directory));
+    }
+
+    /// Goes back to where no more than `depth` directories are below the root.
+    pub(super) fn leave_to(&mut self, depth: usize) {
+        if self.steps.len() > depth {
+            self.steps.truncate(depth);
+            self.here = None;
+        }
+    }
+
+    /// The innermost directory.
+    pub(super) fn here(&mut self) -> Result<Arc<Directory>, Lost> {
+        let Some((_, identity)) = self.steps.last() else { return Ok(Arc::clone(&self.root)) };
+        if let Some(here) = &self.here {
+            return Ok(Arc::clone(here));
+        }
+        let directory =
+            self.root.descend_along(self.steps.iter().map(|(name, _)| name)).map_err(|error| match error {
+                Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Lost::Replaced,
+                error => Lost::System(error),
+            })?;
+        if directory.identity() != *identity {
+            return Err(Lost::Replaced);
+        }
+        Ok(Arc::clone(self.here.insert(Arc::new(directory))))
+    }
+}
+
+impl Lost {
+    /// The failure of what belongs into the directory.
+    pub(super) fn failure(self, code: FailCode) -> Failure {
+        match self {
+            Self::Replaced => Failure::new(code, "its directory was moved, removed or replaced"),
+            Self::System(error) => failure("open its directory", error),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Connections that finish without anybody who waits for that.
+
+use std::io::Read;
+
+use farhaul::{Endpoint, Stream};
+
+#[test]
+fn a_last_word_arrives_after_its_handle_is_gone() {
+    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let listener = endpoint.listen().unwrap();
+    let mut caller = Stream::connect(endpoint.local_addr()).unwrap();
+    // The peer may have said what nobody reads.
+    caller.send_all(&[7; 100_000]).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    accepted.send_all(b"come back later").unwrap();
+    accepted.finish_in_background();
+    drop(accepted);
+    let mut text = String::new();
+    caller.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "come back later");
+}
+
+#[test]
+fn a_connection_that_finishes_in_the_background_takes_nothing_more_to_send() {
+    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let listener = endpoint.listen().unwrap();
+    let caller = Stream::connect(endpoint.local_addr()).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    accepted.finish_in_background();
+    assert!(accepted.send(b"more").is_err());
+    assert_eq!(caller.recv(&mut [0; 10]).unwrap(), 0);
+}
