@@ -78,7 +78,7 @@ fn a_file_that_may_not_be_read_fails_alone() {
     assert_eq!(scratch.names("root/tree"), ["one", "three"]);
 }
 
-/// A call of the server's disk takes twice as long as a caller waits for the answer to its opening.
+/// A call of the server's disk takes twice as long as its callers wait for an answer, or put up with silence.
 const VERY_SLOW: Duration = Duration::from_secs(2);
 
 /// A copy with `arguments` from or to a server whose `call` is very slow.
@@ -87,7 +87,7 @@ fn copy_beside(call: &str, root: &str, source: &str, target: &str) {
     let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
     let server = Server::begin_under(&slow, &["serve", "--root", root]);
     let place = |place: &str| place.replace("SERVER", &format!("udt://{}", server.address));
-    let impatient = ["copy", "--plain", "--json", "-r", "--connect-timeout", "1s"];
+    let impatient = ["copy", "--plain", "--json", "-r", "--connect-timeout", "1s", "--timeout", "1s"];
     let run = farhaul(&[&impatient[..], &[&place(source), &place(target)]].concat());
     run.succeeds();
     let end = run.end();
@@ -167,4 +167,20 @@ fn a_server_takes_no_more_sessions_than_it_has_descriptors_for_and_says_so() {
     assert!(warning["message"].as_str().unwrap().contains(&words), "{warning}");
     serve.signal(Signal::TERM);
     assert_eq!(serve.end().code, 143);
+}
+
+#[test]
+fn a_server_that_is_stopped_while_it_synchronises_tells_the_sender_that_the_file_is_safe() {
+    let Some(slow) = slow("fsync", VERY_SLOW) else { return };
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    let scratch = Scratch::new();
+    let (file, root) = (scratch.file("file", 3), scratch.dir("root"));
+    let mut server = Server::begin_under(&slow, &["serve", "--interval", "50ms", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let copy = Started::begin(&["copy", "--plain", &file, &url], Stdio::null());
+    while server.wait_for("interval")["bytes_total"] == 0 {}
+    server.signal(Signal::TERM);
+    copy.end().succeeds();
+    assert_eq!(scratch.names("root"), ["file"]);
+    assert_eq!(server.end().0, 143);
 }
