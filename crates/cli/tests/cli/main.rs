@@ -19,6 +19,7 @@ mod process;
 mod protocols;
 mod refusals;
 mod requirement;
+mod restarts;
 mod settings;
 mod standard;
 mod streams;
