@@ -1,5 +1,4 @@
-//! Disks that are full, files that cannot be read and trees that are deep: which side, what was copied all the same, and
-//! the exit code.
+//! Disks that are full and files that cannot be read: which side, what was copied all the same, and the exit code.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -24,3 +24,4 @@ mod settings;
 mod standard;
 mod streams;
 mod terminals;
+mod trees;

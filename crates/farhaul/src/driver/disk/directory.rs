@@ -113,7 +113,11 @@ impl Directory {
 
     /// Gives the file `from` the name `to`. Without flags it replaces whatever file, link or device has that name.
     pub(super) fn rename(&self, from: &Component, to: &Component, flags: RenameFlags) -> Result<(), Errno> {
-        rustix::fs::renameat_with(&self.handle, from.as_bytes(), &self.handle, to.as_bytes(), flags)
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        match flags.is_empty() {
+            true => rustix::fs::renameat(&self.handle, from, &self.handle, to),
+            false => rustix::fs::renameat_with(&self.handle, from, &self.handle, to, flags),
+        }
     }
 
     pub(super) fn remove(&self, name: &Component) -> Result<(), Errno> {
