@@ -308,11 +308,16 @@ fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trou
     }
     // The peer may be gone; then it needs no telling.
     let told = write_pending(line.stream, session).is_ok();
-    if cancelled {
-        // Nothing waits any more, so the peer is told by the end of the connection.
+    if cancelled && session.sends() {
+        // A long queue may lie before its last words, so the peer is told by the end of the connection.
         line.stream.close();
+    } else if cancelled {
+        // The peer learns what is committed, although nothing waits any more.
+        line.stream.finish_in_background();
     } else if told && moved.is_ok() && line.role == Role::Accepting && session.error().is_none() {
         wait_for_peer();
+        // If this side was stopped meanwhile, the last answers may still be on their way.
+        line.stream.finish_in_background();
     } else if told {
         let _ = line.stream.finish();
     }

@@ -72,6 +72,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wall_clock_that_is_set_moves_no_timer_and_dates_nothing_after_now() {
+        let (clock, mut timeline) = (Clock::start(), Timeline::new());
+        let wall = clock.wall();
+        let now = timeline.at(wall.now, None);
+        for jump in [Duration::from_millis(40), Duration::from_secs(3_600), Duration::from_secs(10 * 365 * 86_400)] {
+            // A kernel time stamp from before the clock was set back, or forward.
+            for stamp in [wall.time_of(wall.now) + jump, wall.time_of(wall.now).saturating_sub(jump)] {
+                let arrived = timeline.of(wall.instant_of(stamp));
+                assert!(arrived <= now && now - arrived <= Duration::from_millis(100), "{jump:?}: {arrived}");
+                assert_eq!(timeline.at(wall.now, Some(now)), now, "the transport's time is the monotonic clock's");
+            }
+        }
+    }
+
+    #[test]
     fn a_short_delay_is_no_pause() {
         let mut timeline = Timeline::new();
         assert_eq!(timeline.at(second(3), Some(second(2))), second(3));

@@ -79,7 +79,8 @@ pub use framing::FrameKind;
 pub use integrity::Digest;
 pub use manifest::{Entry, EntryId, EntryKind, Mtime, ShownPath, Stamp};
 pub use opening::{
-    Acceptor, Capabilities, OLDEST_VERSION, Open, Pull, Push, Request, RequestError, VERSION, refusal, refusal_of,
+    Acceptor, Capabilities, MAX_REFUSAL, OLDEST_VERSION, Open, Pull, Push, Request, RequestError, VERSION, refusal,
+    refusal_in, refusal_of,
 };
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape};
 pub use store::{Chunk, Commit, Leftover, MemoryFile, MemorySource, MemoryStore, Next, Source, Store};

@@ -10,7 +10,7 @@ use crate::bench::BenchSpec;
 use crate::error::{Abort, AbortCode, Malformed, SessionError};
 use crate::failure::{clipped, received_text};
 use crate::field::Fields;
-use crate::framing::{Decoder, FrameKind, MAX_CONTROL, Piece, put_frame};
+use crate::framing::{Decoder, FrameKind, HEADER_LEN, MAX_CONTROL, Piece, put_frame};
 use crate::path_rules::RelPath;
 
 #[cfg(test)]
@@ -25,6 +25,8 @@ const MAGIC: [u8; 8] = *b"FARHAUL\0";
 /// Credit of a sender before the receiver's first grant, in bytes of DATA bodies. Both sides of version 1 start with
 /// it, so that data can accompany the opening frame.
 pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
+/// Longest refusal in bytes.
+pub const MAX_REFUSAL: usize = HEADER_LEN + FrameKind::Abort.limit();
 /// Room for paths in an OPEN frame: the limit of its body less the fixed fields, rounded down.
 const MAX_PATH_LIST: usize = MAX_CONTROL - 128;
 
@@ -146,6 +148,19 @@ pub fn refusal_of(error: &SessionError) -> Vec<u8> {
         put_abort(&mut bytes, &abort);
     }
     bytes
+}
+
+/// The refusal that `bytes` are, if they are one and nothing else: for a caller that does not speak this protocol, and has
+/// been told so by one that does.
+pub fn refusal_in(bytes: &[u8]) -> Option<Abort> {
+    let (mut decoder, mut rest) = (Decoder::default(), bytes);
+    match decoder.next(&mut rest) {
+        Ok(Some(Piece::Frame(FrameKind::Abort, body))) if rest.is_empty() => match received_abort(body) {
+            SessionError::PeerAborted(abort) => Some(abort),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 pub(crate) fn put_abort(out: &mut Vec<u8>, abort: &Abort) {

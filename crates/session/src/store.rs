@@ -103,7 +103,8 @@ pub enum Chunk {
 /// A commit replaces only a regular file, or nothing. A link, device, pipe, socket or directory keeps its name, and the
 /// file fails with [`Exists`](crate::FailCode::Exists).
 pub trait Store {
-    /// Creates a directory, or takes an existing one. Only its owner has access until it is finished.
+    /// Makes a directory, or takes the one that stands there; accessible to its owner only until it is finished or the
+    /// session breaks off.
     ///
     /// # Errors
     /// It cannot be created. The directory and everything in it fail.
@@ -148,8 +149,9 @@ pub trait Store {
         0
     }
 
-    /// No more input follows. The session ends once the commits in progress are done. An implementation may wait for
-    /// them here. Or it returns at once if its driver calls
+    /// Everything came, or nothing more will; the session ends when the commits under way are done. New directories that
+    /// are not finished get their modes, with all rights for their owner; their times stay. An implementation may wait for
+    /// the commits here. It may also return at once if its host calls
     /// [`FileReceiver::handle_store`](crate::FileReceiver::handle_store) after progress.
     fn settle(&mut self) {}
 

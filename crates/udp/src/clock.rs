@@ -104,4 +104,18 @@ mod tests {
             assert_eq!(wall.instant_of(stamp), wall.now);
         }
     }
+
+    #[test]
+    fn no_setting_of_the_wall_clock_dates_an_arrival_after_now_or_long_ago() {
+        let (now, day) = (Instant::from_nanos(500_000_000), Duration::from_secs(86_400));
+        let stamped = 20_000 * day;
+        let jumps = [1, 1_000, 99_999, 100_001, 1_000_000, 3_600_000_000].map(Duration::from_micros);
+        for jump in jumps.into_iter().chain([day, 365 * day, 20_000 * day]) {
+            // Set forward after the packet came, or back.
+            for wall in [stamped + jump, stamped.saturating_sub(jump)] {
+                let instant = Wall { now, wall }.instant_of(stamped);
+                assert!(instant <= now && now - instant <= OLDEST_TIMESTAMP, "{jump:?}: {instant}");
+            }
+        }
+    }
 }

@@ -4,11 +4,13 @@
 //! it is acknowledged and closes; a side with empty input only receives; `--wait` keeps the connection for the other
 //! direction.
 
+mod arrived;
 mod idle;
 mod input;
 mod output;
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -28,6 +30,7 @@ use crate::output::human::{rate, time};
 use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
+use arrived::Arrived;
 use idle::Quiet;
 use input::Input;
 use output::{Output as Stdout, Unwritable};
@@ -90,14 +93,6 @@ struct Pipe<'a> {
     trace: Option<Trace>,
 }
 
-/// What arrived, and when.
-#[derive(Default)]
-struct Arrived {
-    bytes: u64,
-    first: Option<Instant>,
-    last: Option<Instant>,
-}
-
 impl Pipe<'_> {
     /// The connection, and a meter that began with it.
     fn open(&self) -> Result<(Stream, Meter), Fault> {
@@ -148,9 +143,11 @@ impl Pipe<'_> {
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
         let peer = stream.peer_addr();
-        let result = received
-            .and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer))
-            .map_err(|fault| self.context.interrupt.fault().unwrap_or(fault));
+        let result = match arrived.is_refusal() {
+            true => Err(no_pipe(peer)),
+            false => received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer)),
+        };
+        let result = result.map_err(|fault| self.context.interrupt.fault().unwrap_or(fault));
         // The peer learns at once that nobody is here any more. It must not take a part for the whole.
         if result.is_err() {
             stream.abort();
@@ -192,10 +189,7 @@ impl Pipe<'_> {
             match stream.recv(&mut block.bytes) {
                 Ok(0) => break input.outcome(peer),
                 Ok(len) => {
-                    let now = meter.now();
-                    arrived.first.get_or_insert(now);
-                    arrived.last = Some(now);
-                    arrived.bytes += len as u64;
+                    arrived.add(&block.bytes[..len], meter.now());
                     block.len = len;
                     stdout.write(block);
                 }
@@ -273,6 +267,17 @@ impl Pipe<'_> {
     }
 }
 
+/// The peer takes sessions only, and said so.
+fn no_pipe(peer: SocketAddr) -> Fault {
+    Fault::new(
+        Code::Protocol,
+        format!(
+            "{peer} is a `farhaul serve` or `farhaul bench`, which takes no plain stream: call it with `farhaul copy` or \
+             `farhaul bench`, or run `farhaul pipe --listen` there"
+        ),
+    )
+}
+
 fn direction(input: &Input, arrived: &Arrived) -> Direction {
     match (input.bytes() > 0, arrived.bytes > 0) {
         (true, false) => Direction::Sent,
@@ -282,7 +287,7 @@ fn direction(input: &Input, arrived: &Arrived) -> Direction {
 }
 
 /// The peer closed, or we did: everything that was read from stdin must have reached it.
-fn undelivered(read: u64, acknowledged: u64, peer: std::net::SocketAddr) -> Result<(), Fault> {
+fn undelivered(read: u64, acknowledged: u64, peer: SocketAddr) -> Result<(), Fault> {
     match read.saturating_sub(acknowledged) {
         0 => Ok(()),
         missing => {

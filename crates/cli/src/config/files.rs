@@ -2,16 +2,21 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use toml::Table;
 
-use crate::exit::Fault;
+use crate::exit::{Code, Fault};
+use crate::fault;
 
 /// Below each folder.
 const NAME: &str = "farhaul/config.toml";
-/// Where the system's folders are unless `XDG_CONFIG_DIRS` says otherwise.
+/// Names the user's folder.
+const OF_USER: &str = "XDG_CONFIG_HOME";
+/// Names the system's folders.
+const OF_SYSTEM: &str = "XDG_CONFIG_DIRS";
+/// Where the system's folders are unless the variable says otherwise.
 const SYSTEM: &str = "/etc/xdg";
 
 /// One file that was there.
@@ -21,17 +26,49 @@ pub(super) struct File {
     pub(super) table: Table,
 }
 
+/// Where a file is looked for, and which variable moves that place.
+struct Place {
+    path: PathBuf,
+    variable: &'static str,
+}
+
 /// All that are there, the weakest first: the system's in the reverse of their order, then the user's.
 pub(super) fn read_all() -> Result<Vec<File>, Fault> {
     let variable = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
-    let system = variable("XDG_CONFIG_DIRS").unwrap_or_else(|| SYSTEM.into());
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&system).collect();
+    let system = variable(OF_SYSTEM).unwrap_or_else(|| SYSTEM.into());
+    let mut folders: Vec<(PathBuf, &str)> = std::env::split_paths(&system).map(|folder| (folder, OF_SYSTEM)).collect();
     folders.reverse();
     let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
-    folders.extend(variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home));
+    folders.extend(variable(OF_USER).map(PathBuf::from).or_else(home).map(|folder| (folder, OF_USER)));
     // "If an implementation encounters a relative path …, it should consider the path invalid and ignore it."
-    let paths = folders.into_iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(NAME));
-    paths.filter_map(|path| read(path).transpose()).collect()
+    let absolute = folders.into_iter().filter(|(folder, _)| folder.is_absolute());
+    let places = absolute.map(|(folder, variable)| Place { path: folder.join(NAME), variable });
+    places.filter_map(|place| place.read().transpose()).collect()
+}
+
+impl Place {
+    fn read(self) -> Result<Option<File>, Fault> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) => return Err(self.unreadable(&error)),
+        };
+        let no_toml = |why: &str| Fault::usage(format!("{} is no TOML: {why}", self.path.display()));
+        let text = String::from_utf8(text).map_err(|_| no_toml("it is not UTF-8"))?;
+        let table = text.parse().map_err(|error| no_toml(&in_a_line(&text, &error)))?;
+        Ok(Some(File { path: self.path, table }))
+    }
+
+    /// Settings may forbid something, such as writing to a server. So a file that cannot be read is not taken for none.
+    fn unreadable(&self, error: &io::Error) -> Fault {
+        let message = format!(
+            "cannot read the settings in {}: {}; let this user read them, or leave them out with {}=/dev/null",
+            self.path.display(),
+            fault::words(error),
+            self.variable
+        );
+        Fault::new(Code::LocalIo, message)
+    }
 }
 
 /// Where it is wrong, and why.
@@ -39,16 +76,4 @@ fn in_a_line(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let why = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
     format!("line {}: {why}", before.matches('\n').count() + 1)
-}
-
-fn read(path: PathBuf) -> Result<Option<File>, Fault> {
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        Err(error) => return Err(Fault::usage(format!("cannot read the settings in {}: {error}", path.display()))),
-    };
-    match text.parse() {
-        Ok(table) => Ok(Some(File { path, table })),
-        Err(error) => Err(Fault::usage(format!("{} is no TOML: {}", path.display(), in_a_line(&text, &error)))),
-    }
 }

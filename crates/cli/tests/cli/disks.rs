@@ -1,5 +1,4 @@
-//! Disks that are full, files that cannot be read and trees that are deep: which side, what was copied all the same, and
-//! the exit code.
+//! Disks that are full and files that cannot be read: which side, what was copied all the same, and the exit code.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::limits::slow;
+use crate::permissions::ordinary;
 use crate::process::{Scratch, Server, Started, farhaul, farhaul_under};
 use crate::requirement::runs;
 
@@ -64,21 +64,16 @@ fn a_file_that_may_not_be_read_fails_alone() {
         scratch.file(&format!("tree/{name}"), 10);
     }
     fs::set_permissions(scratch.at("tree/two"), Permissions::from_mode(0o0)).unwrap();
-    // Root may read everything, unless it gives that right away.
-    let without_rights = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"];
-    let wrapper = if rustix::process::geteuid().is_root() { &without_rights[..] } else { &[] };
-    if !wrapper.is_empty() && runs(&[wrapper, &["true"]].concat(), "it takes root's rights away").is_none() {
-        return;
-    }
+    let Some(ordinary) = ordinary() else { return };
     let server = Server::begin(&["serve", "--root", &root]);
     let url = format!("udt://{}/", server.address);
-    let run = farhaul_under(wrapper, &["copy", "--plain", "--json", "-r", &scratch.at("tree"), &url]);
+    let run = farhaul_under(ordinary, &["copy", "--plain", "--json", "-r", &scratch.at("tree"), &url]);
     run.fails(3, &["tree/two", "permission denied"]);
     assert_eq!((&run.end()["files"], &run.end()["failed"]), (&2.into(), &1.into()), "{}", run.end());
     assert_eq!(scratch.names("root/tree"), ["one", "three"]);
 }
 
-/// A call of the server's disk takes twice as long as a caller waits for the answer to its opening.
+/// A call of the server's disk takes twice as long as its callers wait for an answer, or put up with silence.
 const VERY_SLOW: Duration = Duration::from_secs(2);
 
 /// A copy with `arguments` from or to a server whose `call` is very slow.
@@ -87,7 +82,7 @@ fn copy_beside(call: &str, root: &str, source: &str, target: &str) {
     let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
     let server = Server::begin_under(&slow, &["serve", "--root", root]);
     let place = |place: &str| place.replace("SERVER", &format!("udt://{}", server.address));
-    let impatient = ["copy", "--plain", "--json", "-r", "--connect-timeout", "1s"];
+    let impatient = ["copy", "--plain", "--json", "-r", "--connect-timeout", "1s", "--timeout", "1s"];
     let run = farhaul(&[&impatient[..], &[&place(source), &place(target)]].concat());
     run.succeeds();
     let end = run.end();
@@ -167,4 +162,20 @@ fn a_server_takes_no_more_sessions_than_it_has_descriptors_for_and_says_so() {
     assert!(warning["message"].as_str().unwrap().contains(&words), "{warning}");
     serve.signal(Signal::TERM);
     assert_eq!(serve.end().code, 143);
+}
+
+#[test]
+fn a_server_that_is_stopped_while_it_synchronises_tells_the_sender_that_the_file_is_safe() {
+    let Some(slow) = slow("fsync", VERY_SLOW) else { return };
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    let scratch = Scratch::new();
+    let (file, root) = (scratch.file("file", 3), scratch.dir("root"));
+    let mut server = Server::begin_under(&slow, &["serve", "--interval", "50ms", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let copy = Started::begin(&["copy", "--plain", &file, &url], Stdio::null());
+    while server.wait_for("interval")["bytes_total"] == 0 {}
+    server.signal(Signal::TERM);
+    copy.end().succeeds();
+    assert_eq!(scratch.names("root"), ["file"]);
+    assert_eq!(server.end().0, 143);
 }

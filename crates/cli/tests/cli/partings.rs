@@ -7,6 +7,52 @@ use rustix::process::Signal;
 
 use crate::process::{Reporting, Scratch, Server, Started};
 
+/// Files of the tree that breaks off, and the bytes of each.
+const FILES: u64 = 60;
+const SIZE: u64 = 200_000;
+
+/// A copy of many files that ends after `many` of them are in place counts those, and no others.
+#[track_caller]
+fn counts_what_was_done(many: usize, ends: impl FnOnce(&Server, &Reporting)) {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.dir("tree");
+    for number in 0..FILES {
+        scratch.file(&format!("tree/{number:02}"), SIZE as usize);
+    }
+    let mut server = Server::begin(&["serve", "--timeout", "1s", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let slow = ["copy", "--plain", "--json", "--timeout", "1s", "--rate", "20mbit", "-r", &scratch.at("tree"), &url];
+    let mut copy = Started::begin(&slow, Stdio::null()).after("file");
+    for _ in 1..many {
+        copy.next("file");
+    }
+    ends(&server, &copy);
+    let run = copy.end();
+    let end = run.end();
+    assert!(end["error"].is_object(), "{end}");
+    let told = many as u64 + run.records().iter().filter(|record| record["status"] == "verified").count() as u64;
+    assert!(told < FILES, "it broke off: {end}");
+    assert_eq!((end["files"].as_u64(), end["bytes"].as_u64()), (Some(told), Some(told * SIZE)), "{end}");
+    assert_eq!((&end["failed"], &end["verified"]), (&0.into(), &false.into()), "{end}");
+    // A server that lives has counted the same files, or one whose confirmation was on its way.
+    if run.code != 8 {
+        let there = server.wait_for("end");
+        let files = there["files"].as_u64().unwrap();
+        assert!(files >= told && there["bytes"].as_u64() == Some(files * SIZE), "{there}");
+    }
+}
+
+#[test]
+fn a_copy_whose_server_is_killed_counts_the_files_that_were_in_place() {
+    counts_what_was_done(5, |server, _| server.signal(Signal::KILL));
+}
+
+#[test]
+fn a_copy_that_is_interrupted_counts_the_files_that_were_in_place_on_both_sides() {
+    counts_what_was_done(5, |_, copy| copy.signal(Signal::INT));
+}
+
 /// A server and a copy to it that is under way, slow enough to be in its middle for a long time.
 struct Copying {
     scratch: Scratch,

@@ -225,6 +225,34 @@ fn a_rendezvous_of_two_sides_that_wait_ends_with_the_idle_time_out() {
     ends_idle(run, || there.rendezvous(&*here).unwrap(), b"a question");
 }
 
+#[test]
+fn a_pipe_into_a_daemon_of_another_service_is_a_protocol_mismatch_on_both_sides() {
+    let scratch = Scratch::new();
+    for (verb, arguments) in [("serve", &["--root", &scratch.dir("root")][..]), ("bench", &[])] {
+        let mut daemon = Server::begin(&[&[verb][..], arguments].concat());
+        // More than is ever on its way, so that the answer comes before everything is acknowledged.
+        let endless = File::open("/dev/zero").unwrap().into();
+        let run = Started::begin(&["pipe", "--plain", "--json", "--connect", &daemon.address], endless).end();
+        let end = last(&run);
+        assert_eq!((run.code, &end["error"]["code"]), (9, &"PROTOCOL".into()), "{end}");
+        assert!(end["error"]["message"].as_str().unwrap().contains("farhaul pipe --listen"), "{end}");
+        let warning = daemon.wait_for("warning")["message"].as_str().unwrap().to_owned();
+        assert!(warning.starts_with("127.0.0.1:"), "{warning}");
+    }
+}
+
+#[test]
+fn a_daemon_tells_of_every_caller_that_spoke_and_said_nothing_that_it_knows() {
+    let scratch = Scratch::new();
+    let mut daemon = Server::begin(&["serve", "--root", &scratch.dir("root")]);
+    // Too short for a frame, the header of one, and no header. All are acknowledged before anybody reads them.
+    for input in [&b"hi\n"[..], b"\x01\0\0\0\x20begin", b"GET / HTTP/1.1\r\n\r\n"] {
+        farhaul_with(input, &["pipe", "--plain", "--connect", &daemon.address]);
+        let warning = daemon.wait_for("warning")["message"].as_str().unwrap().to_owned();
+        assert!(warning.starts_with("127.0.0.1:"), "{warning}");
+    }
+}
+
 /// Bytes that a pipe holds, less the page that may be filled in part.
 const PIPE: u64 = (64 << 10) - 4096;
 

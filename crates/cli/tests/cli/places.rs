@@ -110,11 +110,27 @@ fn a_directory_of_the_server_that_may_not_be_written_to_is_told_as_that() {
         return;
     }
     let server = Server::begin_under(wrapper, &["serve", "--root", &root]);
+    // A tree whose directory is not writable arrives once, and then lies in the way of the second copy.
+    let (tree, url) = (scratch.dir("tree"), format!("udt://{}/", server.address));
+    scratch.file("tree/inside", 10);
+    fs::set_permissions(&tree, Permissions::from_mode(0o555)).unwrap();
+    farhaul(&["copy", "--plain", "-r", &tree, &url]).succeeds();
+    let again = farhaul(&["copy", "--plain", "-r", &tree, &url]);
+    again.fails(3, &["tree/inside was not copied: permission denied: its directory", "change the permissions there"]);
+    let inner = scratch.dir("inner/tree/deep");
+    farhaul(&["copy", "--plain", "-r", inner.strip_suffix("/deep").unwrap(), &url])
+        .fails(3, &["tree/deep was not copied: permission denied: its directory", "(on the other side)"]);
+    for directory in [&tree, &scratch.at("root/tree")] {
+        fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+    }
     let url = format!("udt://{}/closed/", server.address);
     let run = farhaul(&["copy", "--plain", &file, &url]);
     run.fails(
         3,
-        &["file was not copied: permission denied: cannot make the file (on the other side)", "change the permissions"],
+        &[
+            "file was not copied: permission denied: its directory may not be written to (on the other side)",
+            "change the permissions",
+        ],
     );
     farhaul(&["copy", "--plain", &file, &format!("{url}new/")]).fails(7, &["closed/new", "may not be written to"]);
 }

@@ -264,6 +264,12 @@ impl Server {
         Self::started(&mut command_under(wrapper, &all), arguments[0], Stdio::piped())
     }
 
+    /// Begins on a port that is given.
+    pub(crate) fn begin_at(address: &str, arguments: &[&str]) -> Self {
+        let all = [arguments, &["--plain", "--json", "--listen", address]].concat();
+        Self::started(&mut command(&all), arguments[0])
+    }
+
     /// Begins with its stdout somewhere else.
     pub(crate) fn begin_to(arguments: &[&str], stdout: Stdio) -> Self {
         let all = [arguments, &LISTENING].concat();

@@ -1,9 +1,11 @@
 //! Settings in files, and which of several holds.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
 
-use crate::process::{Run, Scratch, farhaul_where};
+use crate::process::{Run, Scratch, farhaul_under, farhaul_where};
+use crate::requirement::runs;
 
 /// A user's and a system's file; runs find no others.
 struct Files(Scratch);
@@ -79,6 +81,71 @@ fn what_is_misspelt_is_refused_with_its_place() {
     let run = broken.run(&[], &["bench", "--plain", "--connect", "127.0.0.1:9"]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("config.toml is no TOML") && run.stderr.contains("line 1"), "{}", run.stderr);
+}
+
+/// Commands that connect nowhere, whatever the settings say.
+const WITHOUT_SETTINGS: &[&[&str]] = &[
+    &["version"],
+    &["--version"],
+    &["--help"],
+    &["help"],
+    &["help", "serve"],
+    &["serve", "--help"],
+    &["man"],
+    &["completions", "bash"],
+    &["controllers"],
+    &["lab", "list"],
+];
+
+#[test]
+fn settings_that_cannot_be_read_are_an_error_of_this_machine_with_a_way_to_go_on() {
+    let files = Files::new("", "");
+    // Nobody can read a directory, not even root.
+    for (folder, variable) in [("user", "XDG_CONFIG_HOME"), ("system", "XDG_CONFIG_DIRS")] {
+        let path = files.0.at(&format!("{folder}/farhaul/config.toml"));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        for arguments in [&["bench", "--plain", "--connect", "127.0.0.1:9"][..], &["copy", "--show-config"]] {
+            let run = files.run(&[], arguments);
+            run.fails(7, &["cannot read the settings", &path, &format!("{variable}=/dev/null")]);
+            assert!(!run.stderr.contains("os error"), "{}", run.stderr);
+        }
+        let run = files.run(&[], &["bench", "--plain", "--json", "--connect", "127.0.0.1:9"]);
+        assert_eq!((&run.end()["exit_code"], &run.end()["error"]["code"]), (&7.into(), &"LOCAL_IO".into()));
+        for arguments in WITHOUT_SETTINGS {
+            files.run(&[], arguments).succeeds();
+        }
+        // The way on that it names.
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap().to_string();
+        files
+            .run(&[(variable, "/dev/null")], &["bench", "--plain", "--connect-timeout", "150ms", "--connect", &address])
+            .fails(4, &[&address]);
+        fs::remove_dir(&path).unwrap();
+    }
+}
+
+#[test]
+fn settings_of_a_home_that_may_not_be_entered_are_named_as_that() {
+    let files = Files::new("timeout = \"2s\"\n", "");
+    let (folder, path) = (files.0.at("user"), files.0.at("user/farhaul/config.toml"));
+    fs::set_permissions(&folder, Permissions::from_mode(0o0)).unwrap();
+    // Root may enter everything, unless it gives that right away.
+    let home = format!("XDG_CONFIG_HOME={folder}");
+    let wrapper = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "env", &home];
+    let wrapper = if rustix::process::geteuid().is_root() { &wrapper[..] } else { &wrapper[2..] };
+    if runs(&[wrapper, &["true"]].concat(), "it takes root's rights away").is_some() {
+        let run = farhaul_under(wrapper, &["bench", "--plain", "--connect", "127.0.0.1:9"]);
+        run.fails(7, &["cannot read the settings", &path, "Permission denied", "XDG_CONFIG_HOME=/dev/null"]);
+    }
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn settings_that_are_no_text_are_no_toml() {
+    let files = Files::new("", "");
+    fs::write(files.0.at("user/farhaul/config.toml"), b"timeout = '\xff'\n").unwrap();
+    files.run(&[], &["bench", "--show-config"]).fails(2, &["user/farhaul/config.toml", "is no TOML", "UTF-8"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Where a test tries many seeds, its failure message names the seed.
 
+mod clock_steps;
 mod close;
 mod corrupt;
 mod duplicate;
@@ -14,6 +15,7 @@ mod memory;
 mod messages;
 mod mux;
 mod native_law;
+mod partition;
 mod rendezvous;
 mod reorder;
 mod scenario;

@@ -3,6 +3,7 @@
 mod copies;
 mod faults;
 mod hostile;
+mod large;
 mod pair;
 mod slow;
 

@@ -47,6 +47,18 @@ fn bytes_after_the_opening_are_left_for_the_session() {
 }
 
 #[test]
+fn a_refusal_is_recognised_and_nothing_else_is_taken_for_one() {
+    let told = refusal_of(&SessionError::NotFarhaul);
+    assert_eq!(refusal_in(&told).map(|abort| abort.code), Some(AbortCode::Protocol));
+    assert!(refusal(AbortCode::Other(9), &"x".repeat(100_000)).len() <= MAX_REFUSAL);
+    for len in 0..told.len() {
+        assert_eq!(refusal_in(&told[..len]), None, "a part");
+    }
+    assert_eq!(refusal_in(&[&told[..], b"more"].concat()), None);
+    assert_eq!(refusal_in(&wire(&bench())), None);
+}
+
+#[test]
 fn a_newer_caller_learns_the_supported_versions() {
     let error = accept(&wire(&Open { version: 9, ..bench() })).unwrap_err();
     assert_eq!(error, SessionError::Version { wanted: 9, oldest: OLDEST_VERSION, newest: VERSION });

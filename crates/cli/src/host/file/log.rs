@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use farhaul_session::{Entry, FailCode, Failure, FileEvent, Progress, SessionError, ShownPath, Side, Totals, escape};
+use farhaul_session::{Entry, FailCode, Failure, FileEvent, Progress, SessionError, ShownPath, Side, escape};
 use farhaul_units::Instant;
 use indicatif::ProgressBar;
 
@@ -26,7 +26,8 @@ pub(crate) struct FileLog {
     /// When the first byte of content moved, and how many have.
     first: Option<Instant>,
     moved: u64,
-    totals: Option<(Totals, Instant)>,
+    /// When every entry was answered.
+    done: Option<Instant>,
     failures: u64,
     /// The line about the first failure, as long as it is the only one: then the error of the program tells it.
     untold: Cell<Option<String>>,
@@ -47,7 +48,7 @@ impl FileLog {
             current: None,
             first: None,
             moved: 0,
-            totals: None,
+            done: None,
             failures: 0,
             untold: Cell::new(None),
             first_failure: None,
@@ -64,9 +65,9 @@ impl FileLog {
         self
     }
 
-    /// Totals once every entry was answered, and the time until then.
-    pub(crate) fn totals(&self) -> Option<(Totals, Duration)> {
-        self.totals.map(|(totals, done)| (totals, self.meter.until(done)))
+    /// The time until every entry was answered; none if the session broke off before.
+    pub(crate) fn done_after(&self) -> Option<Duration> {
+        self.done.map(|done| self.meter.until(done))
     }
 
     /// Bytes of content that moved so far.
@@ -76,7 +77,7 @@ impl FileLog {
 
     /// From the first byte to the confirmation of the last one.
     pub(crate) fn until_confirmed(&self) -> Duration {
-        self.first.zip(self.totals).map_or(Duration::ZERO, |(first, (_, done))| done - first)
+        self.first.zip(self.done).map_or(Duration::ZERO, |(first, done)| done - first)
     }
 
     /// The path of the file that is under way, once the other side has taken part.
@@ -145,7 +146,7 @@ impl FileLog {
             }
             FileEvent::Made(entry) => self.record(&entry.path.to_bytes(), FileStatus::Made, 0, None, None),
             FileEvent::Failed { path, failure, by } => self.on_failed(path, failure, *by),
-            FileEvent::Done(totals) => self.totals = Some((*totals, self.meter.now())),
+            FileEvent::Done(_) => self.done = Some(self.meter.now()),
             _ => {}
         }
     }

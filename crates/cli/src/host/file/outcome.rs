@@ -1,7 +1,7 @@
 //! What a copy gave, as its `end` record says it.
 
 use farhaul::Stats;
-use farhaul_session::{Source, Store};
+use farhaul_session::{Source, Store, Totals};
 use farhaul_units::{ByteSize, Rate};
 
 use super::{FileLog, Receiving, Sending};
@@ -29,7 +29,7 @@ pub(crate) struct Measured {
 
 /// Fills in what the sending side knows.
 pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &Measured) {
-    common(end, &job.log, measured);
+    common(end, &job.log, job.session.totals(), measured);
     let there = job.session.peer_figures();
     // A receiver that never came to tell saw about this: confirmations travel half a round trip, as data does.
     let receiving = there
@@ -46,7 +46,7 @@ pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &
 
 /// Fills in what the receiving side knows.
 pub(crate) fn of_receiving<S: Store>(end: &mut End, job: &Receiving<S>, measured: &Measured) {
-    common(end, &job.log, measured);
+    common(end, &job.log, job.session.totals(), measured);
     end.goodput_bps = goodput(end.bytes, job.store.moving());
     let there = job.session.peer_figures();
     end.peer = there.map(measure::peer);
@@ -60,16 +60,16 @@ pub(crate) fn of_receiving<S: Store>(end: &mut End, job: &Receiving<S>, measured
     (end.limited_by, end.limited_by_share) = limit.unzip();
 }
 
-fn common(end: &mut End, log: &FileLog, measured: &Measured) {
+/// `totals` are those of the session so far, which may have broken off.
+fn common(end: &mut End, log: &FileLog, totals: Totals, measured: &Measured) {
     measure::fill(end, &measured.stats, measured.rtt);
     end.cpu_seconds = measured.meter.cpu();
-    let (totals, seconds) = log.totals().unwrap_or_else(|| (Default::default(), measured.meter.elapsed()));
-    end.seconds = seconds.as_secs_f64();
-    end.bytes = if log.totals().is_some() { totals.bytes } else { log.moved() };
+    end.seconds = log.done_after().unwrap_or_else(|| measured.meter.elapsed()).as_secs_f64();
+    end.bytes = totals.bytes;
     end.files = Some(totals.files);
     end.directories = Some(totals.directories);
     end.failed = Some(totals.failed);
-    end.verified = log.totals().is_some() && totals.failed == 0;
+    end.verified = log.done_after().is_some() && totals.failed == 0;
 }
 
 /// How a copy ended: `why` words the trouble, if there was any.
@@ -80,7 +80,7 @@ pub(crate) fn result(
 ) -> Result<(), Fault> {
     match driven {
         Err(trouble) => Err(log.broken_by(why(&trouble), &trouble)),
-        Ok(()) if log.totals().is_none() => {
+        Ok(()) if log.done_after().is_none() => {
             Err(Fault::new(Code::PeerLost, "the other side left before everything was confirmed; start the copy again"))
         }
         Ok(()) => log.fault().map_or(Ok(()), Err),

@@ -120,7 +120,7 @@ mod tests {
         let name = Component::new(&[b'n'; 200]).unwrap();
         let mut at = Directory::open(&scratch.0).unwrap();
         for _ in 0..50 {
-            at = at.make_child(&name).unwrap();
+            (at, _) = at.make_child(&name).unwrap();
         }
         let root = Directory::open(Path::new(&scratch.0)).unwrap();
         assert!(root.descend_along(std::iter::repeat_n(&name, 50)).unwrap().is_same(&at));

@@ -73,12 +73,18 @@ impl Directory {
         Self::opened(rustix::fs::openat(&self.handle, name.as_bytes(), flags, Mode::empty())?)
     }
 
-    /// Makes a directory that only its owner may enter, or opens the one that stands there.
-    pub(super) fn make_child(&self, name: &Component) -> Result<Self, Errno> {
-        match rustix::fs::mkdirat(&self.handle, name.as_bytes(), PRIVATE_DIR) {
-            Ok(()) | Err(Errno::EXIST) => self.child(name),
-            Err(error) => Err(error),
-        }
+    /// Makes a directory that only its owner may enter, or opens the one that stands there. Says whether it is new.
+    pub(super) fn make_child(&self, name: &Component) -> Result<(Self, bool), Errno> {
+        let is_new = match rustix::fs::mkdirat(&self.handle, name.as_bytes(), PRIVATE_DIR) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(error),
+        };
+        Ok((self.child(name)?, is_new))
+    }
+
+    pub(super) fn set_mode(&self, mode: u32) -> Result<(), Errno> {
+        rustix::fs::fchmod(&self.handle, Mode::from_raw_mode(mode))
     }
 
     /// Makes a file that nobody else has, under a name that nothing has.
@@ -107,7 +113,11 @@ impl Directory {
 
     /// Gives the file `from` the name `to`. Without flags it replaces whatever file, link or device has that name.
     pub(super) fn rename(&self, from: &Component, to: &Component, flags: RenameFlags) -> Result<(), Errno> {
-        rustix::fs::renameat_with(&self.handle, from.as_bytes(), &self.handle, to.as_bytes(), flags)
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        match flags.is_empty() {
+            true => rustix::fs::renameat(&self.handle, from, &self.handle, to),
+            false => rustix::fs::renameat_with(&self.handle, from, &self.handle, to, flags),
+        }
     }
 
     pub(super) fn remove(&self, name: &Component) -> Result<(), Errno> {

@@ -15,6 +15,14 @@ pub(super) fn failure(action: &str, errno: Errno) -> Failure {
     }
 }
 
+/// The same for somebody who tried to make a `file` or `directory`. Of a new name, a refusal is about where it goes.
+pub(super) fn cannot_make(what: &str, errno: Errno) -> Failure {
+    match code(errno) {
+        FailCode::PermissionDenied => Failure::new(FailCode::PermissionDenied, "its directory may not be written to"),
+        _ => failure(&format!("make the {what}"), errno),
+    }
+}
+
 /// The same for errors of the standard library.
 pub(super) fn io_failure(action: &str, error: &std::io::Error) -> Failure {
     match Errno::from_io_error(error) {
@@ -52,6 +60,15 @@ mod tests {
     fn failures_say_once_what_happened() {
         assert_eq!(failure("open", Errno::ACCESS).to_string(), "permission denied: cannot open");
         assert_eq!(failure("read", Errno::IO).to_string(), "input/output error: cannot read: Input/output error");
+    }
+
+    #[test]
+    fn what_may_not_be_made_is_the_fault_of_its_directory() {
+        for errno in [Errno::ACCESS, Errno::PERM] {
+            let failure = cannot_make("file", errno);
+            assert_eq!(failure.to_string(), "permission denied: its directory may not be written to");
+        }
+        assert_eq!(cannot_make("file", Errno::NOSPC), failure("make the file", Errno::NOSPC));
     }
 
     #[test]

@@ -9,13 +9,15 @@ use farhaul_session::{Commit, Component, Digest, Entry, EntryId, FailCode, Failu
 
 use super::commits::{Commits, DirectoryCommit, FileCommit};
 use super::directory::Directory;
-use super::failure::failure;
+use super::failure::{cannot_make, failure};
 use super::partial::Partial;
 use super::target::Target;
 use super::trail::Trail;
 
 /// Permission bits that are taken away if the system does not tell the process's own mask.
 const USUAL_UMASK: u32 = 0o022;
+/// Rights of the owner, whose next copy has to enter a directory that is not complete.
+const OWNER: u32 = 0o700;
 
 /// Builds received trees: each file under a temporary name until it is complete, verified and safe from a crash.
 ///
@@ -31,10 +33,20 @@ pub struct DiskStore {
     /// What comes gets this name in the root in place of its own.
     rename: Option<Rename>,
     umask: u32,
-    /// The directories on the trail as they travel, outermost first.
-    directories: Vec<(Component, EntryId)>,
+    /// The directories on the trail, outermost first.
+    directories: Vec<OpenDirectory>,
     files: BTreeMap<EntryId, Partial>,
     commits: Commits,
+}
+
+/// A directory whose content is still coming.
+#[derive(Debug)]
+struct OpenDirectory {
+    id: EntryId,
+    /// Its name as it travels.
+    name: Component,
+    /// The mode that it gets if the copy breaks off; one that stood there before keeps its own.
+    mode_after_break: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -77,9 +89,8 @@ impl DiskStore {
         match parent.child(&name) {
             Ok(directory) => Ok(Self::into_directory(directory)),
             Err(_) if is_directory => {
-                let directory = parent.make_child(&name)?;
-                let mode = 0o777 & !umask();
-                rustix::fs::fchmod(&directory, rustix::fs::Mode::from_raw_mode(mode))?;
+                let (directory, _) = parent.make_child(&name)?;
+                directory.set_mode(0o777 & !umask())?;
                 Ok(Self::into_directory(directory))
             }
             Err(_) => Ok(Self::new(parent, Some(Rename { to: name, from: None }))),
@@ -98,11 +109,21 @@ impl DiskStore {
         self.trail.here().map_err(|lost| lost.failure(FailCode::NotFound))
     }
 
+    /// Gives the directories that are still open the modes that they keep if nothing more comes.
+    fn leave_directories(&self) {
+        for (depth, open) in (1..).zip(&self.directories) {
+            if let (Some(mode), Ok(directory)) = (open.mode_after_break, self.trail.at(depth)) {
+                // If that fails, the directory stays private. The next copy gives it its mode.
+                let _ = directory.set_mode(mode);
+            }
+        }
+    }
+
     /// The open directory in which an entry belongs, and the name that it gets there.
     fn place(&mut self, entry: &Entry) -> Result<(Arc<Directory>, Component), Failure> {
         let no_name = || Failure::from(FailCode::NameRefused);
         let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
-        let open = self.directories.iter().map(|(name, _)| name).take(parents.len());
+        let open = self.directories.iter().map(|directory| &directory.name).take(parents.len());
         if !open.eq(parents) {
             return Err(FailCode::ParentFailed.into());
         }
@@ -124,10 +145,11 @@ impl DiskStore {
 impl Store for DiskStore {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
         let (parent, name) = self.place(entry)?;
-        let directory =
+        let (directory, is_new) =
             parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
         self.trail.enter(name, directory);
-        self.directories.push((entry.name().clone(), id));
+        let mode_after_break = is_new.then_some(entry.mode & !self.umask | OWNER);
+        self.directories.push(OpenDirectory { id, name: entry.name().clone(), mode_after_break });
         Ok(())
     }
 
@@ -154,7 +176,7 @@ impl Store for DiskStore {
     }
 
     fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
-        let position = self.directories.iter().position(|(_, its)| *its == id).ok_or_else(not_open)?;
+        let position = self.directories.iter().position(|open| open.id == id).ok_or_else(not_open)?;
         let directory = self.directory_at(position + 1);
         let parent = self.directory_at(position)?;
         let directory = directory?;
@@ -165,6 +187,7 @@ impl Store for DiskStore {
 
     fn settle(&mut self) {
         self.commits.settle();
+        self.leave_directories();
     }
 
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
@@ -177,6 +200,13 @@ impl Store for DiskStore {
         {
             partial.remove();
         }
+    }
+}
+
+impl Drop for DiskStore {
+    /// The end of a copy whose connection is gone: nobody called [`settle`](Store::settle).
+    fn drop(&mut self) {
+        self.settle();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Copies between real directories, driven as a session drives them.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -13,6 +13,7 @@ use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread
 
 use super::*;
 
+mod breaks;
 mod changes;
 mod depth;
 mod targets;
@@ -266,6 +267,29 @@ fn more_than_fits_the_disk_is_refused_before_a_byte_is_written() {
     let failure = store.begin(EntryId(0), &file("file", u64::MAX)).unwrap_err();
     assert_eq!(failure.code, FailCode::NoSpace);
     assert_eq!(tree(&to.0), []);
+}
+
+#[test]
+fn bytes_beyond_four_gibibytes_are_read_and_written_at_their_offset() {
+    const FAR: u64 = (4 << 30) + 7;
+    let scratch = Scratch::new("large");
+    // Sparse: it takes no room.
+    let sparse = fs::File::create(scratch.path("from")).unwrap();
+    sparse.write_all_at(b"the end", FAR).unwrap();
+    let mut source = DiskSource::new(&[scratch.path("from")], false).unwrap();
+    let Next::Entry(entry) = source.next_entry(EntryId(0)) else { panic!("it is a file") };
+    assert_eq!(entry.size, FAR + 7);
+    let mut block = [0; 100];
+    assert_eq!(source.read(EntryId(0), FAR, &mut block), Ok(Chunk::Data(7)));
+    let mut store = DiskStore::at(&scratch.path("to"), false).unwrap();
+    store.begin(EntryId(0), &Entry { size: 0, ..entry.clone() }).unwrap();
+    store.write(EntryId(0), FAR, &block[..7]).unwrap();
+    assert_eq!(store.commit(EntryId(0), &entry, &Digest::of(b"")), Ok(Commit::Pending));
+    assert_eq!(failures(&mut store), []);
+    let copied = fs::File::open(scratch.path("to")).unwrap();
+    block.fill(0);
+    copied.read_exact_at(&mut block[..7], FAR).unwrap();
+    assert_eq!((copied.metadata().unwrap().len(), &block[..7]), (FAR + 7, &b"the end"[..]));
 }
 
 #[test]

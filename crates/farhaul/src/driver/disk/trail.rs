@@ -49,19 +49,23 @@ impl Trail {
 
     /// The innermost directory.
     pub(super) fn here(&mut self) -> Result<Arc<Directory>, Lost> {
-        let Some((_, identity)) = self.steps.last() else { return Ok(Arc::clone(&self.root)) };
-        if let Some(here) = &self.here {
+        let here = self.at(self.steps.len())?;
+        self.here = Some(Arc::clone(&here));
+        Ok(here)
+    }
+
+    /// The directory on the trail that is `depth` directories below the root.
+    pub(super) fn at(&self, depth: usize) -> Result<Arc<Directory>, Lost> {
+        let steps = &self.steps[..depth];
+        let Some((_, identity)) = steps.last() else { return Ok(Arc::clone(&self.root)) };
+        if let Some(here) = self.here.as_ref().filter(|_| depth == self.steps.len()) {
             return Ok(Arc::clone(here));
         }
-        let directory =
-            self.root.descend_along(self.steps.iter().map(|(name, _)| name)).map_err(|error| match error {
-                Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Lost::Replaced,
-                error => Lost::System(error),
-            })?;
-        if directory.identity() != *identity {
-            return Err(Lost::Replaced);
-        }
-        Ok(Arc::clone(self.here.insert(Arc::new(directory))))
+        let directory = self.root.descend_along(steps.iter().map(|(name, _)| name)).map_err(|error| match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Lost::Replaced,
+            error => Lost::System(error),
+        })?;
+        if directory.identity() == *identity { Ok(Arc::new(directory)) } else { Err(Lost::Replaced) }
     }
 }
 

@@ -1,0 +1,93 @@
+//! Trees that break off before they are complete, and the copies after that.
+
+use super::*;
+
+/// Directories that stay open until the end of a test, with the modes that they are to get.
+const MODES: [(&str, u32); 3] = [("t", 0o755), ("t/d", 0o750), ("t/d/r", 0o555)];
+
+fn entry(path: &str, mode: u32) -> Entry {
+    Entry { mode, ..directory(path) }
+}
+
+/// The first half of a copy: three directories, a file that is complete and one that is not.
+fn begin(to: &Path) -> DiskStore {
+    let mut store = DiskStore::at(to, true).unwrap();
+    for (id, (path, mode)) in (0..).map(EntryId).zip(MODES) {
+        store.make_dir(id, &entry(path, mode)).unwrap();
+    }
+    let whole = file("t/d/r/a", 0);
+    store.begin(EntryId(3), &whole).unwrap();
+    store.commit(EntryId(3), &whole, &Digest::of(b"")).unwrap();
+    store.begin(EntryId(4), &file("t/d/r/b", 5)).unwrap();
+    store
+}
+
+fn mode(path: PathBuf) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_tree_that_breaks_off_gives_new_directories_their_modes_and_the_next_copy_mends_the_rest() {
+    as_root_and_as_ordinary_user(|| {
+        for settled in [false, true] {
+            let to = Scratch::new(&format!("break-{settled}-{}", geteuid().as_raw()));
+            let mut store = begin(&to.0);
+            assert_eq!(mode(to.path("t")), 0o700, "until then it is private");
+            store.abort(EntryId(4), Leftover::Remove);
+            // A session that breaks off says so; one whose thread ends does not.
+            if settled {
+                assert_eq!(failures(&mut store), []);
+            } else {
+                drop(store);
+            }
+            assert!(to.path("t/d/r/a").exists());
+            // Its owner has to come back.
+            let left = ["t", "t/d", "t/d/r"].map(|path| mode(to.path(path)));
+            assert_eq!(left, [0o755, 0o750, 0o755]);
+
+            let mut store = begin(&to.0);
+            store.commit(EntryId(4), &file("t/d/r/b", 0), &Digest::of(b"")).unwrap();
+            for (id, (path, mode)) in (0..).map(EntryId).zip(MODES).collect::<Vec<_>>().into_iter().rev() {
+                store.finish_dir(id, &entry(path, mode)).unwrap();
+            }
+            assert_eq!(failures(&mut store), []);
+            for (path, expected) in MODES {
+                assert_eq!(mode(to.path(path)), expected, "{path}");
+            }
+            // Or the test's directory could not be removed.
+            fs::set_permissions(to.path("t/d/r"), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_tree_that_breaks_off_leaves_the_modes_of_directories_that_stood_there() {
+    let to = Scratch::new("break-old");
+    fs::create_dir(to.path("t")).unwrap();
+    fs::set_permissions(to.path("t"), fs::Permissions::from_mode(0o711)).unwrap();
+    drop(begin(&to.0));
+    assert_eq!((mode(to.path("t")), mode(to.path("t/d"))), (0o711, 0o750));
+}
+
+#[test]
+fn a_directory_that_a_killed_copy_left_private_is_mended_by_the_next_one() {
+    let to = Scratch::new("break-killed");
+    fs::create_dir(to.path("t")).unwrap();
+    fs::set_permissions(to.path("t"), fs::Permissions::from_mode(0o700)).unwrap();
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    store.make_dir(EntryId(0), &entry("t", 0o755)).unwrap();
+    store.finish_dir(EntryId(0), &entry("t", 0o755)).unwrap();
+    assert_eq!(failures(&mut store), []);
+    assert_eq!(mode(to.path("t")), 0o755);
+}
+
+#[test]
+fn what_was_put_in_place_of_a_directory_keeps_its_mode_when_the_tree_breaks_off() {
+    let to = Scratch::new("break-swap");
+    let store = begin(&to.0);
+    fs::rename(to.path("t/d"), to.path("t/moved")).unwrap();
+    fs::create_dir(to.path("t/d")).unwrap();
+    fs::set_permissions(to.path("t/d"), fs::Permissions::from_mode(0o711)).unwrap();
+    drop(store);
+    assert_eq!((mode(to.path("t")), mode(to.path("t/d"))), (0o755, 0o711));
+}
