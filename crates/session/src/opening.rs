@@ -150,8 +150,8 @@ pub fn refusal_of(error: &SessionError) -> Vec<u8> {
     bytes
 }
 
-/// The refusal that `bytes` are, if they are one and nothing else: for a caller that does not speak this protocol, and has
-/// been told so by one that does.
+/// The refusal in `bytes`, if they are one and nothing else. Serves a caller of another protocol that a session peer
+/// refused.
 pub fn refusal_in(bytes: &[u8]) -> Option<Abort> {
     let (mut decoder, mut rest) = (Decoder::default(), bytes);
     match decoder.next(&mut rest) {
