@@ -113,57 +113,6 @@ fn a_server_that_lists_directories_slowly_only_makes_the_copy_slow() {
     assert_eq!(scratch.names("here"), ["file"]);
 }
 
-/// Lets the program open a hundred files and no more.
-const FEW_DESCRIPTORS: [&str; 4] = ["sh", "-c", "ulimit -n 100 && exec \"$0\" \"$@\"", "env"];
-
-#[test]
-fn trees_deeper_than_the_descriptors_are_copied_for_several_clients_at_once() {
-    const DEPTH: usize = 120;
-    let scratch = Scratch::new();
-    let root = scratch.dir("root");
-    let mut server = Server::begin_under(&FEW_DESCRIPTORS, &["serve", "--root", &root]);
-    server.forget_records();
-    let (url, below) = (format!("udt://{}", server.address), "/d".repeat(DEPTH - 1));
-    let clients = ["one", "two", "three", "four"];
-    for client in clients {
-        let mut path = format!("from/{client}");
-        for _ in 0..DEPTH {
-            scratch.dir(&path);
-            scratch.file(&format!("{path}/z"), 10);
-            path.push_str("/d");
-        }
-    }
-    let run_all = |copies: [[String; 2]; 4]| {
-        let begin = |[from, to]: [String; 2]| {
-            let arguments = ["copy", "--plain", "-r", &from, &to];
-            Started::begin_under(&FEW_DESCRIPTORS, &arguments, Stdio::null())
-        };
-        for run in copies.map(begin).map(Started::end) {
-            run.succeeds();
-        }
-    };
-    run_all(clients.map(|client| [scratch.at(&format!("from/{client}")), format!("{url}/")]));
-    let back = scratch.dir("back");
-    run_all(clients.map(|client| [format!("{url}/{client}"), format!("{back}/")]));
-    for client in clients {
-        assert_eq!(scratch.names(&format!("back/{client}{below}")), ["z"]);
-    }
-}
-
-#[test]
-fn a_server_takes_no_more_sessions_than_it_has_descriptors_for_and_says_so() {
-    let scratch = Scratch::new();
-    let arguments = ["serve", "--plain", "--json", "--root", &scratch.dir("root"), "--listen", "127.0.0.1:0"];
-    let mut serve = Started::begin_under(&FEW_DESCRIPTORS, &arguments, Stdio::null()).after("start");
-    let allowed = serve.record["settings"]["max_sessions"].as_u64().unwrap();
-    assert!((4..20).contains(&allowed), "{}", serve.record);
-    let warning = serve.next("warning");
-    let words = format!("open files allows {allowed} sessions at a time, not 64");
-    assert!(warning["message"].as_str().unwrap().contains(&words), "{warning}");
-    serve.signal(Signal::TERM);
-    assert_eq!(serve.end().code, 143);
-}
-
 #[test]
 fn a_server_that_is_stopped_while_it_synchronises_tells_the_sender_that_the_file_is_safe() {
     let Some(slow) = slow("fsync", VERY_SLOW) else { return };

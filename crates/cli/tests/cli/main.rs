@@ -13,6 +13,7 @@ mod lab;
 mod limits;
 mod outlets;
 mod partings;
+mod permissions;
 mod pipes;
 mod places;
 mod process;

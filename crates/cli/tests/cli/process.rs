@@ -267,7 +267,7 @@ impl Server {
     /// Begins on a port that is given.
     pub(crate) fn begin_at(address: &str, arguments: &[&str]) -> Self {
         let all = [arguments, &["--plain", "--json", "--listen", address]].concat();
-        Self::started(&mut command(&all), arguments[0])
+        Self::started(&mut command(&all), arguments[0], Stdio::piped())
     }
 
     /// Begins with its stdout somewhere else.

@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Batch, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams, Transmit, Transport};
-use farhaul_sim::Plan;
+use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_units::{Duration, Instant, Rng};
 
@@ -94,6 +94,10 @@ impl Streams for Stepping {
         self.inner.release(now, id);
     }
 
+    fn is_leaving(&self, id: ConnectionId) -> bool {
+        self.inner.is_leaving(id)
+    }
+
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.inner.peer(id)
     }
@@ -106,7 +110,7 @@ impl Streams for Stepping {
 #[test]
 fn a_system_clock_that_is_set_back_and_forth_costs_no_byte_and_little_time() {
     for seed in 0..10 {
-        let plan = Plan::exchange(LENGTH);
+        let plan = Workload::exchange(LENGTH);
         let ends = || [endpoint(2 * seed, small_buffers()), listener(2 * seed + 1, small_buffers())];
         let [here, there] = ends();
         let mut steady = Pair::new(here, there).seed(seed).path(clean_path()).caller(plan).listener(plan).start();

@@ -3,26 +3,26 @@
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, ConnectionLost};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
-use farhaul_sim::{Plan, Simulation, Verdict};
+use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant};
 
 use crate::scenario::{clean_path, pair, small_buffers};
 
 /// How each side may be using the connection.
-fn uses() -> [(&'static str, [Plan; 2]); 4] {
-    let idle = Plan::receive().kept_open();
+fn uses() -> [(&'static str, [Workload; 2]); 4] {
+    let idle = Workload::receive().kept_open();
     [
-        ("the caller sends", [Plan::send_without_end(), Plan::receive()]),
-        ("the listener sends", [idle, Plan::send_without_end()]),
-        ("both send", [Plan::send_without_end(), Plan::send_without_end()]),
-        ("both are idle", [Plan::send(10_000).kept_open(), idle]),
+        ("the caller sends", [Workload::send_without_end(), Workload::receive()]),
+        ("the listener sends", [idle, Workload::send_without_end()]),
+        ("both send", [Workload::send_without_end(), Workload::send_without_end()]),
+        ("both are idle", [Workload::send(10_000).kept_open(), idle]),
     ]
 }
 
 /// From now on nothing that this host sends arrives.
 fn mute(run: &mut Simulation<Endpoint>, host: usize) -> Instant {
     let from = address(host);
-    run.set_tap(Some(Box::new(move |datagram| if datagram.from == from { Verdict::Drop } else { Verdict::Pass })));
+    run.set_tap(Some(Box::new(move |datagram| if datagram.from == from { TapAction::Drop } else { TapAction::Pass })));
     run.now()
 }
 
@@ -50,7 +50,7 @@ fn both_ends_of_a_one_sided_partition_end_with_the_silence_of_the_other() {
 #[test]
 fn a_call_whose_answers_do_not_arrive_ends_on_both_sides() {
     for muted in [CALLER, LISTENER] {
-        let mut run = pair(2, small_buffers).path(clean_path()).caller(Plan::send(1_000)).start();
+        let mut run = pair(2, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
         mute(&mut run, muted);
         run.run_for(Duration::from_secs(60));
         let (at, reason) = run.flows(CALLER)[0].closed.expect("it is over");
@@ -63,11 +63,11 @@ fn a_call_whose_answers_do_not_arrive_ends_on_both_sides() {
 /// The answer to the caller's last handshake packet arrives, and nothing after it does.
 #[test]
 fn a_listener_that_falls_mute_after_its_answer_is_given_up_and_gives_up() {
-    let mut run = pair(3, small_buffers).path(clean_path()).caller(Plan::send(1 << 20)).start();
+    let mut run = pair(3, small_buffers).path(clean_path()).caller(Workload::send(1 << 20)).start();
     let from = address(LISTENER);
     run.set_tap(Some(Box::new(move |datagram| {
         let is_handshake = datagram.bytes.starts_with(&[0x80, 0]);
-        if datagram.from == from && !is_handshake { Verdict::Drop } else { Verdict::Pass }
+        if datagram.from == from && !is_handshake { TapAction::Drop } else { TapAction::Pass }
     })));
     run.run_for(Duration::from_secs(120));
     for host in [CALLER, LISTENER] {

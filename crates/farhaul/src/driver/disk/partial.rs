@@ -9,7 +9,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::directory::{Directory, is_same, set_metadata};
-use super::failure::{failure, io_failure};
+use super::failure::{cannot_make, failure, io_failure};
 use super::target::Target;
 
 /// End of the names of incomplete files, so that people and clean-up jobs know them.
@@ -37,7 +37,7 @@ impl Partial {
     pub(super) fn begin(directory: Arc<Directory>, name: Component, size: u64) -> Result<Self, Failure> {
         let temporary = temporary_name(&name)?;
         let made = directory.make_file(&temporary);
-        let file = made.map_err(|error| failure("make the file", error))?;
+        let file = made.map_err(|error| cannot_make("file", error))?;
         let partial = Self { directory, file, temporary, name };
         if let Err(error) = partial.reserve(size) {
             partial.remove();

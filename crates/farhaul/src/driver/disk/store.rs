@@ -9,7 +9,7 @@ use farhaul_session::{Commit, Component, Digest, Entry, EntryId, FailCode, Failu
 
 use super::commits::{Commits, DirectoryCommit, FileCommit};
 use super::directory::Directory;
-use super::failure::{cannot_make, failure};
+use super::failure::failure;
 use super::partial::Partial;
 use super::target::Target;
 use super::trail::Trail;

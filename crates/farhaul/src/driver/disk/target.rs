@@ -5,7 +5,7 @@ use rustix::fs::{FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::directory::{Directory, kind};
-use super::failure::failure;
+use super::failure::{cannot_make, failure};
 
 /// Attempts to take a name that somebody else makes and removes all the time.
 const ATTEMPTS: usize = 16;
@@ -81,7 +81,7 @@ impl Target<'_> {
     pub(super) fn no_directory(self, error: Errno) -> Failure {
         match self.standing() {
             Ok(Some(kind)) if kind != FileType::Directory => self.in_the_way(kind),
-            _ => failure("make the directory", error),
+            _ => cannot_make("directory", error),
         }
     }
 
