@@ -1,7 +1,7 @@
-//! A system clock that somebody sets while a transfer runs.
+//! A system clock that is set during a transfer.
 //!
-//! The kernel stamps datagrams by that clock, and no timer knows it. A stamp from the future or from long ago counts as now,
-//! so a step can move an arrival by a tenth of a second at most, and never beyond the present.
+//! The kernel stamps datagrams by that clock, but no timer uses it. A stamp from the future or from long ago counts as now.
+//! So a step moves an arrival by at most 100 ms, and never beyond the present.
 
 use core::net::SocketAddr;
 
