@@ -87,12 +87,12 @@ impl Connection {
         self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
     }
 
-    /// Begins to [finish](Connection::finish) and returns at once. When the last handle is dropped the connection goes on until
-    /// the peer has acknowledged everything, but no longer than the linger time and only while its endpoint or another
-    /// connection of it lives. What the peer still sends is thrown away then.
+    /// Begins to [finish](Connection::finish) and returns at once. The connection then outlives its last handle, until the
+    /// peer has acknowledged everything or the linger time is over. It needs another handle of the same port, such as the
+    /// endpoint's, to live that long. Input that arrives after the last handle is gone is thrown away.
     ///
-    /// For a last word to a peer that nobody waits for. Of connections without handles an endpoint keeps the latest
-    /// 256; it aborts older ones.
+    /// For last words to a peer that nobody waits for. An endpoint keeps the latest 256 connections without handles, and
+    /// aborts older ones.
     pub fn finish_in_background(&self) {
         // Without a driver thread there is nothing left to finish.
         if let Ok(mut turn) = self.host.driver.turn() {
