@@ -17,6 +17,7 @@
 //! | what the lock protects, who waits for what | `core.rs`, `bell.rs`, `wakers.rs` |
 //! | a turn at the lock, waiting for something to happen | `turn.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
+//! | how a connection finishes without a handle | `core.rs`, `parting.rs` |
 //! | how the thread ends after the last handle | `threads.rs`, `departure.rs` |
 //! | when it looks away to gather datagrams | `nap.rs` |
 //! | how datagrams leave | `outbox.rs` |

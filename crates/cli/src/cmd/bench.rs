@@ -31,7 +31,7 @@ const MAX_MEASUREMENTS: usize = 256;
 
 /// Measure the path between two hosts, memory to memory
 ///
-/// The listener runs until stopped and takes any number of measurements:
+/// The listener runs until stopped and takes any number of measurements, 256 flows at a time:
 ///
 ///     farhaul bench --plain --listen :9000
 ///     farhaul bench --plain --connect host:9000 --seconds 10
