@@ -1,4 +1,4 @@
-//! What a source was asked for: names in directories that are opened when their turn comes, so that none is held before.
+//! The files and directories that a request names. Their parents are opened one at a time, when their turn comes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use farhaul_session::{Component, RelPath};
 use super::directory::{Directory, split_last};
 use super::partial::is_temporary;
 
-/// Something that exists, by its name in a directory.
+/// An entry that exists, by its name in a directory.
 #[derive(Debug)]
 pub(super) struct Asked {
     place: Place,
@@ -28,7 +28,7 @@ enum Place {
 }
 
 impl Asked {
-    /// What the user of this machine named: one thing, or the content of a directory without a name (`.`, `/`).
+    /// Looks up a path of the user of this machine: one entry, or the content of a directory without a name (`.`, `/`).
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
         let Some((parent, name)) = split_last(path)? else { return Place::Named(path.to_owned()).content() };
         // A link that the user names is followed, but what it leads to arrives under the link's name.
@@ -40,7 +40,7 @@ impl Asked {
         Place::Named(parent.to_owned()).one(name.clone(), name)
     }
 
-    /// What a peer named: one thing below `root`, or the content of the root.
+    /// Looks up a path of a peer: one entry below `root`, or the content of the root.
     pub(super) fn beneath(root: &Arc<Directory>, path: &RelPath) -> io::Result<Vec<Self>> {
         let Some((name, parents)) = path.split_last() else {
             return Place::Beneath(Arc::clone(root), RelPath::root()).content();
@@ -64,7 +64,7 @@ impl Place {
         }
     }
 
-    /// One thing in it, if it exists.
+    /// One entry in it, if it exists.
     fn one(self, name: Component, sent_as: Component) -> io::Result<Vec<Asked>> {
         self.open()?.stat(&name)?;
         Ok(vec![Asked { place: self, name, sent_as }])
@@ -76,7 +76,7 @@ impl Place {
     }
 }
 
-/// What a directory has to send: everything but what copies left behind or are at work on.
+/// The names in a directory, without the temporary names of incomplete files.
 pub(super) fn names_to_send(directory: &Directory) -> io::Result<Vec<Component>> {
     let mut names = directory.names()?;
     names.retain(|name| !is_temporary(name));

@@ -22,11 +22,11 @@ const THREADS: usize = 4;
 /// files that a sender of this project allows: nobody waits for an answer that is held back.
 const UNDER_WAY: usize = 32;
 
-/// Files that get their names before their directories are synchronised, while there are more to come: one wait for eight
-/// costs little, and the answers are not held back for long.
+/// While more files wait, this many get their names before their directories are synchronised. One wait for eight files
+/// costs little and delays the answers only briefly.
 const TOGETHER: usize = 8;
 
-/// What became of an entry.
+/// The result of an entry.
 type Outcome = (EntryId, Result<(), Failure>);
 
 /// The threads and what they have to do. Dropping it waits until everything is done.
@@ -52,7 +52,7 @@ struct State {
     directories: VecDeque<(DirectoryCommit, Permit)>,
     /// Files that do not have their final names yet, and where they get them.
     unnamed: Vec<(EntryId, Identity)>,
-    /// What is safe as soon as its directories are.
+    /// Entries that are safe as soon as their directories are.
     named: Vec<Named>,
     /// A thread synchronises directories; what gets its name meanwhile is for the next time.
     is_syncing: bool,
@@ -111,7 +111,7 @@ impl Commits {
         self.submit(|state, permit| state.directories.push_back((commit, permit)));
     }
 
-    /// What became of an entry, if anything did.
+    /// The next result, if there is one.
     pub(super) fn poll(&self) -> Option<Outcome> {
         self.shared.state().outcomes.pop_front()
     }
@@ -167,7 +167,7 @@ impl Shared {
         loop {
             state = match state.next_task() {
                 Some(task) => self.perform(task, state),
-                // Whoever still works does what follows from it.
+                // The threads that still work do the tasks that follow from theirs.
                 None if state.is_ending => return,
                 None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
@@ -231,7 +231,7 @@ impl State {
     }
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug)]
 enum Done {
     /// It stands as it should, and a crash may still undo it.

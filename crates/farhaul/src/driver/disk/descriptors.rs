@@ -7,8 +7,8 @@ use rustix::process::{Resource, getrlimit};
 /// The permits of this process.
 static PERMITS: Permits = Permits::new();
 
-/// Most descriptors that a source holds, or a store beside its commits: its root, the innermost directory, a file, and two
-/// on the way to a directory.
+/// Most descriptors of a source, or of a store beside its commits: the root, the innermost directory, a file, and two
+/// while it opens a directory.
 const OF_A_COPY: u64 = 5;
 /// Most descriptors of a commit: a file and its directory, or a directory and its parent. One more is on its way to be
 /// closed.

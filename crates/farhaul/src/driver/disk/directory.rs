@@ -21,8 +21,8 @@ pub(super) const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).unio
 
 /// A directory that is held open.
 ///
-/// Whoever swaps a component of its path for a symbolic link, before or during a copy, changes nothing: the handle
-/// stays where it is, and steps below it refuse links.
+/// A component of its path may be swapped for a symbolic link, before or during a copy. The handle stays where it is, and
+/// steps below it refuse links.
 #[derive(Debug)]
 pub struct Directory {
     handle: OwnedFd,
@@ -99,7 +99,7 @@ impl Directory {
         Ok(File::from(rustix::fs::openat(&self.handle, name.as_bytes(), flags, Mode::empty())?))
     }
 
-    /// What stands under a name, a link not followed.
+    /// The stat of the entry with this name. A link is not followed.
     pub(super) fn stat(&self, name: &Component) -> Result<Stat, Errno> {
         rustix::fs::statat(&self.handle, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
     }
@@ -179,7 +179,7 @@ fn time_of(clock: ClockId) -> Mtime {
     Mtime { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
-/// What kind of thing a stat describes.
+/// The kind of entry that a stat describes.
 pub(super) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }

@@ -1,4 +1,4 @@
-//! What the operating system's errors mean for one file.
+//! The failure of one file that an error of the operating system means.
 
 use farhaul_session::{FailCode, Failure};
 use rustix::io::Errno;
@@ -31,7 +31,7 @@ pub(super) fn io_failure(action: &str, error: &std::io::Error) -> Failure {
     }
 }
 
-/// What the system says, without its number.
+/// The system's words, without the number of the error.
 fn words(errno: Errno) -> String {
     let text = std::io::Error::from(errno).to_string();
     text.trim_end_matches(&format!(" (os error {})", errno.raw_os_error())).to_owned()

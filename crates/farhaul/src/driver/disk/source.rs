@@ -22,14 +22,14 @@ use super::trail::Trail;
 /// Symbolic links, devices, pipes and sockets are skipped and reported. Incomplete files under the temporary names that
 /// [`DiskStore`](super::DiskStore) gives are no part of a directory; one that is asked for by its name comes.
 ///
-/// However deep a tree is and however many are asked for, five descriptors at most are open.
+/// At most five descriptors are open, whatever the depth of the tree and the number of paths.
 #[derive(Debug)]
 pub struct DiskSource {
     recursive: bool,
     /// When it was made, and whether directories that are younger are left out.
     began: Mtime,
     leaves_out_younger: bool,
-    /// What was asked for and is still to come; descending, so that the next one is at the end.
+    /// The entries of the request that are still to come, descending: the next one is at the end.
     asked: Vec<Asked>,
     /// The directory among them that is under way.
     tree: Option<Tree>,
@@ -51,7 +51,7 @@ struct Level {
     rest: Vec<Component>,
 }
 
-/// What comes next, and how it will be called.
+/// The next entry, and its path in the copy.
 #[derive(Debug)]
 struct Step {
     parent: Result<Arc<Directory>, Failure>,
@@ -76,7 +76,7 @@ impl DiskSource {
         Self::asked_for(paths.iter().map(|path| Asked::named(path.as_ref())), recursive)
     }
 
-    /// What a peer asks for below `root`: each path under its last name, of the root itself the content. No link is
+    /// The paths that a peer asks for below `root`, each under its last name; of the root itself the content. No link is
     /// followed.
     ///
     /// # Errors
@@ -101,10 +101,10 @@ impl DiskSource {
 
     /// Skips and reports directories that are made from now on.
     ///
-    /// For copies whose target is on this machine too: if it lies in what is copied, the copy would meet its own output
+    /// For copies whose target is on this machine too. A target inside the source would make the copy meet its own output
     /// again and again. Where the file system does not tell when a directory was made, nothing is skipped. Call it before
-    /// the other side begins to write: it waits for the kernel's next tick, ten milliseconds at most, since what is made
-    /// before that cannot be told from what was there.
+    /// the other side begins to write. It waits for the kernel's next tick, ten milliseconds at most. A directory that is
+    /// made within this tick looks as old as those that were there.
     pub fn leave_out_younger_directories(&mut self) {
         self.leaves_out_younger = self.recursive;
         while self.recursive && stamp_now() <= self.began {

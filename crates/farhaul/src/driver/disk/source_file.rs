@@ -69,11 +69,11 @@ impl SourceFile {
     }
 }
 
-/// Whether a file ends where the system says. Files that a kernel makes up when they are read, as those of /proc and /sys,
-/// have a size of zero or of a page, whatever is in them.
+/// Whether a file ends where the system says. Files of /proc report a size of zero, files of /sys one page, whatever they
+/// contain: the kernel makes their content when they are read.
 fn ends_at_its_size(file: &File, stat: &Stat) -> Result<bool, Errno> {
     let size = size(stat);
-    // Such files take no space. Only then is the last byte read, which may wait for a disk.
+    // Such files take no space. For others the last byte is not read, which might wait for a disk.
     let is_shorter = size > 0 && stat.st_blocks == 0 && !goes_on_at(file, size - 1)?;
     Ok(!is_shorter && !goes_on_at(file, size)?)
 }

@@ -21,16 +21,15 @@ const OWNER: u32 = 0o700;
 
 /// Builds received trees: each file under a temporary name until it is complete, verified and safe from a crash.
 ///
-/// The last steps of each file, which wait for the disk, are done by threads of the store; dropping it waits for those
-/// that are under way.
+/// The last steps of each file wait for the disk, so threads of the store do them. Dropping it waits for those under way.
 ///
-/// However deep the tree is, a store holds five descriptors at most, beside those of the commits under way. These are
-/// bounded for the whole process by its limit of open files.
+/// A store holds at most five descriptors beside those of its commits, whatever the depth of the tree. The limit of open
+/// files bounds the commits of all stores of the process together.
 #[derive(Debug)]
 pub struct DiskStore {
     /// Leads to the innermost directory at this point of the tree.
     trail: Trail,
-    /// What comes gets this name in the root in place of its own.
+    /// The name that the one entry at the root gets in place of its own.
     rename: Option<Rename>,
     umask: u32,
     /// The directories on the trail, outermost first.
@@ -62,8 +61,8 @@ impl DiskStore {
         Self::new(directory, None)
     }
 
-    /// Puts what comes where a user's path says: into it, if it is a directory; otherwise one file or tree comes under
-    /// that name, unless `is_directory` says that the directory is to be made.
+    /// Puts entries where a user's path says: into it, if it is a directory. Otherwise one file or tree gets that name,
+    /// unless `is_directory` asks for a new directory there.
     ///
     /// # Errors
     /// The directory on the way does not exist or may not be entered.

@@ -1,4 +1,4 @@
-//! The name that a complete file gets. It replaces a regular file or nothing: whatever else has the name stays.
+//! The name that a complete file gets. The file replaces a regular file or nothing; any other entry keeps its name.
 
 use farhaul_session::{Component, FailCode, Failure};
 use rustix::fs::{FileType, RenameFlags};
@@ -20,7 +20,7 @@ pub(super) struct Target<'a> {
 /// Why a file did not get its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Something of this kind has it.
+    /// An entry of this kind has it.
     InTheWay(FileType),
     System(Errno),
 }
@@ -30,15 +30,15 @@ impl Target<'_> {
     pub(super) fn check(self) -> Result<(), Failure> {
         match self.standing() {
             Ok(Some(kind)) if kind != FileType::RegularFile => Err(self.in_the_way(kind)),
-            // What the system does not tell, it will tell whoever makes a file here.
+            // If the system does not tell, making the file will.
             _ => Ok(()),
         }
     }
 
     /// Gives the name to the file that is called `temporary`.
     ///
-    /// The kernel looks and renames in one step, so that something else that appears in the last moment stays. A file
-    /// system without such steps gets a look and then a rename, which replaces what appears in between.
+    /// The kernel checks and renames in one step, so an entry that appears in the last moment stays. File systems without
+    /// such steps get a check and then a rename, which replaces an entry that appears in between.
     pub(super) fn take(self, temporary: &Component) -> Result<(), Failure> {
         let mut taken = Ok(());
         for _ in 0..ATTEMPTS {
@@ -64,7 +64,7 @@ impl Target<'_> {
         })
     }
 
-    /// Takes the name of a regular file. If it is something else by now, everything stays as it was.
+    /// Takes the name of a regular file. If another kind of entry has it by now, everything stays as it was.
     pub(super) fn replace(self, temporary: &Component) -> Result<(), Refusal> {
         self.rename(temporary, RenameFlags::EXCHANGE)?;
         match self.directory.stat(temporary).map(|stat| kind(&stat)) {
@@ -77,7 +77,7 @@ impl Target<'_> {
         }
     }
 
-    /// What `error` means to somebody who wanted a directory of that name.
+    /// The failure to make a directory of that name, which ended with `error`.
     pub(super) fn no_directory(self, error: Errno) -> Failure {
         match self.standing() {
             Ok(Some(kind)) if kind != FileType::Directory => self.in_the_way(kind),
@@ -89,7 +89,7 @@ impl Target<'_> {
         self.directory.rename(temporary, self.name, flags).map_err(Refusal::System)
     }
 
-    /// What has the name now.
+    /// The kind of entry that has the name now.
     fn standing(self) -> Result<Option<FileType>, Errno> {
         match self.directory.stat(self.name) {
             Ok(stat) => Ok(Some(kind(&stat))),
@@ -103,7 +103,7 @@ impl Target<'_> {
     }
 }
 
-/// What people call it.
+/// The name of a kind in messages.
 pub(super) const fn words(kind: FileType) -> &'static str {
     match kind {
         FileType::RegularFile => "a file",

@@ -48,8 +48,8 @@ impl Drop for Scratch {
 /// The user and group of the tests that need an ordinary user: `nobody`, as most systems number it.
 const NOBODY: u32 = 65_534;
 
-/// Runs a test with the rights of whoever runs it. If that is root, runs it again as an ordinary user: the kernel keeps
-/// rights per thread, and the threads of a store inherit those of the thread that made it.
+/// Runs a test with the rights of the test process. If these are root's, runs it again as an ordinary user: the kernel
+/// keeps rights per thread, and a store's threads inherit them.
 fn as_root_and_as_ordinary_user(test: impl Fn() + Send + Sync) {
     test();
     if geteuid().is_root() {

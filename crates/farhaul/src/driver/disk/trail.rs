@@ -10,8 +10,8 @@ use super::failure::failure;
 
 /// A directory below a root, however deep: three descriptors at most.
 ///
-/// A directory in the middle is opened again when the trail comes back to it. No link is followed on the way, and the
-/// directory has to be the one that was entered: whoever puts another one in its place makes what belongs there fail.
+/// A directory in the middle is opened again when the trail comes back to it. No link is followed on the way. The directory
+/// has to be the one that was entered: if another one is in its place, the entries that belong there fail.
 #[derive(Debug)]
 pub(super) struct Trail {
     root: Arc<Directory>,
@@ -23,7 +23,7 @@ pub(super) struct Trail {
 /// Why the innermost directory cannot be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// Something else is in its place, or nothing.
+    /// Another entry is in its place, or none.
     Replaced,
     System(Errno),
 }
@@ -70,7 +70,7 @@ impl Trail {
 }
 
 impl Lost {
-    /// The failure of what belongs into the directory.
+    /// The failure of an entry that belongs into the directory.
     pub(super) fn failure(self, code: FailCode) -> Failure {
         match self {
             Self::Replaced => Failure::new(code, "its directory was moved, removed or replaced"),

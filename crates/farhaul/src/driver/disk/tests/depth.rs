@@ -1,8 +1,8 @@
-//! Open descriptors: they grow neither with the depth of a tree nor with what was asked for.
+//! Open descriptors: they grow neither with the depth of a tree nor with the number of paths in a request.
 
 use super::*;
 
-/// Deeper than the descriptors that an ordinary process may have in this test's eyes.
+/// Directories below each other, many more than the descriptors that a side may hold.
 const DEPTH: usize = 120;
 /// Most that one side of a copy may hold open: its root, the innermost directory, a file, and two on the way to them.
 const HELD: usize = 5;
@@ -82,7 +82,7 @@ fn a_store_holds_few_descriptors_however_deep_the_tree_is() {
     let held = held_below(&to.0);
     assert!(held <= HELD, "{held}");
     while let Some((id, directory)) = open.pop() {
-        // What comes after the innermost directory finds the others again.
+        // An entry after the innermost directory finds its own directory again.
         let (number, entry) = (EntryId(1000 + id.0), file(&format!("{}/z", directory.path), 0));
         store.begin(number, &entry).unwrap();
         store.commit(number, &entry, &Digest::of(b"")).unwrap();
@@ -112,7 +112,7 @@ fn a_deep_tree_arrives_as_it_is() {
     });
 }
 
-/// What may be put in place of a directory while nobody holds it.
+/// Puts a link or another directory in place of one.
 fn swap(at: &Path, outside: &Path, for_link: bool) {
     fs::rename(at, at.with_file_name("moved")).unwrap();
     match for_link {
