@@ -317,7 +317,11 @@ impl Connection {
                 if established.poll_control(now, true, scratch) {
                     return Some(Output::Scratch);
                 }
-                established.plan(now, stamp).map(Output::Data)
+                if let Some(plan) = established.plan(now, stamp) {
+                    return Some(Output::Data(plan));
+                }
+                // Messages may just have been given up, which the peer is told before it gets what follows them.
+                established.poll_control(now, true, scratch).then_some(Output::Scratch)
             }
             Life::Leaving => {
                 if established.poll_control(now, false, scratch) {

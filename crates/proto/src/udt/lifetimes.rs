@@ -47,6 +47,13 @@ impl Lifetimes {
         Some((DropRequest { message: entry.message, range: entry.range }, news))
     }
 
+    /// The packets of `range` that belong to expired messages, oldest first.
+    pub(crate) fn dropped_in(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
+        let at = self.messages.partition_point(|entry| entry.range.last.is_before(range.first));
+        let within = self.messages.range(at..).take_while(move |entry| !entry.range.first.is_after(range.last));
+        within.filter(|entry| entry.dropped).filter_map(move |entry| entry.range.clip(range))
+    }
+
     /// The packets of expired messages that the receiver has not confirmed to skip, oldest first.
     pub(crate) fn dropped(&self) -> impl Iterator<Item = SeqRange> + '_ {
         self.messages.iter().filter(|entry| entry.dropped).map(|entry| entry.range)
@@ -70,6 +77,9 @@ mod tests {
         let (request, news) = lifetimes.expired(SeqNo::new(6), soon).unwrap();
         assert_eq!((request.range, request.message, news), (range(5, 7), MsgNo::new(1), true));
         assert!(!lifetimes.expired(SeqNo::new(7), late).unwrap().1);
+        let dropped = |a, b| lifetimes.dropped_in(range(a, b)).collect::<Vec<_>>();
+        assert_eq!((dropped(0, 6), dropped(6, 20)), (vec![range(5, 6)], vec![range(6, 7)]));
+        assert_eq!((dropped(0, 4), dropped(8, 9)), (vec![], vec![]));
         assert_eq!(lifetimes.expired(SeqNo::new(8), late), None);
         lifetimes.acknowledge(SeqNo::new(8));
         assert!(lifetimes.expired(SeqNo::new(9), late).is_some());

@@ -202,6 +202,10 @@ impl Sender {
 
     fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Plan> {
         while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
+        if !self.drops.is_empty() {
+            // The receiver is to hear of the gap before it sees one.
+            return None;
+        }
         let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
         if waiting == 0 {
             self.note_nothing_to_send(now);
@@ -320,9 +324,15 @@ impl Sender {
         }
     }
 
-    /// The peer reported lost packets in flight. Returns how many of them are news.
-    pub(crate) fn on_loss(&mut self, range: SeqRange, stamp: Timestamp, round_trip: Duration) -> u32 {
-        self.repairs.report(range, &self.buffer, stamp, round_trip)
+    /// The peer reported lost packets in flight. Returns how many of them are newly lost. `None` if all belong to expired
+    /// messages: the peer then lacks the request to skip them.
+    pub(crate) fn on_loss(&mut self, range: SeqRange, stamp: Timestamp, round_trip: Duration) -> Option<u32> {
+        let mut given_up = 0;
+        for dropped in self.lifetimes.dropped_in(range) {
+            given_up += dropped.len();
+            self.repairs.ask_to_skip(dropped);
+        }
+        (given_up < range.len()).then(|| self.repairs.report(range, &self.buffer, stamp, round_trip))
     }
 
     /// No packet came for the expiration time, so everything in flight may be lost.

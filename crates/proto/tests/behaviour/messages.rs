@@ -2,8 +2,8 @@
 
 use farhaul_netem::PathSpec;
 use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
-use farhaul_proto::{ConnectionId, Event, Mode, Streams};
-use farhaul_sim::topology::path::{LISTENER, Pair, address};
+use farhaul_proto::{ConnectionId, Event, Mode, Stats, Streams};
+use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Application, Content, Simulation};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
@@ -17,8 +17,12 @@ struct Mailbox {
     to_send: u64,
     sent: u64,
     options: MessageOptions,
+    /// Every other message is too old as soon as it is written.
+    every_other_expired: bool,
     opens: Option<Instant>,
-    /// Numbers of the received messages, in order of arrival.
+    /// The connection that it opened.
+    opened: Option<ConnectionId>,
+    /// Numbers of the messages received, in order of arrival.
     received: Vec<u64>,
     ended: bool,
 }
@@ -30,12 +34,17 @@ impl Mailbox {
 
     fn receiver() -> Self {
         let options = MessageOptions::default();
-        Self { to_send: 0, sent: 0, options, opens: None, received: Vec::new(), ended: false }
+        let (every_other_expired, received) = (false, Vec::new());
+        Self { to_send: 0, sent: 0, options, every_other_expired, opens: None, opened: None, received, ended: false }
     }
 
     fn send(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         while self.sent < self.to_send {
-            match endpoint.send_message(now, id, &message(self.sent), self.options) {
+            let mut options = self.options;
+            if self.every_other_expired && self.sent % 2 == 1 {
+                options.ttl = Some(Duration::ZERO);
+            }
+            match endpoint.send_message(now, id, &message(self.sent), options) {
                 Ok(true) => self.sent += 1,
                 Ok(false) | Err(_) => return,
             }
@@ -82,7 +91,7 @@ impl Application<Endpoint> for Mailbox {
     fn handle_timeout(&mut self, now: Instant, endpoint: &mut Endpoint) {
         if self.opens.take_if(|at| *at <= now).is_some() {
             let options = ConnectOptions { mode: Mode::Message, ..ConnectOptions::default() };
-            endpoint.connect_with(now, address(LISTENER), options).expect("the endpoint has room");
+            self.opened = endpoint.connect_with(now, address(LISTENER), options).ok();
         }
     }
 
@@ -96,10 +105,14 @@ impl Application<Endpoint> for Mailbox {
 }
 
 fn deliver(seed: u64, count: u64, options: MessageOptions, path: PathSpec) -> Simulation<Endpoint, Mailbox> {
+    deliver_from(seed, Mailbox::sender(count, options), path)
+}
+
+fn deliver_from(seed: u64, sender: Mailbox, path: PathSpec) -> Simulation<Endpoint, Mailbox> {
     let mut listener = endpoint(2 * seed + 1, small_buffers());
     listener.listen(Mode::Message);
     let pair = Pair::new(endpoint(2 * seed, small_buffers()), listener).path(path).seed(seed);
-    let mut run = pair.start_with([Mailbox::sender(count, options), Mailbox::receiver()]);
+    let mut run = pair.start_with([sender, Mailbox::receiver()]);
     run.run_until_true(run.now() + LIMIT, |run| run.application(LISTENER).ended);
     run
 }
@@ -142,5 +155,42 @@ fn expired_messages_are_dropped_and_the_rest_arrives() {
         assert!(mailbox.ended, "seed {seed}: the end arrives");
         assert!(mailbox.received.is_sorted(), "seed {seed}: in order");
         assert!((10..490).contains(&mailbox.received.len()), "seed {seed}: {} arrived", mailbox.received.len());
+    }
+}
+
+/// 20 ms there and back at any rate, so that packets are lost by chance alone.
+fn without_queue(loss: f64) -> PathSpec {
+    PathSpec { delay: Duration::from_millis(10), loss: random_loss(loss), ..PathSpec::default() }
+}
+
+/// 500 messages of which every other one is given up before it leaves, and the counters of their sender.
+fn deliver_every_other(seed: u64, options: MessageOptions, path: PathSpec) -> (Vec<u64>, Stats) {
+    let sender = Mailbox { every_other_expired: true, ..Mailbox::sender(500, options) };
+    let run = deliver_from(seed, sender, path);
+    let id = run.application(CALLER).opened.expect("the endpoint has room");
+    let stats = run.transport(CALLER).stats(run.now(), id).expect("it was not released");
+    (run.application(LISTENER).received.clone(), stats)
+}
+
+#[test]
+fn messages_that_are_given_up_unsent_are_no_losses() {
+    for options in [IN_ORDER, IN_ANY_ORDER] {
+        let (received, stats) = deliver_every_other(7, options, without_queue(0.0));
+        assert!(received.into_iter().eq((0..500).step_by(2)), "{options:?}");
+        let totals = stats.totals;
+        assert_eq!((totals.messages_dropped, totals.naks_received, totals.packets_lost_sending), (250, 0, 0));
+    }
+}
+
+#[test]
+fn a_lost_drop_request_is_repeated_and_its_message_is_no_loss() {
+    for seed in 300..310 {
+        let (received, stats) = deliver_every_other(seed, IN_ORDER, without_queue(0.05));
+        assert!(received.into_iter().eq((0..500).step_by(2)), "seed {seed}");
+        let totals = stats.totals;
+        assert_eq!(totals.messages_dropped, 250, "seed {seed}");
+        // One packet in twenty, repairs included. The messages that were given up have as many packets as the others.
+        let lost = totals.packets_lost_sending as f64 / totals.packets_sent as f64;
+        assert!((0.03..0.08).contains(&lost), "seed {seed}: {lost}");
     }
 }

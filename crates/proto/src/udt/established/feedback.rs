@@ -119,7 +119,7 @@ impl Established {
             if !self.losses.may_read(range.len(), flight.len(), now, self.rtt.smoothed()) {
                 break;
             }
-            let newly_lost = self.sender.on_loss(range, stamp, self.rtt.smoothed());
+            let Some(newly_lost) = self.sender.on_loss(range, stamp, self.rtt.smoothed()) else { continue };
             self.counts.packets_lost_sending += u64::from(newly_lost);
             self.losses.add(range, newly_lost);
         }

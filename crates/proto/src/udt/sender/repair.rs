@@ -124,6 +124,12 @@ impl Repairs {
         round_trip.max(MIN_ECHO).checked_sub(since).filter(|wait| !wait.is_zero())
     }
 
+    /// The receiver misses packets of a message that was given up: it is told to skip them once more.
+    pub(super) fn ask_to_skip(&mut self, range: SeqRange) {
+        self.lost.report(range);
+        self.echo.stop();
+    }
+
     // ---- what is found to be lost ----
 
     /// The peer reports packets in flight. Returns how many of them are news.

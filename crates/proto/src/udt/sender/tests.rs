@@ -55,7 +55,7 @@ fn a_frozen_sender_neither_retransmits_nor_sends_until_the_freeze_ends() {
     let plan = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
     assert_eq!(sender.emit(plan, at(1), STAMP, ROUND_TRIP).unwrap().packets, 4);
     let lost = SeqRange::new(SeqNo::new(101), SeqNo::new(101));
-    assert_eq!(sender.on_loss(lost, Timestamp::new(11_000), ROUND_TRIP), 1);
+    assert_eq!(sender.on_loss(lost, Timestamp::new(11_000), ROUND_TRIP), Some(1));
     control.cwnd = Some(10.0);
     control.freeze_until = Some(at(21));
     sender.apply(&control, control.send_period, ROUND_TRIP);
