@@ -7,7 +7,6 @@ use crate::content::{recv, recv_messages, send, send_messages};
 use crate::here::Here;
 use crate::libudt::Libudt;
 use crate::long_path::LongPath;
-use crate::message::await_close;
 use crate::rendezvous::free_address;
 use crate::stream::exchange;
 use crate::tap::Tap;
@@ -99,7 +98,6 @@ fn messages_to_libudt_ordered_and_unordered() {
         let path = LongPath::bad(address);
         let to = Here::new().connect_for_messages(path.address()).unwrap();
         let digest = send_messages(&to, 4, 200, 10_000, options).unwrap();
-        await_close(&to);
         let report = peer.report();
         assert_eq!(report.digest("received_digest"), digest);
         assert!(!options.in_order || report.count("out_of_order") == 0, "{report:?}");

@@ -18,7 +18,7 @@ fn assert_received(report: &Report, count: u64, digest: u64) {
 }
 
 /// libudt discards messages that its application had not read when this side closes, so libudt must close first.
-pub(crate) fn await_close(socket: &MessageSocket) {
+fn await_close(socket: &MessageSocket) {
     assert_eq!(socket.recv(&mut []).unwrap(), None);
 }
 
