@@ -30,6 +30,17 @@ impl LongPath {
         Self::new(server, path(1), path(2))
     }
 
+    /// To `server`; a round trip of 20 ms, on which one packet in twenty gets lost in either direction.
+    pub(crate) fn lossy(server: SocketAddr) -> Self {
+        let path = |seed| PathSpec {
+            delay: Duration::from_millis(10),
+            loss: Some(LossSpec::Bernoulli(0.05)),
+            seed,
+            ..PathSpec::default()
+        };
+        Self::new(server, path(3), path(4))
+    }
+
     pub(crate) fn new(server: SocketAddr, up: PathSpec, down: PathSpec) -> Self {
         let mut relay = Relay::bind(SocketAddr::from(([127, 0, 0, 1], 0)), server, up, down).unwrap();
         let (address, stop) = (relay.local_addr(), Arc::new(AtomicBool::new(false)));

@@ -19,6 +19,7 @@ mod forged;
 mod here;
 mod libudt;
 mod long_path;
+mod lossy_messages;
 mod measure;
 mod message;
 mod packet_types;
