@@ -234,6 +234,7 @@ fn a_connection_that_finishes_in_the_background_outlives_its_handle() {
         assert!(core.transport.incoming.is_empty());
         core.transport.events.push(end);
         core.take_events(Instant::ZERO);
+        core.note_farewells();
         assert!(core.transport.peer.is_none() && core.all_left() && core.status(ID).is_none());
     }
 }
@@ -244,6 +245,7 @@ fn a_handle_that_is_dropped_unfinished_ends_its_connection() {
     core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     core.open(ID);
     core.release(Instant::ZERO, ID);
+    core.note_farewells();
     assert!(core.transport.peer.is_none() && core.all_left());
 }
 

@@ -10,6 +10,8 @@ const WINDOW: usize = 1024;
 pub(crate) struct AckWindow {
     /// Grows with the first acknowledgements to its full size, so an idle connection holds none.
     sent: Vec<Option<Sent>>,
+    /// When the newest one left that was confirmed.
+    confirmed: Option<Instant>,
 }
 
 /// The content of an acknowledgement.
@@ -34,10 +36,15 @@ impl AckWindow {
         self.sent[slot] = Some(sent);
     }
 
-    /// The content of a confirmed acknowledgement. `None` for numbers never sent, too old, or confirmed before.
+    /// The content of a confirmed acknowledgement. `None` for numbers that are too old, never sent, or confirmed before, and
+    /// for numbers older than a confirmed one. A peer confirms at once, so an old number would forge any RTT (attack B9).
     pub(crate) fn confirm(&mut self, number: AckNo) -> Option<Sent> {
+        let confirmed = self.confirmed;
         let slot = self.sent.get_mut(number.value() as usize % WINDOW)?;
-        slot.take_if(|sent| sent.number == number)
+        let is_news = |sent: &Sent| sent.number == number && confirmed.is_none_or(|newest| sent.at >= newest);
+        let sent = slot.take_if(|sent| is_news(sent))?;
+        self.confirmed = Some(sent.at);
+        Some(sent)
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -47,6 +54,8 @@ impl AckWindow {
 
 #[cfg(test)]
 mod tests {
+    use farhaul_units::Duration;
+
     use super::*;
 
     fn ack(number: u32, seq: u32) -> Sent {
@@ -60,6 +69,18 @@ mod tests {
         assert_eq!(window.confirm(AckNo::new(2)), None);
         assert_eq!(window.confirm(AckNo::new(1)), Some(ack(1, 50)));
         assert_eq!(window.confirm(AckNo::new(1)), None);
+    }
+
+    #[test]
+    fn one_that_left_before_the_last_confirmed_one_is_no_round_trip_any_more() {
+        let mut window = AckWindow::default();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        for (number, millis) in [(1, 0), (2, 10), (3, 20)] {
+            window.sent(Sent { at: at(millis), ..ack(number, 50 + number) });
+        }
+        assert_eq!(window.confirm(AckNo::new(2)).map(|sent| sent.at), Some(at(10)));
+        assert_eq!(window.confirm(AckNo::new(1)), None);
+        assert_eq!(window.confirm(AckNo::new(3)).map(|sent| sent.at), Some(at(20)));
     }
 
     #[test]

@@ -24,3 +24,4 @@ mod progress;
 mod ranges;
 mod transfer;
 mod wraps;
+mod wraps_forged;

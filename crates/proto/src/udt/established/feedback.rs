@@ -17,16 +17,18 @@ const GUESSED_REPORTS: u64 = 4;
 impl Established {
     pub(super) fn on_ack(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) {
         let seq = ack.seq();
-        if let Some(number) = ack.number() {
-            self.counts.acks_received += 1;
-            self.confirm(number);
-        } else {
-            self.counts.light_acks_received += 1;
+        match ack.number() {
+            Some(_) => self.counts.acks_received += 1,
+            None => self.counts.light_acks_received += 1,
         }
         if !self.sender.is_plausible(seq) {
-            // Old ones were overtaken, and ones beyond the sent packets are forged. Neither changes anything (B2, B3).
+            // Old ones were overtaken, and ones beyond the sent packets are forged. Neither changes anything (B2, B3). This
+            // side confirms neither, because a forged number would be a false RTT sample for the peer.
             self.counts.packets_invalid += u64::from(seq.is_after(self.sender.next()));
             return;
+        }
+        if let Some(number) = ack.number() {
+            self.confirm(number);
         }
         self.note_sign_of_life(now);
         let rtt_sample = self.take_measurements(ack, stamp, now);
