@@ -28,8 +28,9 @@ use crate::exit::Fault;
 use crate::fault;
 use crate::host::Trouble;
 use crate::interrupt::Interrupt;
+use crate::limit::Limit;
 use crate::output::human::{count, percent, time};
-use crate::output::json::{Direction, End, ErrorRecord, Limit, Record};
+use crate::output::json::{Direction, End, ErrorRecord, Record};
 use crate::output::{self, Output};
 
 /// What every verb gets: the clock and the signals.

@@ -3,7 +3,6 @@
 pub(crate) mod bench;
 pub(crate) mod file;
 mod ledger;
-pub(crate) mod limit;
 pub(crate) mod measure;
 pub(crate) mod watch;
 

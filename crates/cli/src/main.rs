@@ -8,6 +8,7 @@
 //! | exit codes and error lines | `exit.rs`, `fault.rs` |
 //! | what is printed: words, JSON records, the progress bar | `output/` |
 //! | how a session runs on a stream, what is measured | `host.rs`, `host/` |
+//! | the verdict on what held a transfer back | `limit.rs` |
 //! | signals | `interrupt.rs` |
 
 mod cli;
@@ -17,6 +18,7 @@ mod exit;
 mod fault;
 mod host;
 mod interrupt;
+mod limit;
 mod output;
 mod sys;
 

@@ -19,9 +19,10 @@ use crate::host::bench::BenchJob;
 use crate::host::measure::{self, Meter};
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, drive};
+use crate::limit::share;
 use crate::output::Output;
 use crate::output::human::{percent, rate, time};
-use crate::output::json::{Direction, End, Start, goodput, share};
+use crate::output::json::{Direction, End, Start, goodput};
 use crate::output::trace::Trace;
 
 /// More connections than that measure the machine and not the path.

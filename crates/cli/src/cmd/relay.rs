@@ -8,8 +8,8 @@ use super::Context;
 use crate::cli::{HostPort, PathOptions};
 use crate::exit::Fault;
 use crate::fault;
+use crate::limit::share;
 use crate::output::human::{count, percent, time};
-use crate::output::json::share;
 use crate::output::{Output, has_written, print};
 use crate::sys::CpuSeconds;
 

@@ -8,8 +8,8 @@ use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Instant, Rate};
 
 use super::Waits;
-use super::limit::{self, Evidence};
-use crate::output::json::{Direction, End, Limit, Peer, RttMicros, share};
+use crate::limit::{self, Evidence, Limit, share};
+use crate::output::json::{Direction, End, Peer, RttMicros};
 use crate::sys::CpuSeconds;
 
 /// A cap counts as reached when this share of it was used.

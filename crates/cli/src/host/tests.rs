@@ -8,7 +8,8 @@ use farhaul_session::{
 
 use super::measure::{self, Meter, Sender};
 use super::*;
-use crate::output::json::{End, Limit};
+use crate::limit::Limit;
+use crate::output::json::End;
 
 /// A session that computes for a while before each block, as a program does that makes its data as it goes.
 struct Computing {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use farhaul_units::Rate;
 
-use crate::output::json::Limit;
+use crate::limit::Limit;
 
 /// Colours, where they are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The NDJSON records that scripts read: `start`, `interval`, `file`, `warning`, `end`.
 //!
 //! Every number has its unit in its name. Nothing can be NaN or infinite: rates are whole bits per second, and shares
-//! come from [`share`].
+//! come from [`share`](crate::limit::share).
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::cli::Protocol;
 use crate::exit::Fault;
+use crate::limit::Limit;
 use crate::sys::CpuSeconds;
 
 /// One line of `--json`.
@@ -214,43 +215,6 @@ pub(crate) enum Direction {
     Both,
 }
 
-/// What held a transfer back. The order is that of the numbers on the wire, from one on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Limit {
-    Application,
-    DiskRead,
-    Cpu,
-    SendBuffer,
-    Congestion,
-    RateCap,
-    ReceiveBuffer,
-    DiskWrite,
-}
-
-impl Limit {
-    const ALL: [Self; 8] = [
-        Self::Application,
-        Self::DiskRead,
-        Self::Cpu,
-        Self::SendBuffer,
-        Self::Congestion,
-        Self::RateCap,
-        Self::ReceiveBuffer,
-        Self::DiskWrite,
-    ];
-
-    /// The number that the other side is told.
-    pub(crate) const fn number(self) -> u64 {
-        self as u64 + 1
-    }
-
-    /// What the other side told; none of a later version's.
-    pub(crate) fn of_number(number: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|limit| limit.number() == number)
-    }
-}
-
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ErrorRecord {
     pub(crate) code: &'static str,
@@ -261,12 +225,6 @@ impl From<&Fault> for ErrorRecord {
     fn from(fault: &Fault) -> Self {
         Self { code: fault.code.symbol(), message: fault.message.clone() }
     }
-}
-
-/// `part` of `whole`, in 0..=1; zero of nothing.
-pub(crate) fn share(part: f64, whole: f64) -> f64 {
-    let ratio = part / whole;
-    if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// Bits per second; zero if no time passed.

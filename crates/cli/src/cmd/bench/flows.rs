@@ -7,8 +7,9 @@ use farhaul_units::ByteSize;
 
 use super::Measured;
 use crate::exit::Fault;
+use crate::limit::{Limit, share};
 use crate::output::human::{percent, rate, time};
-use crate::output::json::{Direction, End, ErrorRecord, Flow, Limit, Peer, RttMicros, goodput, share};
+use crate::output::json::{Direction, End, ErrorRecord, Flow, Peer, RttMicros, goodput};
 use crate::sys::CpuSeconds;
 
 /// Puts all flows into `end`, which knows what is not a flow's own; the first failure is that of the whole.

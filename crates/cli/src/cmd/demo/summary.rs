@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::stage::Carrier;
 use super::tcp::Tcp;
+use crate::limit::share;
 use crate::output::human::{Style, count, digits, percent, plural, time};
-use crate::output::json::share;
 
 /// Payload of a full UDT4 packet, and what it takes on a link: IP, UDP and UDT headers.
 const PAYLOAD: u64 = 1456;

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::near::Ended;
 use crate::exit::Fault;
 use crate::fault;
+use crate::limit::share;
 use crate::output::human::{count, percent, plural, time};
-use crate::output::json::{ErrorRecord, micros, share};
+use crate::output::json::{ErrorRecord, micros};
 
 /// What a pair's links have done, the one from the near host first.
 fn ways(report: &EmulationReport) -> [Counters; 2] {

@@ -6,10 +6,10 @@ use farhaul_units::{ByteSize, Rate};
 
 use super::{FileLog, Receiving, Sending};
 use crate::exit::{Code, Fault};
-use crate::host::limit::is_too_short;
 use crate::host::measure::{self, Meter, Sender};
 use crate::host::{Trouble, Waits};
-use crate::output::json::{End, Limit, RttMicros, goodput, share};
+use crate::limit::{Limit, is_too_short, share};
+use crate::output::json::{End, RttMicros, goodput};
 
 /// A disk that took this share of the time was what the transfer waited for.
 const MOSTLY: f64 = 0.5;

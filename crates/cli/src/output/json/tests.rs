@@ -3,6 +3,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::exit::Code;
+use crate::limit::share;
 
 /// The fields of `end` that scripts rely on.
 const REQUIRED: &[&str] = &[
@@ -53,14 +54,6 @@ proptest! {
         prop_assert!((0.0..=1.0).contains(&end["loss_ratio"].as_f64().unwrap()));
         prop_assert_eq!(end["error"]["message"].as_str().unwrap(), message);
     }
-}
-
-#[test]
-fn limits_survive_the_way_to_the_other_side() {
-    for limit in Limit::ALL {
-        assert_eq!(Limit::of_number(limit.number()), Some(limit));
-    }
-    assert_eq!((Limit::of_number(0), Limit::of_number(9)), (None, None));
 }
 
 #[test]

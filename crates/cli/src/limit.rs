@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::output::json::{Limit, share};
+use serde::Serialize;
 
 /// A transport that has its processor this busy is held back by it, whatever else is true.
 const BUSY: f64 = 0.9;
@@ -16,6 +16,43 @@ const LEAST: f64 = 0.2;
 const ROUND_TRIPS: u32 = 5;
 /// Time that is shorter than this is a few ticks of the kernel's accounts.
 const SHORTEST: Duration = Duration::from_millis(20);
+
+/// What held a transfer back. The order is that of the numbers on the wire, from one on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Limit {
+    Application,
+    DiskRead,
+    Cpu,
+    SendBuffer,
+    Congestion,
+    RateCap,
+    ReceiveBuffer,
+    DiskWrite,
+}
+
+impl Limit {
+    const ALL: [Self; 8] = [
+        Self::Application,
+        Self::DiskRead,
+        Self::Cpu,
+        Self::SendBuffer,
+        Self::Congestion,
+        Self::RateCap,
+        Self::ReceiveBuffer,
+        Self::DiskWrite,
+    ];
+
+    /// The number that the other side is told.
+    pub(crate) const fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    /// What the other side told; none of a later version's.
+    pub(crate) fn of_number(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|limit| limit.number() == number)
+    }
+}
 
 /// Whether a transfer was too short for any verdict.
 pub(crate) fn is_too_short(seconds: f64, least_rtt: Duration) -> bool {
@@ -96,6 +133,12 @@ fn within_application(evidence: &Evidence) -> (Limit, f64) {
     (limit, share(seconds, evidence.elapsed))
 }
 
+/// `part` of `whole`, in 0..=1; zero of nothing.
+pub(crate) fn share(part: f64, whole: f64) -> f64 {
+    let ratio = part / whole;
+    if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +196,13 @@ mod tests {
         let rtt = Duration::from_millis(100);
         assert!(is_too_short(0.3, rtt) && !is_too_short(1.0, rtt));
         assert!(is_too_short(0.001, Duration::ZERO) && !is_too_short(0.1, Duration::ZERO));
+    }
+
+    #[test]
+    fn limits_survive_the_way_to_the_other_side() {
+        for limit in Limit::ALL {
+            assert_eq!(Limit::of_number(limit.number()), Some(limit));
+        }
+        assert_eq!((Limit::of_number(0), Limit::of_number(9)), (None, None));
     }
 }
