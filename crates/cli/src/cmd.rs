@@ -70,7 +70,7 @@ impl Context {
 
     /// Why something with `peer` failed: a signal, or the trouble itself.
     pub(crate) fn fault(&self, trouble: &Trouble, peer: &dyn Display) -> Fault {
-        self.interrupt.fault().unwrap_or_else(|| fault::of_trouble(trouble, peer))
+        self.interrupt.fault().unwrap_or_else(|| trouble.fault(peer))
     }
 
     /// The same for a call of the library.

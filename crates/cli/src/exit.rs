@@ -3,6 +3,7 @@
 //! Scripts rely on the numbers and names; both stand in one table.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 macro_rules! codes {
@@ -94,6 +95,13 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+impl From<io::Error> for Fault {
+    /// For what the system refuses outright: threads, sockets of our own, temporary files.
+    fn from(error: io::Error) -> Self {
+        Self::new(Code::Failed, format!("the system refused: {error}"))
     }
 }
 

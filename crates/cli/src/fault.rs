@@ -9,16 +9,7 @@ use farhaul_emu::EmulateError;
 use farhaul_session::{Abort, AbortCode, SessionError};
 
 use crate::exit::{Code, Fault};
-use crate::host::Trouble;
-use crate::output::human::time;
-
-/// Why the transfer with `peer` broke off.
-pub(crate) fn of_trouble(trouble: &Trouble, peer: &dyn Display) -> Fault {
-    match trouble {
-        Trouble::Connection(error) => of_connection(error, peer),
-        Trouble::Session(error) => of_session(error, peer),
-    }
-}
+use crate::output::human::{reason, time};
 
 /// A call of the library failed that had to do with `peer`.
 pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
@@ -87,18 +78,9 @@ pub(crate) fn no_place(target: &dyn Display, error: &io::Error) -> String {
         // A link that may not be followed.
         _ if error.raw_os_error() == Some(libc::ELOOP) => IN_THE_WAY,
         io::ErrorKind::PermissionDenied => "its directory may not be written to; change that, or choose another target",
-        _ => return format!("cannot copy to {target}: {}; choose another target", words(error)),
+        _ => return format!("cannot copy to {target}: {}; choose another target", reason(error)),
     };
     format!("cannot copy to {target}: {why}")
-}
-
-/// What the system says, without its number.
-pub(crate) fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    match error.raw_os_error() {
-        Some(number) => text.trim_end_matches(&format!(" (os error {number})")).to_owned(),
-        None => text,
-    }
 }
 
 /// A UDP port could not be opened.
@@ -152,7 +134,7 @@ pub(crate) fn unresolved(name: &str, source: &io::Error) -> Fault {
 }
 
 /// A session ended before its work was done.
-fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
+pub(crate) fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
     match error {
         SessionError::NotFarhaul => Fault::new(
             Code::Protocol,

@@ -6,6 +6,7 @@ mod ledger;
 pub(crate) mod measure;
 pub(crate) mod watch;
 
+use std::fmt::Display;
 use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,6 +17,8 @@ use farhaul::{Error, Stream};
 use farhaul_session::{Abort, AbortCode, SessionError};
 use farhaul_udp::Clock;
 
+use crate::exit::Fault;
+use crate::fault;
 pub(crate) use ledger::{Ledger, Waits};
 use watch::RoundTrips;
 
@@ -69,6 +72,16 @@ pub(crate) enum Role {
 pub(crate) enum Trouble {
     Connection(Error),
     Session(SessionError),
+}
+
+impl Trouble {
+    /// Why the transfer with `peer` broke off.
+    pub(crate) fn fault(&self, peer: &dyn Display) -> Fault {
+        match self {
+            Self::Connection(error) => fault::of_connection(error, peer),
+            Self::Session(error) => fault::of_session(error, peer),
+        }
+    }
 }
 
 impl From<Error> for Trouble {

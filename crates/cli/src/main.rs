@@ -31,7 +31,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 use cli::{Cli, Protocol, Verb, refusal};
 use cmd::Context;
 use config::{Config, Defaults};
-use exit::{Code, Fault};
+use exit::Fault;
 use output::json::End;
 use output::outlet::STDOUT;
 use output::{JsonTo, Output};
@@ -165,11 +165,4 @@ fn without_requirements(command: Command) -> Command {
     let groups: Vec<_> = command.get_groups().map(|group| group.get_id().clone()).collect();
     let command = command.mut_args(|arg| arg.required(false));
     groups.into_iter().fold(command, |command, group| command.mut_group(group, |group| group.required(false)))
-}
-
-impl From<std::io::Error> for Fault {
-    /// For what the system refuses outright: threads, sockets of our own, temporary files.
-    fn from(error: std::io::Error) -> Self {
-        Self::new(Code::Failed, format!("the system refused: {error}"))
-    }
 }

@@ -27,7 +27,7 @@ use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::limit::share;
-use crate::output::human::{percent, plural, rate, time};
+use crate::output::human::{percent, plural, rate, reason, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
@@ -144,7 +144,7 @@ impl Copy<'_> {
     fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
         let total = plan.check_sources()?;
         let mut source = DiskSource::new(&plan.sources, self.args.recursive).map_err(|error| {
-            Fault::new(Code::FilesFailed, format!("cannot read what is to be copied: {}", fault::words(&error)))
+            Fault::new(Code::FilesFailed, format!("cannot read what is to be copied: {}", reason(&error)))
         })?;
         let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
         if connect::is_here(stream.peer_addr()) {

@@ -23,7 +23,7 @@ use super::{Context, reach};
 use crate::cli::PathOptions;
 use crate::exit::{Code, Fault};
 use crate::fault;
-use crate::output::human::{percent, time};
+use crate::output::human::{percent, reason, time};
 use crate::output::{JsonTo, Output, has_written};
 use far::Served;
 use live::Live;
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
 /// Whoever cannot write there is told which file it is, before anything begins.
 fn writable(file: &Path) -> Result<(), Fault> {
     File::create(file).map(drop).map_err(|error| {
-        Fault::new(Code::LocalIo, format!("cannot write packets to {}: {}", file.display(), fault::words(&error)))
+        Fault::new(Code::LocalIo, format!("cannot write packets to {}: {}", file.display(), reason(&error)))
     })
 }
 

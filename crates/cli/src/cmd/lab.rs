@@ -15,6 +15,7 @@ use farhaul_lab::world::{Choices, Venue};
 use super::Context;
 use crate::exit::{Code, Fault};
 use crate::fault;
+use crate::output::human::reason;
 
 /// Where results go unless somebody says otherwise.
 const OUT: &str = "farhaul-lab";
@@ -156,7 +157,7 @@ fn no_networks(error: &EmulateError) -> Fault {
 }
 
 fn file_fault(path: &std::path::Path, source: &std::io::Error) -> Fault {
-    let words = fault::words(source);
+    let words = reason(source);
     match source.kind() {
         ErrorKind::NotFound => Fault::usage(format!("there is no {}; check the name", path.display())),
         ErrorKind::StorageFull => {

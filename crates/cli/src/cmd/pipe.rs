@@ -21,12 +21,11 @@ use serde_json::Value;
 use super::{Context, connect, end_record, report_end};
 use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
-use crate::fault;
 use crate::host::Waits;
 use crate::host::measure::{self, Caps, Meter};
 use crate::host::watch::{View, Watch};
 use crate::limit::is_too_short;
-use crate::output::human::{rate, time};
+use crate::output::human::{rate, reason, time};
 use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
@@ -259,7 +258,7 @@ impl Pipe<'_> {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
             _ => (Code::LocalIo, "redirect it to another place"),
         };
-        let words = fault::words(&error);
+        let words = reason(&error);
         Fault::new(
             code,
             format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"),

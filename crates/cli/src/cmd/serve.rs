@@ -23,7 +23,7 @@ use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::output::Output;
-use crate::output::human::{plural, rate, time};
+use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use missing::Missing;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let root = Directory::open(&args.root).map_err(|error| {
         Fault::new(
             Code::LocalIo,
-            format!("cannot serve {}: {}; --root must be a directory", args.root.display(), fault::words(&error)),
+            format!("cannot serve {}: {}; --root must be a directory", args.root.display(), reason(&error)),
         )
     })?;
     let endpoint = args.transport.bind_daemon(args.listen.listening()?)?;

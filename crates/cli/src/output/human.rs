@@ -117,6 +117,15 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
     format!("{} {stem}{ending}", count(number))
 }
 
+/// What the system says, without its number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(number) => text.trim_end_matches(&format!(" (os error {number})")).to_owned(),
+        None => text,
+    }
+}
+
 /// What a limit means.
 pub(crate) const fn limit(limit: Limit) -> &'static str {
     match limit {

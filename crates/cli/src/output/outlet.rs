@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit::{Code, Fault};
-use crate::fault;
+use crate::output::human::reason;
 
 /// One of the two, for the whole program.
 pub(crate) struct Outlet {
@@ -55,7 +55,7 @@ impl Outlet {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::DiskFull,
             _ => Code::LocalIo,
         };
-        let words = fault::words(error);
+        let words = reason(error);
         Fault::new(code, format!("cannot write to {}: {words}; what was to be printed there is incomplete", self.name))
     }
 }

@@ -6,7 +6,7 @@ use farhaul_session::RelPath;
 
 use crate::cli::{HostPort, Location, Place};
 use crate::exit::{Code, Fault};
-use crate::fault;
+use crate::output::human::reason;
 
 /// A copy that can be done.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl PushPlan {
             let metadata = path.metadata().map_err(|error| {
                 Fault::new(
                     Code::FilesFailed,
-                    format!("cannot read {}: {}; nothing was copied", path.display(), fault::words(&error)),
+                    format!("cannot read {}: {}; nothing was copied", path.display(), reason(&error)),
                 )
             })?;
             let size = metadata.is_file().then_some(metadata.len());

@@ -13,8 +13,8 @@ use farhaul_session::{
     Store,
 };
 
-use crate::fault;
 use crate::interrupt::Interrupt;
+use crate::output::human::reason;
 
 /// Bytes that are read at a time.
 const BLOCK: usize = 256 << 10;
@@ -86,7 +86,7 @@ impl Source for StandardInput {
                 Ok(Ok(block)) if block.is_empty() => return Ok(Chunk::End),
                 Ok(Ok(block)) => (self.block, self.used) = (block, 0),
                 Ok(Err(error)) => {
-                    return Err(Failure::new(FailCode::Io, format!("cannot read stdin: {}", fault::words(&error))));
+                    return Err(Failure::new(FailCode::Io, format!("cannot read stdin: {}", reason(&error))));
                 }
                 Err(RecvTimeoutError::Timeout) if self.is_wanted() => {}
                 // Whoever drives the session learns why from the connection.
@@ -132,7 +132,7 @@ impl StandardOutput {
                 io::ErrorKind::QuotaExceeded => FailCode::Quota,
                 _ => FailCode::Io,
             };
-            Failure::new(code, format!("cannot write to stdout: {}", fault::words(&error)))
+            Failure::new(code, format!("cannot write to stdout: {}", reason(&error)))
         })
     }
 }

@@ -195,7 +195,7 @@ fn cannot_run(program: &OsStr, error: &io::Error) -> Fault {
                 "cannot run {program}: there is no such command; what is a line for a shell needs `-- sh -c 'LINE'`"
             ),
         ),
-        _ => Fault::new(Code::CommandNotRun, format!("cannot run {program}: {}", crate::fault::words(error))),
+        _ => Fault::new(Code::CommandNotRun, format!("cannot run {program}: {}", crate::output::human::reason(error))),
     }
 }
 

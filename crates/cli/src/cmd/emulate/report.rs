@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::near::Ended;
 use crate::exit::Fault;
-use crate::fault;
 use crate::limit::share;
-use crate::output::human::{count, percent, plural, time};
+use crate::output::human::{count, percent, plural, reason, time};
 use crate::output::json::{ErrorRecord, micros};
 
 /// What a pair's links have done, the one from the near host first.
@@ -65,7 +64,7 @@ fn lateness(report: &EmulationReport) -> String {
 
 /// What is wrong with a capture.
 pub(super) fn broken(capture: &BrokenCapture) -> String {
-    let (file, error) = (capture.file.display(), fault::words(&capture.error));
+    let (file, error) = (capture.file.display(), reason(&capture.error));
     format!("packets are missing at the end of {file}: {error}")
 }
 
