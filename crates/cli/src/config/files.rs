@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use crate::exit::{Code, Fault};
-use crate::fault;
+use crate::output::human;
 
 /// Below each folder.
 const NAME: &str = "farhaul/config.toml";
@@ -64,7 +64,7 @@ impl Place {
         let message = format!(
             "cannot read the settings in {}: {}; let this user read them, or leave them out with {}=/dev/null",
             self.path.display(),
-            fault::words(error),
+            human::reason(error),
             self.variable
         );
         Fault::new(Code::LocalIo, message)

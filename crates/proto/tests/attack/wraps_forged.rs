@@ -5,7 +5,7 @@ use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Config, Entropy, Mode, Stats, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Content, Departing, Integrity, Simulation, Verdict};
+use farhaul_sim::{Content, Departing, Integrity, Simulation, TapAction};
 use farhaul_units::{AckNo, Duration, Rate, Rng, SeqNo};
 use farhaul_wire::udt4::{Ack, Control, DataHeader, Packet, Timestamp, destination};
 
@@ -50,7 +50,7 @@ fn transfer(mut attack: Attack) -> (Duration, [Stats; 2]) {
     let mut rng = Rng::new(9);
     run.set_tap(Some(Box::new(move |datagram| {
         attack(datagram, &mut rng);
-        Verdict::Pass
+        TapAction::Pass
     })));
     let begin = run.now();
     let limit = begin + Duration::from_secs(120);
