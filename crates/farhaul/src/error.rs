@@ -55,7 +55,7 @@ pub enum Error {
     Connect(#[from] ConnectError),
     /// Nobody answered in time, and the network reported a reason. The port is closed, there is no route, or sending is
     /// forbidden.
-    #[error("no answer from {peer} within {time:?}: {}", crate::reach::advice(.source))]
+    #[error("no answer from {peer} within {time:?}: {}", advice(.source))]
     Unreachable {
         /// The address of the peer.
         peer: SocketAddr,
@@ -151,6 +151,20 @@ impl Error {
     }
 }
 
+/// Advice for users on a network error.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "its host says that nothing listens on this UDP port; start the listening side first, and check the port"
+        }
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "there is no route; check the address, and that the network is up"
+        }
+        io::ErrorKind::PermissionDenied => "this machine may not send there; check its firewall and the address",
+        _ => "the system cannot send there; check the address",
+    }
+}
+
 fn lost_kind(lost: ConnectionLost) -> io::ErrorKind {
     match lost {
         ConnectionLost::ClosedLocally => io::ErrorKind::NotConnected,
@@ -208,5 +222,17 @@ mod tests {
             error.get_ref().and_then(|inner| inner.downcast_ref()),
             Some(Error::Lost(ConnectionLost::Refused))
         ));
+    }
+
+    #[test]
+    fn a_network_error_is_named_with_advice() {
+        for (errno, word) in [
+            (rustix::io::Errno::NETUNREACH, "route"),
+            (rustix::io::Errno::HOSTUNREACH, "route"),
+            (rustix::io::Errno::CONNREFUSED, "port"),
+            (rustix::io::Errno::ACCESS, "firewall"),
+        ] {
+            assert!(advice(&errno.into()).contains(word), "{errno}");
+        }
     }
 }
