@@ -1,6 +1,7 @@
 //! Controllers that govern the sending rate: UDT's family and the fixed rate.
 //!
-//! Shared parts: [`syn`] (once per interval), [`flow_control`] (the window), [`daimd`] (the period).
+//! Shared parts: [`syn`] (once per interval), [`flow_control`] (the window), [`daimd`] (the period),
+//! [`period`] (its bounds).
 
 mod daimd;
 mod fixed;
@@ -9,6 +10,7 @@ mod growth;
 mod link_class;
 mod loss_cause;
 mod near;
+mod period;
 mod search;
 mod standing_queue;
 mod start;

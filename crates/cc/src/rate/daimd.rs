@@ -36,6 +36,7 @@
 use farhaul_units::{PacketRate, Rng, SendPeriod, SeqNo};
 
 use super::flow_control::measured_rate;
+pub(super) use super::period::{bounded, longer, shorter};
 use super::syn::SYN_INTERVAL;
 use crate::Path;
 
@@ -58,10 +59,6 @@ const MAX_CUTS_2007: u32 = 5;
 /// Cap on the rate after an increase, as a multiple of the rate acknowledged over about one RTT. Source: attack B9 of
 /// the security design, because a receiver may claim any capacity.
 const MAX_RISE: f64 = 4.0;
-/// The longest period, µs. One packet per second keeps acknowledgements coming, which recovery needs.
-const MAX_PERIOD: f64 = 1e6;
-/// The shortest period, µs: a billion packets per second, beyond any host and far from underflow.
-const MIN_PERIOD: f64 = 1e-3;
 
 /// The meaning of a loss report for the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,21 +226,6 @@ fn spread(average_naks: u32, uniform: f64) -> u32 {
 /// The shortest period after an increase, for the rate `delivered`.
 fn rise_limit(delivered: PacketRate) -> SendPeriod {
     bounded(1e6 / (delivered.packets_per_second() * MAX_RISE))
-}
-
-/// A period of `micros` within the bounds of the law: paced, and short enough to keep acknowledgements coming.
-pub(super) fn bounded(micros: f64) -> SendPeriod {
-    SendPeriod::from_micros(micros.clamp(MIN_PERIOD, MAX_PERIOD))
-}
-
-/// The longer of two periods: the lower rate.
-pub(super) fn longer(one: SendPeriod, other: SendPeriod) -> SendPeriod {
-    if one < other { other } else { one }
-}
-
-/// The shorter of two periods: the higher rate.
-pub(super) fn shorter(one: SendPeriod, other: SendPeriod) -> SendPeriod {
-    if one < other { one } else { other }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 
 use farhaul_units::{Duration, PacketRate, SendPeriod, SeqNo};
 
-use super::daimd::{bounded, shorter};
+use super::period::{bounded, shorter};
 use super::syn::SYN_INTERVAL;
 use crate::{Control, Path};
 
