@@ -24,7 +24,7 @@ mod seq;
 use crate::DecodeError;
 
 pub use ack::Ack;
-pub use control::Control;
+pub use control::{Control, is_handshake};
 pub use data::{HEADER_LEN, encode_data_header, is_control, split_data};
 pub use handshake::{Handshake, Request};
 pub use loss_list::{LossList, LossRange, encode_losses};

@@ -22,7 +22,7 @@ mod loss_list;
 use crate::DecodeError;
 
 pub use ack::Ack;
-pub use control::{CONNECTION_BROKEN, Control};
+pub use control::{CONNECTION_BROKEN, Control, is_handshake};
 pub use data::{DataHeader, MessageField, Position};
 pub use drop_request::DropRequest;
 pub use handshake::{Handshake, Request, SocketType};

@@ -5,7 +5,7 @@ mod commands;
 use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rng};
-use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_control};
+use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_handshake};
 
 use super::established::{Established, Verdict};
 use super::farewell::Parting;
@@ -444,9 +444,4 @@ impl Occupant for Connection {
     fn waits_for_application(&self) -> bool {
         self.standing.waits_for_application()
     }
-}
-
-fn is_handshake(datagram: &[u8]) -> bool {
-    const HANDSHAKE: [u8; 2] = [0x80, 0x00];
-    is_control(datagram) && datagram.starts_with(&HANDSHAKE)
 }

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Handshake, Request};
-use farhaul_wire::udt2004::Control;
+use farhaul_wire::udt2004::{Control, is_handshake};
 
 use super::established::{Established, Verdict};
 use super::handshake::{from_udt4, to_udt4};
@@ -334,10 +334,8 @@ impl Occupant for Connection {
 
 /// The handshake packet in this datagram, if any, translated for UDT4's state machines.
 pub(super) fn read_handshake(datagram: &[u8]) -> Option<Handshake> {
-    const HANDSHAKE: u8 = 0x80;
     // Checked first, because data packets come here as well.
-    let looks = datagram.first().is_some_and(|byte| byte & 0xF0 == HANDSHAKE);
-    match looks.then(|| Control::decode(datagram)) {
+    match is_handshake(datagram).then(|| Control::decode(datagram)) {
         Some(Ok(Control::Handshake(packet))) => Some(to_udt4(&packet)),
         _ => None,
     }

@@ -4,6 +4,7 @@ use farhaul_proto::ConnectionLost;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, Instant};
+use farhaul_wire::udt4::is_handshake;
 
 use crate::scenario::{LENGTH, LIMIT, at_millis, clean_path, endpoint, pair, small_buffers};
 
@@ -34,9 +35,8 @@ fn a_call_succeeds_although_the_first_answers_to_its_cookie_get_lost() {
         let mut run = pair(4, small_buffers).path(clean_path()).caller(Workload::send(1_000)).start();
         let listener = address(LISTENER);
         run.set_tap(Some(Box::new(move |datagram| {
-            let is_handshake = datagram.bytes.starts_with(&[0x80, 0]);
             let lost = datagram.from == listener
-                && is_handshake
+                && is_handshake(datagram.bytes)
                 && (at_millis(15)..at_millis(lost_until)).contains(&datagram.now);
             if lost { TapAction::Drop } else { TapAction::Pass }
         })));

@@ -28,6 +28,12 @@ const CLOSE_CONNECTION: Word = Word::new("connection id", 0);
 const CLOSE_END: Word = Word::new("end of the stream", 1);
 const CLOSE_ACKED: Word = Word::new("acknowledged sequence number", 2);
 
+/// Whether `datagram` claims to be a handshake. It may be invalid all the same.
+pub fn is_handshake(datagram: &[u8]) -> bool {
+    let kind = |&word: &[u8; 4]| u32::from_be_bytes(word) >> KIND_SHIFT;
+    datagram.first_chunk().map(kind) == Some(CONTROL_BIT >> KIND_SHIFT | kind::HANDSHAKE)
+}
+
 /// The content of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control<'a> {

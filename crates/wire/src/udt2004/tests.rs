@@ -187,6 +187,7 @@ proptest! {
         for packet in packets {
             let bytes = encoded(&packet);
             prop_assert_eq!(Packet::decode(&bytes), Ok(packet));
+            prop_assert_eq!(is_handshake(&bytes), matches!(packet, Packet::Control(Control::Handshake(_))));
         }
     }
 

@@ -35,6 +35,12 @@ pub const CONNECTION_BROKEN: u32 = 2001;
 /// What libudt sends where a body would be empty, because its send call wants two buffers.
 const PAD: [u8; 4] = [0; 4];
 
+/// Whether `datagram` claims to be a handshake. It may be invalid all the same.
+pub fn is_handshake(datagram: &[u8]) -> bool {
+    let kind = |&word: &[u8; 4]| u32::from_be_bytes(word) >> 16;
+    is_control(datagram) && datagram.first_chunk().map(kind) == Some(CONTROL_BIT >> 16 | u32::from(kind::HANDSHAKE))
+}
+
 /// The content of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control<'a> {

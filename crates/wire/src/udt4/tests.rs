@@ -209,6 +209,8 @@ fn check_round_trip(packet: Packet<'_>) {
     let mut datagram = Vec::new();
     packet.encode(&mut datagram);
     assert_eq!(Packet::decode(&datagram), Ok(packet));
+    let handshake = matches!(packet, Packet::Control { control: Control::Handshake(_), .. });
+    assert_eq!(is_handshake(&datagram), handshake);
 }
 
 proptest! {
