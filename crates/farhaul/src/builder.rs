@@ -13,7 +13,7 @@ use farhaul_udp::Options;
 use farhaul_units::Rate;
 
 use crate::canceller::CancelFlag;
-use crate::connection::Host;
+use crate::connection::Port;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -266,7 +266,7 @@ impl Builder {
         let transport = AnyEndpoint::new(protocol, config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
         let cancelled = Arc::new(CancelFlag::new());
-        Ok(Endpoint::from_host(Host { driver, cancelled, connect_timeouts, longest_message }))
+        Ok(Endpoint::from_port(Port { driver, cancelled, connect_timeouts, longest_message }))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::protocol::AnyEndpoint;
 use crate::reach::Reaching;
 
 /// A UDP port with a UDT endpoint on it, shared by all handles.
-pub(crate) struct Host {
+pub(crate) struct Port {
     pub(crate) driver: Driver<AnyEndpoint>,
     /// Raised by the endpoint's canceller: ends every wait on this port.
     pub(crate) cancelled: Arc<CancelFlag>,
@@ -35,7 +35,7 @@ pub(crate) struct Host {
 /// All clones of a stream or message socket share one. When the last of them is dropped the connection is
 /// [aborted](Connection::abort), unless it was finished or closed before.
 pub struct Connection {
-    host: Arc<Host>,
+    port: Arc<Port>,
     id: ConnectionId,
     peer: SocketAddr,
     cancelled: Arc<CancelFlag>,
@@ -46,24 +46,24 @@ pub struct Connection {
 /// An optional duration that threads share.
 struct TimeLimit(AtomicU64);
 
-impl Host {
+impl Port {
     pub(crate) fn canceller(&self) -> Canceller {
         Canceller::new(&self.cancelled, self.driver.cancellation())
     }
 }
 
 impl Connection {
-    pub(crate) fn new(host: Arc<Host>, id: ConnectionId, peer: SocketAddr) -> Self {
+    pub(crate) fn new(port: Arc<Port>, id: ConnectionId, peer: SocketAddr) -> Self {
         let cancelled = Arc::default();
-        Self { host, id, peer, cancelled, read_timeout: TimeLimit::none(), write_timeout: TimeLimit::none() }
+        Self { port, id, peer, cancelled, read_timeout: TimeLimit::none(), write_timeout: TimeLimit::none() }
     }
 
     /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
-    pub(crate) fn accept(host: &Arc<Host>, core: &mut Core<AnyEndpoint>) -> Option<Self> {
+    pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<AnyEndpoint>) -> Option<Self> {
         while let Some(id) = core.next_accepted() {
             core.transport.claim(id);
             if let Some(peer) = core.transport.peer(id) {
-                return Some(Self::new(Arc::clone(host), id, peer));
+                return Some(Self::new(Arc::clone(port), id, peer));
             }
         }
         None
@@ -84,7 +84,7 @@ impl Connection {
     /// linger time.
     pub fn finish(&self) -> Result<(), Error> {
         self.begin_to_finish()?;
-        self.host.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
+        self.port.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
     }
 
     /// Begins to [finish](Connection::finish) and returns at once. The connection then outlives its last handle, until the
@@ -95,7 +95,7 @@ impl Connection {
     /// aborts older ones.
     pub fn finish_in_background(&self) {
         // Without a driver thread there is nothing left to finish.
-        if let Ok(mut turn) = self.host.driver.turn() {
+        if let Ok(mut turn) = self.port.driver.turn() {
             let now = turn.now();
             turn.finish_in_background(now, self.id);
         }
@@ -106,7 +106,7 @@ impl Connection {
     /// If the peer has acknowledged everything that was written, it reads to the end of the stream, as after
     /// [`finish`](Connection::finish). Otherwise data is lost, and this is an [`abort`](Connection::abort).
     pub fn close(&self) {
-        if let Ok(mut turn) = self.host.driver.turn() {
+        if let Ok(mut turn) = self.port.driver.turn() {
             let now = turn.now();
             turn.transport.close(now, self.id);
         }
@@ -121,7 +121,7 @@ impl Connection {
     /// Plain UDT4 has no packet for this, so between two ends of this library an error signal stands for it, with libudt's code
     /// for a broken connection (2001). libudt does not know it as an end: a libudt peer notices the silence after 53 s.
     pub fn abort(&self) {
-        if let Ok(mut turn) = self.host.driver.turn() {
+        if let Ok(mut turn) = self.port.driver.turn() {
             let now = turn.now();
             turn.transport.abort(now, self.id);
         }
@@ -134,7 +134,7 @@ impl Connection {
 
     /// The address of this side's UDP port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.host.driver.local_addr()
+        self.port.driver.local_addr()
     }
 
     /// Counters and estimates, as UDT's `perfmon` gives them and more.
@@ -142,7 +142,7 @@ impl Connection {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn stats(&self) -> Result<Stats, Error> {
-        let turn = self.host.driver.turn()?;
+        let turn = self.port.driver.turn()?;
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
     }
 
@@ -161,7 +161,7 @@ impl Connection {
     /// # Errors
     /// The body is too long; the connection is over.
     pub fn send_custom(&self, kind: u16, body: &[u8]) -> Result<(), Error> {
-        let mut turn = self.host.driver.turn()?;
+        let mut turn = self.port.driver.turn()?;
         let status = turn.status(self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
         if let Some(lost) = status.lost {
             return Err(lost.into());
@@ -193,7 +193,7 @@ impl Connection {
     /// Ends blocked calls of this connection from elsewhere, and later ones that would have to wait until
     /// [`reset`](Canceller::reset): of all its clones, in both directions, [`finish`](Connection::finish) included.
     pub fn canceller(&self) -> Canceller {
-        Canceller::new(&self.cancelled, self.host.driver.cancellation())
+        Canceller::new(&self.cancelled, self.port.driver.cancellation())
     }
 
     pub(crate) fn id(&self) -> ConnectionId {
@@ -201,36 +201,36 @@ impl Connection {
     }
 
     pub(crate) fn longest_message(&self) -> u64 {
-        self.host.longest_message
+        self.port.longest_message
     }
 
     /// Waits until `attempt` gives something, trying again whenever there is something to read.
     pub(crate) fn when_readable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
-        self.host.driver.wait_for(Place::Read(self.id), self.flags(), self.read_timeout.value(), attempt)
+        self.port.driver.wait_for(Place::Read(self.id), self.flags(), self.read_timeout.value(), attempt)
     }
 
     /// Waits until `attempt` gives something, trying again whenever there is room.
     pub(crate) fn when_writable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
-        self.host.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
+        self.port.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
 
     /// Waits until the connection is established, or `reaching` gives up.
     pub(crate) fn wait_until_connected(&self, mut reaching: Reaching) -> Result<(), Error> {
         let id = self.id;
         let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
-        self.host.driver.wait_for(Place::Settle(id), self.flags(), None, look)
+        self.port.driver.wait_for(Place::Settle(id), self.flags(), None, look)
     }
 
     /// Tells the peer that what it sends cannot be stored.
     pub(crate) fn signal_error(&self, code: u32) {
-        if let Ok(mut turn) = self.host.driver.turn() {
+        if let Ok(mut turn) = self.port.driver.turn() {
             turn.transport.signal_error(self.id, code);
         }
     }
 
     /// Says that no more data will be written.
     pub(crate) fn begin_to_finish(&self) -> Result<(), Error> {
-        let mut turn = self.host.driver.turn()?;
+        let mut turn = self.port.driver.turn()?;
         let now = turn.now();
         turn.transport.finish(now, self.id);
         Ok(())
@@ -245,19 +245,19 @@ impl Connection {
         registration: &mut Registration,
         attempt: impl Attempt<R>,
     ) -> Poll<Result<R, Error>> {
-        self.host.driver.poll_for(place, self.flags(), cx, registration, attempt)
+        self.port.driver.poll_for(place, self.flags(), cx, registration, attempt)
     }
 
     /// A task no longer waits for what it [polled](Self::poll).
     #[cfg(feature = "tokio")]
     pub(crate) fn withdraw(&self, place: Place, registration: &mut Registration) {
-        self.host.driver.withdraw(place, registration);
+        self.port.driver.withdraw(place, registration);
     }
 
     /// Has a task wait until `attempt` gives something, trying again whenever the bell of `place` rings.
     #[cfg(feature = "tokio")]
     pub(crate) fn wait<R>(&self, place: Place, attempt: impl Attempt<R>) -> impl Future<Output = Result<R, Error>> {
-        TaskWait::new(&self.host.driver, place, self.flags(), attempt)
+        TaskWait::new(&self.port.driver, place, self.flags(), attempt)
     }
 
     /// Whether everything was acknowledged: an attempt for [`Place::Settle`].
@@ -276,14 +276,14 @@ impl Connection {
     }
 
     fn flags(&self) -> CancelFlags<'_> {
-        [&self.cancelled, &self.host.cancelled]
+        [&self.cancelled, &self.port.cancelled]
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         // Without a driver thread there is nothing left to release.
-        if let Ok(mut turn) = self.host.driver.turn() {
+        if let Ok(mut turn) = self.port.driver.turn() {
             let now = turn.now();
             turn.release(now, self.id);
         }

@@ -10,7 +10,7 @@ use farhaul_proto::udt::ConnectOptions;
 
 use crate::builder::Builder;
 use crate::canceller::Canceller;
-use crate::connection::{Connection, Host};
+use crate::connection::{Connection, Port};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::message::MessageSocket;
@@ -24,7 +24,7 @@ use crate::stream::Stream;
 /// good-bye, which takes some two round trips: see [`wait_for_farewells`](crate::wait_for_farewells).
 #[derive(Clone)]
 pub struct Endpoint {
-    host: Arc<Host>,
+    port: Arc<Port>,
 }
 
 impl Endpoint {
@@ -41,24 +41,24 @@ impl Endpoint {
         first_that_works(&resolve(address)?, |to| Self::builder().bind(to.peer))
     }
 
-    pub(crate) fn from_host(host: Host) -> Self {
-        Self { host: Arc::new(host) }
+    pub(crate) fn from_port(port: Port) -> Self {
+        Self { port: Arc::new(port) }
     }
 
     /// The address of the UDP port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.host.driver.local_addr()
+        self.port.driver.local_addr()
     }
 
     /// What costs speed on this machine, one line for people each, with the command that helps. Empty if nothing does.
     pub fn warnings(&self) -> Vec<String> {
-        self.host.driver.warnings()
+        self.port.driver.warnings()
     }
 
     /// Datagrams that the system threw away since the port was opened because this process was too slow to take them;
     /// `None` if the system does not tell. Wraps at 2^32.
     pub fn recv_drops(&self) -> Option<u32> {
-        self.host.driver.recv_drops()
+        self.port.driver.recv_drops()
     }
 
     /// Datagrams, empty ones aside, that arrived since the port was opened and made no sense or belonged to no connection.
@@ -68,7 +68,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn invalid_datagrams(&self) -> Result<u64, Error> {
-        Ok(self.host.driver.turn()?.transport.invalid_datagrams())
+        Ok(self.port.driver.turn()?.transport.invalid_datagrams())
     }
 
     /// Connects to `peer`, which must be listening for streams.
@@ -117,7 +117,7 @@ impl Endpoint {
     /// # Errors
     /// There is a listener on this endpoint already.
     pub fn listen(&self) -> Result<Listener, Error> {
-        Listener::open(&self.host)
+        Listener::open(&self.port)
     }
 
     /// Accepts message sockets that peers open to this port.
@@ -125,13 +125,13 @@ impl Endpoint {
     /// # Errors
     /// There is a listener on this endpoint already.
     pub fn listen_for_messages(&self) -> Result<Listener<MessageSocket>, Error> {
-        Listener::open(&self.host)
+        Listener::open(&self.port)
     }
 
     /// Ends every blocked call on this port from elsewhere, and later ones until [`reset`](Canceller::reset): of this
     /// endpoint, its listener and its connections.
     pub fn canceller(&self) -> Canceller {
-        self.host.canceller()
+        self.port.canceller()
     }
 
     /// Begins to connect; the connection is not established yet.
@@ -140,15 +140,15 @@ impl Endpoint {
         Attempted { peer, has_alternative }: Attempted,
         options: ConnectOptions,
     ) -> Result<(Connection, Reaching), Error> {
-        let longest = self.host.connect_timeouts[usize::from(options.rendezvous)];
-        let mut turn = self.host.driver.turn()?;
+        let longest = self.port.connect_timeouts[usize::from(options.rendezvous)];
+        let mut turn = self.port.driver.turn()?;
         let now = turn.now();
         let id = turn.transport.connect_with(now, peer, options)?;
         turn.open(id);
         drop(turn);
         // Whom a rendezvous calls need not have opened its port yet.
         let reaching = Reaching::begin(peer, now, longest, has_alternative && !options.rendezvous);
-        Ok((Connection::new(Arc::clone(&self.host), id, peer), reaching))
+        Ok((Connection::new(Arc::clone(&self.port), id, peer), reaching))
     }
 
     /// Connects to one address of a peer.
@@ -166,7 +166,7 @@ impl Endpoint {
     /// Those of `peers` that are of a family of this port.
     pub(crate) fn reachable(&self, mut peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
         let (local, peer) = (self.local_addr(), peers[0]);
-        peers.retain(|peer| self.host.driver.is_of_family(*peer));
+        peers.retain(|peer| self.port.driver.is_of_family(*peer));
         if peers.is_empty() { Err(Error::WrongFamily { local, peer }) } else { Ok(peers) }
     }
 }

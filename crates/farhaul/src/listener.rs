@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use farhaul_proto::Mode;
 
 use crate::canceller::{CancelFlag, Canceller};
-use crate::connection::{Attempt, Connection, Host};
+use crate::connection::{Attempt, Connection, Port};
 #[cfg(feature = "tokio")]
 use crate::driver::TaskWait;
 use crate::driver::{CancelFlags, Core, Place};
@@ -23,7 +23,7 @@ use crate::stream::Stream;
 ///
 /// Dropping it refuses further connections; those that were accepted live on.
 pub struct Listener<S = Stream> {
-    host: Arc<Host>,
+    port: Arc<Port>,
     cancelled: Arc<CancelFlag>,
     closed: AtomicBool,
     accepts: PhantomData<fn() -> S>,
@@ -87,8 +87,8 @@ impl Listener {
 }
 
 impl<S: Accept> Listener<S> {
-    pub(crate) fn open(host: &Arc<Host>) -> Result<Self, Error> {
-        let mut turn = host.driver.turn()?;
+    pub(crate) fn open(port: &Arc<Port>) -> Result<Self, Error> {
+        let mut turn = port.driver.turn()?;
         if !turn.open_door() {
             return Err(Error::AlreadyListening);
         }
@@ -99,7 +99,7 @@ impl<S: Accept> Listener<S> {
         }
         drop(turn);
         let (cancelled, closed) = (Arc::default(), AtomicBool::new(false));
-        Ok(Self { host: Arc::clone(host), cancelled, closed, accepts: PhantomData })
+        Ok(Self { port: Arc::clone(port), cancelled, closed, accepts: PhantomData })
     }
 
     /// Waits for the next connection.
@@ -107,12 +107,12 @@ impl<S: Accept> Listener<S> {
     /// # Errors
     /// The listener was closed, somebody cancelled, or the driver thread is gone. A peer cannot make it fail.
     pub fn accept(&self) -> Result<(S, SocketAddr), Error> {
-        self.host.driver.wait_for(Place::Accept, self.flags(), None, self.next())
+        self.port.driver.wait_for(Place::Accept, self.flags(), None, self.next())
     }
 
     #[cfg(feature = "tokio")]
     pub(crate) fn wait_for_next(&self) -> impl Future<Output = Result<(S, SocketAddr), Error>> {
-        TaskWait::new(&self.host.driver, Place::Accept, self.flags(), self.next())
+        TaskWait::new(&self.port.driver, Place::Accept, self.flags(), self.next())
     }
 
     /// The connections as they come; ends when the listener is closed or cancelled.
@@ -122,21 +122,21 @@ impl<S: Accept> Listener<S> {
 
     /// The address of the UDP port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.host.driver.local_addr()
+        self.port.driver.local_addr()
     }
 
     /// Refuses further connections and those that nobody took yet; blocked [`accept`](Listener::accept)s return.
     pub fn close(&self) {
-        close(&self.host, &self.closed);
+        close(&self.port, &self.closed);
     }
 
     /// Ends blocked [`accept`](Listener::accept)s from elsewhere, and later ones until [`reset`](Canceller::reset).
     pub fn canceller(&self) -> Canceller {
-        Canceller::new(&self.cancelled, self.host.driver.cancellation())
+        Canceller::new(&self.cancelled, self.port.driver.cancellation())
     }
 
     fn flags(&self) -> CancelFlags<'_> {
-        [&self.cancelled, &self.host.cancelled]
+        [&self.cancelled, &self.port.cancelled]
     }
 
     /// The next connection: an attempt for [`Place::Accept`].
@@ -145,7 +145,7 @@ impl<S: Accept> Listener<S> {
             if self.closed.load(Ordering::Acquire) {
                 return Err(Error::ListenerClosed);
             }
-            Ok(Connection::accept(&self.host, core).map(|connection| {
+            Ok(Connection::accept(&self.port, core).map(|connection| {
                 let peer = connection.peer_addr();
                 (S::accepted(connection), peer)
             }))
@@ -155,15 +155,15 @@ impl<S: Accept> Listener<S> {
 
 impl<S> Drop for Listener<S> {
     fn drop(&mut self) {
-        close(&self.host, &self.closed);
+        close(&self.port, &self.closed);
     }
 }
 
-fn close(host: &Host, closed: &AtomicBool) {
+fn close(port: &Port, closed: &AtomicBool) {
     if closed.swap(true, Ordering::AcqRel) {
         return;
     }
-    if let Ok(mut turn) = host.driver.turn() {
+    if let Ok(mut turn) = port.driver.turn() {
         let now = turn.now();
         turn.transport.stop_listening();
         turn.close_door(now);
@@ -172,6 +172,6 @@ fn close(host: &Host, closed: &AtomicBool) {
 
 impl<S> fmt::Debug for Listener<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("local", &self.host.driver.local_addr()).finish_non_exhaustive()
+        f.debug_struct("Listener").field("local", &self.port.driver.local_addr()).finish_non_exhaustive()
     }
 }
