@@ -17,7 +17,7 @@ use self::losses::Losses;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::consts::IP_UDP_HEADER;
-use super::expiry::{Expiry, Outcome};
+use super::expiry::{Expiry, SilenceAction};
 use super::farewell::{Farewell, Parting};
 use super::gap::Gap;
 use super::handshake::Agreed;
@@ -246,17 +246,17 @@ impl Established {
             return Verdict::Lost(reason);
         }
         match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
-            Outcome::Nothing => {}
-            Outcome::KeepAlive => {
+            SilenceAction::Nothing => {}
+            SilenceAction::KeepAlive => {
                 self.keep_alive = true;
                 if !self.sender.has_data() {
                     self.sender.shrink();
                     self.receiver.buffer.shrink();
                 }
             }
-            Outcome::Ask => self.receiver.acks.demand_confirmation(),
-            Outcome::Expired(count) => self.on_expiration(count, now),
-            Outcome::Silent(time) => return Verdict::Lost(ConnectionLost::PeerSilent(time)),
+            SilenceAction::Ask => self.receiver.acks.demand_confirmation(),
+            SilenceAction::Expired(count) => self.on_expiration(count, now),
+            SilenceAction::Silent(time) => return Verdict::Lost(ConnectionLost::PeerSilent(time)),
         }
         Verdict::GoOn
     }

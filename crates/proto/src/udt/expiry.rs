@@ -50,7 +50,7 @@ pub(crate) struct Expiry {
 
 /// The action that silence requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum SilenceAction {
     Nothing,
     /// Send a keep-alive.
     KeepAlive,
@@ -109,13 +109,13 @@ impl Expiry {
     }
 
     /// Checks the timer. `in_flight` is whether data is unacknowledged.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> Outcome {
+    pub(crate) fn handle_timeout(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> SilenceAction {
         if !self.timer.fires(now) {
-            return Outcome::Nothing;
+            return SilenceAction::Nothing;
         }
-        let outcome = self.judge(now, in_flight, round_trip);
+        let action = self.judge(now, in_flight, round_trip);
         self.schedule(now, in_flight, round_trip);
-        outcome
+        action
     }
 
     /// This computer was suspended. The peer was not silent, so all times start again.
@@ -125,27 +125,27 @@ impl Expiry {
         self.silent_since = now;
     }
 
-    fn judge(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> Outcome {
+    fn judge(&mut self, now: Instant, in_flight: bool, round_trip: Duration) -> SilenceAction {
         let silence = now - self.last_heard;
         if silence >= self.patience() {
-            return Outcome::Silent(self.patience());
+            return SilenceAction::Silent(self.patience());
         }
         if in_flight && now - self.silent_since >= self.interval(round_trip) {
             let count = self.count;
             self.count += 1;
             self.silent_since = now;
             self.stretch = self.variation();
-            return Outcome::Expired(count);
+            return SilenceAction::Expired(count);
         }
         if self.question_due().is_some_and(|due| due <= now) {
             self.asked += 1;
-            return Outcome::Ask;
+            return SilenceAction::Ask;
         }
         if now >= self.keep_alive_due() {
             self.next_keep_alive = self.vary(self.keep_alive);
-            return Outcome::KeepAlive;
+            return SilenceAction::KeepAlive;
         }
-        Outcome::Nothing
+        SilenceAction::Nothing
     }
 
     /// Data is now in flight, so expirations start to count.
@@ -221,31 +221,34 @@ mod tests {
         Expiry::new(Instant::ZERO, Duration::from_secs(30), Duration::from_secs(10), Rng::new(1))
     }
 
-    /// Runs the timer for `seconds`. Returns each outcome with its time in milliseconds.
-    fn run(expiry: &mut Expiry, seconds: u64, in_flight: bool) -> Vec<(u64, Outcome)> {
-        let mut outcomes = Vec::new();
+    /// Runs the timer for `seconds`. Returns each action with its time in milliseconds.
+    fn run(expiry: &mut Expiry, seconds: u64, in_flight: bool) -> Vec<(u64, SilenceAction)> {
+        let mut actions = Vec::new();
         while let Some(at) = expiry.deadline().filter(|&at| at <= Instant::ZERO + Duration::from_secs(seconds)) {
-            let outcome = expiry.handle_timeout(at, in_flight, RTT);
-            if outcome != Outcome::Nothing {
-                outcomes.push((at.as_nanos() / 1_000_000, outcome));
+            let action = expiry.handle_timeout(at, in_flight, RTT);
+            if action != SilenceAction::Nothing {
+                actions.push((at.as_nanos() / 1_000_000, action));
             }
-            if outcome == Outcome::KeepAlive {
+            if action == SilenceAction::KeepAlive {
                 expiry.on_sent(at);
             }
-            if matches!(outcome, Outcome::Silent(_)) {
+            if matches!(action, SilenceAction::Silent(_)) {
                 break;
             }
         }
-        outcomes
+        actions
     }
 
     #[test]
     fn expirations_widen_and_the_peer_is_given_up_after_its_time() {
         let mut expiry = expiry();
         expiry.on_heard(Instant::ZERO);
-        let outcomes = run(&mut expiry, 60, true);
-        let times: Vec<u64> =
-            outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Expired(_))).map(|(at, _)| *at).collect();
+        let actions = run(&mut expiry, 60, true);
+        let times: Vec<u64> = actions
+            .iter()
+            .filter(|(_, action)| matches!(action, SilenceAction::Expired(_)))
+            .map(|(at, _)| *at)
+            .collect();
         assert_eq!(times[0], 300);
         // Each interval is 300 ms longer, varied by a fifth. About 13 fit into half a minute.
         let gaps: Vec<u64> = times.windows(2).map(|w| w[1] - w[0]).collect();
@@ -254,7 +257,7 @@ mod tests {
             assert!((plain * 8 / 10..=plain * 12 / 10).contains(gap), "{gaps:?}");
         }
         assert!((10..=15).contains(&times.len()), "{times:?}");
-        assert_eq!(outcomes.last(), Some(&(30_000, Outcome::Silent(Duration::from_secs(30)))));
+        assert_eq!(actions.last(), Some(&(30_000, SilenceAction::Silent(Duration::from_secs(30)))));
     }
 
     #[test]
@@ -264,7 +267,7 @@ mod tests {
         for _ in 0..20 {
             let at = expiry.deadline().unwrap();
             expiry.on_heard(at);
-            if expiry.handle_timeout(at, false, RTT) == Outcome::KeepAlive {
+            if expiry.handle_timeout(at, false, RTT) == SilenceAction::KeepAlive {
                 keep_alives.push(at);
                 expiry.on_sent(at);
             }
@@ -282,9 +285,9 @@ mod tests {
             let (patience, interval) = (Duration::from_secs(30), Duration::from_secs(10));
             let mut expiry = Expiry::new(start, patience, interval, Rng::new(seed));
             expiry.on_heard(start);
-            let outcomes = run(&mut expiry, 14, false);
-            assert!(matches!(outcomes[..], [(_, Outcome::KeepAlive)]), "{outcomes:?}");
-            times.insert(outcomes[0].0);
+            let actions = run(&mut expiry, 14, false);
+            assert!(matches!(actions[..], [(_, SilenceAction::KeepAlive)]), "{actions:?}");
+            times.insert(actions[0].0);
         }
         assert!(times.len() < 60, "200 connections speak at few times: {times:?}");
         assert!(times.iter().all(|time| time % 100 == 0), "{times:?}");
@@ -294,23 +297,23 @@ mod tests {
     fn a_silent_peer_is_asked_before_it_is_given_up() {
         let mut expiry = expiry();
         expiry.on_heard(Instant::ZERO);
-        let outcomes = run(&mut expiry, 60, false);
+        let actions = run(&mut expiry, 60, false);
         let asked: Vec<u64> =
-            outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Ask).map(|(at, _)| *at).collect();
+            actions.iter().filter(|(_, action)| *action == SilenceAction::Ask).map(|(at, _)| *at).collect();
         assert_eq!(asked, [15_000, 18_750, 22_500, 26_250]);
-        assert_eq!(outcomes.last(), Some(&(30_000, Outcome::Silent(Duration::from_secs(30)))));
+        assert_eq!(actions.last(), Some(&(30_000, SilenceAction::Silent(Duration::from_secs(30)))));
     }
 
     #[test]
     fn a_caller_that_was_never_heard_is_asked_nothing() {
-        let outcomes = run(&mut expiry(), 60, false);
-        assert!(outcomes.iter().all(|(_, outcome)| *outcome != Outcome::Ask), "{outcomes:?}");
+        let actions = run(&mut expiry(), 60, false);
+        assert!(actions.iter().all(|(_, action)| *action != SilenceAction::Ask), "{actions:?}");
     }
 
     #[test]
     fn a_caller_that_never_speaks_again_is_forgotten_early() {
-        let outcomes = run(&mut expiry(), 60, false);
-        assert_eq!(outcomes.last(), Some(&(10_000, Outcome::Silent(Duration::from_secs(10)))));
+        let actions = run(&mut expiry(), 60, false);
+        assert_eq!(actions.last(), Some(&(10_000, SilenceAction::Silent(Duration::from_secs(10)))));
     }
 
     #[test]
@@ -319,8 +322,8 @@ mod tests {
         expiry.on_heard(Instant::ZERO);
         let awake = Instant::ZERO + Duration::from_secs(600);
         expiry.on_suspended(awake);
-        assert!(!matches!(expiry.handle_timeout(awake, true, RTT), Outcome::Silent(_)));
+        assert!(!matches!(expiry.handle_timeout(awake, true, RTT), SilenceAction::Silent(_)));
         let next = expiry.deadline().unwrap();
-        assert!(!matches!(expiry.handle_timeout(next, true, RTT), Outcome::Silent(_)));
+        assert!(!matches!(expiry.handle_timeout(next, true, RTT), SilenceAction::Silent(_)));
     }
 }

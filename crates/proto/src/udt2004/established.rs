@@ -23,7 +23,7 @@ use crate::stats::Totals;
 use crate::timer::Timer;
 use crate::transport::earliest;
 use crate::udt::consts::{IP_UDP_HEADER, SYN_INTERVAL};
-use crate::udt::expiry::{Expiry, Outcome};
+use crate::udt::expiry::{Expiry, SilenceAction};
 use crate::udt::farewell::{Farewell, Parting};
 use crate::udt::gap::Gap;
 use crate::udt::handshake::Agreed;
@@ -280,8 +280,8 @@ impl Established {
         }
         match self.expiry.handle_timeout(now, false, rtt) {
             // This protocol has no packet that a silent peer must answer.
-            Outcome::Nothing | Outcome::Expired(_) | Outcome::Ask => Verdict::GoOn,
-            Outcome::KeepAlive => {
+            SilenceAction::Nothing | SilenceAction::Expired(_) | SilenceAction::Ask => Verdict::GoOn,
+            SilenceAction::KeepAlive => {
                 self.keep_alive = true;
                 if !self.sender.has_data() {
                     self.sender.shrink();
@@ -289,7 +289,7 @@ impl Established {
                 }
                 Verdict::GoOn
             }
-            Outcome::Silent(time) => Verdict::Lost(ConnectionLost::PeerSilent(time)),
+            SilenceAction::Silent(time) => Verdict::Lost(ConnectionLost::PeerSilent(time)),
         }
     }
 
