@@ -10,7 +10,7 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, desti
 
 use self::table::Table;
 use super::connection::{Connection, Output};
-use super::handshake::{Listener, Offer, Verdict, mss_towards};
+use super::handshake::{Listener, Offer, Response, mss_towards};
 use super::messages::{Message, MessageOptions};
 use crate::admission::Admission;
 use crate::config::{Config, Entropy, Mode};
@@ -179,9 +179,9 @@ impl Endpoint {
         let room = self.admission.room(from.ip(), now, self.table.held(), &self.config);
         let Some(listener) = &mut self.listener else { return };
         match listener.on_handshake(&packet, from, now, room) {
-            Verdict::Ignore => {}
-            Verdict::Reply(reply) => self.replies.push(from, reply),
-            Verdict::Accept => self.accept(now, from, &packet),
+            Response::Ignore => {}
+            Response::Reply(reply) => self.replies.push(from, reply),
+            Response::Accept => self.accept(now, from, &packet),
         }
     }
 

@@ -22,7 +22,7 @@ use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
 
 pub(crate) use answer::Answer;
 pub(crate) use caller::Caller;
-pub(crate) use listener::{Listener, Room, Verdict};
+pub(crate) use listener::{Listener, Response, Room};
 pub(crate) use prefix::PrefixBudget;
 pub(crate) use rendezvous::Rendezvous;
 

@@ -22,7 +22,7 @@ use crate::secrets::Secrets;
 use crate::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
-use crate::udt::handshake::{Listener, Offer, Verdict, mss_towards};
+use crate::udt::handshake::{Listener, Offer, Response, mss_towards};
 
 /// The endpoint of the 2004 protocol on one UDP port: one connection per address, at most one listener.
 pub struct Endpoint {
@@ -90,9 +90,9 @@ impl Endpoint {
         let room = self.admission.room(from.ip(), now, self.table.held(), &self.config);
         let Some(listener) = &mut self.listener else { return };
         match listener.on_handshake(packet, from, now, room) {
-            Verdict::Ignore => {}
-            Verdict::Reply(reply) => self.replies.push(from, reply),
-            Verdict::Accept => self.accept(now, from, packet),
+            Response::Ignore => {}
+            Response::Reply(reply) => self.replies.push(from, reply),
+            Response::Accept => self.accept(now, from, packet),
         }
     }
 

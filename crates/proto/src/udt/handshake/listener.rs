@@ -44,7 +44,7 @@ pub(crate) enum Room {
 
 /// The response to a handshake packet for socket id 0.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Response {
     Ignore,
     /// Send this packet, which is no longer than the request (attack A11).
     Reply(Handshake),
@@ -67,24 +67,24 @@ impl Listener {
     }
 
     /// Responds to a handshake packet. `room` is the room for another connection from that address.
-    pub(crate) fn on_handshake(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Verdict {
+    pub(crate) fn on_handshake(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Response {
         if packet.socket_id.is_none() {
             // The answer would go to a listener there, which would answer in turn, endlessly (attack A11).
-            return Verdict::Ignore;
+            return Response::Ignore;
         }
         match packet.request {
             Request::Induction => self.ask(Round::First, packet, from, now),
             Request::Conclusion => self.on_conclusion(packet, from, now, room),
-            _ => Verdict::Ignore,
+            _ => Response::Ignore,
         }
     }
 
-    fn ask(&self, round: Round, packet: &Handshake, from: SocketAddr, now: Instant) -> Verdict {
+    fn ask(&self, round: Round, packet: &Handshake, from: SocketAddr, now: Instant) -> Response {
         let cookie = self.jar.bake(round, from, packet.socket_id, now);
-        Verdict::Reply(Handshake { request: Request::Induction, cookie, ..*packet })
+        Response::Reply(Handshake { request: Request::Induction, cookie, ..*packet })
     }
 
-    fn on_conclusion(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Verdict {
+    fn on_conclusion(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Response {
         match self.jar.check(packet.cookie, from, packet.socket_id, now) {
             Some(Round::First) if !self.guesses.has_left(from.ip(), now) => {
                 let (place, mark) = self.vetting_place(from, packet.socket_id);
@@ -95,16 +95,16 @@ impl Listener {
             Some(Round::Second) if self.is_vetted(from, packet.socket_id) => {}
             Some(Round::Second) | None => {
                 self.guesses.take(from.ip(), now);
-                return Verdict::Ignore;
+                return Response::Ignore;
             }
         }
         let fits = packet.version == Handshake::VERSION
             && packet.socket_type == super::socket_type(self.mode)
             && packet.mss >= super::min_mss(from.ip());
         match room {
-            Room::Free if fits => Verdict::Accept,
-            Room::Later if fits => Verdict::Ignore,
-            _ => Verdict::Reply(Handshake { request: Request::Refused, ..*packet }),
+            Room::Free if fits => Response::Accept,
+            Room::Later if fits => Response::Ignore,
+            _ => Response::Reply(Handshake { request: Request::Refused, ..*packet }),
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
 
     fn fetch_cookie(listener: &mut Listener) -> u32 {
         match listener.on_handshake(&call(Request::Induction, 0), from(1), Instant::ZERO, Room::Free) {
-            Verdict::Reply(reply) => reply.cookie,
+            Response::Reply(reply) => reply.cookie,
             other => panic!("{other:?}"),
         }
     }
@@ -156,15 +156,15 @@ mod tests {
         let mut listener = Listener::new([3; 16], Mode::Stream);
         let cookie = fetch_cookie(&mut listener);
         let conclusion = call(Request::Conclusion, cookie);
-        assert_eq!(listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free), Verdict::Accept);
-        assert_eq!(listener.on_handshake(&conclusion, from(2), Instant::ZERO, Room::Free), Verdict::Ignore);
+        assert_eq!(listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free), Response::Accept);
+        assert_eq!(listener.on_handshake(&conclusion, from(2), Instant::ZERO, Room::Free), Response::Ignore);
     }
 
     #[test]
     fn another_version_type_or_a_full_backlog_is_refused() {
         let mut listener = Listener::new([3; 16], Mode::Stream);
         let good = call(Request::Conclusion, fetch_cookie(&mut listener));
-        let refused = |verdict| matches!(verdict, Verdict::Reply(Handshake { request: Request::Refused, .. }));
+        let refused = |response| matches!(response, Response::Reply(Handshake { request: Request::Refused, .. }));
         let other_version = Handshake { version: 3, ..good };
         let messages = Handshake { socket_type: SocketType::Dgram, ..good };
         assert!(refused(listener.on_handshake(&other_version, from(1), Instant::ZERO, Room::Free)));
@@ -181,9 +181,9 @@ mod tests {
                 let packet = Handshake { mss, ..call(request, cookie) };
                 listener.on_handshake(&packet, from, Instant::ZERO, Room::Free)
             };
-            let Verdict::Reply(Handshake { cookie, .. }) = answer(mss, Request::Induction, 0) else { panic!() };
-            assert!(matches!(answer(mss - 1, Request::Conclusion, cookie), Verdict::Reply(_)), "{address}");
-            assert_eq!(answer(mss, Request::Conclusion, cookie), Verdict::Accept, "{address}");
+            let Response::Reply(Handshake { cookie, .. }) = answer(mss, Request::Induction, 0) else { panic!() };
+            assert!(matches!(answer(mss - 1, Request::Conclusion, cookie), Response::Reply(_)), "{address}");
+            assert_eq!(answer(mss, Request::Conclusion, cookie), Response::Accept, "{address}");
         }
     }
 
@@ -191,8 +191,8 @@ mod tests {
     fn a_network_that_had_its_share_is_left_to_call_again() {
         let mut listener = Listener::new([3; 16], Mode::Stream);
         let good = call(Request::Conclusion, fetch_cookie(&mut listener));
-        assert_eq!(listener.on_handshake(&good, from(1), Instant::ZERO, Room::Later), Verdict::Ignore);
-        assert_eq!(listener.on_handshake(&good, from(1), Instant::ZERO, Room::Free), Verdict::Accept);
+        assert_eq!(listener.on_handshake(&good, from(1), Instant::ZERO, Room::Later), Response::Ignore);
+        assert_eq!(listener.on_handshake(&good, from(1), Instant::ZERO, Room::Free), Response::Accept);
     }
 
     #[test]
@@ -201,16 +201,16 @@ mod tests {
         let good = call(Request::Conclusion, fetch_cookie(&mut listener));
         for guess in 0..WRONG_COOKIES_PER_SECOND {
             let wrong = call(Request::Conclusion, good.cookie.wrapping_add(guess + 1));
-            assert_eq!(listener.on_handshake(&wrong, from(9), Instant::ZERO, Room::Free), Verdict::Ignore);
+            assert_eq!(listener.on_handshake(&wrong, from(9), Instant::ZERO, Room::Free), Response::Ignore);
         }
         let second = listener.jar.bake(Round::Second, from(1), good.socket_id, Instant::ZERO);
         let conclusion = Handshake { cookie: second, ..good };
         let lucky = listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free);
-        assert_eq!(lucky, Verdict::Ignore, "the second is worth nothing without the first");
+        assert_eq!(lucky, Response::Ignore, "the second is worth nothing without the first");
         let asked = listener.on_handshake(&good, from(1), Instant::ZERO, Room::Free);
-        assert_eq!(asked, Verdict::Reply(Handshake { request: Request::Induction, cookie: second, ..good }));
-        assert_eq!(listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free), Verdict::Accept);
+        assert_eq!(asked, Response::Reply(Handshake { request: Request::Induction, cookie: second, ..good }));
+        assert_eq!(listener.on_handshake(&conclusion, from(1), Instant::ZERO, Room::Free), Response::Accept);
         let later = Instant::ZERO + SECOND;
-        assert_eq!(listener.on_handshake(&good, from(1), later, Room::Free), Verdict::Accept);
+        assert_eq!(listener.on_handshake(&good, from(1), later, Room::Free), Response::Accept);
     }
 }
