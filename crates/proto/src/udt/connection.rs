@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_handshake};
 
-use super::established::{Established, Verdict};
+use super::established::{Effect, Established};
 use super::farewell::Parting;
 use super::handshake::{Agreed, Answer, Caller, Offer, Rendezvous, Step};
 use super::life::{Ending, Life};
@@ -117,11 +117,11 @@ impl Connection {
             if is_handshake(datagram) {
                 return self.on_late_handshake(datagram, now);
             }
-            let Ok(verdict) = established.on_datagram(datagram, stamp, now) else {
+            let Ok(effect) = established.on_datagram(datagram, stamp, now) else {
                 established.counts().packets_invalid += 1;
                 return false;
             };
-            self.judge(verdict);
+            self.apply(effect);
             return true;
         }
         self.on_setup(datagram, config, (now, rng))
@@ -235,8 +235,8 @@ impl Connection {
             }
             Phase::Established(established) => {
                 if !self.standing.is_over() {
-                    let verdict = established.handle_timeout(now);
-                    self.judge(verdict);
+                    let effect = established.handle_timeout(now);
+                    self.apply(effect);
                 }
             }
         }
@@ -244,12 +244,12 @@ impl Connection {
         self.wake();
     }
 
-    fn judge(&mut self, verdict: Verdict) {
-        match verdict {
-            Verdict::GoOn => {}
-            Verdict::Lost(reason) => self.end(reason),
-            Verdict::PeerLeft(parting) => self.on_peer_left(parting),
-            Verdict::Complained(code) => self.standing.complain(code),
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::GoOn => {}
+            Effect::Lost(reason) => self.end(reason),
+            Effect::PeerLeft(parting) => self.on_peer_left(parting),
+            Effect::Complained(code) => self.standing.complain(code),
         }
     }
 

@@ -65,7 +65,7 @@ pub(crate) struct Established {
 
 /// The meaning of a packet or a timer for the connection as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Effect {
     GoOn,
     /// The peer closed or aborted.
     PeerLeft(Parting),
@@ -142,13 +142,13 @@ impl Established {
         datagram: &[u8],
         stamp: Timestamp,
         now: Instant,
-    ) -> Result<Verdict, DecodeError> {
+    ) -> Result<Effect, DecodeError> {
         if !is_control(datagram) {
             let (header, payload) = DataHeader::decode(datagram)?;
             self.expiry.on_heard(now);
             self.receiver.on_data(&header, payload, now, &self.rtt);
             self.note_sign_of_life(now);
-            return Ok(Verdict::GoOn);
+            return Ok(Effect::GoOn);
         }
         let (_, _, control) = Control::decode(datagram)?;
         self.expiry.on_heard(now);
@@ -171,7 +171,7 @@ impl Established {
         }
     }
 
-    fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Verdict {
+    fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Effect {
         match control {
             Control::Ack(ack) => self.on_ack(ack, stamp, now),
             Control::Nak(list) => self.on_nak(list, stamp, now),
@@ -202,7 +202,7 @@ impl Established {
             Control::ErrorSignal(code) => {
                 self.counts.error_signals_received += 1;
                 if self.progress.on_complaint(now, *code) {
-                    return Verdict::Complained(*code);
+                    return Effect::Complained(*code);
                 }
             }
             Control::Custom { kind, body } => {
@@ -213,7 +213,7 @@ impl Established {
             // The connection handles handshakes. The arrival of a keep-alive is its only content.
             _ => {}
         }
-        Verdict::GoOn
+        Effect::GoOn
     }
 
     /// A plausible packet arrived, so an earlier shutdown may have been forged (attack B1).
@@ -229,21 +229,21 @@ impl Established {
     }
 
     /// Fires due timers. The caller reads the deadline anew afterwards.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Verdict {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Effect {
         let round_trip = self.rtt.with_margin();
         self.sender.handle_timeout(now, round_trip);
         self.tell_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
         if let Some(parting) = self.challenge.poll_belief(now) {
-            return Verdict::PeerLeft(parting);
+            return Effect::PeerLeft(parting);
         }
         if self.sender.is_flushed() {
             self.progress.restart(now);
         } else if let Some(reason) = self.progress.check(now) {
-            return Verdict::Lost(reason);
+            return Effect::Lost(reason);
         }
         if let Some(reason) = self.gap.check(now) {
-            return Verdict::Lost(reason);
+            return Effect::Lost(reason);
         }
         match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
             SilenceAction::Nothing => {}
@@ -256,9 +256,9 @@ impl Established {
             }
             SilenceAction::Ask => self.receiver.acks.demand_confirmation(),
             SilenceAction::Expired(count) => self.on_expiration(count, now),
-            SilenceAction::Silent(time) => return Verdict::Lost(ConnectionLost::PeerSilent(time)),
+            SilenceAction::Silent(time) => return Effect::Lost(ConnectionLost::PeerSilent(time)),
         }
-        Verdict::GoOn
+        Effect::GoOn
     }
 
     /// This computer was suspended (attack B20). All time limits start again, and a keep-alive asks the peer.

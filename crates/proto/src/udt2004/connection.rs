@@ -8,7 +8,7 @@ use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Handshake, Request};
 use farhaul_wire::udt2004::{Control, is_handshake};
 
-use super::established::{Established, Verdict};
+use super::established::{Effect, Established};
 use super::handshake::{from_udt4, to_udt4};
 use super::sender::Plan;
 use crate::config::Config;
@@ -129,11 +129,11 @@ impl Connection {
         }
         // Packets that overtake the handshake answer are lost. The peer retransmits them.
         let Phase::Established(established) = &mut self.phase else { return true };
-        let Ok(verdict) = established.on_datagram(datagram, now) else {
+        let Ok(effect) = established.on_datagram(datagram, now) else {
             established.counts().packets_invalid += 1;
             return false;
         };
-        self.judge(verdict);
+        self.apply(effect);
         true
     }
 
@@ -170,8 +170,8 @@ impl Connection {
             }
             Phase::Established(established) => {
                 if !self.standing.is_over() {
-                    let verdict = established.handle_timeout(now);
-                    self.judge(verdict);
+                    let effect = established.handle_timeout(now);
+                    self.apply(effect);
                 }
             }
         }
@@ -179,11 +179,11 @@ impl Connection {
         self.wake();
     }
 
-    fn judge(&mut self, verdict: Verdict) {
-        match verdict {
-            Verdict::GoOn => {}
-            Verdict::Lost(reason) => self.conclude(Ending::early(reason)),
-            Verdict::PeerLeft { complete } => {
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::GoOn => {}
+            Effect::Lost(reason) => self.conclude(Ending::early(reason)),
+            Effect::PeerLeft { complete } => {
                 let Phase::Established(established) = &self.phase else { return };
                 let all_sent = !established.sender.has_data();
                 let reason = if complete && all_sent { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };

@@ -65,7 +65,7 @@ pub(super) struct Established {
 
 /// The meaning of a packet or a timer for the connection as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Effect {
     GoOn,
     /// The peer left. `complete` is whether all its data has arrived.
     PeerLeft {
@@ -121,7 +121,7 @@ impl Established {
     }
 
     /// Handles one datagram of the peer.
-    pub(super) fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Result<Verdict, DecodeError> {
+    pub(super) fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Result<Effect, DecodeError> {
         if is_control(datagram) {
             let control = Control::decode(datagram)?;
             return Ok(self.on_control(&control, now));
@@ -132,7 +132,7 @@ impl Established {
         } else {
             self.counts.packets_invalid += 1;
         }
-        Ok(Verdict::GoOn)
+        Ok(Effect::GoOn)
     }
 
     /// All datagrams of one receive call were handled.
@@ -143,7 +143,7 @@ impl Established {
         }
     }
 
-    fn on_control(&mut self, control: &Control<'_>, now: Instant) -> Verdict {
+    fn on_control(&mut self, control: &Control<'_>, now: Instant) -> Effect {
         match control {
             Control::Ack(ack) => self.on_ack(ack, now),
             Control::Nak(list) => self.on_nak(list, now),
@@ -154,7 +154,7 @@ impl Established {
             // The connection handles handshakes.
             Control::Handshake(_) => {}
         }
-        Verdict::GoOn
+        Effect::GoOn
     }
 
     fn on_ack(&mut self, ack: &Ack, now: Instant) {
@@ -249,19 +249,19 @@ impl Established {
         }
     }
 
-    fn on_close(&mut self, connection: u32, end: SeqNo30, acked: SeqNo30, now: Instant) -> Verdict {
+    fn on_close(&mut self, connection: u32, end: SeqNo30, acked: SeqNo30, now: Instant) -> Effect {
         // Attack B1: a stranger does not know the id.
         if connection != self.connection {
             self.counts.packets_invalid += 1;
-            return Verdict::GoOn;
+            return Effect::GoOn;
         }
         self.acknowledge(acked, now);
         let buffer = &self.receiver.buffer;
-        Verdict::PeerLeft { complete: buffer.is_contiguous() && buffer.end() == end.near(buffer.end()) }
+        Effect::PeerLeft { complete: buffer.is_contiguous() && buffer.end() == end.near(buffer.end()) }
     }
 
     /// Fires due timers. The caller reads the deadline anew afterwards.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> Verdict {
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Effect {
         let rtt = self.rtt.smoothed();
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, rtt);
         if self.syn.fires(now) {
@@ -273,23 +273,23 @@ impl Established {
         if !self.sender.has_data() {
             self.progress.restart(now);
         } else if let Some(reason) = self.progress.check(now) {
-            return Verdict::Lost(reason);
+            return Effect::Lost(reason);
         }
         if let Some(reason) = self.gap.check(now) {
-            return Verdict::Lost(reason);
+            return Effect::Lost(reason);
         }
         match self.expiry.handle_timeout(now, false, rtt) {
             // This protocol has no packet that a silent peer must answer.
-            SilenceAction::Nothing | SilenceAction::Expired(_) | SilenceAction::Ask => Verdict::GoOn,
+            SilenceAction::Nothing | SilenceAction::Expired(_) | SilenceAction::Ask => Effect::GoOn,
             SilenceAction::KeepAlive => {
                 self.keep_alive = true;
                 if !self.sender.has_data() {
                     self.sender.shrink();
                     self.receiver.buffer.shrink();
                 }
-                Verdict::GoOn
+                Effect::GoOn
             }
-            SilenceAction::Silent(time) => Verdict::Lost(ConnectionLost::PeerSilent(time)),
+            SilenceAction::Silent(time) => Effect::Lost(ConnectionLost::PeerSilent(time)),
         }
     }
 
