@@ -11,7 +11,7 @@ use super::established::{Effect, Established};
 use super::farewell::Parting;
 use super::handshake::{Agreed, Answer, Caller, Offer, Rendezvous, Step};
 use super::life::{Ending, Life};
-use super::sender::Plan;
+use super::sender::Transmission;
 use super::standing::Standing;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
@@ -57,7 +57,7 @@ pub(crate) enum Output {
     /// One datagram was written into the scratch buffer.
     Scratch,
     /// These data packets are in the send buffer.
-    Data(Plan),
+    Data(Transmission),
 }
 
 impl Connection {
@@ -317,8 +317,8 @@ impl Connection {
                 if established.poll_control(now, true, scratch) {
                     return Some(Output::Scratch);
                 }
-                if let Some(plan) = established.plan(now, stamp) {
-                    return Some(Output::Data(plan));
+                if let Some(transmission) = established.plan(now, stamp) {
+                    return Some(Output::Data(transmission));
                 }
                 // Messages may just have been given up, which the peer is told before it gets what follows them.
                 established.poll_control(now, true, scratch).then_some(Output::Scratch)
@@ -338,10 +338,10 @@ impl Connection {
     }
 
     /// The data packets of an output.
-    pub(crate) fn emit(&mut self, plan: Plan, now: Instant) -> Option<(usize, &[u8])> {
+    pub(crate) fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<(usize, &[u8])> {
         let stamp = self.stamp(now);
         let Phase::Established(established) = &mut self.phase else { return None };
-        established.emit(plan, now, stamp).map(|run| (run.segment_size, &*run.bytes))
+        established.emit(transmission, now, stamp).map(|run| (run.segment_size, &*run.bytes))
     }
 
     fn poll_handshake(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {

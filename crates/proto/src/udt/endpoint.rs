@@ -342,9 +342,9 @@ impl Transport for Endpoint {
                 let bytes = scratch.bytes();
                 Some(Transmit { to, segment_size: bytes.len(), bytes })
             }
-            Output::Data(plan) => {
+            Output::Data(transmission) => {
                 let connection = self.table.at(slot)?;
-                let (segment_size, bytes) = connection.emit(plan, now)?;
+                let (segment_size, bytes) = connection.emit(transmission, now)?;
                 Some(Transmit { to, segment_size, bytes })
             }
         }

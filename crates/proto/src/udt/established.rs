@@ -23,7 +23,7 @@ use super::gap::Gap;
 use super::handshake::Agreed;
 use super::progress::Progress;
 use super::receiver::{Receiver, Sizes};
-use super::sender::{Plan, Sender};
+use super::sender::{Sender, Transmission};
 use crate::buffer::Run;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
@@ -326,7 +326,7 @@ impl Established {
     }
 
     /// Data packets that may leave now.
-    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp) -> Option<Plan> {
+    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp) -> Option<Transmission> {
         if let Some(burst) = self.burst.take() {
             let path = self.path(now);
             self.congestion.on_sent(&path, &burst);
@@ -335,16 +335,16 @@ impl Established {
         self.sender.plan(now, stamp, self.rtt.smoothed())
     }
 
-    /// The datagrams of a plan. They count as sent.
-    pub(crate) fn emit(&mut self, plan: Plan, now: Instant, stamp: Timestamp) -> Option<Run<'_>> {
+    /// The datagrams of a transmission. They count as sent.
+    pub(crate) fn emit(&mut self, transmission: Transmission, now: Instant, stamp: Timestamp) -> Option<Run<'_>> {
         if self.sender.in_flight() == 0 {
             self.expiry.watch(now, self.rtt.with_margin());
         }
         self.expiry.on_sent(now);
-        let run = self.sender.emit(plan, now, stamp, self.rtt.with_margin())?;
+        let run = self.sender.emit(transmission, now, stamp, self.rtt.with_margin())?;
         self.congestion.note_sent(now, run.packets);
         if self.congestion.wants_packets() {
-            self.burst = Some(plan.event(run.packets));
+            self.burst = Some(transmission.event(run.packets));
         }
         Some(run)
     }

@@ -57,13 +57,13 @@ pub(crate) struct Sender {
 
 /// Packets that may leave now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Transmission {
     seq: SeqNo,
     packets: u32,
     again: bool,
 }
 
-impl Plan {
+impl Transmission {
     /// The event for the controller once the first `packets` packets have left.
     pub(crate) fn event(&self, packets: u32) -> SentEvent {
         let mut event = SentEvent::default();
@@ -154,7 +154,7 @@ impl Sender {
     // ---- what leaves ----
 
     /// Packets that may leave now. If none may, notes the limit that applies.
-    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Plan> {
+    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Transmission> {
         if self.repairs.is_empty() && self.next == self.buffer.end() {
             self.note_nothing_to_send(now);
             return None;
@@ -164,15 +164,21 @@ impl Sender {
             self.limits.set(Limit::Congestion, now);
             return None;
         }
-        if let Some(plan) = self.plan_again(now, stamp, allowance, round_trip) {
-            return Some(plan);
+        if let Some(transmission) = self.plan_again(now, stamp, allowance, round_trip) {
+            return Some(transmission);
         }
         self.plan_new(now, allowance, round_trip)
     }
 
-    /// The datagrams of a plan. They count as sent.
-    pub(crate) fn emit(&mut self, plan: Plan, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Run<'_>> {
-        let Plan { seq, packets, again } = plan;
+    /// The datagrams of a transmission. They count as sent.
+    pub(crate) fn emit(
+        &mut self,
+        transmission: Transmission,
+        now: Instant,
+        stamp: Timestamp,
+        round_trip: Duration,
+    ) -> Option<Run<'_>> {
+        let Transmission { seq, packets, again } = transmission;
         let time = self.time_to_next_look(round_trip);
         self.repairs.watch(now, time);
         let run = self.buffer.run(seq, packets, stamp)?;
@@ -187,20 +193,26 @@ impl Sender {
         Some(run)
     }
 
-    fn plan_again(&mut self, now: Instant, stamp: Timestamp, allowance: u32, round_trip: Duration) -> Option<Plan> {
+    fn plan_again(
+        &mut self,
+        now: Instant,
+        stamp: Timestamp,
+        allowance: u32,
+        round_trip: Duration,
+    ) -> Option<Transmission> {
         let mut search = self.repairs.search()?;
         while let Some(seq) = self.repairs.next(&mut search, self.next) {
             if self.drop_if_expired(seq, now) {
                 continue;
             }
             if let Some(packets) = self.repairs.ready(seq, allowance, &self.buffer, (now, stamp), round_trip) {
-                return Some(Plan { seq, packets, again: true });
+                return Some(Transmission { seq, packets, again: true });
             }
         }
         None
     }
 
-    fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Plan> {
+    fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Transmission> {
         while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
         if !self.drops.is_empty() {
             // The receiver is to hear of the gap before it sees one.
@@ -227,7 +239,7 @@ impl Sender {
             return None;
         }
         if self.persist.take_probe() && by_flow == 0 {
-            return Some(Plan { seq: self.next, packets: 1, again: false });
+            return Some(Transmission { seq: self.next, packets: 1, again: false });
         }
         let room = waiting.min(by_flow).min(by_cwnd);
         let mut packets = room.min(allowance);
@@ -236,7 +248,7 @@ impl Sender {
         if last.value().is_multiple_of(crate::estimate::PROBE_INTERVAL) && room > packets {
             packets += 1;
         }
-        Some(Plan { seq: self.next, packets, again: false })
+        Some(Transmission { seq: self.next, packets, again: false })
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {

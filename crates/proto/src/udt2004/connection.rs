@@ -10,7 +10,7 @@ use farhaul_wire::udt2004::{Control, is_handshake};
 
 use super::established::{Effect, Established};
 use super::handshake::{from_udt4, to_udt4};
-use super::sender::Plan;
+use super::sender::Transmission;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
@@ -47,7 +47,7 @@ pub(super) enum Output {
     /// One datagram was written into the scratch buffer.
     Scratch,
     /// These data packets are in the send buffer.
-    Data(Plan),
+    Data(Transmission),
 }
 
 impl Connection {
@@ -253,9 +253,9 @@ impl Connection {
     }
 
     /// The data packets of an output.
-    pub(super) fn emit(&mut self, plan: Plan, now: Instant) -> Option<(usize, &[u8])> {
+    pub(super) fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<(usize, &[u8])> {
         let Phase::Established(established) = &mut self.phase else { return None };
-        established.emit(plan, now).map(|run| (run.segment_size, &*run.bytes))
+        established.emit(transmission, now).map(|run| (run.segment_size, &*run.bytes))
     }
 
     /// When to call this connection next.

@@ -216,8 +216,8 @@ impl Transport for Endpoint {
                 let bytes = scratch.bytes();
                 Some(Transmit { to, segment_size: bytes.len(), bytes })
             }
-            Output::Data(plan) => {
-                let (segment_size, bytes) = self.table.at(slot)?.emit(plan, now)?;
+            Output::Data(transmission) => {
+                let (segment_size, bytes) = self.table.at(slot)?.emit(transmission, now)?;
                 Some(Transmit { to, segment_size, bytes })
             }
         }

@@ -14,7 +14,7 @@ use farhaul_wire::udt2004::{
 use super::congestion::Congestion;
 use super::exp::Exp;
 use super::receiver::{Receiver, Sizes};
-use super::sender::{Plan, Sender};
+use super::sender::{Sender, Transmission};
 use crate::buffer::Run;
 use crate::config::Config;
 use crate::error::ConnectionLost;
@@ -384,17 +384,17 @@ impl Established {
     }
 
     /// Data packets that may leave now.
-    pub(super) fn plan(&mut self, now: Instant) -> Option<Plan> {
+    pub(super) fn plan(&mut self, now: Instant) -> Option<Transmission> {
         self.sender.plan(now)
     }
 
-    /// The datagrams of a plan. They count as sent.
-    pub(super) fn emit(&mut self, plan: Plan, now: Instant) -> Option<Run<'_>> {
+    /// The datagrams of a transmission. They count as sent.
+    pub(super) fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<Run<'_>> {
         let rtt = self.rtt_of_peer();
         self.expiry.on_sent(now);
         self.syn.start(now, SYN_INTERVAL);
         self.exp.on_sent(now, rtt);
-        let run = self.sender.emit(plan, now, rtt)?;
+        let run = self.sender.emit(transmission, now, rtt)?;
         self.congestion.note_sent(now, run.packets);
         Some(run)
     }

@@ -33,7 +33,7 @@ pub(super) struct Sender {
 
 /// Packets that may leave now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Transmission {
     seq: SeqNo,
     packets: u32,
     again: bool,
@@ -90,7 +90,7 @@ impl Sender {
     // ---- what leaves ----
 
     /// Packets that may leave now. If none may, notes the limit that applies.
-    pub(super) fn plan(&mut self, now: Instant) -> Option<Plan> {
+    pub(super) fn plan(&mut self, now: Instant) -> Option<Transmission> {
         if self.losses.is_empty() && self.next == self.buffer.end() {
             self.note_nothing_to_send(now);
             return None;
@@ -104,12 +104,12 @@ impl Sender {
             return None;
         }
         if let Some(seq) = self.losses.first() {
-            return Some(Plan { seq, packets: self.losses.run_length(seq, allowance), again: true });
+            return Some(Transmission { seq, packets: self.losses.run_length(seq, allowance), again: true });
         }
         self.plan_new(now, allowance)
     }
 
-    fn plan_new(&mut self, now: Instant, allowance: u32) -> Option<Plan> {
+    fn plan_new(&mut self, now: Instant, allowance: u32) -> Option<Transmission> {
         let room = self.sendable();
         if room == 0 {
             let limit = if self.max_window <= self.cwnd { Limit::FlowWindow } else { Limit::Congestion };
@@ -124,7 +124,7 @@ impl Sender {
             // The window does not split a pair either (departure D135).
             packets += 1;
         }
-        Some(Plan { seq: self.next, packets, again: false })
+        Some(Transmission { seq: self.next, packets, again: false })
     }
 
     /// New packets that wait and that the window permits.
@@ -133,12 +133,12 @@ impl Sender {
         waiting.min(self.window().saturating_sub(self.in_flight()))
     }
 
-    /// The datagrams of a plan. They count as sent.
-    pub(super) fn emit(&mut self, plan: Plan, now: Instant, rtt: Duration) -> Option<Run<'_>> {
-        let run = self.buffer.run(plan.seq, plan.packets)?;
-        let range = SeqRange::new(plan.seq, plan.seq.plus(run.packets - 1));
+    /// The datagrams of a transmission. They count as sent.
+    pub(super) fn emit(&mut self, transmission: Transmission, now: Instant, rtt: Duration) -> Option<Run<'_>> {
+        let run = self.buffer.run(transmission.seq, transmission.packets)?;
+        let range = SeqRange::new(transmission.seq, transmission.seq.plus(run.packets - 1));
         let mut charged = run.packets;
-        if plan.again {
+        if transmission.again {
             self.losses.served(range, now, rtt);
             self.retransmitted += u64::from(run.packets);
         } else {
@@ -295,9 +295,9 @@ mod tests {
     fn leave(sender: &mut Sender, end: u64) -> Vec<(u64, u32)> {
         let mut left = Vec::new();
         for micros in 0..end {
-            while let Some(plan) = sender.plan(at(micros)) {
-                let run = sender.emit(plan, at(micros), Duration::from_millis(10)).unwrap();
-                left.extend((0..run.packets).map(|index| (micros, plan.seq.plus(index).value())));
+            while let Some(transmission) = sender.plan(at(micros)) {
+                let run = sender.emit(transmission, at(micros), Duration::from_millis(10)).unwrap();
+                left.extend((0..run.packets).map(|index| (micros, transmission.seq.plus(index).value())));
             }
         }
         left
@@ -344,9 +344,9 @@ mod tests {
         sender.on_ack(SeqNo::new(1));
         let mut left = Vec::new();
         for micros in 10_000..20_000 {
-            while let Some(plan) = sender.plan(at(micros)) {
-                sender.emit(plan, at(micros), Duration::from_millis(10));
-                left.push((plan.seq.value(), plan.packets));
+            while let Some(transmission) = sender.plan(at(micros)) {
+                sender.emit(transmission, at(micros), Duration::from_millis(10));
+                left.push((transmission.seq.value(), transmission.packets));
             }
         }
         let numbers: Vec<u32> = left.iter().flat_map(|&(seq, packets)| seq..seq + packets).collect();

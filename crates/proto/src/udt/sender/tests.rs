@@ -14,8 +14,8 @@ fn with_short_lived_messages() -> Sender {
     for _ in 0..3 {
         assert!(sender.write_message(&[7; 2 * PAYLOAD], false, Some(at(5))));
     }
-    let plan = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
-    assert_eq!(sender.emit(plan, at(1), STAMP, ROUND_TRIP).unwrap().packets, 2);
+    let transmission = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
+    assert_eq!(sender.emit(transmission, at(1), STAMP, ROUND_TRIP).unwrap().packets, 2);
     // The window opens for the others after they have expired.
     sender.on_confirmed(SeqNo::new(100), 100, at(1));
     sender
@@ -23,8 +23,8 @@ fn with_short_lived_messages() -> Sender {
 
 /// The first packets of the messages that the receiver is told to skip.
 fn skipped(sender: &mut Sender, now: Instant) -> Vec<u32> {
-    while let Some(plan) = sender.plan(now, STAMP, ROUND_TRIP) {
-        sender.emit(plan, now, STAMP, ROUND_TRIP).unwrap();
+    while let Some(transmission) = sender.plan(now, STAMP, ROUND_TRIP) {
+        sender.emit(transmission, now, STAMP, ROUND_TRIP).unwrap();
     }
     std::iter::from_fn(|| sender.poll_drop()).map(|request| request.range.first.value()).collect()
 }
@@ -52,8 +52,8 @@ fn a_frozen_sender_neither_retransmits_nor_sends_until_the_freeze_ends() {
     sender.write(&[7; 10 * PAYLOAD]);
     let mut control = Control { cwnd: Some(4.0), ..Control::initial() };
     sender.apply(&control, control.send_period, ROUND_TRIP);
-    let plan = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
-    assert_eq!(sender.emit(plan, at(1), STAMP, ROUND_TRIP).unwrap().packets, 4);
+    let transmission = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
+    assert_eq!(sender.emit(transmission, at(1), STAMP, ROUND_TRIP).unwrap().packets, 4);
     let lost = SeqRange::new(SeqNo::new(101), SeqNo::new(101));
     assert_eq!(sender.on_loss(lost, Timestamp::new(11_000), ROUND_TRIP), Some(1));
     control.cwnd = Some(10.0);
@@ -61,6 +61,6 @@ fn a_frozen_sender_neither_retransmits_nor_sends_until_the_freeze_ends() {
     sender.apply(&control, control.send_period, ROUND_TRIP);
     assert!(sender.plan(at(20), Timestamp::new(20_000), ROUND_TRIP).is_none());
     assert_eq!(sender.deadline(), Some(at(21)));
-    let plan = sender.plan(at(21), Timestamp::new(21_000), ROUND_TRIP).unwrap();
-    assert!(plan.again, "the repair comes first");
+    let transmission = sender.plan(at(21), Timestamp::new(21_000), ROUND_TRIP).unwrap();
+    assert!(transmission.again, "the repair comes first");
 }
