@@ -12,7 +12,7 @@ const TRAINS_PER_TURN: usize = 16;
 
 /// The state of the outbox after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum OutboxState {
     /// The transport has nothing more to send now.
     Drained,
     /// The turn ended before the transport had sent everything.
@@ -51,12 +51,12 @@ impl Outbox {
         now: Instant,
         transport: &mut impl Transport,
         mut send: impl FnMut(&Transmit<'_>) -> io::Result<usize>,
-    ) -> Outcome {
+    ) -> OutboxState {
         if !self.send_rest(&mut send) {
-            return Outcome::Blocked;
+            return OutboxState::Blocked;
         }
         for _ in 0..TRAINS_PER_TURN {
-            let Some(train) = transport.poll_transmit(now, &mut self.scratch) else { return Outcome::Drained };
+            let Some(train) = transport.poll_transmit(now, &mut self.scratch) else { return OutboxState::Drained };
             let taken = match send(&train) {
                 Ok(taken) => taken,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -64,10 +64,10 @@ impl Outbox {
             };
             if taken < train.bytes.len() {
                 self.rest.keep(&train, taken);
-                return Outcome::Blocked;
+                return OutboxState::Blocked;
             }
         }
-        Outcome::More
+        OutboxState::More
     }
 
     /// Sends the rest. Returns whether nothing remains.
@@ -137,16 +137,16 @@ mod tests {
     #[test]
     fn refused_datagrams_leave_first_later_and_in_order() {
         let (mut outbox, mut trains, mut network) = (Outbox::new(), Trains(2), Vec::new());
-        let outcome = outbox.transmit(Instant::ZERO, &mut trains, |train| {
+        let state = outbox.transmit(Instant::ZERO, &mut trains, |train| {
             network.extend_from_slice(&train.bytes[..4]);
             Ok(4)
         });
-        assert_eq!(outcome, Outcome::Blocked);
-        let outcome = outbox.transmit(Instant::ZERO, &mut trains, |train| {
+        assert_eq!(state, OutboxState::Blocked);
+        let state = outbox.transmit(Instant::ZERO, &mut trains, |train| {
             network.extend_from_slice(train.bytes);
             Ok(train.bytes.len())
         });
-        assert_eq!(outcome, Outcome::Drained);
+        assert_eq!(state, OutboxState::Drained);
         assert_eq!(network, [[1; 8], [0; 8]].concat());
     }
 
@@ -154,11 +154,11 @@ mod tests {
     fn a_full_socket_is_not_asked_twice_in_a_turn() {
         let (mut outbox, mut trains, mut calls) = (Outbox::new(), Trains(3), 0);
         for _ in 0..2 {
-            let outcome = outbox.transmit(Instant::ZERO, &mut trains, |_| {
+            let state = outbox.transmit(Instant::ZERO, &mut trains, |_| {
                 calls += 1;
                 Err(io::ErrorKind::WouldBlock.into())
             });
-            assert_eq!(outcome, Outcome::Blocked);
+            assert_eq!(state, OutboxState::Blocked);
         }
         assert_eq!((calls, trains.0), (2, 2));
     }
@@ -166,14 +166,14 @@ mod tests {
     #[test]
     fn other_errors_lose_a_train_as_a_router_might() {
         let (mut outbox, mut trains) = (Outbox::new(), Trains(3));
-        let outcome = outbox.transmit(Instant::ZERO, &mut trains, |_| Err(io::ErrorKind::NetworkUnreachable.into()));
-        assert_eq!((outcome, trains.0), (Outcome::Drained, 0));
+        let state = outbox.transmit(Instant::ZERO, &mut trains, |_| Err(io::ErrorKind::NetworkUnreachable.into()));
+        assert_eq!((state, trains.0), (OutboxState::Drained, 0));
     }
 
     #[test]
     fn a_turn_is_bounded_however_much_there_is_to_send() {
         let (mut outbox, mut trains) = (Outbox::new(), Trains(200));
-        let outcome = outbox.transmit(Instant::ZERO, &mut trains, |train| Ok(train.bytes.len()));
-        assert_eq!((outcome, usize::from(200 - trains.0)), (Outcome::More, TRAINS_PER_TURN));
+        let state = outbox.transmit(Instant::ZERO, &mut trains, |train| Ok(train.bytes.len()));
+        assert_eq!((state, usize::from(200 - trains.0)), (OutboxState::More, TRAINS_PER_TURN));
     }
 }

@@ -13,7 +13,7 @@ use farhaul_units::Instant;
 
 use super::core::{Core, DriverThread, Place};
 use super::departure::Departure;
-use super::outbox::Outcome;
+use super::outbox::OutboxState;
 #[cfg(any(test, feature = "tokio"))]
 use super::wakers::Registration;
 use crate::canceller::CancelFlag;
@@ -247,16 +247,16 @@ impl<'a, T: Streams> Turn<'a, T> {
 
     /// Ends the driver thread's turn, and says when it wants the next one.
     pub(super) fn end_and_sleep(mut self) -> Rest {
-        let (outcome, next) = self.settle();
+        let (state, next) = self.settle();
         self.driver = DriverThread::Asleep(next);
         // What may leave soon leaves together, a little later.
-        let next = if outcome == Outcome::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
+        let next = if state == OutboxState::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
         // A turn takes its time; what is left until the deadline counts from its end.
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
         let over = self.departing && self.all_left();
         self.end();
-        Rest { time: next.map(|next| next.saturating_since(end)), blocked: outcome == Outcome::Blocked, over }
+        Rest { time: next.map(|next| next.saturating_since(end)), blocked: state == OutboxState::Blocked, over }
     }
 
     /// Unlocks, then wakes whoever has to look.
@@ -267,27 +267,27 @@ impl<'a, T: Streams> Turn<'a, T> {
     }
 
     /// The contract of a transport after any input or command: send, take events, look at the deadline.
-    fn settle(&mut self) -> (Outcome, Option<Instant>) {
+    fn settle(&mut self) -> (OutboxState, Option<Instant>) {
         let (shared, now) = (self.shared, self.now);
         let core = &mut **self;
-        let outcome = core.outbox.transmit(now, &mut core.transport, |train| shared.send(train));
+        let state = core.outbox.transmit(now, &mut core.transport, |train| shared.send(train));
         core.take_events(now);
         core.note_farewells();
         let due = earliest(core.transport.poll_timeout(), core.next_alarm());
-        let next = match outcome {
-            Outcome::Drained => due,
-            Outcome::More => Some(now),
-            Outcome::Blocked => due.map(|due| due.max(now + BLOCKED_CHECK)),
+        let next = match state {
+            OutboxState::Drained => due,
+            OutboxState::More => Some(now),
+            OutboxState::Blocked => due.map(|due| due.max(now + BLOCKED_CHECK)),
         };
-        (outcome, next)
+        (state, next)
     }
 
     /// [`settle`](Self::settle) for a thread that is not the driver thread; says whether that one has to be woken.
     fn settle_for_driver(&mut self) -> bool {
-        let (outcome, next) = self.settle();
+        let (state, next) = self.settle();
         let DriverThread::Asleep(until) = self.driver else { return false };
         // A blocked socket has to be watched, and only the driver thread does that.
-        let must_wake = earliest(until, next) != until || outcome == Outcome::Blocked;
+        let must_wake = earliest(until, next) != until || state == OutboxState::Blocked;
         if must_wake {
             self.driver = DriverThread::Awake;
         }

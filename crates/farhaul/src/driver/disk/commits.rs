@@ -27,7 +27,7 @@ const UNDER_WAY: usize = 32;
 const TOGETHER: usize = 8;
 
 /// The result of an entry.
-type Outcome = (EntryId, Result<(), Failure>);
+type CommitResult = (EntryId, Result<(), Failure>);
 
 /// The threads and what they have to do. Dropping it waits until everything is done.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ struct State {
     is_syncing: bool,
     /// Entries without an outcome.
     under_way: usize,
-    outcomes: VecDeque<Outcome>,
+    outcomes: VecDeque<CommitResult>,
     is_ending: bool,
 }
 
@@ -112,7 +112,7 @@ impl Commits {
     }
 
     /// The next result, if there is one.
-    pub(super) fn poll(&self) -> Option<Outcome> {
+    pub(super) fn poll(&self) -> Option<CommitResult> {
         self.shared.state().outcomes.pop_front()
     }
 
@@ -237,7 +237,7 @@ enum Done {
     /// It stands as it should, and a crash may still undo it.
     Named(Named),
     Failed(EntryId, Failure),
-    Synced(Vec<Outcome>),
+    Synced(Vec<CommitResult>),
 }
 
 impl Task {
@@ -267,7 +267,7 @@ impl Done {
 }
 
 /// Synchronises each directory once, whatever became of the others.
-fn synced(all: Vec<Named>) -> Vec<Outcome> {
+fn synced(all: Vec<Named>) -> Vec<CommitResult> {
     let mut results: Vec<(Arc<Directory>, Result<(), Errno>)> = Vec::new();
     for directory in all.iter().flat_map(|named| &named.directories) {
         if !results.iter().any(|(its, _)| its.is_same(directory)) {
