@@ -62,7 +62,7 @@ const MAX_RISE: f64 = 4.0;
 
 /// The meaning of a loss report for the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum NakEffect {
     /// The first report of a new loss event.
     NewEvent,
     /// A further report of the same event that decreases the rate.
@@ -70,6 +70,9 @@ pub(super) enum Verdict {
     /// A further report of the same event that changes nothing.
     Spared,
 }
+
+/// The name by which the default law imports it.
+pub(super) use NakEffect as Verdict;
 
 /// Decides which loss reports decrease the rate, and the increase per SYN interval.
 #[derive(Clone, Debug)]
@@ -158,7 +161,7 @@ impl Daimd {
     }
 
     /// The peer reported losses, beginning with `first_lost`. Returns the meaning for the rate, (4) to (6).
-    pub(super) fn on_nak(&mut self, first_lost: SeqNo, largest_sent: SeqNo, period: SendPeriod) -> Verdict {
+    pub(super) fn on_nak(&mut self, first_lost: SeqNo, largest_sent: SeqNo, period: SendPeriod) -> NakEffect {
         self.lossy_interval = true;
         if self.event_end.is_none_or(|end| first_lost.is_after(end)) {
             self.event_end = Some(largest_sent);
@@ -166,18 +169,18 @@ impl Daimd {
             self.average_naks = average_naks(self.average_naks, self.naks);
             self.spread = spread(self.average_naks, self.rng.unit());
             (self.naks, self.cuts) = (1, 0);
-            return Verdict::NewEvent;
+            return NakEffect::NewEvent;
         }
         if matches!(self.bound, Bound::Reports(most) if self.naks >= most) {
-            return Verdict::Spared;
+            return NakEffect::Spared;
         }
         self.naks = self.naks.saturating_add(1);
         if !self.naks.is_multiple_of(self.spread) || matches!(self.bound, Bound::Cuts(most) if self.cuts >= most) {
-            return Verdict::Spared;
+            return NakEffect::Spared;
         }
         self.cuts += 1;
         self.event_end = Some(largest_sent);
-        Verdict::FurtherCut
+        NakEffect::FurtherCut
     }
 }
 

@@ -39,7 +39,7 @@
 
 use farhaul_units::Duration;
 
-use super::daimd::{DECREASE, Daimd, Verdict, bounded};
+use super::daimd::{DECREASE, Daimd, NakEffect, bounded};
 use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, measured_rate, set_cwnd, start_period};
 use super::syn::{SYN_INTERVAL, SynClock};
 use super::udt_native::LONGEST_HOLD;
@@ -136,9 +136,9 @@ impl Controller for Udt2007 {
         self.end_slow_start(path, control);
         match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
             //= paper:udt-2007 one loss per event is taken for noise
-            Verdict::NewEvent => control.freeze_until = Some(path.now + SYN_INTERVAL),
-            Verdict::FurtherCut => control.send_period = bounded(control.send_period.as_micros() * DECREASE),
-            Verdict::Spared => {}
+            NakEffect::NewEvent => control.freeze_until = Some(path.now + SYN_INTERVAL),
+            NakEffect::FurtherCut => control.send_period = bounded(control.send_period.as_micros() * DECREASE),
+            NakEffect::Spared => {}
         }
     }
 

@@ -28,7 +28,7 @@
 
 use farhaul_units::Duration;
 
-use super::daimd::{DECREASE, Daimd, Verdict, decrease};
+use super::daimd::{DECREASE, Daimd, NakEffect, decrease};
 use super::flow_control::{SlowStart, cwnd, measured_rate, next_window, set_cwnd, start_period};
 use super::syn::SynClock;
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
@@ -104,10 +104,10 @@ impl UdtNative {
             return;
         }
         match self.daimd.on_nak(first.first, loss.largest_sent, control.send_period) {
-            Verdict::NewEvent | Verdict::FurtherCut => {
+            NakEffect::NewEvent | NakEffect::FurtherCut => {
                 control.send_period = decrease(control.send_period, factor);
             }
-            Verdict::Spared => {}
+            NakEffect::Spared => {}
         }
     }
 }

@@ -92,10 +92,10 @@ fn one_event_cuts_at_most_five_times() {
     let mut law = Daimd::new(1);
     let period = SendPeriod::from_micros(10.0);
     let first = SeqNo::new(100);
-    let verdicts: Vec<Verdict> = (0..8).map(|report| law.on_nak(first.plus(report), first.plus(50), period)).collect();
-    assert_eq!(verdicts[0], Verdict::NewEvent);
-    assert_eq!(verdicts[1..5], [Verdict::FurtherCut; 4], "without history every report may cut");
-    assert_eq!(verdicts[5..], [Verdict::Spared; 3]);
+    let effects: Vec<NakEffect> = (0..8).map(|report| law.on_nak(first.plus(report), first.plus(50), period)).collect();
+    assert_eq!(effects[0], NakEffect::NewEvent);
+    assert_eq!(effects[1..5], [NakEffect::FurtherCut; 4], "without history every report may cut");
+    assert_eq!(effects[5..], [NakEffect::Spared; 3]);
 }
 
 #[test]
@@ -103,11 +103,11 @@ fn in_2007_all_reports_count_and_five_of_them_cut() {
     let mut law = Daimd::of_2007(1);
     let period = SendPeriod::from_micros(10.0);
     let first = SeqNo::new(100);
-    let mut verdicts = (0..9).map(|report| law.on_nak(first.plus(report), first.plus(50), period));
-    assert_eq!(verdicts.next(), Some(Verdict::NewEvent));
-    let further: Vec<Verdict> = verdicts.collect();
-    assert_eq!(further[..5], [Verdict::FurtherCut; 5], "without history every report may cut");
-    assert_eq!(further[5..], [Verdict::Spared; 3]);
+    let mut effects = (0..9).map(|report| law.on_nak(first.plus(report), first.plus(50), period));
+    assert_eq!(effects.next(), Some(NakEffect::NewEvent));
+    let further: Vec<NakEffect> = effects.collect();
+    assert_eq!(further[..5], [NakEffect::FurtherCut; 5], "without history every report may cut");
+    assert_eq!(further[5..], [NakEffect::Spared; 3]);
     assert_eq!((law.naks, law.cuts), (9, 5));
 }
 
@@ -115,19 +115,19 @@ fn in_2007_all_reports_count_and_five_of_them_cut() {
 fn packets_sent_after_the_cut_make_a_new_event() {
     let mut law = Daimd::new(1);
     let period = SendPeriod::from_micros(10.0);
-    assert_eq!(law.on_nak(SeqNo::new(100), SeqNo::new(150), period), Verdict::NewEvent);
-    assert_ne!(law.on_nak(SeqNo::new(150), SeqNo::new(180), period), Verdict::NewEvent);
-    assert_eq!(law.on_nak(SeqNo::new(181), SeqNo::new(200), period), Verdict::NewEvent);
+    assert_eq!(law.on_nak(SeqNo::new(100), SeqNo::new(150), period), NakEffect::NewEvent);
+    assert_ne!(law.on_nak(SeqNo::new(150), SeqNo::new(180), period), NakEffect::NewEvent);
+    assert_eq!(law.on_nak(SeqNo::new(181), SeqNo::new(200), period), NakEffect::NewEvent);
 }
 
 #[test]
 fn an_old_event_does_not_hide_a_loss_half_a_wrap_later() {
     let mut law = Daimd::new(1);
     let period = SendPeriod::from_micros(10.0);
-    assert_eq!(law.on_nak(SeqNo::new(100), SeqNo::new(150), period), Verdict::NewEvent);
+    assert_eq!(law.on_nak(SeqNo::new(100), SeqNo::new(150), period), NakEffect::NewEvent);
     law.on_progress(SeqNo::new(151));
     let later = SeqNo::new(150).plus(1 << 30).plus(5);
-    assert_eq!(law.on_nak(later, later.plus(10), period), Verdict::NewEvent);
+    assert_eq!(law.on_nak(later, later.plus(10), period), NakEffect::NewEvent);
 }
 
 #[test]
