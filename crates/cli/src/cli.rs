@@ -1,34 +1,17 @@
-//! The command line: verbs, the options that several of them share, and how values are read.
+//! The command line: the verbs, and where each of them leads.
 
-mod address;
 mod help;
-mod path;
-mod quantity;
 pub(crate) mod refusal;
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::builder::BoolishValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use farhaul::{Builder, Endpoint, Error, MinProgress};
-use farhaul_cc::Spec;
-use farhaul_units::{ByteSize, Rate};
+use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cmd;
+use crate::cmd::{self, Context};
 use crate::exit::Fault;
-use crate::fault;
-use crate::host::measure::Caps;
-use crate::output::json::{End, Record, Start};
-use crate::output::trace::Trace;
-use crate::output::{JsonTo, Output};
-
-pub(crate) use address::{HostPort, Location, Place};
-pub(crate) use help::{LITERAL, command};
-pub(crate) use path::{PathOptions, loss_share, way as path_record};
-pub(crate) use quantity::{share, some_rate, some_time};
+use crate::options::{Protocol, Transport};
+use crate::output::JsonTo;
+use crate::output::json::{End, Record};
+pub(crate) use help::command;
 
 const UNITS: &str = "\
 Units: link rates in bits (10gbit, 950mbit), sizes in bytes (64MiB, 4GB), times with a unit (50ms, 2s).
@@ -66,187 +49,26 @@ pub(crate) enum Verb {
     Man(cmd::manual::ManArgs),
 }
 
-/// Options of every verb that opens connections.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Connection")]
-pub(crate) struct Transport {
-    /// Do not encrypt: needed for now, because encryption is not built yet and nothing falls back silently
-    #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
-    pub(crate) plain: bool,
-    /// Congestion controller with its options; `farhaul controllers` lists them
-    #[arg(
-        long,
-        env = "FARHAUL_CONTROLLER",
-        value_name = "NAME[:K=V,…]",
-        default_value = "udt",
-        default_value_if("protocol", "udt-2004", "udt-2004")
-    )]
-    pub(crate) controller: Spec,
-    /// Wire protocol
-    #[arg(long, env = "FARHAUL_PROTOCOL", value_enum, default_value = "udt")]
-    pub(crate) protocol: Protocol,
-    /// Cap of the sending rate on the wire, retransmissions included: 950mbit [default: none]
-    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = some_rate)]
-    pub(crate) rate: Option<Rate>,
-    /// Largest packet in bytes, IP and UDP headers included; the smaller of both sides holds
-    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500, value_parser = packet_size)]
-    pub(crate) mtu: u32,
-    /// Largest size of each buffer: 64MiB [default: automatic, as the path needs]
-    #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
-    pub(crate) buffer: Option<ByteSize>,
-    /// Silence of the peer after which the connection is given up
-    #[arg(long, env = "FARHAUL_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = some_time)]
-    pub(crate) timeout: Duration,
-    /// How long to wait for the first answer
-    #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = some_time)]
-    pub(crate) connect_timeout: Duration,
-    /// Write what the connection did into this file, 50 times a second, as a JSON sequence in the manner of qlog
-    #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-    /// Print one JSON record per line: start, interval, file, warning, end
-    #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
-    pub(crate) json: bool,
-}
-
-/// Smallest packet that two sides agree on: what every IPv4 host takes (RFC 791, section 3.1).
-const LEAST_PACKET: u32 = 576;
-/// Longest packet that the length field of an IP header can tell.
-const LONGEST_PACKET: u32 = 65_535;
-
-/// Reads the size of a packet, in bytes.
-fn packet_size(text: &str) -> Result<u32, String> {
-    let bytes = text.parse().map_err(|_| format!("'{text}' is no whole number of bytes"))?;
-    match bytes {
-        ..LEAST_PACKET => Err(format!(
-            "no peer agrees to less than {LEAST_PACKET} bytes, which every IPv4 host takes (RFC 791): the headers' share grows"
-        )),
-        LEAST_PACKET..=LONGEST_PACKET => Ok(bytes),
-        _ => Err(format!("no IP packet is longer than {LONGEST_PACKET} bytes")),
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Protocol {
-    /// UDT4, as libudt speaks it
-    Udt,
-    /// The protocol of the 2004 paper, with its controller unless another is chosen; for experiments
-    #[value(name = "udt-2004")]
-    Udt2004,
-}
-
-impl Protocol {
-    /// All of them, the default first.
-    pub(crate) const ALL: [Self; 2] = [Self::Udt, Self::Udt2004];
-
-    /// As it is chosen and as records call it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Udt => "udt",
-            Self::Udt2004 => "udt-2004",
-        }
-    }
-
-    const fn of_library(self) -> farhaul::Protocol {
-        match self {
-            Self::Udt => farhaul::Protocol::Udt,
-            Self::Udt2004 => farhaul::Protocol::Udt2004,
-        }
-    }
-}
-
-impl Transport {
-    /// Opens a UDP port with these settings.
-    pub(crate) fn bind(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
-        open(self.builder(), address)
-    }
-
-    /// Opens the port of a daemon, whose peers may not hold a connection by taking a byte now and then.
-    pub(crate) fn bind_daemon(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
-        open(self.builder().min_progress(MinProgress::DAEMON), address)
-    }
-
-    fn builder(&self) -> Builder {
-        let mut builder = Endpoint::builder()
-            .protocol(self.protocol.of_library())
-            .mss(self.mtu)
-            .connect_timeout(self.connect_timeout)
-            .peer_timeout(self.timeout)
-            .linger(self.timeout)
-            .controller(self.controller.to_string());
-        if let Some(rate) = self.rate {
-            builder = builder.max_rate(rate);
-        }
-        if let Some(ByteSize(bytes)) = self.buffer {
-            builder = builder.send_buffer(bytes).recv_buffer(bytes);
-        }
-        builder
-    }
-
-    /// Opens any port that reaches `peer`.
-    pub(crate) fn bind_for(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
-        self.bind(match peer {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        })
-    }
-
-    /// Nobody is to believe that data is encrypted when it is not.
-    pub(crate) fn require_plain(&self) -> Result<(), Fault> {
-        if self.plain {
-            return Ok(());
-        }
-        Err(Fault::usage(
-            "connections are not encrypted yet, and Farhaul never leaves that out silently: repeat the command with \
-             --plain if everybody on the path may read and change the data",
-        ))
-    }
-
-    /// What may hold a sender because it was asked for.
-    pub(crate) const fn caps(&self) -> Caps {
-        Caps { rate: self.rate, buffer: self.buffer, fed: false }
-    }
-
-    /// The file of events, if one is wanted.
-    pub(crate) fn begin_trace(&self, verb: &str, output: &Output) -> Result<Option<Trace>, Fault> {
-        Trace::begin(self.trace.as_deref(), verb, output)
-    }
-
-    /// The settings as the `start` record shows them.
-    pub(crate) fn start(&self, verb: &'static str) -> Start {
-        Start {
-            protocol: self.protocol.name(),
-            controller: self.controller.to_string(),
-            rate_bps: self.rate.map(Rate::bits_per_second),
-            mtu_bytes: self.mtu,
-            buffer_bytes: self.buffer.map(|ByteSize(bytes)| bytes),
-            timeout_seconds: self.timeout.as_secs_f64(),
-            connect_timeout_seconds: self.connect_timeout.as_secs_f64(),
-            trace: self.trace.as_ref().map(|path| path.to_string_lossy().into_owned()),
-            ..Start::of(verb)
-        }
-    }
-}
-
-fn open(builder: Builder, address: SocketAddr) -> Result<Endpoint, Fault> {
-    builder.bind(address).map_err(|error| match error {
-        Error::InvalidOption { option, range } => Fault::usage(format!("{} must be {range}", option_of(option))),
-        error => fault::of_connection(&error, &address),
-    })
-}
-
-/// The option behind a method of the library's builder.
-fn option_of(method: &str) -> &str {
-    match method {
-        "mss" => "--mtu",
-        "max_rate" => "--rate",
-        "send_buffer and recv_buffer" => "--buffer",
-        "peer_timeout" | "linger" => "--timeout",
-        "connect_timeout" | "rendezvous_timeout" => "--connect-timeout",
-        other => other,
-    }
-}
-
 impl Verb {
+    /// Does what the command line asks for. The exit code: that of what ran, where the verb is to run something.
+    pub(crate) fn run(self, context: &Context) -> Result<u8, Fault> {
+        let done = match self {
+            Self::Emulate(args) => return cmd::emulate::run(&args, context),
+            Self::Copy(args) => cmd::copy::run(&args, context),
+            Self::Serve(args) => cmd::serve::run(&args, context),
+            Self::Pipe(args) => cmd::pipe::run(&args, context),
+            Self::Bench(args) => cmd::bench::run(&args, context),
+            Self::Relay(args) => cmd::relay::run(&args, context),
+            Self::Demo(args) => cmd::demo::run(&args, context),
+            Self::Lab(args) => cmd::lab::run(&args, context),
+            Self::Controllers(args) => cmd::controllers::run(&args),
+            Self::Version(args) => cmd::version::run(&args),
+            Self::Completions(args) => cmd::manual::completions(&args, command()),
+            Self::Man(args) => cmd::manual::man(&args, command()),
+        };
+        done.map(|()| 0)
+    }
+
     /// Its name, and its connection if it has one.
     fn connection(&self) -> (&'static str, Option<&Transport>) {
         match self {
@@ -336,16 +158,6 @@ mod tests {
                 assert!(option.get_help().is_some(), "{} {}", verb.get_name(), option.get_id());
             }
         }
-    }
-
-    #[test]
-    fn packets_that_no_peer_agrees_to_are_refused_with_the_reason() {
-        for (size, words) in [("575", "576"), ("65536", "65535"), ("1.5kB", "whole number")] {
-            let parsed = Cli::try_parse_from(["farhaul", "bench", "--connect", "h:1", "--mtu", size]);
-            let message = parsed.err().unwrap().to_string();
-            assert!(message.contains(words), "{message}");
-        }
-        assert_eq!((packet_size("576"), packet_size("65535")), (Ok(576), Ok(65_535)));
     }
 
     #[test]

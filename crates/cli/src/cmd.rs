@@ -23,12 +23,12 @@ use farhaul_emu::EmulateError;
 use farhaul_udp::Clock;
 use farhaul_units::ByteSize;
 
-use crate::cli::{Transport, Verb};
 use crate::exit::Fault;
 use crate::fault;
 use crate::host::Trouble;
 use crate::interrupt::Interrupt;
 use crate::limit::Limit;
+use crate::options::Transport;
 use crate::output::human::{count, percent, time};
 use crate::output::json::{Direction, End, ErrorRecord, Record};
 use crate::output::{self, Output};
@@ -41,30 +41,11 @@ pub(crate) struct Context {
     pub(crate) networks: Result<(), EmulateError>,
 }
 
-/// Does what the command line asks for. The exit code: that of what ran, where the verb is to run something.
-pub(crate) fn run(verb: Verb, context: &Context) -> Result<u8, Fault> {
-    let done = match verb {
-        Verb::Emulate(args) => return emulate::run(&args, context),
-        Verb::Copy(args) => copy::run(&args, context),
-        Verb::Serve(args) => serve::run(&args, context),
-        Verb::Pipe(args) => pipe::run(&args, context),
-        Verb::Bench(args) => bench::run(&args, context),
-        Verb::Relay(args) => relay::run(&args, context),
-        Verb::Demo(args) => demo::run(&args, context),
-        Verb::Lab(args) => lab::run(&args, context),
-        Verb::Controllers(args) => controllers::run(&args),
-        Verb::Version(args) => version::run(&args),
-        Verb::Completions(args) => manual::completions(&args),
-        Verb::Man(args) => manual::man(&args),
-    };
-    done.map(|()| 0)
-}
-
 impl Context {
-    /// To be called while the program has a single thread.
-    pub(crate) fn begin(verb: &Verb) -> Result<Self, Fault> {
+    /// To be called while the program has a single thread. `makes_networks`: the verb may have use for some.
+    pub(crate) fn begin(makes_networks: bool) -> Result<Self, Fault> {
         // Signals have a thread, and rights are for all threads or none.
-        let networks = if verb.makes_networks() { farhaul_emu::acquire_rights() } else { Ok(()) };
+        let networks = if makes_networks { farhaul_emu::acquire_rights() } else { Ok(()) };
         Ok(Self { clock: Clock::start(), interrupt: Interrupt::install()?, networks })
     }
 

@@ -13,8 +13,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 use toml::{Table, Value};
 
-use crate::cli::Transport;
 use crate::exit::Fault;
+use crate::options::Transport;
 use files::File;
 pub(crate) use show::show;
 

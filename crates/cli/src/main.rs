@@ -2,7 +2,9 @@
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | verbs, options, how values are read | `cli.rs`, `cli/` |
+//! | verbs | `cli.rs`, `cli/` |
+//! | options that verbs share | `options/` |
+//! | how values are read | `values/` |
 //! | what a verb does | `cmd/VERB.rs` |
 //! | settings in files, `--show-config` | `config.rs`, `config/` |
 //! | exit codes and error lines | `exit.rs`, `fault.rs` |
@@ -19,8 +21,10 @@ mod fault;
 mod host;
 mod interrupt;
 mod limit;
+mod options;
 mod output;
 mod sys;
+mod values;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -28,10 +32,11 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, FromArgMatches};
 
-use cli::{Cli, Protocol, Verb, refusal};
+use cli::{Cli, Verb, refusal};
 use cmd::Context;
 use config::{Config, Defaults};
 use exit::Fault;
+use options::Protocol;
 use output::json::End;
 use output::outlet::STDOUT;
 use output::{JsonTo, Output};
@@ -40,9 +45,10 @@ fn main() -> ExitCode {
     let parsed = parse();
     let (records, done) = match parsed {
         Ok(None) => (Records::of_unknown(), Ok(0)),
-        Ok(Some(cli)) => {
-            (Records::of(&cli.verb), Context::begin(&cli.verb).and_then(|context| cmd::run(cli.verb, &context)))
-        }
+        Ok(Some(cli)) => (
+            Records::of(&cli.verb),
+            Context::begin(cli.verb.makes_networks()).and_then(|context| cli.verb.run(&context)),
+        ),
         Err(fault) => (Records::of_unknown(), Err(fault)),
     };
     farhaul::wait_for_farewells();

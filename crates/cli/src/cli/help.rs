@@ -3,9 +3,7 @@
 use clap::{Command, CommandFactory};
 
 use super::Cli;
-
-/// Begins a line that is literal: a command to type.
-pub(crate) const LITERAL: &str = "    ";
+use crate::cmd::manual::LITERAL;
 
 /// The command line, with its texts ready to be wrapped.
 pub(crate) fn command() -> Command {

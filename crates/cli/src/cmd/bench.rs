@@ -13,17 +13,18 @@ use farhaul_units::{ByteSize, parse_duration};
 
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, limited_by, report_end};
-use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
 use crate::host::bench::BenchJob;
 use crate::host::measure::{self, Meter};
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, drive};
 use crate::limit::share;
+use crate::options::Transport;
 use crate::output::Output;
 use crate::output::human::{percent, rate, time};
 use crate::output::json::{Direction, End, Start, goodput};
 use crate::output::trace::Trace;
+use crate::values::HostPort;
 
 /// More connections than that measure the machine and not the path.
 const MAX_FLOWS: u64 = 128;

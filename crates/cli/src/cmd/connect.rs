@@ -5,10 +5,11 @@ use std::net::{SocketAddr, UdpSocket};
 use farhaul::{Endpoint, Stream};
 
 use super::Context;
-use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
+use crate::options::Transport;
 use crate::output::Output;
 use crate::output::json::{Record, Start};
+use crate::values::HostPort;
 
 /// What warnings about the buffer to receive name.
 const RECEIVE_LIMIT: &str = "net.core.rmem_max";

@@ -18,7 +18,6 @@ use serde_json::json;
 
 use super::partial::Target;
 use super::{Context, connect, end_record, limited_by, report_end};
-use crate::cli::{HostPort, Location, Transport};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::host::file::outcome::{self, Measured};
@@ -27,10 +26,12 @@ use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::limit::share;
+use crate::options::Transport;
 use crate::output::human::{percent, plural, rate, reason, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
+use crate::values::{HostPort, Location};
 use plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use standard::{StandardInput, StandardOutput};
 

@@ -16,10 +16,11 @@ use farhaul_units::{ByteSize, Rate, parse_duration};
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::cli::{path_record, share, some_rate};
 use crate::exit::{Code, Fault};
+use crate::options::path_record;
 use crate::output::human::time;
 use crate::output::{Output, has_written, print, progress};
+use crate::values::{share, some_rate};
 use scratch::Scratch;
 use stage::Stage;
 use summary::Outcome;

@@ -20,9 +20,9 @@ use farhaul_units::Rate;
 use serde_json::{Value, json};
 
 use super::{Context, reach};
-use crate::cli::PathOptions;
 use crate::exit::{Code, Fault};
 use crate::fault;
+use crate::options::PathOptions;
 use crate::output::human::{percent, reason, time};
 use crate::output::{JsonTo, Output, has_written};
 use far::Served;
@@ -201,7 +201,7 @@ fn words(path: &PathSpec) -> String {
     let rate = path.nominal_rate().map_or_else(|| "no limit of the rate".to_owned(), |rate| rate.to_string());
     let loss = match &path.loss {
         None => "no loss".to_owned(),
-        Some(loss) => match crate::cli::loss_share(loss) {
+        Some(loss) => match crate::options::loss_share(loss) {
             Some(share) => format!("{} loss", percent(share)),
             None => "losses".to_owned(),
         },

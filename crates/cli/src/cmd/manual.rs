@@ -1,11 +1,13 @@
 //! `completions` and `man`: made from the same table of options as the parser.
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::cli;
 use crate::exit::Fault;
 use crate::output::print;
+
+/// Begins a line that is literal: a command to type.
+pub(crate) const LITERAL: &str = "    ";
 
 /// Print the completion script of a shell
 ///
@@ -25,15 +27,14 @@ pub(crate) struct ManArgs {
     verb: Option<String>,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Fault> {
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Fault> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut cli::command(), "farhaul", &mut script);
+    clap_complete::generate(args.shell, &mut command, "farhaul", &mut script);
     print(&String::from_utf8_lossy(&script));
     Ok(())
 }
 
-pub(crate) fn man(args: &ManArgs) -> Result<(), Fault> {
-    let mut command = cli::command();
+pub(crate) fn man(args: &ManArgs, mut command: Command) -> Result<(), Fault> {
     command.build();
     let command = match &args.verb {
         None => command,
@@ -53,7 +54,7 @@ fn with_literals(page: &str) -> String {
     let mut text = String::with_capacity(page.len() + page.len() / 8);
     let mut is_literal = false;
     for line in page.lines() {
-        if line.starts_with(cli::LITERAL) != is_literal {
+        if line.starts_with(LITERAL) != is_literal {
             is_literal = !is_literal;
             text.push_str(if is_literal { ".nf\n" } else { ".fi\n" });
         }

@@ -5,13 +5,14 @@ use farhaul_emu::{DirectionReport, Relay, RelayReport};
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::cli::{HostPort, PathOptions};
 use crate::exit::Fault;
 use crate::fault;
 use crate::limit::share;
+use crate::options::PathOptions;
 use crate::output::human::{count, percent, time};
 use crate::output::{Output, has_written, print};
 use crate::sys::CpuSeconds;
+use crate::values::HostPort;
 
 /// Pass UDP on to a server as a long, narrow or lossy path would; needs no privileges
 ///

@@ -14,7 +14,6 @@ use farhaul_units::{ByteSize, parse_duration};
 use super::partial::Target;
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, report_end};
-use crate::cli::{HostPort, Transport};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::host::file::outcome::{self, Measured};
@@ -22,10 +21,12 @@ use crate::host::file::{FileLog, Receiving, Sending, Timed};
 use crate::host::measure::Meter;
 use crate::host::watch::{View, Watch};
 use crate::host::{Line, Role, Session, Trouble, drive};
+use crate::options::Transport;
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
+use crate::values::HostPort;
 use missing::Missing;
 
 /// Serve a directory to `farhaul copy`

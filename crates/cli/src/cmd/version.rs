@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Protocol;
 use crate::exit::Fault;
+use crate::options::Protocol;
 use crate::output::print;
 
 /// Print the version, and what it can speak

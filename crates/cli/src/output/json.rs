@@ -8,7 +8,6 @@ use std::time::Duration;
 use farhaul_units::Rate;
 use serde::Serialize;
 
-use crate::cli::Protocol;
 use crate::exit::Fault;
 use crate::limit::Limit;
 use crate::sys::CpuSeconds;
@@ -65,7 +64,6 @@ impl Start {
         Self {
             verb,
             version: env!("CARGO_PKG_VERSION"),
-            protocol: Protocol::Udt.name(),
             security: "none",
             process_id: std::process::id(),
             ..Self::default()

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use farhaul_session::RelPath;
 
-use crate::cli::{HostPort, Location, Place};
 use crate::exit::{Code, Fault};
 use crate::output::human::reason;
+use crate::values::{HostPort, Location, Place};
 
 /// A copy that can be done.
 #[derive(Debug)]

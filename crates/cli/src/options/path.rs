@@ -11,7 +11,7 @@ use farhaul_netem::{
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use serde_json::{Value, json};
 
-use super::{share, some_rate};
+use crate::values::{share, some_rate};
 use values::{DisciplineName, Policed, Queue, TraceFile};
 
 /// Packets that are reordered come so much later, unless the delay is shorter: enough to be overtaken by several.

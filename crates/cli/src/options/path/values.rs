@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use farhaul_netem::{CoDelSpec, DeliveryTrace, Discipline, PolicerSpec, QueueSize, RedSpec};
 use farhaul_units::{ByteSize, Duration, Rate};
 
-use crate::cli::some_rate;
+use crate::values::some_rate;
 
 /// The burst of a policer if none is given: what it lets pass in this time, as long as one round of most schedulers.
 const POLICED_BURST: Duration = Duration::from_millis(10);

@@ -1,0 +1,7 @@
+//! Groups of options that several verbs share.
+
+mod path;
+mod transport;
+
+pub(crate) use path::{PathOptions, loss_share, way as path_record};
+pub(crate) use transport::{Protocol, Transport};

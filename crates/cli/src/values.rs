@@ -1,0 +1,7 @@
+//! Values as they are typed: addresses, places, rates, times, shares.
+
+mod address;
+mod quantity;
+
+pub(crate) use address::{HostPort, Location, Place};
+pub(crate) use quantity::{share, some_rate, some_time};
