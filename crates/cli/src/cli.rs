@@ -1,5 +1,6 @@
 //! The command line: the verbs, and where each of them leads.
 
+mod early;
 mod help;
 pub(crate) mod refusal;
 
@@ -11,7 +12,11 @@ use crate::exit::Fault;
 use crate::options::{Protocol, Transport};
 use crate::output::JsonTo;
 use crate::output::json::{End, Record};
+pub(crate) use early::Early;
 pub(crate) use help::command;
+
+/// The identifier of `--show-config`.
+pub(crate) const SHOW_CONFIG: &str = "show_config";
 
 const UNITS: &str = "\
 Units: link rates in bits (10gbit, 950mbit), sizes in bytes (64MiB, 4GB), times with a unit (50ms, 2s).
@@ -105,12 +110,7 @@ impl Verb {
             Self::Lab(args) => args.json(),
             _ => self.connection().1.is_some_and(|transport| transport.json),
         };
-        match self {
-            _ if !wants => JsonTo::Nowhere,
-            Self::Pipe(_) | Self::Emulate(_) => JsonTo::Stderr,
-            Self::Copy(args) if args.is_to_stdout() => JsonTo::Stderr,
-            _ => JsonTo::Stdout,
-        }
+        json_to(self.connection().0, wants, matches!(self, Self::Copy(args) if args.is_to_stdout()))
     }
 
     /// The first record, where the verb fails before it knows more.
@@ -135,6 +135,16 @@ impl Verb {
             security: "none",
             ..End::default()
         }
+    }
+}
+
+/// Where the records of `verb` go, if it `wants` any: not where its data goes, or that of the command that it runs.
+fn json_to(verb: &str, wants: bool, has_data_on_stdout: bool) -> JsonTo {
+    match verb {
+        _ if !wants => JsonTo::Nowhere,
+        "pipe" | "emulate" => JsonTo::Stderr,
+        _ if has_data_on_stdout => JsonTo::Stderr,
+        _ => JsonTo::Stdout,
     }
 }
 

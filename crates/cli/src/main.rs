@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, FromArgMatches};
 
-use cli::{Cli, Verb, refusal};
+use cli::{Cli, Early, Verb, refusal};
 use cmd::Context;
 use config::{Config, Defaults};
 use exit::Fault;
@@ -42,14 +42,14 @@ use output::outlet::STDOUT;
 use output::{JsonTo, Output};
 
 fn main() -> ExitCode {
-    let parsed = parse();
-    let (records, done) = match parsed {
-        Ok(None) => (Records::of_unknown(), Ok(0)),
+    let early = Early::read().unwrap_or_else(|help| print_help(&help));
+    let (records, done) = match parse(&early) {
+        Ok(None) => (Records::of_unread(&early), Ok(0)),
         Ok(Some(cli)) => (
             Records::of(&cli.verb),
             Context::begin(cli.verb.makes_networks()).and_then(|context| cli.verb.run(&context)),
         ),
-        Err(fault) => (Records::of_unknown(), Err(fault)),
+        Err(fault) => (Records::of_unread(&early), Err(fault)),
     };
     farhaul::wait_for_farewells();
     match done.and_then(|code| output::outcome().map(|()| code)) {
@@ -77,42 +77,22 @@ impl Records {
     }
 
     /// Of a command line that cannot be read: nobody knows which settings hold.
-    fn of_unknown() -> Self {
-        let set = std::env::var("FARHAUL_JSON").is_ok_and(|value| matches!(&*value, "1" | "true" | "yes" | "y" | "on"));
-        let to = match arguments().any(|argument| argument == "--json") || set {
-            false => JsonTo::Nowhere,
-            true if arguments().any(|argument| argument == "pipe") || arguments().last().is_some_and(|a| a == "-") => {
-                JsonTo::Stderr
-            }
-            true => JsonTo::Stdout,
-        };
+    fn of_unread(early: &Early) -> Self {
         let end = End { protocol: Protocol::Udt.name(), security: "none", ..End::default() };
-        Self { to, start: None, end }
+        Self { to: early.json_to(), start: None, end }
     }
 }
 
 /// Reads the command line, with what the files of settings say as defaults; `None` if these were only to be shown.
-fn parse() -> Result<Option<Cli>, Fault> {
-    // Options before the verb take no values.
-    let first = arguments().find(|argument| !argument.starts_with('-'));
-    let asks_for_help = arguments().any(|argument| argument == "--help" || argument == "-h");
-    let is_verb = |first: &&str| !asks_for_help && cli::command().find_subcommand(first).is_some();
-    let Some(verb) = first.as_deref().filter(is_verb) else {
-        // Help, the version, or what the parser refuses.
+fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
+    let Some((verb, options)) = early.verb() else {
         let read = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
         return read.map(Some).map_err(|error| refused(&error, None));
     };
-    let config = Config::load(Some(verb), &cli::command())?;
-    let mut defaults = config.defaults(verb, &[]);
-    let mut matches = matches(verb, &defaults)?;
-    let hosts = matches.subcommand().map_or(Vec::new(), |(_, matches)| config::hosts(matches));
-    let of_hosts = config.defaults(verb, &hosts);
-    if of_hosts != defaults {
-        defaults = of_hosts;
-        matches = self::matches(verb, &defaults)?;
-    }
+    let defaults = Config::load(Some(verb), &cli::command())?.defaults(verb, &config::hosts(options));
+    let matches = matches(early, verb, &defaults)?;
     match matches.subcommand() {
-        Some((verb, options)) if options.get_flag(SHOW_CONFIG) => {
+        Some((verb, options)) if early.shows_config() => {
             output::print(&config::show(&cli::command(), verb, options, &defaults));
             Ok(None)
         }
@@ -123,47 +103,44 @@ fn parse() -> Result<Option<Cli>, Fault> {
     }
 }
 
-/// What was typed, for looking only: what is no UTF-8 is for the parser.
-fn arguments() -> impl Iterator<Item = String> {
-    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned())
+/// All options of `verb`; a refusal names the file that a wrong value is from.
+fn matches(early: &Early, verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
+    let command = config::with_defaults(cli::command(), verb, defaults);
+    let command = if early.shows_config() { command.mut_subcommand(verb, without_requirements) } else { command };
+    command.clone().try_get_matches().map_err(|error| {
+        let fault = refused(&error, Some(verb));
+        match origin(&error, early, command.find_subcommand(verb), defaults) {
+            Some(origin) => fault.and(&format!("the value is from {origin}")),
+            None => fault,
+        }
+    })
 }
 
-/// The identifier of `--show-config`.
-const SHOW_CONFIG: &str = "show_config";
-
-/// Ends the program for help; a refusal names the file that a wrong value is from.
-fn matches(verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
-    let command = config::with_defaults(cli::command(), verb, defaults);
-    let shows = arguments().any(|argument| argument == "--show-config");
-    let command = if shows { command.mut_subcommand(verb, without_requirements) } else { command };
-    command.try_get_matches().map_err(|error| {
-        let fault = refused(&error, Some(verb));
-        if error.kind() == ErrorKind::ValueValidation
-            && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
-            && let Some(given) =
-                defaults.iter().find(|(long, _)| option.split(' ').next() == Some(&format!("--{long}")))
-            && !arguments().any(|argument| argument.starts_with(&format!("--{}", given.0)))
-        {
-            return fault.and(&format!("the value is from {}", given.1.origin()));
-        }
-        fault
-    })
+/// The file of settings that a wrong value is from.
+fn origin<'a>(error: &clap::Error, early: &Early, verb: Option<&Command>, defaults: &'a Defaults) -> Option<&'a str> {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let long = option.strip_prefix("--")?.split(' ').next()?;
+    let arg = verb?.get_arguments().find(|arg| arg.get_long() == Some(long))?;
+    let is_typed = early.is_typed(arg.get_id().as_str());
+    defaults.get(long).filter(|_| error.kind() == ErrorKind::ValueValidation && !is_typed).map(config::Given::origin)
 }
 
 /// What is wrong with the command line; ends the program if help or the version was asked for.
 fn refused(error: &clap::Error, verb: Option<&str>) -> Fault {
-    if !refusal::is_help(error) {
-        return refusal::fault(error, verb);
-    }
-    let printed = error.print().and_then(|()| io::stdout().flush());
-    if !error.use_stderr() {
+    if refusal::is_help(error) { print_help(error) } else { refusal::fault(error, verb) }
+}
+
+/// Ends the program with the help or version that was asked for.
+fn print_help(help: &clap::Error) -> ! {
+    let printed = help.print().and_then(|()| io::stdout().flush());
+    if !help.use_stderr() {
         STDOUT.note(printed);
     }
     if let Err(fault) = output::outcome() {
         Output::new(JsonTo::Nowhere).error(&fault);
         std::process::exit(fault.code.exit().into());
     }
-    std::process::exit(error.exit_code())
+    std::process::exit(help.exit_code())
 }
 
 /// To show the settings, nothing has to be said of what they are for.
