@@ -1,6 +1,7 @@
 //! The verbs, one file each, and what they share.
 
 pub(crate) mod bench;
+mod capacity;
 mod connect;
 pub(crate) mod controllers;
 pub(crate) mod copy;
@@ -10,7 +11,6 @@ pub(crate) mod lab;
 pub(crate) mod manual;
 mod partial;
 pub(crate) mod pipe;
-mod reach;
 pub(crate) mod relay;
 pub(crate) mod serve;
 mod server;

@@ -38,7 +38,7 @@ use config::{Config, Defaults};
 use exit::Fault;
 use options::Protocol;
 use output::json::End;
-use output::outlet::STDOUT;
+use output::standard_stream::STDOUT;
 use output::{JsonTo, Output};
 
 fn main() -> ExitCode {

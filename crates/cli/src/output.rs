@@ -2,8 +2,8 @@
 
 pub(crate) mod human;
 pub(crate) mod json;
-pub(crate) mod outlet;
 pub(crate) mod progress;
+pub(crate) mod standard_stream;
 pub(crate) mod trace;
 
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ use indicatif::ProgressBar;
 use crate::exit::{Code, Fault};
 use human::Style;
 use json::{End, ErrorRecord, Record};
-use outlet::{STDERR, STDOUT};
 use serde_json::Value;
+use standard_stream::{STDERR, STDOUT};
 
 /// Which records of this program there were: `start` comes once, `end` in any case.
 static WRITTEN: Written = Written { start: AtomicBool::new(false), end: AtomicBool::new(false) };

@@ -2,9 +2,9 @@
 
 mod child;
 mod scratch;
-mod stage;
 mod summary;
 mod tcp;
+mod testbed;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,9 +22,9 @@ use crate::output::human::time;
 use crate::output::{Output, has_written, print, progress};
 use crate::values::{share, some_rate};
 use scratch::Scratch;
-use stage::Stage;
-use summary::Outcome;
+use summary::DemoResult;
 use tcp::Tcp;
+use testbed::Testbed;
 
 /// The path's seeds: the same packets are lost in every run, others in each direction.
 const SEEDS: (u64, u64) = (1, 2);
@@ -89,7 +89,7 @@ struct Demo<'a> {
 }
 
 impl Demo<'_> {
-    fn play(&self) -> Result<Outcome, Fault> {
+    fn play(&self) -> Result<DemoResult, Fault> {
         let scratch = Scratch::make(self.args.file.is_none().then_some(self.args.size))?;
         let (file, digest) = self.file(&scratch)?;
         let size = file.metadata().map_err(|error| unreadable(&file, &error))?.len();
@@ -100,27 +100,27 @@ impl Demo<'_> {
             time(self.args.rtt),
             crate::output::human::percent(self.args.loss)
         ));
-        let mut stage = self.stage();
-        self.begin(&file, size, &stage);
-        if let Some(warning) = stage.warning(&self.paths())? {
+        let mut testbed = self.testbed();
+        self.begin(&file, size, &testbed);
+        if let Some(warning) = testbed.warning(&self.paths())? {
             self.output.warn(&warning);
         }
         let root = scratch.inbox().to_string_lossy().into_owned();
-        let mut server = stage.receiver(self.context, &["serve", "--plain", "--json", "--root", &root])?;
+        let mut server = testbed.receiver(self.context, &["serve", "--plain", "--json", "--root", &root])?;
         let local = server.wait_for("start")?["local"].as_str().unwrap_or_default().to_owned();
-        let address = stage.way_to(&local, &self.output)?;
-        let copied = self.copy(&stage, &file, &address, size);
+        let address = testbed.way_to(&local, &self.output)?;
+        let copied = self.copy(&testbed, &file, &address, size);
         let received = copied.and_then(|copied| Ok((copied, server.wait_for("end")?)));
         drop(server);
-        let compares = matches!(stage, Stage::Hosts { .. });
-        let carrier = stage.end()?;
+        let compares = matches!(testbed, Testbed::Hosts { .. });
+        let carrier = testbed.end()?;
         let ((copy, curve), serve) = received?;
         let arrived = scratch.inbox().join(file.file_name().unwrap_or_default());
         self.verify(&scratch, &arrived, digest, Code::Integrity)?;
         let took = Duration::try_from_secs_f64(copy["seconds"].as_f64().unwrap_or(0.0)).unwrap_or_default();
         let tcp = compares.then(|| self.tcp(&scratch, &file, size, took, digest)).transpose()?;
         let args = self.args;
-        Ok(Outcome {
+        Ok(DemoResult {
             size,
             rate: args.rate,
             rtt: args.rtt,
@@ -135,12 +135,12 @@ impl Demo<'_> {
     }
 
     /// Two hosts if that can be, or the relay and why.
-    fn stage(&self) -> Stage {
+    fn testbed(&self) -> Testbed {
         let path = self.paths();
-        Stage::hosts(self.context, &path).unwrap_or_else(|fault| {
+        Testbed::hosts(self.context, &path).unwrap_or_else(|fault| {
             let why = fault.message.split(';').next().unwrap_or_default().to_owned();
             self.output.say(&format!("the path is a relay, for UDP only, so TCP is not run: {why}"));
-            Stage::relay(path)
+            Testbed::relay(path)
         })
     }
 
@@ -153,7 +153,7 @@ impl Demo<'_> {
         took: Duration,
         digest: blake3::Hash,
     ) -> Result<Tcp, Fault> {
-        let Stage::Hosts { emulation, near, far } = Stage::hosts(self.context, &self.paths())? else {
+        let Testbed::Hosts { emulation, near, far } = Testbed::hosts(self.context, &self.paths())? else {
             return Err(Fault::new(Code::Failed, "no hosts for the kernel's TCP"));
         };
         self.output.say("the kernel's TCP sends the same file over the same path");
@@ -178,7 +178,7 @@ impl Demo<'_> {
     }
 
     /// The first record.
-    fn begin(&self, file: &Path, size: u64, stage: &Stage) {
+    fn begin(&self, file: &Path, size: u64, testbed: &Testbed) {
         if !self.args.json {
             return;
         }
@@ -192,7 +192,7 @@ impl Demo<'_> {
                 "file": file.to_string_lossy(),
                 "bytes": size,
                 "controller": self.args.controller.to_string(),
-                "path": stage.name(),
+                "path": testbed.name(),
                 "up": path_record(&self.path(SEEDS.0)),
                 "down": path_record(&self.path(SEEDS.1)),
             },
@@ -232,10 +232,10 @@ impl Demo<'_> {
     }
 
     /// Runs the sending process; its last record, and the goodput of each interval.
-    fn copy(&self, stage: &Stage, file: &Path, address: &str, size: u64) -> Result<(Value, Vec<u64>), Fault> {
+    fn copy(&self, testbed: &Testbed, file: &Path, address: &str, size: u64) -> Result<(Value, Vec<u64>), Fault> {
         let file = file.to_string_lossy();
         let (to, controller) = (format!("udt://{address}/"), self.args.controller.to_string());
-        let mut copy = stage.sender(
+        let mut copy = testbed.sender(
             self.context,
             &["copy", "--plain", "--json", "--interval", INTERVAL, "--controller", &controller, "--", &file, &to],
         )?;
@@ -273,7 +273,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
     Fault::new(Code::FilesFailed, format!("cannot read {}: {error}", path.display()))
 }
 
-impl Outcome {
+impl DemoResult {
     /// All figures for scripts.
     fn record(&self) -> Value {
         json!({

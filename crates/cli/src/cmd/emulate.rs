@@ -19,7 +19,7 @@ use farhaul_netem::PathSpec;
 use farhaul_units::Rate;
 use serde_json::{Value, json};
 
-use super::{Context, reach};
+use super::{Context, capacity};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::options::PathOptions;
@@ -106,18 +106,18 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     {
         return Err(Fault::usage("--pcap and --pcap-far are the same file; each host needs one of its own"));
     }
-    let asked = reach::faster([&up, &down]);
-    let carries = reach::carried(asked, args.mtu).map_err(|error| fault::of_emulation(&error))?;
+    let asked = capacity::faster([&up, &down]);
+    let carries = capacity::carried(asked, args.mtu).map_err(|error| fault::of_emulation(&error))?;
     let emulation = Emulation::start_capturing(&network, &captures).map_err(|error| fault::of_emulation(&error))?;
     let hosts = Hosts { emulation: &emulation, near, far };
-    let command = near::Line::of(&args.command);
+    let command = near::CommandLine::of(&args.command);
     if args.json {
         has_written("start");
         output.write(&begin(args, &hosts, &command, carries).to_string());
     }
     let larger = if args.mtu < JUMBO { format!(" or larger packets (--mtu {JUMBO})") } else { String::new() };
     let advice = format!("take a lower --rate{larger}, and look at the verdict at the end");
-    if let Some(warning) = carries.and_then(|carries| reach::too_fast(asked, carries, args.mtu, &advice)) {
+    if let Some(warning) = carries.and_then(|carries| capacity::too_fast(asked, carries, args.mtu, &advice)) {
         output.warn(&warning);
     }
     let ended = play(args, context, &hosts, &output, &command);
@@ -155,7 +155,7 @@ fn play(
     context: &Context,
     hosts: &Hosts<'_>,
     output: &Output,
-    command: &near::Line,
+    command: &near::CommandLine,
 ) -> Result<Ended, Fault> {
     let speaks = !args.quiet && !args.json;
     if speaks {
@@ -211,7 +211,7 @@ fn words(path: &PathSpec) -> String {
 }
 
 /// The first record.
-fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::Line, carries: Option<Rate>) -> Value {
+fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::CommandLine, carries: Option<Rate>) -> Value {
     let emulation = hosts.emulation;
     let host = |host| json!({ "ipv4": emulation.ipv4(host), "ipv6": emulation.ipv6(host) });
     let mut settings = args.path.record();

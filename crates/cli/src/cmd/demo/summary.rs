@@ -5,8 +5,8 @@ use std::time::Duration;
 use farhaul_units::Rate;
 use serde_json::Value;
 
-use super::stage::Carrier;
 use super::tcp::Tcp;
+use super::testbed::Carrier;
 use crate::limit::share;
 use crate::output::human::{Style, count, digits, percent, plural, time};
 
@@ -22,7 +22,7 @@ const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'
 const WIDTH: usize = 48;
 
 /// Everything that was measured.
-pub(super) struct Outcome {
+pub(super) struct DemoResult {
     pub(super) size: u64,
     pub(super) rate: Rate,
     pub(super) rtt: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Outcome {
     pub(super) tcp: Option<Tcp>,
 }
 
-impl Outcome {
+impl DemoResult {
     /// None where the receiver saw no time pass.
     fn goodput(&self) -> Option<u64> {
         self.serve["goodput_bps"].as_u64()

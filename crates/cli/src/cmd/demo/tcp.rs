@@ -13,7 +13,7 @@ use farhaul_units::{ByteSize, Instant, Rate};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::stage::Carrier;
+use super::testbed::Carrier;
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 use crate::output::json::goodput;

@@ -23,14 +23,14 @@ use crate::sys;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A command to run, and what kind it is.
-pub(super) struct Line {
+pub(super) struct CommandLine {
     program: OsString,
     arguments: Vec<OsString>,
     /// A shell that somebody types into.
     pub(super) is_interactive: bool,
 }
 
-impl Line {
+impl CommandLine {
     /// What was typed, or the user's shell.
     pub(super) fn of(typed: &[OsString]) -> Self {
         let (program, arguments) = match typed {
@@ -77,7 +77,7 @@ pub(super) struct Target {
 pub(super) struct Ended(ExitStatus);
 
 impl Near {
-    pub(super) fn start(hosts: &Hosts<'_>, context: &Context, line: &Line) -> Result<Self, Fault> {
+    pub(super) fn start(hosts: &Hosts<'_>, context: &Context, line: &CommandLine) -> Result<Self, Fault> {
         let near = hosts.near();
         let mut command = Command::new(&line.program);
         near.introduce(command.args(&line.arguments));

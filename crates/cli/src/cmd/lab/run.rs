@@ -15,7 +15,7 @@ use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, FigureResult, Job, LabError, Overrides, Record};
 
 use super::{RunOptions, fault_of, no_networks};
-use crate::cmd::{Context, reach};
+use crate::cmd::{Context, capacity};
 use crate::exit::Fault;
 use crate::output::{Output, progress};
 use tally::FigureTally;
@@ -121,11 +121,11 @@ impl Session<'_> {
             let Some((rate, packet)) = jobs.iter().filter_map(Job::demand).max() else { continue };
             let carries = match known.get(&packet) {
                 Some(carries) => Some(*carries),
-                None => reach::carried(Some(rate), packet).map_err(|error| no_networks(&error))?,
+                None => capacity::carried(Some(rate), packet).map_err(|error| no_networks(&error))?,
             };
             let Some(carries) = carries else { continue };
             known.insert(packet, carries);
-            if let Some(warning) = reach::too_fast(Some(rate), carries, packet, ADVICE) {
+            if let Some(warning) = capacity::too_fast(Some(rate), carries, packet, ADVICE) {
                 output.warn(&format!("{}: {warning}", figure.info.id));
             }
         }

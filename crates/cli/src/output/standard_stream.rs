@@ -11,22 +11,22 @@ use crate::exit::{Code, Fault};
 use crate::output::human::reason;
 
 /// One of the two, for the whole program.
-pub(crate) struct Outlet {
+pub(crate) struct StandardStream {
     name: &'static str,
     /// Nobody reads it any more.
     closed: AtomicBool,
     failed: OnceLock<Fault>,
 }
 
-pub(crate) static STDOUT: Outlet = Outlet::new("stdout");
-pub(crate) static STDERR: Outlet = Outlet::new("stderr");
+pub(crate) static STDOUT: StandardStream = StandardStream::new("stdout");
+pub(crate) static STDERR: StandardStream = StandardStream::new("stderr");
 
-impl Outlet {
+impl StandardStream {
     const fn new(name: &'static str) -> Self {
         Self { name, closed: AtomicBool::new(false), failed: OnceLock::new() }
     }
 
-    /// Writes `text` to `stream`, which is this outlet, unless nobody reads it.
+    /// Writes `text` to `stream`, which is this one, unless nobody reads it.
     pub(crate) fn write(&self, mut stream: impl Write, text: &str) {
         if !self.closed.load(Ordering::Acquire) {
             self.note(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()));
@@ -66,18 +66,18 @@ mod tests {
 
     #[test]
     fn a_reader_that_left_is_no_failure_and_a_full_disk_is_one() {
-        let outlet = Outlet::new("here");
-        outlet.note(Err(io::ErrorKind::BrokenPipe.into()));
-        assert_eq!(outlet.outcome(), Ok(()));
+        let stream = StandardStream::new("here");
+        stream.note(Err(io::ErrorKind::BrokenPipe.into()));
+        assert_eq!(stream.outcome(), Ok(()));
         let mut written = Vec::new();
-        outlet.write(&mut written, "more");
+        stream.write(&mut written, "more");
         assert!(written.is_empty(), "nobody reads it");
-        let outlet = Outlet::new("here");
-        outlet.note(Err(io::ErrorKind::StorageFull.into()));
-        outlet.note(Err(io::ErrorKind::Other.into()));
-        let fault = outlet.outcome().unwrap_err();
+        let stream = StandardStream::new("here");
+        stream.note(Err(io::ErrorKind::StorageFull.into()));
+        stream.note(Err(io::ErrorKind::Other.into()));
+        let fault = stream.outcome().unwrap_err();
         assert!(fault.code == Code::DiskFull && fault.message.contains("cannot write to here"), "{fault}");
-        outlet.write(&mut written, "more");
+        stream.write(&mut written, "more");
         assert_eq!(written, b"more", "there may be room again");
     }
 }

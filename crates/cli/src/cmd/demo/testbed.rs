@@ -13,7 +13,7 @@ use farhaul_netem::{Counters, PathSpec};
 use serde_json::Value;
 
 use super::child::Child;
-use crate::cmd::{Context, emulate, reach, relay};
+use crate::cmd::{Context, capacity, emulate, relay};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::Output;
@@ -27,7 +27,7 @@ const MTU: u32 = 1500;
 
 /// Two ends and the path between them.
 #[expect(clippy::large_enum_variant, reason = "there are two of them in a run")]
-pub(super) enum Stage {
+pub(super) enum Testbed {
     Hosts { emulation: Emulation, near: HostId, far: HostId },
     Relay { path: [PathSpec; 2], link: Option<Link> },
 }
@@ -50,7 +50,7 @@ pub(super) struct Carrier {
     pub(super) record: Value,
 }
 
-impl Stage {
+impl Testbed {
     /// Two hosts; or why there are none.
     pub(super) fn hosts(context: &Context, [up, down]: &[PathSpec; 2]) -> Result<Self, Fault> {
         context.networks.as_ref().map_err(fault::of_emulation)?;
@@ -62,10 +62,10 @@ impl Stage {
     /// What to say if the path is more than this machine can carry between two hosts.
     pub(super) fn warning(&self, [up, down]: &[PathSpec; 2]) -> Result<Option<String>, Fault> {
         let Self::Hosts { .. } = self else { return Ok(None) };
-        let asked = reach::faster([up, down]);
-        let carries = reach::carried(asked, MTU).map_err(|error| fault::of_emulation(&error))?;
+        let asked = capacity::faster([up, down]);
+        let carries = capacity::carried(asked, MTU).map_err(|error| fault::of_emulation(&error))?;
         let advice = "take a lower --rate, and look at the verdict at the end";
-        Ok(carries.and_then(|carries| reach::too_fast(asked, carries, MTU, advice)))
+        Ok(carries.and_then(|carries| capacity::too_fast(asked, carries, MTU, advice)))
     }
 
     /// As records call it.
