@@ -20,11 +20,12 @@ pub(crate) const SHOW_CONFIG: &str = "show_config";
 
 const UNITS: &str = "\
 Units: link rates in bits (10gbit, 950mbit), sizes in bytes (64MiB, 4GB), times with a unit (50ms, 2s).
-Options of connections and of `serve` can be set in the environment too: FARHAUL_TIMEOUT=1min, FARHAUL_PLAIN=1; and all
-that are worth keeping in ~/.config/farhaul/config.toml: timeout = \"1min\", also below [VERB] and [host.\"NAME\"].
+
+Settings: the environment sets options of connections and of `serve`, for instance FARHAUL_TIMEOUT=1min.
+~/.config/farhaul/config.toml sets lasting options, such as timeout = \"1min\". Sections: [VERB] and [host.\"NAME\"].
 
 Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 network or UDP path dead,
-5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 126/127 command of
+5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 126/127 the command of
 `emulate` not runnable or not found, 130/143 signals.";
 
 /// Reliable bulk data transfer over UDP for long fat networks.
@@ -33,7 +34,7 @@ Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 netwo
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
-    /// Print the settings that hold and where each is from, and do nothing else
+    /// Print the effective settings with their sources, and exit
     #[arg(long, global = true)]
     show_config: bool,
 }

@@ -33,17 +33,17 @@ const MAX_MEASUREMENTS: usize = 256;
 
 /// Measure the path between two hosts, memory to memory
 ///
-/// The listener runs until stopped and takes any number of measurements, 256 flows at a time:
+/// The listener serves measurements until stopped, at most 256 flows at a time:
 ///
 ///     farhaul bench --plain --listen :9000
 ///     farhaul bench --plain --connect host:9000 --seconds 10
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, group(clap::ArgGroup::new("role").required(true)))]
 pub(crate) struct BenchArgs {
-    /// Be the far end of measurements, on this UDP port
+    /// Serve measurements on this UDP port
     #[arg(long, value_name = "ADDR", group = "role")]
     listen: Option<HostPort>,
-    /// Measure against the listener at this address
+    /// Measure the path to the listener at this address
     #[arg(long, value_name = "ADDR", group = "role")]
     connect: Option<HostPort>,
     /// Send for this many seconds [default: 10]
@@ -52,14 +52,14 @@ pub(crate) struct BenchArgs {
     /// Send this many bytes: 4GB
     #[arg(long, value_name = "SIZE", conflicts_with = "listen")]
     bytes: Option<ByteSize>,
-    /// The listener sends, this side receives
+    /// Receive from the listener instead of sending
     #[arg(long, conflicts_with = "listen")]
     reverse: bool,
-    /// Measure over this many connections at once, each from a port of its own; every one of them sends --bytes
+    /// Number of concurrent connections, each from its own port; each one sends --bytes
     #[arg(long, value_name = "N", conflicts_with = "listen", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=MAX_FLOWS))]
     flows: u64,
-    /// Report intervals of this many seconds; 0 for none
+    /// Report progress every S seconds; 0 for never
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     interval: Duration,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::exit::Fault;
 use crate::output::print;
 
-/// List the congestion controllers, with their options and where they come from
+/// List the congestion controllers with their options and sources
 #[derive(Args, Debug)]
 pub(crate) struct ControllersArgs {
     /// Print JSON

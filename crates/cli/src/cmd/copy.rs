@@ -37,9 +37,9 @@ use standard::{StandardInput, StandardOutput};
 
 /// Copy files and directories to or from a running `farhaul serve`, verified
 ///
-/// One end is udt://host:port/path below the server's root, where %XX stands for any byte and %25 for %; the other is a
-/// path on this machine. A file appears under its name only when it is complete, safe on the disk and its BLAKE3 digest is
-/// the sender's; until then it is called .NAME.RANDOM.fhpart beside it.
+/// One end is a path on this machine, the other is udt://host:port/path below the server's root. %XX stands for any byte,
+/// %25 for %. A file gets its name once it is complete, synced to the disk, and its BLAKE3 digest matches. Until then it is
+/// .NAME.RANDOM.fhpart in the same directory.
 ///
 ///     farhaul copy --plain big.iso udt://host:9000/            into the server's root
 ///     farhaul copy --plain -r data udt://host:9000/backup/     a tree into backup/
@@ -47,21 +47,20 @@ use standard::{StandardInput, StandardOutput};
 ///     tar c data | farhaul copy --plain - udt://host:9000/data.tar
 ///     farhaul copy --plain udt://host:9000/data.tar - | tar x
 ///
-/// To stdout, bytes appear before they are verified: only exit code 0 says that they were right. Records of --json then go
-/// to stderr.
+/// A copy to stdout writes bytes before they are verified. Only exit code 0 confirms them. JSON records then go to stderr.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, override_usage = "farhaul copy [OPTIONS] SRC… DST")]
 pub(crate) struct CopyArgs {
-    /// What to copy, then where to
+    /// Sources, then the target
     #[arg(required = true, num_args = 2.., value_names = ["SRC", "DST"], value_parser = location())]
     places: Vec<Location>,
-    /// Copy directories with everything in them
+    /// Copy directories with their contents
     #[arg(short, long)]
     recursive: bool,
-    /// No progress and no summary
+    /// Print no progress and no summary
     #[arg(short, long)]
     quiet: bool,
-    /// Report intervals of this length: 1s [default: none]
+    /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]

@@ -33,21 +33,20 @@ const PATIENCE: (u32, Duration) = (5, Duration::from_secs(15));
 /// How often the sender reports, for the bar and the curve.
 const INTERVAL: &str = "100ms";
 
-/// See a copy over a long fat link, on this machine alone
+/// Demonstrate a copy over a long fat link, on this machine alone
 ///
-/// Starts `farhaul serve` and `farhaul copy` as two processes, with a path between them that behaves like a link across
-/// a continent, copies a real file and tells how that went. As root, or where users may make namespaces, they are on two emulated hosts,
-/// and the kernel's TCP sends the same file over the same path afterwards; elsewhere a relay is the path, which carries UDP only. Needs
-/// no set-up and no other machine; leaves nothing behind.
+/// Runs `farhaul serve` and `farhaul copy` as two processes, copies a file over a path like a link across a continent, and
+/// reports the result. With root or user namespaces, the path connects two emulated hosts, and the kernel's TCP sends the
+/// same file afterwards. Otherwise the path is a relay, which carries UDP only. Leaves nothing behind.
 ///
 ///     farhaul demo
 ///     farhaul demo --rtt 300ms --loss 0.1% --size 1GB
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DemoArgs {
-    /// The file to copy [default: one of random bytes is made]
+    /// File to copy [default: a temporary file of random bytes]
     file: Option<PathBuf>,
-    /// Size of the file that is made
+    /// Size of the temporary file
     #[arg(long, value_name = "SIZE", default_value = "400MB", conflicts_with = "file")]
     size: ByteSize,
     /// Rate of the link
@@ -56,10 +55,10 @@ pub(crate) struct DemoArgs {
     /// Round-trip time of the link
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     rtt: Duration,
-    /// Share of packets that the link loses, in both directions
+    /// Share of packets lost, in each direction
     #[arg(long, value_name = "SHARE", default_value = "0.001%", value_parser = share)]
     loss: f64,
-    /// Congestion controller with its options
+    /// Congestion controller and its options
     #[arg(long, value_name = "NAME[:K=V,…]", default_value = "udt")]
     controller: Spec,
     /// Print JSON: a start record, the sender's intervals, and an end record with all figures

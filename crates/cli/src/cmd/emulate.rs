@@ -37,14 +37,14 @@ const JUMBO: u32 = 9_000;
 /// The largest that a TUN device of Linux carries.
 const LARGEST_MTU: i64 = 65_535;
 
-/// A shell, or any command, on a host behind a long, narrow or lossy path
+/// Run a command or a shell on a host behind an emulated long, narrow or lossy path
 ///
-/// Makes two hosts on this machine with the path between them, for any IP traffic, the kernel's TCP included. The command runs on the
-/// near host, or your shell if there is none; $FARHAUL_PEER is the address of the far host, on which --serve runs what
-/// should listen there. The report at the end says whether the emulator kept up with the path that it describes. As root, or where
-/// users may make namespaces; elsewhere there is `farhaul relay`, for UDP.
+/// Creates a near and a far host on this machine, with the path between them, for any IP traffic. The command, or your
+/// shell, runs on the near host. $FARHAUL_PEER is the address of the far host, where --serve starts servers. The final
+/// report tells whether the emulator kept up with the path. Needs root or user namespaces. `farhaul relay` needs neither,
+/// and carries UDP only.
 ///
-/// Example, the kernel's TCP and Farhaul over 1 Gbit/s with a round trip of 100 ms and 0.1 % loss:
+/// Example: the kernel's TCP and Farhaul over 1 Gbit/s with an RTT of 100 ms and 0.1 % loss:
 ///
 ///     farhaul emulate --rate 1gbit --delay 50ms --loss 0.1% --queue bdp \
 ///         --serve 'iperf3 -s' --serve 'farhaul bench --plain --listen :9000'
@@ -53,22 +53,22 @@ const LARGEST_MTU: i64 = 65_535;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct EmulateArgs {
-    /// What runs on the near host [default: $SHELL]
+    /// Command on the near host [default: $SHELL]
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     command: Vec<OsString>,
-    /// Start this on the far host first, by `sh -c`, and wait until it listens; several are started in order
+    /// Start this on the far host with `sh -c`, and wait until it listens; may be repeated
     #[arg(long, value_name = "COMMAND")]
     serve: Vec<String>,
-    /// Largest packet of both hosts, in bytes, IP header included
+    /// Largest packet in bytes, IP header included
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MTU, value_parser = clap::value_parser!(u32).range(LEAST_MTU..=LARGEST_MTU))]
     mtu: u32,
-    /// Write all packets of the near host into this file, for Wireshark and tshark
+    /// Write the near host's packets to this file, for Wireshark and tshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// The same of the far host
+    /// Write the far host's packets to this file
     #[arg(long, value_name = "FILE")]
     pcap_far: Option<PathBuf>,
-    /// Print nothing but errors and what the command prints
+    /// Print nothing but errors and the command's own output
     #[arg(long)]
     quiet: bool,
     /// Print JSON on stderr: a start record and an end record

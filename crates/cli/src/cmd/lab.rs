@@ -20,9 +20,9 @@ use crate::output::human::reason;
 /// Where results go unless somebody says otherwise.
 const OUT: &str = "farhaul-lab";
 
-/// Run the experiments of the papers, or your own, in virtual time or on an emulated network
+/// Run experiments of the papers or of your own, in virtual time or on an emulated network
 ///
-/// The simulator runs the very code that ships. A figure is named by its id, an experiment of one's own is a file:
+/// The simulator runs the code that ships. Name a figure by its id, and your own experiment by its file:
 ///
 ///     farhaul lab list
 ///     farhaul lab run a5 b3
@@ -39,35 +39,35 @@ pub(crate) struct LabArgs {
 
 #[derive(Subcommand, Debug)]
 enum LabVerb {
-    /// List the figures: id, paper, what they show, what they have to reach
+    /// List the figures with their papers and required scores
     List(list::ListArgs),
-    /// Run figures by their ids, or scenario files; prints a table and whether the scores are met
+    /// Run figures or scenario files, and print their tables and scores
     Run(run::RunArgs),
-    /// Run one scenario over a grid, on all cores; goes on where it was stopped
+    /// Run one scenario over a grid, on all cores; a repeated sweep resumes
     Sweep(run::SweepArgs),
-    /// Make one page of all results in a folder
+    /// Write one page about all results in a folder
     Report(report::ReportArgs),
 }
 
 /// Where a scenario takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum World {
-    /// The simulator, in virtual time
+    /// Simulator, in virtual time
     Sim,
-    /// Real sockets on an emulated network of this machine, in real time; as root, or where users may have namespaces
+    /// Real sockets on an emulated network, in real time; needs root or user namespaces
     Emu,
 }
 
 /// What running needs, whatever is run.
 #[derive(Args, Clone, Debug)]
 struct RunOptions {
-    /// This seed in place of the scenario's
+    /// Seed instead of the scenario's
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Folder for the results; each figure gets one of its own in there
+    /// Folder for the results, with one subfolder per figure
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
-    /// The quick form of each scenario
+    /// Run the quick form of each scenario
     #[arg(long)]
     quick: bool,
     /// Fail if a score is not met
@@ -76,16 +76,16 @@ struct RunOptions {
     /// Print one JSON record per line: start, run, figure, end
     #[arg(long)]
     json: bool,
-    /// Runs at a time [default: one for each core]
+    /// Number of concurrent runs [default: one per core]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
-    /// Where the scenario takes place
+    /// World of the scenario
     #[arg(long, value_enum, default_value = "sim")]
     world: World,
-    /// With --world emu: the kernel's congestion control of TCP flows, such as cubic or bbr [default: reno, or cubic where the scenario has it]
+    /// With --world emu: congestion control of the kernel's TCP flows, such as cubic or bbr [default: reno or cubic, as in the scenario]
     #[arg(long, value_name = "NAME")]
     tcp: Option<String>,
-    /// With --world emu: the program at both ends of libudt's flows, which interop/build.sh makes
+    /// With --world emu: program at both ends of libudt flows, built by interop/build.sh
     #[arg(long, env = "FARHAUL_LIBUDT_PEER", value_name = "PROGRAM")]
     libudt: Option<PathBuf>,
 }

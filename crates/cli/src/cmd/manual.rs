@@ -9,21 +9,21 @@ use crate::output::print;
 /// Begins a line that is literal: a command to type.
 pub(crate) const LITERAL: &str = "    ";
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 ///
 /// For instance: farhaul completions bash > ~/.local/share/bash-completion/completions/farhaul
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
-/// Print the manual page, of the program or of one verb
+/// Print the manual page of the program or of one verb
 ///
 /// For instance: farhaul man | man -l -
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Whose page
+    /// The verb
     verb: Option<String>,
 }
 

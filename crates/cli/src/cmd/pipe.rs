@@ -40,25 +40,25 @@ const BLOCK: usize = 256 << 10;
 
 /// Connect stdin and stdout of two hosts, as netcat does
 ///
-/// With --plain this is raw UDT4 and talks to any program that uses libudt. It ends with EOF: the side whose input ends
-/// waits until everything is acknowledged, then closes. Redirect the input of a side that only receives from /dev/null.
-/// Records of --json go to stderr, because stdout is the data.
+/// With --plain this is raw UDT4, compatible with any libudt program. At the end of its input, a side waits for the last
+/// acknowledgement and closes. A side that only receives needs /dev/null as its input. JSON records go to stderr, because
+/// stdout is data.
 ///
 ///     farhaul pipe --plain --listen :9000 < /dev/null > copy.tar
 ///     tar c data | farhaul pipe --plain --connect host:9000
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PipeArgs {
-    /// Wait for one connection on this UDP port; with --rendezvous, this side's port
+    /// Accept one connection on this UDP port; with --rendezvous, the local port
     #[arg(long, value_name = "ADDR")]
     listen: Option<HostPort>,
     /// Connect to this address
     #[arg(long, value_name = "ADDR")]
     connect: Option<HostPort>,
-    /// Both sides connect at the same time, each with --listen LOCAL --connect PEER; gets through most NATs
+    /// Connect from both sides at once, through most NATs; each side gives --listen LOCAL --connect PEER
     #[arg(long, requires = "listen", requires = "connect")]
     rendezvous: bool,
-    /// Keep the connection open for the other direction when the input ends
+    /// Stay connected for the other direction after the input ends
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

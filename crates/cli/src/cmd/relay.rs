@@ -14,20 +14,20 @@ use crate::output::{Output, has_written, print};
 use crate::sys::CpuSeconds;
 use crate::values::HostPort;
 
-/// Pass UDP on to a server as a long, narrow or lossy path would; needs no privileges
+/// Relay UDP to a server over an emulated long, narrow or lossy path, without privileges
 ///
-/// Clients connect to the relay instead of to the server. The report at the end says whether the relay kept up with the
-/// path that it describes. Example, 1 Gbit/s with a round trip of 100 ms:
+/// Clients connect to the relay instead of the server. The final report tells whether the relay kept up with the path.
+/// Example: 1 Gbit/s with an RTT of 100 ms:
 ///
 ///     farhaul relay --listen 127.0.0.1:7000 --to 127.0.0.1:9000 \
 ///         --rate 1gbit --delay 50ms --loss 0.01% --queue bdp
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct RelayArgs {
-    /// Where clients send to
+    /// Address for clients
     #[arg(long, value_name = "ADDR")]
     listen: HostPort,
-    /// The server
+    /// Address of the server
     #[arg(long, value_name = "ADDR")]
     to: HostPort,
     /// Print JSON: a start record and an end record

@@ -31,25 +31,25 @@ use missing::Missing;
 
 /// Serve a directory to `farhaul copy`
 ///
-/// Peers reach nothing outside the directory, through no link. Runs until stopped. Writable unless --read-only is given:
+/// Peers cannot leave the directory, not even through links. They may write unless --read-only is given. Runs until stopped:
 ///
 ///     farhaul serve --plain --root /data --listen :9000
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
-    /// The directory; paths of peers begin here
+    /// Directory to serve; the root of all paths of peers
     #[arg(long, env = "FARHAUL_ROOT", value_name = "DIR")]
     root: PathBuf,
-    /// The UDP port: host:port, or :port for every address of this machine
+    /// UDP port: host:port, or :port for all addresses of this machine
     #[arg(long, env = "FARHAUL_LISTEN", value_name = "ADDR")]
     listen: HostPort,
-    /// Let peers copy from here, but not to here
+    /// Refuse copies to this server
     #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     read_only: bool,
-    /// How many copies may run at a time; more are told to come back later
+    /// Largest number of concurrent copies; further ones are refused as busy
     #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_sessions: usize,
-    /// Report intervals of this length: 1s [default: none]
+    /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]

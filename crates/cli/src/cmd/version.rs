@@ -7,7 +7,7 @@ use crate::exit::Fault;
 use crate::options::Protocol;
 use crate::output::print;
 
-/// Print the version, and what it can speak
+/// Print the version and the supported protocols
 #[derive(Args, Debug)]
 pub(crate) struct VersionArgs {
     /// Print JSON

@@ -26,43 +26,43 @@ pub(crate) struct PathOptions {
     /// Rate of the bottleneck: 1gbit [default: none]
     #[arg(long, value_name = "RATE", value_parser = some_rate)]
     rate: Option<Rate>,
-    /// One-way delay; the round trip takes twice as long
+    /// One-way delay, half of the RTT
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     delay: Option<Duration>,
-    /// A recorded link in place of a rate: a file of mahimahi, one delivery opportunity in milliseconds a line
+    /// Recorded link instead of a rate: a mahimahi file, one delivery opportunity in milliseconds per line
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     link_trace: Option<TraceFile>,
-    /// Share of packets that are lost: 0.1%
+    /// Share of packets lost: 0.1%
     #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: Option<f64>,
-    /// Losses come in bursts of this many packets in the mean, at least 1, instead of one by one
+    /// Mean length of loss bursts in packets, at least 1 [default: independent losses]
     #[arg(long, value_name = "PACKETS", value_parser = burst)]
     loss_burst: Option<f64>,
-    /// Share of bits that are wrong, which loses their packets: 1e-9
+    /// Bit error rate; a packet with a wrong bit is lost: 1e-9
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["loss", "loss_burst"])]
     bit_errors: Option<f64>,
     /// Queue before the bottleneck: 1000 packets, 4MB, or bdp for one bandwidth-delay product [default: 1000]
     #[arg(long, value_name = "SIZE")]
     queue: Option<Queue>,
-    /// Which packets the queue drops [default: drop-tail]
+    /// Drop policy of the queue [default: drop-tail]
     #[arg(long, value_name = "NAME")]
     discipline: Option<DisciplineName>,
-    /// Drop what exceeds this rate behind the bottleneck, without a queue; with the burst that may pass: 100mbit,64KiB
+    /// Policer behind the bottleneck: drop excess over this rate and burst: 100mbit,64KiB
     #[arg(long, value_name = "RATE[,SIZE]")]
     police: Option<Policed>,
-    /// Additional random delay of up to this, in order
+    /// Largest random extra delay; packets stay in order
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     jitter: Option<Duration>,
-    /// Share of packets that are overtaken by later ones
+    /// Share of packets delayed until later ones have overtaken them
     #[arg(long, value_name = "SHARE", value_parser = share)]
     reorder: Option<f64>,
-    /// Share of packets that arrive twice
+    /// Share of packets delivered twice
     #[arg(long, value_name = "SHARE", value_parser = share)]
     duplicate: Option<f64>,
-    /// Share of packets that arrive damaged
+    /// Share of packets delivered damaged
     #[arg(long, value_name = "SHARE", value_parser = share)]
     corrupt: Option<f64>,
-    /// Decides which packets are lost, so that runs can be repeated
+    /// Seed of random losses and delays; the same seed repeats a run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -89,16 +89,16 @@ macro_rules! one_way {
             /// Loss in this direction
             #[arg(id = concat!($prefix, "-loss"), long = concat!($prefix, "-loss"), value_name = "SHARE", value_parser = share)]
             loss: Option<f64>,
-            /// Bursts of losses in this direction
+            /// Mean length of loss bursts in this direction
             #[arg(id = concat!($prefix, "-loss-burst"), long = concat!($prefix, "-loss-burst"), value_name = "PACKETS", value_parser = burst)]
             loss_burst: Option<f64>,
-            /// Bit errors in this direction
+            /// Bit error rate in this direction
             #[arg(id = concat!($prefix, "-bit-errors"), long = concat!($prefix, "-bit-errors"), value_name = "SHARE", value_parser = share, conflicts_with_all = [concat!($prefix, "-loss"), concat!($prefix, "-loss-burst")])]
             bit_errors: Option<f64>,
             /// Queue in this direction
             #[arg(id = concat!($prefix, "-queue"), long = concat!($prefix, "-queue"), value_name = "SIZE")]
             queue: Option<Queue>,
-            /// What the queue drops in this direction
+            /// Drop policy of the queue in this direction
             #[arg(id = concat!($prefix, "-discipline"), long = concat!($prefix, "-discipline"), value_name = "NAME")]
             discipline: Option<DisciplineName>,
             /// Policer in this direction

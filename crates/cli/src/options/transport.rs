@@ -22,10 +22,10 @@ use crate::values::{some_rate, some_time};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Transport {
-    /// Do not encrypt: needed for now, because encryption is not built yet and nothing falls back silently
+    /// Do not encrypt; required until encryption exists
     #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
     pub(crate) plain: bool,
-    /// Congestion controller with its options; `farhaul controllers` lists them
+    /// Congestion controller and its options; `farhaul controllers` lists them
     #[arg(
         long,
         env = "FARHAUL_CONTROLLER",
@@ -37,22 +37,22 @@ pub(crate) struct Transport {
     /// Wire protocol
     #[arg(long, env = "FARHAUL_PROTOCOL", value_enum, default_value = "udt")]
     pub(crate) protocol: Protocol,
-    /// Cap of the sending rate on the wire, retransmissions included: 950mbit [default: none]
+    /// Cap on the sending rate, headers and retransmissions included: 950mbit [default: none]
     #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = some_rate)]
     pub(crate) rate: Option<Rate>,
-    /// Largest packet in bytes, IP and UDP headers included; the smaller of both sides holds
+    /// Largest packet in bytes, IP and UDP headers included; the smaller value of the two sides applies
     #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500, value_parser = packet_size)]
     pub(crate) mtu: u32,
-    /// Largest size of each buffer: 64MiB [default: automatic, as the path needs]
+    /// Cap on each buffer: 64MiB [default: sized to the path]
     #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
     pub(crate) buffer: Option<ByteSize>,
-    /// Silence of the peer after which the connection is given up
+    /// Give up a connection after the peer has been silent this long
     #[arg(long, env = "FARHAUL_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = some_time)]
     pub(crate) timeout: Duration,
-    /// How long to wait for the first answer
+    /// Give up connecting after this long
     #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = some_time)]
     pub(crate) connect_timeout: Duration,
-    /// Write what the connection did into this file, 50 times a second, as a JSON sequence in the manner of qlog
+    /// Write the connection's metrics to this file 50 times a second, as a qlog-like JSON sequence
     #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Print one JSON record per line: start, interval, file, warning, end
@@ -79,9 +79,9 @@ fn packet_size(text: &str) -> Result<u32, String> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
-    /// UDT4, as libudt speaks it
+    /// UDT4, compatible with libudt
     Udt,
-    /// The protocol of the 2004 paper, with its controller unless another is chosen; for experiments
+    /// The protocol of the 2004 paper, by default with its controller; for experiments
     #[value(name = "udt-2004")]
     Udt2004,
 }

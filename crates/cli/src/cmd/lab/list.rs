@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::exit::{Code, Fault};
 use crate::output::print;
 
-/// List the figures: id, paper, what they show, what they have to reach
+/// List the figures with their papers and required scores
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// Print JSON

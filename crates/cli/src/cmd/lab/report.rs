@@ -13,13 +13,13 @@ use crate::output::print;
 /// The page's name in the folder.
 const PAGE: &str = "report.html";
 
-/// Make one page of all results in a folder
+/// Write one page about all results in a folder
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// The folder that `lab run` or `lab sweep` wrote to
+    /// Output folder of `lab run` or `lab sweep`
     #[arg(default_value = super::OUT)]
     dir: PathBuf,
-    /// Show it in the browser
+    /// Open the page in the browser
     #[arg(long)]
     open: bool,
 }

@@ -20,26 +20,26 @@ use crate::exit::Fault;
 use crate::output::{Output, progress};
 use tally::FigureTally;
 
-/// Run figures by their ids, or scenario files; prints a table and whether the scores are met
+/// Run figures or scenario files, and print their tables and scores
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// Ids of figures, in any case, or scenario files that end in .toml; all figures with --quick and no name, or with "all"
+    /// Ids of figures, in any case, or .toml files; "all", or none with --quick, runs all figures
     #[arg(value_name = "FIGURE|FILE.toml", required_unless_present = "quick")]
     names: Vec<String>,
-    /// Write all packets of the first run into this file, for Wireshark
+    /// Write the packets of the first run to this file, for Wireshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     #[command(flatten)]
     pub(super) options: RunOptions,
 }
 
-/// Run one scenario over a grid, on all cores; goes on where it was stopped
+/// Run one scenario over a grid, on all cores; a repeated sweep resumes
 #[derive(Args, Debug)]
 pub(crate) struct SweepArgs {
-    /// A scenario file, or the id of a figure
+    /// Scenario file, or id of a figure
     #[arg(value_name = "FILE.toml|FIGURE")]
     name: String,
-    /// Values of an axis by its name, or of any key by its path: --axis rate=1mbit,10mbit --axis flow.udt.count=1,2,4
+    /// Values of a named axis, or of a key by its path: --axis rate=1mbit,10mbit --axis flow.udt.count=1,2,4
     #[arg(long = "axis", value_name = "KEY=V1,V2…", value_parser = axis)]
     axes: Vec<(String, Vec<String>)>,
     #[command(flatten)]

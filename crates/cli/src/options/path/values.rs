@@ -46,13 +46,13 @@ impl FromStr for Queue {
 /// Which packets a queue drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DisciplineName {
-    /// Who comes when it is full
+    /// Arriving packets, when the queue is full
     DropTail,
-    /// Who waited longest, when another comes and it is full
+    /// The oldest packet, when another arrives at a full queue
     DropHead,
-    /// More and more the longer the average queue, with thresholds for the rate: random early detection
+    /// Random early detection, with thresholds set for the rate
     Red,
-    /// As long as even the shortest wait is above 5 ms: controlled delay, RFC 8289
+    /// Controlled delay (CoDel, RFC 8289), with a target of 5 ms
     Codel,
 }
 
