@@ -1,4 +1,4 @@
-//! The command line: the verbs, and where each of them leads.
+//! The command line: all verbs, and the code that runs each one.
 
 mod early;
 mod help;
@@ -56,7 +56,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Does what the command line asks for. The exit code: that of what ran, where the verb is to run something.
+    /// Runs the verb. Returns the exit code: the command's for `emulate`, otherwise 0.
     pub(crate) fn run(self, context: &Context) -> Result<u8, Fault> {
         let done = match self {
             Self::Emulate(args) => return cmd::emulate::run(&args, context),
@@ -75,7 +75,7 @@ impl Verb {
         done.map(|()| 0)
     }
 
-    /// Its name, and its connection if it has one.
+    /// The verb's name, and its connection options if it has any.
     fn connection(&self) -> (&'static str, Option<&Transport>) {
         match self {
             Self::Copy(args) => ("copy", Some(&args.transport)),
@@ -93,7 +93,7 @@ impl Verb {
         }
     }
 
-    /// Whether it may have use for networks of its own.
+    /// Whether the verb may create emulated networks.
     pub(crate) fn makes_networks(&self) -> bool {
         match self {
             Self::Emulate(_) | Self::Demo(_) => true,
@@ -102,7 +102,7 @@ impl Verb {
         }
     }
 
-    /// Where its records go.
+    /// Destination of the verb's records.
     pub(crate) fn json_to(&self) -> JsonTo {
         let wants = match self {
             Self::Relay(args) => args.json,
@@ -114,7 +114,7 @@ impl Verb {
         json_to(self.connection().0, wants, matches!(self, Self::Copy(args) if args.is_to_stdout()))
     }
 
-    /// The first record, where the verb fails before it knows more.
+    /// The `start` record for a verb that fails before it writes its own.
     pub(crate) fn start(&self) -> Value {
         match self.connection() {
             (verb, Some(transport)) => json!(Record::Start(Box::new(transport.start(verb)))),
@@ -127,7 +127,7 @@ impl Verb {
         }
     }
 
-    /// The same for the last one.
+    /// The `end` record for a verb that fails before it writes its own.
     pub(crate) fn end(&self) -> End {
         let transport = self.connection().1;
         End {
@@ -139,7 +139,7 @@ impl Verb {
     }
 }
 
-/// Where the records of `verb` go, if it `wants` any: not where its data goes, or that of the command that it runs.
+/// Destination of the records of `verb`, if it `wants` any. Stdout is not available if it carries data.
 fn json_to(verb: &str, wants: bool, has_data_on_stdout: bool) -> JsonTo {
     match verb {
         _ if !wants => JsonTo::Nowhere,

@@ -1,4 +1,4 @@
-//! The verbs, one file each, and what they share.
+//! The verbs, one file each, and their shared parts.
 
 pub(crate) mod bench;
 mod capacity;
@@ -33,39 +33,38 @@ use crate::output::human::{count, percent, time};
 use crate::output::json::{Direction, End, ErrorRecord, Record};
 use crate::output::{self, Output};
 
-/// What every verb gets: the clock and the signals.
+/// Shared by all verbs: the clock, the signals, the right to emulate.
 pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) interrupt: Interrupt,
-    /// Why no networks can be made here; found out only for verbs that make some.
+    /// Whether this process may create networks. Checked only for verbs that create some.
     pub(crate) networks: Result<(), EmulateError>,
 }
 
 impl Context {
-    /// To be called while the program has a single thread. `makes_networks`: the verb may have use for some.
+    /// Call it while the program has a single thread. `makes_networks`: the verb may create emulated networks.
     pub(crate) fn begin(makes_networks: bool) -> Result<Self, Fault> {
-        // Signals have a thread, and rights are for all threads or none.
+        // Rights apply to all later threads, and the signal handler starts the first one.
         let networks = if makes_networks { farhaul_emu::acquire_rights() } else { Ok(()) };
         Ok(Self { clock: Clock::start(), interrupt: Interrupt::install()?, networks })
     }
 
-    /// Why something with `peer` failed: a signal, or the trouble itself.
+    /// The fault of a failed session with `peer`: a signal if one came, otherwise `trouble`.
     pub(crate) fn fault(&self, trouble: &Trouble, peer: &dyn Display) -> Fault {
         self.interrupt.fault().unwrap_or_else(|| trouble.fault(peer))
     }
 
-    /// The same for a call of the library.
+    /// The fault of a failed library call: a signal if one came, otherwise `error`.
     pub(crate) fn connection_fault(&self, error: &Error, peer: &dyn Display) -> Fault {
         self.interrupt.fault().unwrap_or_else(|| fault::of_connection(error, peer))
     }
 
-    /// SIGUSR1 has nothing to print any more. Releases the stream, so that its end is told to the peer before the program
-    /// ends.
+    /// Ends the printing on SIGUSR1, and releases its clone of the stream. The program can then wait for the shutdown.
     pub(crate) fn hide_state(&self) {
         self.interrupt.shows(|| {});
     }
 
-    /// SIGUSR1 prints where each of `streams` stands.
+    /// Prints the state of each of `streams` on SIGUSR1.
     pub(crate) fn show_state(&self, output: &Output, streams: &[Stream]) {
         let (output, streams) = (output.clone(), streams.to_vec());
         self.interrupt.shows(move || {
@@ -76,11 +75,11 @@ impl Context {
     }
 }
 
-/// Where a connection stands, in a line.
+/// The state of a connection in one line.
 fn state(stats: &Stats) -> String {
     let totals = &stats.totals;
     format!(
-        "after {}: {} acknowledged, {} received; {} packets sent, {} of them again; RTT {}, {} packets in flight, window {}",
+        "after {}: {} acknowledged, {} received; {} packets sent, {} of them retransmitted; RTT {}, {} packets in flight, window {}",
         time(stats.elapsed),
         ByteSize(totals.bytes_acked),
         ByteSize(totals.bytes_read),
@@ -92,7 +91,7 @@ fn state(stats: &Stats) -> String {
     )
 }
 
-/// The record of a session that has not begun to move yet.
+/// The `end` record of a session that has moved no data yet.
 fn end_record(transport: &Transport, direction: Direction) -> End {
     End {
         direction: Some(direction),
@@ -106,7 +105,7 @@ fn end_record(transport: &Transport, direction: Direction) -> End {
 /// Prints the last record of a verb.
 fn report_end(output: &Output, mut end: End, result: Result<(), Fault>) -> Result<(), Fault> {
     output.detach();
-    // The program has failed before it began: both records come together at its end.
+    // Without a `start` record so far, the end of the program writes both.
     if result.is_err() && end.session.is_none() && !output::has_begun() {
         return result;
     }
@@ -119,7 +118,7 @@ fn report_end(output: &Output, mut end: End, result: Result<(), Fault>) -> Resul
     result
 }
 
-/// What held a transfer back, in words.
+/// The limit of a transfer in words.
 fn limited_by(limit: Limit, share: f64) -> String {
     format!("limited by {} ({} of the time)", crate::output::human::limit(limit), percent(share))
 }

@@ -1,8 +1,8 @@
-//! Settings in files: TOML below the XDG folders, as further defaults of the options.
+//! Settings files: TOML below the XDG folders. Their values are defaults of the options.
 //!
-//! A flag wins over the environment, that over the user's file, that over the system's, that over the default. In a file,
-//! `[host."NAME"]` wins over `[VERB]`, and that over what stands above all sections. Keys are the long names of options;
-//! what no option is called is refused, since a misspelt setting would otherwise be silently without effect.
+//! Precedence, highest first: flag, environment, the user's file, the system's file, built-in default. In a file:
+//! `[host."NAME"]`, `[VERB]`, keys above all sections. Keys are the long names of options. Unknown keys are refused, since
+//! a misspelt setting would have no effect.
 
 mod files;
 mod show;
@@ -20,21 +20,21 @@ pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.
 const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "relay", "emulate"];
-/// Those of them that open connections, for which the settings outside of their sections are.
+/// The verbs that open connections. Keys above all sections apply to them.
 const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench"];
-/// Options that say what is to be done now. Only a server has the same address each time.
+/// Options of a single run, which no file may set. The exception is `listen` of a server.
 const OF_THE_MOMENT: &[&str] = &["listen", "connect", "to", "help", "version", "show-config"];
 /// Name of the table of hosts.
 const HOSTS: &str = "host";
 
-/// What the files say.
+/// The settings of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// The weakest first.
+    /// Lowest precedence first.
     files: Vec<File>,
 }
 
-/// What a file gave an option, and where it stands there.
+/// A value from a file, and its place there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
     value: String,
@@ -48,7 +48,7 @@ impl Given {
     }
 }
 
-/// By the long names of options.
+/// Values by the long names of options.
 pub(crate) type Defaults = BTreeMap<String, Given>;
 
 impl Config {
@@ -62,7 +62,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What holds for `verb` when it talks to `hosts`, each as `host:port`.
+    /// The settings for `verb` and its connections to `hosts`, each a `host:port`.
     pub(crate) fn defaults(&self, verb: &str, hosts: &[String]) -> Defaults {
         let mut defaults = Defaults::new();
         for file in &self.files {
@@ -91,7 +91,7 @@ impl Config {
     }
 }
 
-/// The command with these values as the defaults of `verb`.
+/// The command, with `defaults` as defaults of `verb`.
 pub(crate) fn with_defaults(command: Command, verb: &str, defaults: &Defaults) -> Command {
     command.mut_subcommand(verb, |command| {
         let ids: Vec<_> = command
@@ -99,14 +99,14 @@ pub(crate) fn with_defaults(command: Command, verb: &str, defaults: &Defaults) -
             .filter_map(|arg| Some((arg.get_id().clone(), defaults.get(arg.get_long()?)?.value.clone())))
             .collect();
         ids.into_iter().fold(command, |command, (id, value)| {
-            // Defaults live as long as the program in clap; there are few, and they are read once or twice.
+            // Clap keeps defaults for the life of the program.
             let value: &'static str = Box::leak(value.into_boxed_str());
             command.mut_arg(id, |arg| arg.required(false).default_value(value))
         })
     })
 }
 
-/// Which hosts a command line talks to, as `host:port`.
+/// The hosts that a command line connects to, each as `host:port`.
 pub(crate) fn hosts(matches: &ArgMatches) -> Vec<String> {
     let typed = |id: &str| -> Vec<String> {
         let given = matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine);
@@ -120,7 +120,7 @@ pub(crate) fn hosts(matches: &ArgMatches) -> Vec<String> {
     typed("connect").into_iter().chain(typed("places").into_iter().filter_map(of_url)).collect()
 }
 
-/// Whether `name` is `host`, which has a port, with or without that.
+/// Whether `name` is `host`, with or without the port of `host`.
 fn is_named(host: &str, name: &str) -> bool {
     let without_port = host.rsplit_once(':').map_or(host, |(name, _)| name);
     name == host
@@ -133,7 +133,7 @@ fn of_hosts(table: &Table) -> impl Iterator<Item = (&str, &Table)> {
     hosts.filter_map(|(name, value)| Some((name.as_str(), value.as_table()?)))
 }
 
-/// A value as it would be typed.
+/// A value in the form of the command line.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -144,7 +144,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// Everything in `file` must be an option.
+/// Refuses keys and sections of `file` that no option has.
 fn check(file: &File, command: &Command) -> Result<(), Fault> {
     let connection = Transport::augment_args(Command::new("connection"));
     let section = |name: &str, table: &Table, options: &Command| {
@@ -186,7 +186,7 @@ fn check(file: &File, command: &Command) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether `key` may stand in a file; why not.
+/// Whether a file may set `key`, or the reason why not.
 fn settable(options: &Command, key: &str) -> Result<(), String> {
     let Some(arg) = options.get_arguments().find(|arg| arg.get_long() == Some(key)) else {
         return Err("is no option here; `farhaul VERB --help` lists them, here without the dashes".to_owned());

@@ -1,6 +1,6 @@
-//! How the program ends: exit codes, their symbolic names, and the error that is printed.
+//! The end of the program: exit codes, their symbolic names, and the error line.
 //!
-//! Scripts rely on the numbers and names; both stand in one table.
+//! Scripts rely on the numbers and names. One table defines both.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 macro_rules! codes {
     ($($name:ident = $exit:literal $symbol:literal, $doc:literal;)*) => {
-        /// Why the program failed. The number is the exit code; the name stands in JSON.
+        /// Reason of a failure: an exit code, and a name for JSON.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Code {
             $(#[doc = $doc] $name,)*
@@ -32,37 +32,37 @@ macro_rules! codes {
 }
 
 codes! {
-    Failed = 1 "FAILED", "Something that has no code of its own.";
-    Busy = 1 "BUSY", "The server has as many sessions as it may; try again later.";
-    Usage = 2 "USAGE", "The command line asks for something that does not exist.";
-    FilesFailed = 3 "FILES_FAILED", "Some files were not copied; the others were.";
-    ConnectTimeout = 4 "CONNECT_TIMEOUT", "Nobody answered: nothing listens there, or UDP is blocked.";
+    Failed = 1 "FAILED", "Any failure without its own code.";
+    Busy = 1 "BUSY", "The server has reached its limit of sessions.";
+    Usage = 2 "USAGE", "The command line is wrong.";
+    FilesFailed = 3 "FILES_FAILED", "Some files were not copied, the others were.";
+    ConnectTimeout = 4 "CONNECT_TIMEOUT", "The peer did not answer: nothing listens there, or UDP is blocked.";
     PeerRefused = 4 "PEER_REFUSED", "The peer answered and refused the connection.";
     AddressInUse = 4 "ADDRESS_IN_USE", "Another program has the UDP port.";
     AddressUnavailable = 4 "ADDRESS_UNAVAILABLE", "The UDP port cannot be opened.";
     NameUnresolved = 4 "NAME_UNRESOLVED", "A host name has no address.";
-    NoRoute = 4 "NO_ROUTE", "This machine knows no way to the address.";
-    Unsupported = 1 "UNSUPPORTED", "This system lacks what is needed.";
-    AccessDenied = 5 "ACCESS_DENIED", "The server does not allow it.";
-    NotPermitted = 5 "NOT_PERMITTED", "This system does not allow it.";
-    Integrity = 6 "INTEGRITY", "The bytes that arrived are not those that were sent.";
-    LocalIo = 7 "LOCAL_IO", "Reading or writing failed in a way that concerns every file.";
-    DiskFull = 7 "DISK_FULL", "A disk has no room for the data.";
-    PeerLost = 8 "PEER_LOST", "The peer went away, or was silent for too long.";
-    IdleTimeout = 8 "IDLE_TIMEOUT", "Neither side had anything to send.";
+    NoRoute = 4 "NO_ROUTE", "This machine has no route to the address.";
+    Unsupported = 1 "UNSUPPORTED", "This system lacks a required feature.";
+    AccessDenied = 5 "ACCESS_DENIED", "The server refused the request.";
+    NotPermitted = 5 "NOT_PERMITTED", "This system denied a permission.";
+    Integrity = 6 "INTEGRITY", "The received bytes differ from the sent ones.";
+    LocalIo = 7 "LOCAL_IO", "Reading or writing failed for reasons that affect every file.";
+    DiskFull = 7 "DISK_FULL", "A disk is full.";
+    PeerLost = 8 "PEER_LOST", "The peer left, or was silent for too long.";
+    IdleTimeout = 8 "IDLE_TIMEOUT", "Neither side sent anything.";
     Protocol = 9 "PROTOCOL", "The peer speaks another protocol or another version.";
-    CommandNotRun = 126 "COMMAND_NOT_RUN", "The command to run is there and cannot be started, as shells tell it.";
-    CommandNotFound = 127 "COMMAND_NOT_FOUND", "There is no such command to run, as shells tell it.";
+    CommandNotRun = 126 "COMMAND_NOT_RUN", "The command exists and cannot be started; the number is the shells' convention.";
+    CommandNotFound = 127 "COMMAND_NOT_FOUND", "The command does not exist; the number is the shells' convention.";
     Interrupted = 130 "INTERRUPTED", "SIGINT.";
     Terminated = 143 "TERMINATED", "SIGTERM.";
 }
 
-/// A failure as it is reported: one line that says what failed, on which file or address, why, and what to do next.
+/// A failure for its report: one line with the operation, the file or address, the reason, and the next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) code: Code,
     pub(crate) message: String,
-    /// Whoever would read the line knows already.
+    /// The reader of stderr needs no line, because it caused the failure.
     pub(crate) quiet: bool,
 }
 
@@ -71,12 +71,12 @@ impl Fault {
         Self { code, message: message.into(), quiet: false }
     }
 
-    /// The command line is at fault.
+    /// An error of the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Code::Usage, message)
     }
 
-    /// The same failure without a line on stderr; the exit code and the records tell.
+    /// The same failure without a line on stderr. The exit code and the records still report it.
     #[must_use]
     pub(crate) const fn quietly(mut self) -> Self {
         self.quiet = true;
@@ -99,7 +99,7 @@ impl fmt::Display for Fault {
 }
 
 impl From<io::Error> for Fault {
-    /// For what the system refuses outright: threads, sockets of our own, temporary files.
+    /// For basic resources that the system refuses: threads, local sockets, temporary files.
     fn from(error: io::Error) -> Self {
         Self::new(Code::Failed, format!("the system refused: {error}"))
     }

@@ -1,4 +1,4 @@
-//! Errors of connections and sessions as people and scripts get them: exit code, address, reason, what to do next.
+//! Errors of connections and sessions as faults: exit code, address, reason, next step.
 
 use std::fmt::Display;
 use std::io;
@@ -11,7 +11,7 @@ use farhaul_session::{Abort, AbortCode, SessionError};
 use crate::exit::{Code, Fault};
 use crate::output::human::{reason, time};
 
-/// A call of the library failed that had to do with `peer`.
+/// The fault of a failed library call that concerned `peer`.
 pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
     match error {
         Error::Lost(lost) => of_lost(*lost, peer),
@@ -37,7 +37,7 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
         ),
         ConnectionLost::Refused => (
             Code::PeerRefused,
-            format!("{peer} refused the connection: it takes no more, or speaks another version; try again later"),
+            format!("{peer} refused the connection: it is full, or speaks another version; try again later"),
         ),
         ConnectionLost::PeerSilent(after) => (
             Code::PeerLost,
@@ -51,10 +51,7 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
         }
         ConnectionLost::TooSlow { bytes, time: period } => (
             Code::PeerLost,
-            format!(
-                "{peer} lives but took only {bytes} bytes in {}, which is less than a daemon waits for",
-                time(period)
-            ),
+            format!("{peer} lives but took only {bytes} bytes in {}, less than a server requires", time(period)),
         ),
         ConnectionLost::ClosedByPeer | ConnectionLost::Aborted => (
             Code::PeerLost,
@@ -69,13 +66,13 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
     Fault::new(code, message)
 }
 
-/// Why nothing can be copied to `target`, which lies where the words are read, and what to do.
+/// The reason why nothing can be copied to `target`, and the next step. The reader is on the machine of `target`.
 pub(crate) fn no_place(target: &dyn Display, error: &io::Error) -> String {
-    const IN_THE_WAY: &str = "something on the way there is no directory; choose another target";
+    const IN_THE_WAY: &str = "a part of its path is not a directory; choose another target";
     let why = match error.kind() {
-        io::ErrorKind::NotFound => "the directory that it lies in does not exist; make it, or choose another target",
+        io::ErrorKind::NotFound => "its directory does not exist; create it, or choose another target",
         io::ErrorKind::NotADirectory => IN_THE_WAY,
-        // A link that may not be followed.
+        // Links are not followed here.
         _ if error.raw_os_error() == Some(libc::ELOOP) => IN_THE_WAY,
         io::ErrorKind::PermissionDenied => "its directory may not be written to; change that, or choose another target",
         _ => return format!("cannot copy to {target}: {}; choose another target", reason(error)),
@@ -83,7 +80,7 @@ pub(crate) fn no_place(target: &dyn Display, error: &io::Error) -> String {
     format!("cannot copy to {target}: {why}")
 }
 
-/// A UDP port could not be opened.
+/// The fault of a UDP port that could not be opened.
 pub(crate) fn of_bind(address: SocketAddr, source: &io::Error) -> Fault {
     match source.kind() {
         io::ErrorKind::AddrInUse => Fault::new(
@@ -108,12 +105,12 @@ pub(crate) fn of_bind(address: SocketAddr, source: &io::Error) -> Fault {
     }
 }
 
-/// Networks cannot be made here.
+/// The fault of an emulation that failed, with `farhaul relay` as the way out.
 pub(crate) fn of_emulation(error: &EmulateError) -> Fault {
     of_emulation_or(error, "`farhaul relay` needs neither and has the same path options, for UDP")
 }
 
-/// The same where something else is the way out.
+/// The fault of an emulation that failed, with `instead` as the way out.
 pub(crate) fn of_emulation_or(error: &EmulateError, instead: &str) -> Fault {
     match error {
         EmulateError::NoPermission(_) => Fault::new(Code::NotPermitted, error.to_string()).and(instead),
@@ -125,7 +122,7 @@ pub(crate) fn of_emulation_or(error: &EmulateError, instead: &str) -> Fault {
     }
 }
 
-/// A name has no address.
+/// The fault of a host name without an address.
 pub(crate) fn unresolved(name: &str, source: &io::Error) -> Fault {
     Fault::new(
         Code::NameUnresolved,
@@ -133,13 +130,13 @@ pub(crate) fn unresolved(name: &str, source: &io::Error) -> Fault {
     )
 }
 
-/// A session ended before its work was done.
+/// The fault of a session that ended early.
 pub(crate) fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
     match error {
         SessionError::NotFarhaul => Fault::new(
             Code::Protocol,
             format!(
-                "{peer} answers, but it is no `farhaul serve` or `farhaul bench`; check the address (plain streams: `farhaul pipe`)"
+                "{peer} answers, but is no `farhaul serve` or `farhaul bench`; check the address (plain streams: `farhaul pipe`)"
             ),
         ),
         SessionError::Version { .. } => Fault::new(Code::Protocol, format!("{peer}: {error}; update the older side")),

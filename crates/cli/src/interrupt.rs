@@ -1,4 +1,4 @@
-//! Signals: the first SIGINT or SIGTERM stops cleanly, the second at once; SIGUSR1 asks for the state.
+//! Signals: the first SIGINT or SIGTERM stops cleanly, the second at once. SIGUSR1 prints the state.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -12,31 +12,31 @@ use signal_hook::iterator::Signals;
 use crate::exit::{Code, Fault};
 use crate::sys;
 
-/// What is to happen on a signal. Clones share everything.
+/// Reactions to signals. Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt {
     shared: Arc<Shared>,
 }
 
-/// What somebody else does with the number of a signal; whether it came before there was an heir.
+/// A replacement for this program's reaction. Arguments: the signal, and whether it came before the replacement.
 type Heir = Box<dyn Fn(i32, bool) + Send>;
 
 #[derive(Default)]
 struct Shared {
-    /// The signal that asked to stop; zero for none.
+    /// The signal that stopped the program; zero for none.
     signal: AtomicI32,
-    /// True from the moment in which a signal handler ran.
+    /// True once a signal handler has run.
     handled: Arc<AtomicBool>,
-    /// True once somebody asked to stop, for loops that look at a flag.
+    /// True once a signal has stopped the program, for loops that poll a flag.
     stopping: Arc<AtomicBool>,
     on_stop: Mutex<Vec<Box<dyn Fn() + Send>>>,
     state: Mutex<Option<Box<dyn Fn() + Send>>>,
-    /// Who gets the signals in place of this program.
+    /// Receives the signals instead of this program.
     heir: Mutex<Option<Heir>>,
 }
 
 impl Interrupt {
-    /// Begins to listen for signals, on a thread of its own.
+    /// Handles signals from now on, on a separate thread.
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM] {
@@ -50,12 +50,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Ends the calls behind `canceller` when a signal asks to stop, or at once if one did.
+    /// Cancels the calls behind `canceller` on a signal to stop, or at once if one has come.
     pub(crate) fn cancels(&self, canceller: Canceller) {
         self.on_stop(move || canceller.cancel());
     }
 
-    /// Does `what` when a signal asks to stop, or at once if one did.
+    /// Calls `what` on a signal to stop, or at once if one has come.
     pub(crate) fn on_stop(&self, what: impl Fn() + Send + 'static) {
         let mut all = locked(&self.shared.on_stop);
         if self.is_stopping() {
@@ -64,15 +64,15 @@ impl Interrupt {
         all.push(Box::new(what));
     }
 
-    /// What SIGUSR1 does from now on.
+    /// Calls `state` on SIGUSR1 from now on.
     pub(crate) fn shows(&self, state: impl Fn() + Send + 'static) {
         *locked(&self.shared.state) = Some(Box::new(state));
     }
 
-    /// From now on this program survives signals, and `what` does something about SIGINT and SIGTERM: somebody else is meant by
-    /// them. If one has come already, `what` gets it, and learns that.
+    /// Passes SIGINT and SIGTERM to `what` from now on, and survives them: they are meant for a child. A signal that has come
+    /// already is passed at once.
     pub(crate) fn passes_on(&self, what: impl Fn(i32, bool) + Send + 'static) {
-        // A terminal sends this one too; without anything to do it is only no longer deadly.
+        // A terminal sends SIGQUIT too. An empty handler keeps it from ending this program.
         let _ = signal_hook::flag::register(SIGQUIT, Arc::default());
         let mut heir = locked(&self.shared.heir);
         match self.shared.signal.load(Ordering::Acquire) {
@@ -82,7 +82,7 @@ impl Interrupt {
         *heir = Some(Box::new(what));
     }
 
-    /// True once a signal asked to stop.
+    /// A flag that is true once a signal has asked to stop.
     pub(crate) fn stopping(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.shared.stopping)
     }
@@ -91,16 +91,16 @@ impl Interrupt {
         self.shared.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether a signal to stop has been sent, even if nothing has been done about it yet.
+    /// Whether a signal to stop has been sent, even if it is not handled yet.
     ///
-    /// Ctrl-C reaches all programs of a pipeline at once. Those that end before this one end its input, and that may be seen
-    /// earlier than the signal is.
+    /// Ctrl-C reaches all programs of a pipeline at once. A program that ends first also ends the input of this one, which
+    /// may see that before the signal.
     pub(crate) fn is_asked_to_stop(&self) -> bool {
-        // In this order: what is pending no more has been handled, or will be at once.
+        // The order matters: a signal that is no longer pending is handled, or will be at once.
         sys::is_pending(&[SIGINT, SIGTERM]) || self.shared.handled.load(Ordering::Acquire) || self.is_stopping()
     }
 
-    /// How the program ends if a signal stopped it.
+    /// The fault of a program that a signal stopped.
     pub(crate) fn fault(&self) -> Option<Fault> {
         match self.shared.signal.load(Ordering::Acquire) {
             0 => None,
@@ -131,7 +131,7 @@ impl Interrupt {
     }
 }
 
-/// The content, whoever panicked with it: it is a list or an optional closure, always whole.
+/// The content, even after a panic: a list or an optional closure is always consistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

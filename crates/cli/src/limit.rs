@@ -1,23 +1,22 @@
-//! What held a transfer back, and for which share of its time.
+//! The limit of a transfer: its name, and the share of the time for which it held.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// A transport that has its processor this busy is held back by it, whatever else is true.
+/// Processor load from which the processor is the limit, whatever else is true.
 const BUSY: f64 = 0.9;
-/// A processor that was needed for less than this share may have been the longest of many reasons, but not the limit. The
-/// same holds for the disk behind a full receive buffer.
+/// Least share of the time for which a processor, or the disk behind a full receive buffer, must be needed to be the limit.
 const MOSTLY: f64 = 0.5;
 
-/// What held a transfer for less than this share was the longest of many reasons, but no verdict.
+/// Least share of the time for any verdict. Below it, no single reason dominates.
 const LEAST: f64 = 0.2;
-/// Connecting and the last confirmation take a round trip each: fewer round trips than this say nothing of what is between.
+/// Least duration for a verdict, in RTTs. Connecting and the last confirmation take one each.
 const ROUND_TRIPS: u32 = 5;
-/// Time that is shorter than this is a few ticks of the kernel's accounts.
+/// Least duration for a verdict. Below it, the kernel's processor times are a few ticks.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// What held a transfer back. The order is that of the numbers on the wire, from one on.
+/// The limit of a transfer. The order is that of the numbers on the wire, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Limit {
@@ -43,12 +42,12 @@ impl Limit {
         Self::DiskWrite,
     ];
 
-    /// The number that the other side is told.
+    /// The number on the wire.
     pub(crate) const fn number(self) -> u64 {
         self as u64 + 1
     }
 
-    /// What the other side told; none of a later version's.
+    /// The limit with this number; `None` for numbers of later versions.
     pub(crate) fn of_number(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|limit| limit.number() == number)
     }
@@ -59,36 +58,36 @@ pub(crate) fn is_too_short(seconds: f64, least_rtt: Duration) -> bool {
     seconds < (least_rtt * ROUND_TRIPS).max(SHORTEST).as_secs_f64()
 }
 
-/// Where a sender's time went, in seconds.
+/// Use of a sender's time, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     /// The whole transfer.
     pub(crate) elapsed: f64,
-    /// The transport had nothing to send although it could.
+    /// The transport could send and had no data.
     pub(crate) application: f64,
-    /// The receiver's flow window was used up.
+    /// The receiver's flow window was full.
     pub(crate) flow_window: f64,
-    /// The congestion window was used up, or the next packet was not due.
+    /// The congestion window was full, or pacing delayed the next packet.
     pub(crate) congestion: f64,
-    /// The rate reached the cap that was asked for.
+    /// The rate reached the user's cap.
     pub(crate) capped: bool,
     /// The program waited for its disk.
     pub(crate) reading: f64,
-    /// The program waited for an answer of the receiver: leave to go on, or the last confirmation.
+    /// The program waited for an answer of the receiver, such as the last confirmation.
     pub(crate) answering: f64,
     /// The receiver waited for its disk.
     pub(crate) storing: f64,
     /// The program waited for room in the send buffer.
     pub(crate) room: f64,
-    /// The send buffer has a cap; without one it is as large as the path needs.
+    /// The user capped the send buffer. Otherwise it grows with the path.
     pub(crate) small_buffer: bool,
-    /// The data comes from another program, which may be slow; otherwise it is at hand.
+    /// The data comes from another program, which may be slow.
     pub(crate) fed: bool,
-    /// A processor was what the transport needed: its busiest thread ran, or one of them queued.
+    /// The transport needed a processor: its busiest thread ran, or one of its threads queued.
     pub(crate) busy: f64,
 }
 
-/// The strongest limit, with the share of the time for which it held; `None` if nothing held for long.
+/// The strongest limit, with the share of the time for which it held; `None` if no reason dominates.
 pub(crate) fn strongest(evidence: &Evidence) -> Option<(Limit, f64)> {
     let busy = share(evidence.busy, evidence.elapsed);
     let other = beside_processor(evidence);
@@ -111,14 +110,14 @@ fn beside_processor(evidence: &Evidence) -> (Limit, f64) {
     }
 }
 
-/// Why the transport was given nothing.
+/// The reason why the transport had no data.
 fn within_application(evidence: &Evidence) -> (Limit, f64) {
     let room = match evidence.small_buffer {
         true => (evidence.room - evidence.congestion - evidence.flow_window).max(0.0),
         false => 0.0,
     };
     let storing = evidence.answering.min(evidence.storing);
-    // Nothing was left to send: the transfer was short beside the round trip of its confirmation.
+    // Waiting for the confirmation of a short transfer.
     let over = evidence.answering - storing;
     let rest = (evidence.application - evidence.reading - evidence.answering - room).max(0.0);
     let reasons = [
@@ -126,14 +125,14 @@ fn within_application(evidence: &Evidence) -> (Limit, f64) {
         (Limit::DiskWrite, storing),
         (Limit::SendBuffer, room),
         (Limit::Application, if evidence.fed { over + rest } else { over }),
-        // What is at hand and nevertheless does not leave waits for a processor, as far as one was needed.
+        // Data is at hand and not sent: the rest is processor time, as far as one was needed.
         (Limit::Cpu, if evidence.fed { 0.0 } else { rest.min(evidence.busy) }),
     ];
     let (limit, seconds) = reasons.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are five");
     (limit, share(seconds, evidence.elapsed))
 }
 
-/// `part` of `whole`, in 0..=1; zero of nothing.
+/// `part` of `whole`, in 0..=1; 0 if `whole` is 0.
 pub(crate) fn share(part: f64, whole: f64) -> f64 {
     let ratio = part / whole;
     if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 }
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_number_that_supports_it_there_is_no_verdict() {
+    fn without_a_dominant_reason_there_is_no_verdict() {
         assert_eq!(strongest(&Evidence::default()), None);
         // Nothing was sent for most of the time, and the processor was idle as well.
         assert_eq!(strongest(&Evidence { application: 8.0, busy: 0.05, ..TEN_SECONDS }), None);

@@ -5,12 +5,12 @@
 //! | verbs | `cli.rs`, `cli/` |
 //! | options that verbs share | `options/` |
 //! | how values are read | `values/` |
-//! | what a verb does | `cmd/VERB.rs` |
+//! | the work of a verb | `cmd/VERB.rs` |
 //! | settings in files, `--show-config` | `config.rs`, `config/` |
 //! | exit codes and error lines | `exit.rs`, `fault.rs` |
-//! | what is printed: words, JSON records, the progress bar | `output/` |
-//! | how a session runs on a stream, what is measured | `host.rs`, `host/` |
-//! | the verdict on what held a transfer back | `limit.rs` |
+//! | output: words, JSON records, the progress bar | `output/` |
+//! | how a session runs on a stream, and its measurements | `host.rs`, `host/` |
+//! | the verdict on the limit of a transfer | `limit.rs` |
 //! | signals | `interrupt.rs` |
 
 mod cli;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a program that fails early has to record.
+/// The records of a program that fails before its verb writes some.
 struct Records {
     to: JsonTo,
     start: Option<serde_json::Value>,
@@ -76,14 +76,14 @@ impl Records {
         Self { to: verb.json_to(), start: Some(verb.start()), end: verb.end() }
     }
 
-    /// Of a command line that cannot be read: nobody knows which settings hold.
+    /// Records of an unreadable command line: its settings are unknown, so there is no `start`.
     fn of_unread(early: &Early) -> Self {
         let end = End { protocol: Protocol::Udt.name(), security: "none", ..End::default() };
         Self { to: early.json_to(), start: None, end }
     }
 }
 
-/// Reads the command line, with what the files of settings say as defaults; `None` if these were only to be shown.
+/// Reads the command line, with the settings of files as defaults. `None` if `--show-config` has printed them.
 fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
     let Some((verb, options)) = early.verb() else {
         let read = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
@@ -103,7 +103,7 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
     }
 }
 
-/// All options of `verb`; a refusal names the file that a wrong value is from.
+/// All options of `verb`. A refusal names the settings file of a wrong value.
 fn matches(early: &Early, verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
     let command = config::with_defaults(cli::command(), verb, defaults);
     let command = if early.shows_config() { command.mut_subcommand(verb, without_requirements) } else { command };
@@ -116,7 +116,7 @@ fn matches(early: &Early, verb: &str, defaults: &Defaults) -> Result<ArgMatches,
     })
 }
 
-/// The file of settings that a wrong value is from.
+/// The settings file with the wrong value that `error` reports.
 fn origin<'a>(error: &clap::Error, early: &Early, verb: Option<&Command>, defaults: &'a Defaults) -> Option<&'a str> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let long = option.strip_prefix("--")?.split(' ').next()?;
@@ -125,12 +125,12 @@ fn origin<'a>(error: &clap::Error, early: &Early, verb: Option<&Command>, defaul
     defaults.get(long).filter(|_| error.kind() == ErrorKind::ValueValidation && !is_typed).map(config::Given::origin)
 }
 
-/// What is wrong with the command line; ends the program if help or the version was asked for.
+/// The error in the command line. Ends the program if `error` is a request for help or the version.
 fn refused(error: &clap::Error, verb: Option<&str>) -> Fault {
     if refusal::is_help(error) { print_help(error) } else { refusal::fault(error, verb) }
 }
 
-/// Ends the program with the help or version that was asked for.
+/// Prints help or the version, and ends the program.
 fn print_help(help: &clap::Error) -> ! {
     let printed = help.print().and_then(|()| io::stdout().flush());
     if !help.use_stderr() {
@@ -143,7 +143,7 @@ fn print_help(help: &clap::Error) -> ! {
     std::process::exit(help.exit_code())
 }
 
-/// To show the settings, nothing has to be said of what they are for.
+/// The command without required options: `--show-config` needs none.
 fn without_requirements(command: Command) -> Command {
     let groups: Vec<_> = command.get_groups().map(|group| group.get_id().clone()).collect();
     let command = command.mut_args(|arg| arg.required(false));

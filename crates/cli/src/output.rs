@@ -1,4 +1,4 @@
-//! Everything that is printed: data and JSON to stdout, all else to stderr.
+//! All output: data and JSON to stdout, all else to stderr.
 
 pub(crate) mod human;
 pub(crate) mod json;
@@ -18,7 +18,7 @@ use json::{End, ErrorRecord, Record};
 use serde_json::Value;
 use standard_stream::{STDERR, STDOUT};
 
-/// Which records of this program there were: `start` comes once, `end` in any case.
+/// Records written so far: `start` comes once, `end` in any case.
 static WRITTEN: Written = Written { start: AtomicBool::new(false), end: AtomicBool::new(false) };
 
 struct Written {
@@ -27,7 +27,7 @@ struct Written {
 }
 
 impl Written {
-    /// Takes note of `record`; false if it was there already and comes once only.
+    /// Notes that `record` is written. Returns false for a second `start`, which is left out.
     fn notes(&self, record: &Record) -> bool {
         match record {
             Record::Start(_) => !self.start.swap(true, Ordering::AcqRel),
@@ -40,7 +40,7 @@ impl Written {
     }
 }
 
-/// Takes note that a verb with records of its own has begun, or ended.
+/// Notes the `start` or `end` of a verb that prints its own records.
 pub(crate) fn has_written(event: &str) {
     match event {
         "start" => WRITTEN.start.store(true, Ordering::Release),
@@ -53,10 +53,10 @@ pub(crate) fn has_begun() -> bool {
     WRITTEN.start.load(Ordering::Acquire)
 }
 
-/// The records that are still missing when the program fails with `fault`; `start` is none where nobody knows the settings.
+/// Writes the missing records of a program that fails with `fault`. `start` is `None` if the settings are unknown.
 pub(crate) fn conclude(to: JsonTo, start: Option<&Value>, end: End, fault: &Fault) {
     let (output, started) = (Output::new(to), WRITTEN.start.load(Ordering::Acquire));
-    // A listener that is stopped has had an end for each session.
+    // A stopped listener has written an `end` for each session.
     let is_stopped = started && matches!(fault.code, Code::Interrupted | Code::Terminated);
     if !output.is_json() || is_stopped || WRITTEN.end.load(Ordering::Acquire) && started {
         return;
@@ -68,7 +68,7 @@ pub(crate) fn conclude(to: JsonTo, start: Option<&Value>, end: End, fault: &Faul
     output.record(&Record::End(Box::new(End { exit_code, error, ..end })));
 }
 
-/// Where a verb's words go. Clones share everything.
+/// The output of a verb. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Output {
     shared: Arc<Shared>,
@@ -77,7 +77,7 @@ pub(crate) struct Output {
 struct Shared {
     json: JsonTo,
     style: Style,
-    /// The bar that lines must be printed above.
+    /// The bar on the screen; lines go above it.
     bar: Mutex<Option<ProgressBar>>,
 }
 
@@ -85,7 +85,7 @@ struct Shared {
 pub(crate) enum JsonTo {
     Nowhere,
     Stdout,
-    /// For verbs whose stdout is data.
+    /// For verbs whose stdout carries data.
     Stderr,
 }
 
@@ -94,7 +94,7 @@ impl Output {
         Self { shared: Arc::new(Shared { json, style: Style::of_stderr(), bar: Mutex::new(None) }) }
     }
 
-    /// JSON records on stdout, or words for people.
+    /// JSON records on stdout if `json` is set, otherwise words for people.
     pub(crate) fn from_flag(json: bool) -> Self {
         Self::new(if json { JsonTo::Stdout } else { JsonTo::Nowhere })
     }
@@ -115,7 +115,7 @@ impl Output {
         self.write(&serde_json::to_string(record).expect("records have string keys and finite numbers only"));
     }
 
-    /// Writes a record of a verb's own kind, if JSON is wanted.
+    /// Writes a serialized record, if JSON is wanted.
     pub(crate) fn write(&self, record: &str) {
         let line = format!("{record}\n");
         match self.shared.json {
@@ -132,13 +132,13 @@ impl Output {
         }
     }
 
-    /// A warning: a line for people, and a record.
+    /// Prints a warning: a line for people, and a record.
     pub(crate) fn warn(&self, message: &str) {
         self.record(&Record::Warning { message: message.to_owned() });
         self.line(&format!("{} {message}", self.style().yellow("warning:")));
     }
 
-    /// What SIGUSR1 asked for. A record only where stderr is for records: whoever reads those did not ask.
+    /// Prints the state on SIGUSR1. It becomes a record only if stderr carries records.
     pub(crate) fn state(&self, line: &str) {
         if self.shared.json == JsonTo::Stderr {
             self.record(&Record::State { message: line.to_owned() });
@@ -146,17 +146,17 @@ impl Output {
         self.line(&format!("{} {line}", self.style().bold("state:")));
     }
 
-    /// Why the program fails.
+    /// Prints the error line of the program.
     pub(crate) fn error(&self, fault: &Fault) {
         self.line(&format!("{} {fault}", self.style().red("farhaul:")));
     }
 
-    /// Lines are printed above `bar` from now on.
+    /// Prints lines above `bar` from now on.
     pub(crate) fn attach(&self, bar: ProgressBar) {
         *self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
     }
 
-    /// Does `what` while no bar is on the screen.
+    /// Runs `what` while the bar is hidden.
     pub(crate) fn suspend(&self, what: impl FnOnce()) {
         let bar = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner);
         match &*bar {
@@ -165,14 +165,14 @@ impl Output {
         }
     }
 
-    /// Takes the bar from the screen.
+    /// Removes the bar from the screen.
     pub(crate) fn detach(&self) {
         if let Some(bar) = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner).take() {
             bar.finish_and_clear();
         }
     }
 
-    /// Where stderr is for records, each line there is one.
+    /// Prints a line to stderr, unless stderr carries records.
     fn line(&self, line: &str) {
         if self.shared.json == JsonTo::Stderr {
             return;
@@ -185,17 +185,17 @@ impl Output {
     }
 }
 
-/// Nobody can be told when stderr is gone.
+/// Ignores errors: a broken stderr leaves no place to report them.
 fn to_stderr(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Prints to stdout what a verb was asked for; [`outcome`] knows whether that worked.
+/// Prints the result of a verb to stdout. [`outcome`] reports failures.
 pub(crate) fn print(text: &str) {
     STDOUT.write(io::stdout().lock(), text);
 }
 
-/// Why something that was to be printed is missing, if it is not that nobody reads it.
+/// The first failure of printing. A reader that left is no failure.
 pub(crate) fn outcome() -> Result<(), Fault> {
     STDOUT.outcome().and_then(|()| STDERR.outcome())
 }

@@ -1,5 +1,5 @@
-//! What no safe library knows of this process: its processor time, how long its threads queued for a processor, which
-//! signals wait for it, whose the terminal is, and who ends with it.
+//! Facts and controls of this process that no safe library offers: processor time, run-queue time, pending signals, the
+//! foreground of the terminal, children that end with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,13 +21,13 @@ pub(crate) struct CpuSeconds {
 }
 
 impl CpuSeconds {
-    /// What this process, with all its threads, has used so far; zero if the system does not tell.
+    /// Processor time of this process with all its threads; zero if the system does not report it.
     pub(crate) fn of_process() -> Self {
         usage(libc::RUSAGE_SELF)
             .map_or_else(Self::default, |usage| Self { user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) })
     }
 
-    /// The same of the calling thread alone.
+    /// Processor time of the calling thread; zero if the system does not report it.
     pub(crate) fn of_thread() -> Self {
         usage(libc::RUSAGE_THREAD)
             .map_or_else(Self::default, |usage| Self { user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) })
@@ -49,26 +49,26 @@ impl CpuSeconds {
 impl Sub for CpuSeconds {
     type Output = Self;
 
-    /// What was used since `earlier`.
+    /// Processor time since `earlier`.
     fn sub(self, earlier: Self) -> Self {
         Self { user: (self.user - earlier.user).max(0.0), system: (self.system - earlier.system).max(0.0) }
     }
 }
 
-/// What the processors did for the threads that a transfer runs on: the calling one, and those that serve UDP ports.
+/// Processor use of the threads behind a transfer: the calling one, and those that serve UDP ports.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     began: BTreeMap<String, Spent>,
 }
 
 impl Threads {
-    /// Begins to count.
+    /// Starts counting.
     pub(crate) fn begin() -> Self {
         Self { began: threads() }
     }
 
-    /// How long a processor was what the transfer needed: the busiest thread ran, or any of them queued for one. These
-    /// threads wait for each other, so that one in the queue holds up all of them.
+    /// Time for which the transfer needed a processor: its busiest thread ran, or any of its threads queued for one. The
+    /// threads wait for each other, so one queueing thread delays all.
     pub(crate) fn busy(&self) -> Duration {
         let (mut running, mut queueing) = (Duration::ZERO, Duration::ZERO);
         for (thread, now) in threads() {
@@ -80,18 +80,18 @@ impl Threads {
     }
 }
 
-/// Where a runnable thread spent its time.
+/// Time of a runnable thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Spent {
     running: Duration,
-    /// In the run queue of a processor that did something else.
+    /// Time in the run queue of a busy processor.
     queueing: Duration,
 }
 
-/// Beginning of the names of threads that serve UDP ports.
+/// Prefix of the names of threads that serve UDP ports.
 const PORT_THREAD: &str = "farhaul:";
 
-/// Each thread by its folder; without schedstat, what the system tells of this one.
+/// Times of each thread, by its folder. Without schedstat, only the processor time of the calling thread.
 fn threads() -> BTreeMap<String, Spent> {
     let of = |folder: &Path| fs::read_to_string(folder.join("schedstat")).ok().as_deref().and_then(schedstat);
     let without = || Spent { running: farhaul_udp::thread_cpu_time(), queueing: Duration::ZERO };
@@ -105,13 +105,13 @@ fn threads() -> BTreeMap<String, Spent> {
     all
 }
 
-/// Nanoseconds of running and of waiting in a run queue (the kernel's Documentation/scheduler/sched-stats.rst).
+/// Parses nanoseconds of running and of queueing (the kernel's Documentation/scheduler/sched-stats.rst).
 fn schedstat(line: &str) -> Option<Spent> {
     let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse().ok().map(Duration::from_nanos));
     Some(Spent { running: numbers.next()?, queueing: numbers.next()? })
 }
 
-/// Whether one of `signals` was sent to this process and no thread has handled it yet; false if the system does not tell.
+/// Whether one of `signals` is pending for this process; false if the system does not report it.
 pub(crate) fn is_pending(signals: &[i32]) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let shared = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
@@ -120,37 +120,37 @@ pub(crate) fn is_pending(signals: &[i32]) -> bool {
     signals.iter().any(|&signal| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Whether this program is in the foreground of its terminal: what is typed there, and the signals of its keys, come here.
+/// Whether this program is in the foreground of its terminal, and gets its input and signals.
 pub(crate) fn has_terminal() -> bool {
     fs::File::open("/dev/tty").is_ok_and(|terminal| {
         rustix::termios::tcgetpgrp(terminal).is_ok_and(|foreground| foreground == rustix::process::getpgrp())
     })
 }
 
-/// Puts a program that is about to be started into the foreground of the terminal on stdin, in a process group of its own: a shell
-/// that finds itself there has nothing to arrange before it can take charge of jobs.
-#[expect(unsafe_code, reason = "the terminal must be the program's before it looks")]
+/// Makes `command` start in its own process group, in the foreground of the terminal on stdin. A shell can then control
+/// jobs at once.
+#[expect(unsafe_code, reason = "the program must own the terminal before it checks")]
 pub(crate) fn give_terminal(command: &mut Command) {
     command.process_group(0);
     // SAFETY: only calls of the system that are allowed after a fork.
     unsafe { command.pre_exec(|| set_foreground(libc::getpid())) };
 }
 
-/// Puts a process group into the foreground of the terminal on stdin, whoever is there now.
+/// Moves a process group to the foreground of the terminal on stdin.
 pub(crate) fn set_terminal(group: rustix::process::Pid) {
-    // A terminal that is gone is nobody's.
+    // A terminal that is gone has no foreground.
     let _ = set_foreground(group.as_raw_nonzero().get());
 }
 
-/// A program that is about to be started is killed when the calling thread has ended, however that ends.
-#[expect(unsafe_code, reason = "the program itself must ask for that, before it is another one")]
+/// Makes `command` die with the calling thread.
+#[expect(unsafe_code, reason = "the child itself must request it, before exec")]
 pub(crate) fn end_with_thread(command: &mut Command) {
     let parent = Some(getpid());
     // SAFETY: only calls of the system that are allowed after a fork.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // Nobody tells it of an end before that.
+            // A parent that ended earlier sends no signal.
             if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
         })
     };
@@ -158,12 +158,12 @@ pub(crate) fn end_with_thread(command: &mut Command) {
 
 #[expect(unsafe_code, reason = "masks of signals have no safe wrapper among our dependencies")]
 fn set_foreground(group: libc::pid_t) -> io::Result<()> {
-    // SAFETY: numbers and local sets of signals go in; every function may be called after a fork.
+    // SAFETY: the arguments are numbers and local signal sets. All functions may be called after a fork.
     unsafe {
         let mut before = std::mem::zeroed();
         let mut blocked = std::mem::zeroed();
         libc::sigemptyset(&raw mut blocked);
-        // Whoever is in the background is stopped by this signal otherwise.
+        // Otherwise this signal stops a process in the background.
         libc::sigaddset(&raw mut blocked, libc::SIGTTOU);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut before);
         let done = libc::tcsetpgrp(libc::STDIN_FILENO, group);
@@ -180,7 +180,7 @@ fn seconds(time: libc::timeval) -> f64 {
 #[expect(unsafe_code, reason = "getrusage has no safe wrapper among our dependencies")]
 fn usage(of: libc::c_int) -> Option<libc::rusage> {
     let mut usage = std::mem::MaybeUninit::uninit();
-    // SAFETY: the pointer is to writable memory of the right type, which a successful call fills completely.
+    // SAFETY: the pointer is to writable memory of the right type. A successful call fills it completely.
     unsafe { (libc::getrusage(of, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
 }
 
@@ -206,7 +206,7 @@ mod tests {
         while spent < Duration::from_millis(20) {
             spent = farhaul_udp::thread_cpu_time() - began;
         }
-        // The kernel brings its account up to date at its ticks.
+        // The kernel updates these times at its ticks.
         assert!(threads.busy() >= spent / 2, "{:?} of {spent:?}", threads.busy());
     }
 

@@ -1,4 +1,4 @@
-//! Values as they are typed: addresses, places, rates, times, shares.
+//! Parsers of values on the command line: addresses, places, rates, times, shares.
 
 mod address;
 mod quantity;

@@ -1,7 +1,7 @@
-//! What has to be known before the command line is read: the verb, the hosts, `--show-config`, `--json`.
+//! The first, lenient parse of the command line: the verb, its hosts, `--show-config`, `--json`.
 //!
-//! Settings of files depend on the verb and on its hosts, and they are defaults of the options. So a first parse reads what can
-//! be read, without judging values. The second one has the defaults, and refuses what is wrong.
+//! Settings files supply defaults, which depend on the verb and its hosts. The first parse finds both and judges no values.
+//! The second parse has the defaults and refuses errors.
 
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::{SHOW_CONFIG, command, json_to};
 use crate::output::JsonTo;
 
-/// A command line as far as it can be read.
+/// The readable part of a command line.
 pub(crate) struct Early {
     matches: ArgMatches,
 }
@@ -20,14 +20,14 @@ impl Early {
     /// Reads the arguments of this program.
     ///
     /// # Errors
-    /// Help or the version was asked for.
+    /// A request for help or the version.
     pub(crate) fn read() -> Result<Self, Error> {
         Self::of(std::env::args_os().collect())
     }
 
     fn of(arguments: Vec<std::ffi::OsString>) -> Result<Self, Error> {
         let mut command = without_values(command());
-        // Each turn passes over one option that does not exist, to see what stands behind it.
+        // Each round makes one unknown option known, to reach the options behind it.
         for _ in &arguments {
             let Err(error) = command.clone().try_get_matches_from(&arguments) else { break };
             let Some(unknown) = unknown_option(&error) else { break };
@@ -37,24 +37,24 @@ impl Early {
         Ok(Self { matches })
     }
 
-    /// The verb, if there is one, and what was said of it.
+    /// The verb, if there is one, and its options.
     pub(crate) fn verb(&self) -> Option<(&str, &ArgMatches)> {
         self.matches.subcommand()
     }
 
-    /// Whether the settings are only to be shown.
+    /// Whether `--show-config` is given.
     pub(crate) fn shows_config(&self) -> bool {
         self.verb().is_some_and(|(_, options)| options.get_flag(SHOW_CONFIG))
     }
 
-    /// Whether the option with this identifier was typed.
+    /// Whether the option with this identifier stands on the command line.
     pub(crate) fn is_typed(&self, id: &str) -> bool {
         self.verb().is_some_and(|(_, options)| {
             options.try_contains_id(id).is_ok() && options.value_source(id) == Some(ValueSource::CommandLine)
         })
     }
 
-    /// Where records go if the command line cannot be read.
+    /// Destination of records if the second parse fails.
     pub(crate) fn json_to(&self) -> JsonTo {
         let Some((verb, options)) = self.verb() else { return JsonTo::Nowhere };
         let last = options.try_get_raw("places").ok().flatten().and_then(Iterator::last);
@@ -67,25 +67,25 @@ fn wants_json(options: &ArgMatches) -> bool {
     here || options.subcommand().is_some_and(|(_, options)| wants_json(options))
 }
 
-/// The command with values that nobody judges: files behind them must be read once only.
+/// The command with all values as plain text. A value parser may read a pipe, which works only once.
 fn without_values(command: Command) -> Command {
     command
         .mut_args(|arg| if arg.get_action().takes_values() { arg.value_parser(ValueParser::os_string()) } else { arg })
         .mut_subcommands(without_values)
 }
 
-/// The long option that no verb of this command line has.
+/// The long option that `error` reports as unknown.
 fn unknown_option(error: &Error) -> Option<&'static str> {
     match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) if error.kind() == ErrorKind::UnknownArgument => {
-            // Names live as long as the program in clap.
+            // Clap keeps names for the life of the program.
             (argument.len() > 2 && argument.starts_with("--")).then(|| &*Box::leak(argument.clone().into_boxed_str()))
         }
         _ => None,
     }
 }
 
-/// The command with the option `--name`, which may have a value, wherever it has none of that name.
+/// The command and its verbs with the additional option `--name`, whose value is optional.
 fn passing(command: Command, option: &'static str) -> Command {
     let long = &option[2..];
     let is_known = command.get_arguments().any(|arg| arg.get_long() == Some(long));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verb_and_its_flags_are_seen_behind_what_is_wrong() {
+    fn the_verb_and_its_flags_are_found_behind_errors() {
         for (line, verb, to) in [
             ("bench --intervall 3 --rate x --json", Some("bench"), JsonTo::Stdout),
             ("bench --nosuch=1 --nosuch=2 --none --json", Some("bench"), JsonTo::Stdout),
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_are_shown_whatever_else_is_missing() {
+    fn show_config_needs_no_other_option() {
         assert!(early("copy --show-config").shows_config() && early("--show-config bench").shows_config());
         assert!(!early("copy a").shows_config());
         assert!(early("bench --rate 5").is_typed("rate") && !early("bench").is_typed("rate"));
     }
 
     #[test]
-    fn help_is_no_command_line() {
+    fn help_is_returned_as_an_error() {
         for line in ["bench --help", "bench --nosuch --help", "--version", "help"] {
             let arguments = ["farhaul"].into_iter().chain(line.split(' ')).map(Into::into).collect();
             assert!(Early::of(arguments).err().is_some_and(|error| !error.use_stderr()), "{line}");

@@ -1,11 +1,11 @@
-//! Help as it is shown: prose is wrapped where it is shown, lines that are indented stand as they are.
+//! Help texts: prose wraps at the terminal's width, indented lines stay literal.
 
 use clap::{Command, CommandFactory};
 
 use super::Cli;
 use crate::cmd::manual::LITERAL;
 
-/// The command line, with its texts ready to be wrapped.
+/// The command line, with its texts ready for wrapping.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
@@ -34,7 +34,7 @@ fn flowing(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What clap writes where it does not know the terminal, and narrower than any that is in use.
+    /// Width of help without a known terminal, in columns.
     const WIDTH: usize = 100;
 
     #[test]

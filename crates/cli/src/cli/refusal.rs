@@ -1,16 +1,16 @@
-//! A command line that cannot be read, as one line that says what is wrong and what to do next.
+//! Errors of the command line in one line: the problem and the next step.
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Error};
 
 use crate::exit::Fault;
 
-/// Whether help or the version was asked for, and nothing is wrong.
+/// Whether `error` is a request for help or the version.
 pub(crate) fn is_help(error: &Error) -> bool {
     !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// What is wrong, and where it is explained.
+/// The problem, and the help page that explains it.
 pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
     let text = error.render().to_string();
     let mut paragraphs = text.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -25,9 +25,9 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
     Fault::usage(format!("{what}{tips}; {next}"))
 }
 
-/// What holds for the side that sends cannot be asked for where the other side is that one.
+/// Refuses `--rate` and `--controller` on a receiver: both are settings of the sender.
 ///
-/// In the environment and in files such settings stand for everything that this side sends, and are no request.
+/// In the environment and in files they apply to whatever this side sends, so they are accepted there.
 pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
     let Some((verb, options)) = matches.subcommand() else { return Ok(()) };
     let receives = match verb {
@@ -45,7 +45,7 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
     match ["rate", "controller"].iter().find(typed) {
         None => Ok(()),
         Some(option) => Err(Fault::usage(format!(
-            "--{option} holds for the side that sends, which is the other one here: give it to `farhaul {}` there",
+            "--{option} is a setting of the sender, which is the other side here: give it to `farhaul {}` there",
             if verb == "bench" { "bench --listen" } else { "serve" }
         ))),
     }

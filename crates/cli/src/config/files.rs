@@ -1,4 +1,4 @@
-//! Where the files lie, after the XDG Base Directory Specification 0.8.
+//! Places of the settings files, by the XDG Base Directory Specification 0.8.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,27 +12,27 @@ use crate::output::human;
 
 /// Below each folder.
 const NAME: &str = "farhaul/config.toml";
-/// Names the user's folder.
+/// Variable with the user's folder.
 const OF_USER: &str = "XDG_CONFIG_HOME";
-/// Names the system's folders.
+/// Variable with the system's folders.
 const OF_SYSTEM: &str = "XDG_CONFIG_DIRS";
-/// Where the system's folders are unless the variable says otherwise.
+/// Default of the system's folders.
 const SYSTEM: &str = "/etc/xdg";
 
-/// One file that was there.
+/// An existing file.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) table: Table,
 }
 
-/// Where a file is looked for, and which variable moves that place.
+/// A place to look for a file, and the variable that changes it.
 struct Place {
     path: PathBuf,
     variable: &'static str,
 }
 
-/// All that are there, the weakest first: the system's in the reverse of their order, then the user's.
+/// All existing files, lowest precedence first: the system's in reverse order, then the user's.
 pub(super) fn read_all() -> Result<Vec<File>, Fault> {
     let variable = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let system = variable(OF_SYSTEM).unwrap_or_else(|| SYSTEM.into());
@@ -59,7 +59,7 @@ impl Place {
         Ok(Some(File { path: self.path, table }))
     }
 
-    /// Settings may forbid something, such as writing to a server. So a file that cannot be read is not taken for none.
+    /// An unreadable file is an error, since its settings may forbid something, such as writing to a server.
     fn unreadable(&self, error: &io::Error) -> Fault {
         let message = format!(
             "cannot read the settings in {}: {}; let this user read them, or leave them out with {}=/dev/null",
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// Where it is wrong, and why.
+/// Line and reason of the error.
 fn in_a_line(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let why = error.message().split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! `--show-config`: what holds, and where it came from.
+//! `--show-config`: the effective settings and their sources.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -8,7 +8,7 @@ use super::{Defaults, OF_THE_MOMENT};
 /// Column of the origins.
 const WIDTH: usize = 36;
 
-/// The options of `verb` as lines of TOML, each with the place that it is from.
+/// The options of `verb` as lines of TOML, each with its source.
 pub(crate) fn show(command: &Command, verb: &str, matches: &ArgMatches, defaults: &Defaults) -> String {
     let Some(verb) = command.find_subcommand(verb) else { return String::new() };
     let shown = |arg: &&Arg| arg.get_long().is_some_and(|long| !OF_THE_MOMENT.contains(&long) || long == "listen");
@@ -32,7 +32,7 @@ fn line(arg: &Arg, matches: &ArgMatches, defaults: &Defaults) -> String {
     format!("{setting:WIDTH$} # {origin}")
 }
 
-/// As TOML has it.
+/// The value in TOML.
 fn quoted(value: &str) -> String {
     let bare = matches!(value, "true" | "false") || value.parse::<i64>().is_ok();
     if bare { value.to_owned() } else { toml::Value::String(value.to_owned()).to_string() }

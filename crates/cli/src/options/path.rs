@@ -1,4 +1,4 @@
-//! A long path, described in options: rate, delay, queue and impairments, for both directions or each.
+//! Options of an emulated path: rate, delay, queue and impairments, for both directions or each.
 
 mod values;
 
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use crate::values::{share, some_rate};
 use values::{DisciplineName, Policed, Queue, TraceFile};
 
-/// Packets that are reordered come so much later, unless the delay is shorter: enough to be overtaken by several.
+/// Least extra delay of reordered packets: long enough for several packets to overtake.
 const REORDERED_BY: Duration = Duration::from_millis(1);
-/// Makes the two directions lose different packets.
+/// Changes the seed of one direction, so that the two lose different packets.
 const OTHER_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// How the path behaves. Options without a prefix hold for both directions.
+/// Options of a path. Those without a prefix apply to both directions.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Path")]
 pub(crate) struct PathOptions {
@@ -73,7 +73,7 @@ pub(crate) struct PathOptions {
 
 macro_rules! one_way {
     ($name:ident, $prefix:literal, $from:literal) => {
-        /// What differs in one direction.
+        /// Options of one direction.
         #[derive(Args, Clone, Debug)]
         #[command(next_help_heading = $from)]
         struct $name {
@@ -120,7 +120,7 @@ macro_rules! one_way {
 
         impl $name {
             fn or(&self, both: &PathOptions) -> OneWay {
-                // What excludes each other is replaced together.
+                // Options that exclude each other are overridden together.
                 let (rate, link_trace) = if self.rate.is_some() || self.link_trace.is_some() {
                     (self.rate, &self.link_trace)
                 } else {
@@ -154,7 +154,7 @@ macro_rules! one_way {
 one_way!(Up, "up", "From the clients to the server");
 one_way!(Down, "down", "From the server to the clients");
 
-/// One direction with all defaults filled in.
+/// One direction, with all defaults.
 struct OneWay {
     rate: Option<Rate>,
     link_trace: Option<TraceFile>,
@@ -181,14 +181,14 @@ impl PathOptions {
 }
 
 impl PathOptions {
-    /// All of it, so that a run can be repeated from its record.
+    /// All settings for the record, enough to repeat the run.
     pub(crate) fn record(&self) -> Value {
         let (up, down) = self.specs();
         json!({ "seed": self.seed, "up": way(&up), "down": way(&down) })
     }
 }
 
-/// One direction as records show it.
+/// One direction in a record.
 pub(crate) fn way(path: &PathSpec) -> Value {
     let seconds = |time: Duration| time.as_secs_f64();
     let share = |loss: &LossSpec| match loss {
@@ -232,7 +232,7 @@ pub(crate) fn way(path: &PathSpec) -> Value {
     })
 }
 
-/// The share of packets that is lost in the long run, where packets of every length suffer alike.
+/// Long-run share of packets lost; `None` if it depends on the packets' length.
 pub(crate) fn loss_share(loss: &LossSpec) -> Option<f64> {
     match loss {
         LossSpec::Bernoulli(share) => Some(*share),
@@ -273,7 +273,7 @@ impl OneWay {
     }
 }
 
-/// Reads the mean length of a burst, in packets.
+/// Parses the mean length of a burst, in packets.
 fn burst(text: &str) -> Result<f64, String> {
     let is_burst = |packets: &f64| (1.0..=1e9).contains(packets);
     text.parse().ok().filter(is_burst).ok_or_else(|| format!("'{text}' is no number of packets from 1 on"))

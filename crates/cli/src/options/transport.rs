@@ -1,4 +1,4 @@
-//! The options of every verb that opens connections, and the library's endpoint that follows from them.
+//! Options of every verb that opens connections, and the endpoint that they configure.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -60,18 +60,18 @@ pub(crate) struct Transport {
     pub(crate) json: bool,
 }
 
-/// Smallest packet that two sides agree on: what every IPv4 host takes (RFC 791, section 3.1).
+/// Smallest packet that two sides agree on: every IPv4 host accepts it (RFC 791, section 3.1).
 const LEAST_PACKET: u32 = 576;
-/// Longest packet that the length field of an IP header can tell.
+/// Largest value of the length field in an IP header.
 const LONGEST_PACKET: u32 = 65_535;
 
 /// Reads the size of a packet, in bytes.
 fn packet_size(text: &str) -> Result<u32, String> {
     let bytes = text.parse().map_err(|_| format!("'{text}' is no whole number of bytes"))?;
     match bytes {
-        ..LEAST_PACKET => Err(format!(
-            "no peer agrees to less than {LEAST_PACKET} bytes, which every IPv4 host takes (RFC 791): the headers' share grows"
-        )),
+        ..LEAST_PACKET => {
+            Err(format!("no peer agrees to less than {LEAST_PACKET} bytes, which every IPv4 host accepts (RFC 791)"))
+        }
         LEAST_PACKET..=LONGEST_PACKET => Ok(bytes),
         _ => Err(format!("no IP packet is longer than {LONGEST_PACKET} bytes")),
     }
@@ -90,7 +90,7 @@ impl Protocol {
     /// All of them, the default first.
     pub(crate) const ALL: [Self; 2] = [Self::Udt, Self::Udt2004];
 
-    /// As it is chosen and as records call it.
+    /// Its name in options and records.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Udt => "udt",
@@ -112,7 +112,7 @@ impl Transport {
         open(self.builder(), address)
     }
 
-    /// Opens the port of a daemon, whose peers may not hold a connection by taking a byte now and then.
+    /// Opens a daemon's UDP port. Its connections require a minimum progress, so that a trickling peer cannot hold one.
     pub(crate) fn bind_daemon(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
         open(self.builder().min_progress(MinProgress::DAEMON), address)
     }
@@ -134,7 +134,7 @@ impl Transport {
         builder
     }
 
-    /// Opens any port that reaches `peer`.
+    /// Opens a UDP port of the system's choice, in the address family of `peer`.
     pub(crate) fn bind_for(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
         self.bind(match peer {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -142,28 +142,28 @@ impl Transport {
         })
     }
 
-    /// Nobody is to believe that data is encrypted when it is not.
+    /// Requires `--plain`, so that the user knows that data is not encrypted.
     pub(crate) fn require_plain(&self) -> Result<(), Fault> {
         if self.plain {
             return Ok(());
         }
         Err(Fault::usage(
-            "connections are not encrypted yet, and Farhaul never leaves that out silently: repeat the command with \
-             --plain if everybody on the path may read and change the data",
+            "connections are not encrypted yet: repeat the command with --plain if everybody on the path may read and \
+             change the data",
         ))
     }
 
-    /// What may hold a sender because it was asked for.
+    /// The user's caps on a sender.
     pub(crate) const fn caps(&self) -> Caps {
         Caps { rate: self.rate, buffer: self.buffer, fed: false }
     }
 
-    /// The file of events, if one is wanted.
+    /// Creates the trace file, if one is wanted.
     pub(crate) fn begin_trace(&self, verb: &str, output: &Output) -> Result<Option<Trace>, Fault> {
         Trace::begin(self.trace.as_deref(), verb, output)
     }
 
-    /// The settings as the `start` record shows them.
+    /// The `start` record with these settings.
     pub(crate) fn start(&self, verb: &'static str) -> Start {
         Start {
             protocol: self.protocol.name(),

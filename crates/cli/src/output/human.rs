@@ -1,4 +1,4 @@
-//! Words and figures for people: colours, times, counts, names of limits.
+//! Words and numbers for people: colours, times, counts, names of limits.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use farhaul_units::Rate;
 
 use crate::limit::Limit;
 
-/// Colours, where they are wanted.
+/// Colours, if wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     coloured: bool,
 }
 
 impl Style {
-    /// Colours on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one.
+    /// Colours for stderr: on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
     pub(crate) fn of_stderr() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { coloured: is_terminal() && !refused }
@@ -50,7 +50,7 @@ pub(crate) fn is_terminal() -> bool {
     stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// A time with a unit and three digits or so: `12.3 s`, `250 ms`, `80 µs`.
+/// A time with its unit and about three digits: `12.3 s`, `250 ms`, `80 µs`.
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -62,7 +62,7 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
-/// A goodput; what took no time has none.
+/// A goodput, or the remark that the transfer was too short for one.
 pub(crate) fn rate(bits_per_second: Option<u64>) -> String {
     bits_per_second
         .map_or_else(|| "too short for a rate".to_owned(), |bits| Rate::from_bits_per_second(bits).to_string())
@@ -78,7 +78,7 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A share as percent: `93 %`, `0.012 %`.
+/// A share in percent: `93.4 %`, `0.012 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
@@ -90,7 +90,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A count with thin groups: `1 234 567`.
+/// A count in groups of three digits: `1 234 567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
@@ -117,7 +117,7 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
     format!("{} {stem}{ending}", count(number))
 }
 
-/// What the system says, without its number.
+/// The system's message for `error`, without its number.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error() {
@@ -126,15 +126,15 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     }
 }
 
-/// What a limit means.
+/// A limit in words, after "limited by".
 pub(crate) const fn limit(limit: Limit) -> &'static str {
     match limit {
-        Limit::Application => "a program at either end of the data, or by how little there was to send",
+        Limit::Application => "a program at either end, or the small amount of data",
         Limit::DiskRead => "the sender's disk",
         Limit::Cpu => "the sender's processor",
         Limit::SendBuffer => "the send buffer (--buffer)",
         Limit::Congestion => "congestion control",
-        Limit::RateCap => "the cap that was asked for (--rate)",
+        Limit::RateCap => "the rate cap (--rate)",
         Limit::ReceiveBuffer => "the receiver's buffer",
         Limit::DiskWrite => "the receiver's disk",
     }

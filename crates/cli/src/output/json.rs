@@ -1,7 +1,7 @@
 //! The NDJSON records that scripts read: `start`, `interval`, `file`, `warning`, `end`.
 //!
-//! Every number has its unit in its name. Nothing can be NaN or infinite: rates are whole bits per second, and shares
-//! come from [`share`](crate::limit::share).
+//! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
+//! from [`share`](crate::limit::share).
 
 use std::time::Duration;
 
@@ -22,44 +22,44 @@ pub(crate) enum Record {
     Warning {
         message: String,
     },
-    /// SIGUSR1 asked where a transfer stands, and stderr is for records.
+    /// The answer to SIGUSR1, if stderr carries records.
     State {
         message: String,
     },
     End(Box<End>),
 }
 
-/// All settings that hold, before anything happens.
+/// All effective settings, before anything happens.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Start {
     pub(crate) verb: &'static str,
     pub(crate) version: &'static str,
     pub(crate) protocol: &'static str,
-    /// Always `none` until there is encryption.
+    /// Always `none` until encryption exists.
     pub(crate) security: &'static str,
     pub(crate) process_id: u32,
     /// The address of this side's UDP port, once it is open.
     pub(crate) local: Option<String>,
     pub(crate) peer: Option<String>,
     pub(crate) controller: String,
-    /// Cap of the sending rate; null for none.
+    /// Cap on the sending rate; null for none.
     pub(crate) rate_bps: Option<u64>,
     pub(crate) mtu_bytes: u32,
-    /// Cap of each buffer; null for automatic.
+    /// Cap on each buffer; null for automatic.
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) timeout_seconds: f64,
     pub(crate) connect_timeout_seconds: f64,
     /// The file of `--trace`.
     pub(crate) trace: Option<String>,
-    /// Data goes out only: small answers need no large buffer to receive.
+    /// This side only sends data. Small answers need no large receive buffer.
     #[serde(skip)]
     pub(crate) only_sends: bool,
-    /// What only this verb has.
+    /// Settings of this verb alone.
     pub(crate) settings: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Start {
-    /// Of a verb, with nothing set yet.
+    /// The record of `verb`, without settings.
     pub(crate) fn of(verb: &'static str) -> Self {
         Self {
             verb,
@@ -71,13 +71,13 @@ impl Start {
     }
 }
 
-/// What happened since the last interval.
+/// Changes since the last interval.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Interval {
     /// Numbers the sessions of a listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<u64>,
-    /// Numbers the flows of a measurement with several; without it, their sum.
+    /// Numbers the flows of a measurement with several. Absent for their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) flow: Option<u64>,
     pub(crate) start_seconds: f64,
@@ -94,14 +94,14 @@ pub(crate) struct Interval {
     pub(crate) in_flight_packets: u32,
 }
 
-/// One file that is done, or failed.
+/// One finished or failed file.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FileRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<u64>,
-    /// Escaped, so that it can be printed.
+    /// Printable, with escapes.
     pub(crate) path: String,
-    /// The bytes of the path in hexadecimal digits, where they are not UTF-8.
+    /// The bytes of the path in hexadecimal digits, if they are not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path_hex: Option<String>,
     pub(crate) status: FileStatus,
@@ -121,23 +121,23 @@ pub(crate) enum FileStatus {
     Failed,
 }
 
-/// How a session ended. Every field is always there.
+/// The result of a session. Fields without `skip_serializing_if` are always present.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct End {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<u64>,
     /// The address of the other side.
     pub(crate) address: Option<String>,
-    /// Which way the data went, seen from this side.
+    /// Direction of the data, seen from this side.
     pub(crate) direction: Option<Direction>,
     pub(crate) bytes: u64,
-    /// Files, directories and failures; null where no files are copied.
+    /// Numbers of files, directories and failures; null if no files are copied.
     pub(crate) files: Option<u64>,
     pub(crate) directories: Option<u64>,
     pub(crate) failed: Option<u64>,
-    /// From connect() to confirmation.
+    /// From connecting to the last confirmation.
     pub(crate) seconds: f64,
-    /// The receiver's payload bits from its first to its last byte; null where there is no such time.
+    /// Payload rate at the receiver, from its first to its last byte; null if no time passed.
     pub(crate) goodput_bps: Option<u64>,
     /// Data packets, retransmissions included.
     pub(crate) packets_sent: u64,
@@ -147,15 +147,15 @@ pub(crate) struct End {
     pub(crate) loss_ratio: f64,
     pub(crate) rtt_us: RttMicros,
     pub(crate) cpu_seconds: CpuSeconds,
-    /// What the other side says; null where it cannot.
+    /// The other side's report; null if it cannot send one.
     pub(crate) peer: Option<Peer>,
     pub(crate) controller: String,
     pub(crate) protocol: &'static str,
-    /// Null where nothing tells: the transfer was too short, or the sender is a plain one that does not report.
+    /// Null if unknown: the transfer was too short, or the sender does not report.
     pub(crate) limited_by: Option<Limit>,
-    /// The share of the time for which that held the transfer.
+    /// Share of the time for which the limit held.
     pub(crate) limited_by_share: Option<f64>,
-    /// Each flow of a measurement with several.
+    /// The flows of a measurement with several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flows: Vec<Flow>,
     /// Whether both sides compared digests.
@@ -194,7 +194,7 @@ pub(crate) struct Peer {
     pub(crate) packets_lost: Option<u64>,
     pub(crate) rtt_us: Option<RttMicros>,
     pub(crate) cpu_seconds: Option<CpuSeconds>,
-    /// Time spent waiting for its disk.
+    /// Time that its session waited for the disk.
     pub(crate) disk_seconds: Option<f64>,
 }
 

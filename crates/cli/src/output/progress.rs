@@ -1,4 +1,4 @@
-//! The progress bar: bytes that the other side has, never bytes that merely left the program.
+//! The progress bar. It counts bytes at the receiver, not bytes that merely left the sender.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::output::human::is_terminal;
 
-/// How often the bar may be drawn: smooth, and next to nothing for a slow terminal.
+/// Redraws per second at most: smooth, and cheap on a slow terminal.
 const DRAWS_PER_SECOND: u8 = 10;
-/// How often the time on an idle bar moves on.
+/// Interval at which the clock on an idle bar advances.
 const TICK: Duration = Duration::from_millis(200);
-/// What takes longer than 100 h stands still, seconds.
+/// Longest remaining time that the bar shows, in seconds: 100 h.
 const LONGEST: f64 = 360_000.0;
 
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
@@ -19,7 +19,7 @@ const RUNS: &str = "{spinner} {wide_bar} {pos} of {len} runs  {left}";
 const LINE: &str = "{spinner} {wide_msg}";
 const WITHOUT_TOTAL: &str = "{spinner} {done}  {speed}  {prefix}  {elapsed}";
 
-/// A bar for `total` bytes, or for an unknown number. Invisible unless stderr is a terminal.
+/// A bar for `total` bytes, or for an unknown number. Hidden unless stderr is a terminal.
 pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
     let target = match is_terminal() {
         true => ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND),
@@ -31,14 +31,14 @@ pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// A bar for runs of the lab. Invisible unless stderr is a terminal.
+/// A bar for runs of the lab. Hidden unless stderr is a terminal.
 pub(crate) fn runs() -> ProgressBar {
     let bar = bar(Some(0));
     bar.set_style(style(RUNS));
     bar
 }
 
-/// A line that is drawn again in its place. Invisible unless stderr is a terminal.
+/// A line that is redrawn in place. Hidden unless stderr is a terminal.
 pub(crate) fn line() -> ProgressBar {
     let line = bar(None);
     line.set_style(style(LINE));
@@ -63,7 +63,7 @@ fn style(template: &str) -> ProgressStyle {
         })
 }
 
-/// How long `remaining` steps take at so many `per_second`. Before the first one, and while nothing moves, nobody knows.
+/// Time for `remaining` steps at `per_second`; unknown while the rate is zero.
 fn left(remaining: u64, per_second: f64) -> String {
     let seconds = remaining as f64 / per_second;
     if remaining == 0 || seconds < 1.0 {
@@ -75,7 +75,7 @@ fn left(remaining: u64, per_second: f64) -> String {
     }
 }
 
-/// Bits per second of a smoothed number of bytes per second.
+/// The rate in bits for a smoothed rate in bytes.
 fn speed(bytes_per_second: f64) -> Rate {
     Rate::from_bits_per_second((bytes_per_second * 8.0).clamp(0.0, 1e15) as u64)
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_not_begun_or_stands_still_is_not_nearly_done() {
+    fn the_time_left_is_unknown_while_nothing_moves() {
         assert_eq!(left(400_000_000, 0.0), "? left");
         assert_eq!(left(400_000_000, 1.0), "? left");
         assert_eq!(left(400_000_000, 5_000_000.0), "1:20 left");

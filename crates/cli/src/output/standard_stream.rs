@@ -1,7 +1,7 @@
-//! stdout and stderr as places for data: whoever reads them may leave, and a disk behind them may be full.
+//! stdout and stderr as targets of data: a reader may leave, and a disk behind them may be full.
 //!
-//! What a verb does goes on without its readers, and its own result is how the program ends; but what could not be written
-//! for another reason is a failure of a run that is fine otherwise.
+//! If a reader leaves, the verb continues and its own result decides the exit code. Any other failure to write makes an
+//! otherwise successful run fail.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::exit::{Code, Fault};
 use crate::output::human::reason;
 
-/// One of the two, for the whole program.
+/// One of the two streams, for the whole program.
 pub(crate) struct StandardStream {
     name: &'static str,
-    /// Nobody reads it any more.
+    /// The reader has left.
     closed: AtomicBool,
     failed: OnceLock<Fault>,
 }
@@ -26,26 +26,26 @@ impl StandardStream {
         Self { name, closed: AtomicBool::new(false), failed: OnceLock::new() }
     }
 
-    /// Writes `text` to `stream`, which is this one, unless nobody reads it.
+    /// Writes `text` to `stream`, the open handle of this stream, unless the reader has left.
     pub(crate) fn write(&self, mut stream: impl Write, text: &str) {
         if !self.closed.load(Ordering::Acquire) {
             self.note(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()));
         }
     }
 
-    /// Remembers what became of something that was written there.
+    /// Records the result of a write.
     pub(crate) fn note(&self, written: io::Result<()>) {
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed.store(true, Ordering::Release),
             Err(error) => {
-                // The first failure is the reason for all that follow.
+                // Keep the first failure: later ones follow from it.
                 let _ = self.failed.set(self.cannot_write(&error));
             }
             Ok(()) => {}
         }
     }
 
-    /// Why something that was to be written is missing.
+    /// The first failure to write.
     pub(crate) fn outcome(&self) -> Result<(), Fault> {
         self.failed.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
@@ -56,7 +56,7 @@ impl StandardStream {
             _ => Code::LocalIo,
         };
         let words = reason(error);
-        Fault::new(code, format!("cannot write to {}: {words}; what was to be printed there is incomplete", self.name))
+        Fault::new(code, format!("cannot write to {}: {words}; its output is incomplete", self.name))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `--trace`: what connections did over time, as JSON text sequences (RFC 7464) in the manner of qlog, for plots.
+//! `--trace`: metrics of connections over time, as qlog-like JSON text sequences (RFC 7464), for plots.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ use super::Output;
 use crate::exit::{Code, Fault};
 use crate::output::json::micros;
 
-/// Begins each text of a sequence (RFC 7464, section 2.2).
+/// First byte of each text in a sequence (RFC 7464, section 2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 /// A file of events. Clones write to the same one.
@@ -24,7 +24,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Begins the file, if there is to be one.
+    /// Creates the file at `path`, if there is one.
     pub(crate) fn begin(path: Option<&Path>, verb: &str, output: &Output) -> Result<Option<Self>, Fault> {
         let Some(path) = path else { return Ok(None) };
         let file = File::create(path).map_err(|error| {
@@ -40,7 +40,7 @@ impl Trace {
         Ok(Some(trace))
     }
 
-    /// Where a connection stood at `time`; `group` tells connections apart.
+    /// Writes the metrics of a connection at `time`. `group` identifies the connection.
     pub(crate) fn metrics(&self, group: &str, time: Duration, stats: &Stats) {
         let totals = &stats.totals;
         self.write(&json!({
@@ -65,7 +65,7 @@ impl Trace {
         }));
     }
 
-    /// Brings everything to the file.
+    /// Writes all buffered events to the file.
     pub(crate) fn flush(&self) {
         self.attempt(BufWriter::flush);
     }
@@ -77,7 +77,7 @@ impl Trace {
         });
     }
 
-    /// A trace that cannot be written ends, and the transfer goes on.
+    /// A write error ends the trace with a warning, and the transfer continues.
     fn attempt(&self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = shared.as_mut() else { return };

@@ -1,4 +1,4 @@
-//! Addresses and places as they are typed: `host:port`, `[::1]:port`, `udt://host:port/path`, local paths.
+//! Addresses and places: `host:port`, `[::1]:port`, `udt://host:port/path`, local paths.
 
 mod percent;
 
@@ -14,7 +14,7 @@ use farhaul_session::{Component, RelPath, escape};
 use crate::exit::Fault;
 use crate::fault;
 
-/// A host and a port, not looked up yet. An empty host means every address of this machine.
+/// A host and a port, not resolved yet. An empty host means every address of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostPort {
     host: String,
@@ -22,7 +22,7 @@ pub(crate) struct HostPort {
 }
 
 impl HostPort {
-    /// Its addresses; at least one.
+    /// All addresses of the host; at least one.
     pub(crate) fn resolve(&self) -> Result<Vec<SocketAddr>, Fault> {
         let host = if self.host.is_empty() { "0.0.0.0" } else { &self.host };
         let found: Vec<_> = match (host, self.port).to_socket_addrs() {
@@ -35,14 +35,14 @@ impl HostPort {
         Ok(found)
     }
 
-    /// Where to listen. Without a host at every address of this machine, of both families where there are both.
+    /// The address to listen on. Without a host it covers all addresses of this machine, IPv6 included where available.
     pub(crate) fn listening(&self) -> Result<SocketAddr, Fault> {
         let any = (Ipv6Addr::UNSPECIFIED, self.port).into();
         let has_ipv6 = || UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
         if self.host.is_empty() && has_ipv6() { Ok(any) } else { self.first() }
     }
 
-    /// Its first address.
+    /// The first address of the host.
     pub(crate) fn first(&self) -> Result<SocketAddr, Fault> {
         self.resolve().map(|addresses| addresses[0])
     }
@@ -88,15 +88,15 @@ pub(crate) enum Location {
 pub(crate) struct Place {
     pub(crate) server: HostPort,
     pub(crate) path: RelPath,
-    /// It was written with a slash at its end, or is the root itself.
+    /// The path ends with a slash, or is the root.
     pub(crate) is_directory: bool,
 }
 
 impl Location {
-    /// Reads a place as it was typed; a local path may hold any bytes.
+    /// Parses a place. A local path may hold any bytes.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The problem in words.
     pub(crate) fn read(text: &OsStr) -> Result<Self, String> {
         if let Some(rest) = text.as_bytes().strip_prefix(b"udt://") {
             return place(rest).map(Self::Remote);
@@ -105,17 +105,17 @@ impl Location {
         let text = &*text.to_string_lossy();
         if let Some((scheme, _)) = text.split_once("://") {
             return Err(format!(
-                "{scheme}:// is not there yet: the far end is udt://host:port/path, served by `farhaul serve`"
+                "{scheme}:// is not supported: the far end is udt://host:port/path, served by `farhaul serve`"
             ));
         }
         if text == "-" {
             return Ok(Self::Standard);
         }
-        // As scp has it: a colon before the first slash makes it a host.
+        // As in scp, a colon before the first slash marks a host.
         let before_slash = text.split('/').next().unwrap_or_default();
         if before_slash.contains(':') {
             return Err(format!(
-                "copying over SSH is not there yet: start `farhaul serve` there and write udt://host:port/path (a local file \
+                "copying over SSH is not supported yet: start `farhaul serve` there and write udt://host:port/path (a local file \
                  of that name is ./{text})"
             ));
         }
@@ -126,13 +126,13 @@ impl Location {
     }
 }
 
-/// Reads what follows `udt://`.
+/// Parses the rest after `udt://`.
 fn place(rest: &[u8]) -> Result<Place, String> {
     let slash = rest.iter().position(|&byte| byte == b'/');
     let (server, path) = slash.map_or((rest, &[][..]), |slash| (&rest[..slash], &rest[slash + 1..]));
-    let refused = |why: &dyn fmt::Display| format!("the path '{}' cannot be asked for: {why}", escape(path));
+    let refused = |why: &dyn fmt::Display| format!("the path '{}' is refused: {why}", escape(path));
     let mut parsed = RelPath::root();
-    // Names are taken apart before they are decoded: an escaped slash would be part of a name, and is refused as such.
+    // Split before decoding: an escaped slash is part of a name, which is refused.
     for name in path.strip_suffix(b"/").unwrap_or(path).split(|&byte| byte == b'/').filter(|_| !path.is_empty()) {
         let name = percent::decoded(name).map_err(|why| refused(&why))?;
         Component::new(&name).and_then(|name| parsed.push(name)).map_err(|error| refused(&error))?;
@@ -151,7 +151,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// As it could be typed.
+/// In the form of the command line.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "udt://{}/{}", self.server, percent::encoded(&self.path.to_bytes()))
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(read_place(b"udt://h:1/bad\xff").to_string(), "udt://h:1/bad%FF", "unescaped bytes are taken too");
         assert!(read("udt://h:1/100%").unwrap_err().contains("%25"));
         for text in ["udt://h:1/a%2Fb", "udt://h:1/a%00", "udt://h:1/%2e%2E/etc"] {
-            assert!(read(text).unwrap_err().contains("cannot be asked for"), "{text}");
+            assert!(read(text).unwrap_err().contains("is refused"), "{text}");
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_yet_says_so() {
+    fn unsupported_schemes_are_refused_by_name() {
         for (text, word) in [("user@host:file", "SSH"), ("tsunami://host/f", "tsunami")] {
             assert!(read(text).unwrap_err().contains(word), "{text}");
         }

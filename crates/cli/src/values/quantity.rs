@@ -1,22 +1,22 @@
-//! Quantities that options take, each refused by name where it makes no sense.
+//! Quantities of options: rates, times, shares.
 
 use std::time::Duration;
 
 use farhaul_units::{Rate, parse_duration, parse_ratio};
 
-/// Reads a rate above zero: at none, nothing would ever be sent.
+/// Parses a rate above zero.
 pub(crate) fn some_rate(text: &str) -> Result<Rate, String> {
     let rate: Rate = text.parse().map_err(|error: farhaul_units::ParseQuantityError| error.to_string())?;
     if rate == Rate::ZERO { Err("a rate must be above zero".to_owned()) } else { Ok(rate) }
 }
 
-/// Reads a time above zero.
+/// Parses a time above zero.
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     if time.is_zero() { Err("a time must be above zero".to_owned()) } else { Ok(time) }
 }
 
-/// Reads a share: `0.1%`, or as `1e-3` in the way of science. A bare number might be either.
+/// Parses a share: `0.1%` or `1e-3`. A bare number such as `0.1` is ambiguous and refused.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share = parse_ratio(text);
     let number = text.trim();
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_rate_and_no_time() {
+    fn rates_and_times_of_zero_are_refused() {
         assert!(some_rate("0bit").is_err() && some_rate("1kbit").is_ok());
         assert!(some_time("0s").is_err() && some_time("1ms").is_ok());
     }

@@ -75,14 +75,14 @@ fn incomplete_files_are_no_part_of_a_tree() {
 }
 
 #[test]
-fn a_place_that_is_not_there_is_told_with_what_to_do() {
+fn a_missing_directory_is_reported_with_the_next_step() {
     let scratch = Scratch::new();
     let (root, file) = (scratch.dir("root"), scratch.file("file", 10));
     scratch.file("root/taken", 1);
     let mut server = Server::begin(&["serve", "--root", &root]);
     let url = format!("udt://{}", server.address);
     for (place, words) in
-        [("no/such/x", ["no/such/x", "does not exist; make it"]), ("taken/x", ["taken/x", "no directory; choose"])]
+        [("no/such/x", ["no/such/x", "does not exist; create it"]), ("taken/x", ["taken/x", "not a directory; choose"])]
     {
         let run = farhaul(&["copy", "--plain", "--json", &file, &format!("{url}/{place}")]);
         run.fails(7, &[&server.address, "on the other side", words[0], words[1]]);
@@ -90,7 +90,7 @@ fn a_place_that_is_not_there_is_told_with_what_to_do() {
         assert!(!run.stderr.contains("os error") && !run.stderr.contains("incomplete"), "{}", run.stderr);
     }
     let here = scratch.at("no/such/x");
-    farhaul(&["copy", "--plain", &format!("{url}/taken"), &here]).fails(7, &[&here, "does not exist; make it"]);
+    farhaul(&["copy", "--plain", &format!("{url}/taken"), &here]).fails(7, &[&here, "does not exist; create it"]);
     // A file of the server that is refused is one failure, and its operator is not told what the peer may do.
     let run = farhaul(&["copy", "--plain", &scratch.dir("tree"), &url]);
     run.fails(3, &["tree was not copied: is a directory; -r copies directories"]);

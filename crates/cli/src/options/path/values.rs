@@ -1,4 +1,4 @@
-//! What the options of a path take: queues, disciplines, policers, traces.
+//! Values of path options: queues, disciplines, policers, traces.
 
 use std::fmt;
 use std::fs::File;
@@ -11,14 +11,14 @@ use farhaul_units::{ByteSize, Duration, Rate};
 
 use crate::values::some_rate;
 
-/// The burst of a policer if none is given: what it lets pass in this time, as long as one round of most schedulers.
+/// Default burst of a policer, as a time at its rate: about one round of common schedulers.
 const POLICED_BURST: Duration = Duration::from_millis(10);
-/// But never less than this, some full packets.
+/// Least default burst in bytes: ten full packets.
 const LEAST_BURST: u64 = 15_000;
-/// Most bytes of a trace file.
+/// Largest trace file, in bytes.
 const MAX_TRACE_BYTES: u64 = 400_000_000;
 
-/// A queue as it is typed. A bare number counts packets, as everywhere with queues.
+/// Size of a queue. A bare number counts packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
     Size(QueueSize),
@@ -43,7 +43,7 @@ impl FromStr for Queue {
     }
 }
 
-/// Which packets a queue drops.
+/// Drop policy of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DisciplineName {
     /// Arriving packets, when the queue is full
@@ -68,7 +68,7 @@ impl DisciplineName {
     }
 }
 
-/// A policer as it is typed: `100mbit`, or `100mbit,64KiB` with its burst.
+/// A policer: `100mbit`, or `100mbit,64KiB` with its burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policed(pub(super) PolicerSpec);
 
@@ -86,7 +86,7 @@ impl FromStr for Policed {
     }
 }
 
-/// A delivery trace and the file that it came from.
+/// A delivery trace and its file.
 #[derive(Clone)]
 pub(super) struct TraceFile {
     pub(super) trace: DeliveryTrace,
@@ -101,7 +101,7 @@ impl FromStr for TraceFile {
         let file = File::open(name).map_err(|error| error.to_string())?;
         let read = file.take(MAX_TRACE_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
         if read as u64 > MAX_TRACE_BYTES {
-            return Err(format!("longer than {MAX_TRACE_BYTES} bytes, which no trace is"));
+            return Err(format!("longer than {MAX_TRACE_BYTES} bytes, the limit for a trace"));
         }
         let trace = text.parse().map_err(|error: farhaul_netem::ParseTraceError| error.to_string())?;
         Ok(Self { trace, name: name.to_owned() })

@@ -1,11 +1,11 @@
-//! Names of any bytes in an address: `%` and two hexadecimal digits stand for a byte (RFC 3986, section 2.1).
+//! Percent-encoding of names in an address (RFC 3986, section 2.1).
 
 use std::fmt::Write as _;
 
-/// The bytes that `text` stands for.
+/// The decoded bytes of `text`.
 ///
 /// # Errors
-/// A `%` without two hexadecimal digits behind it; what to write instead.
+/// A `%` without two hexadecimal digits behind it.
 pub(super) fn decoded(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -24,13 +24,13 @@ pub(super) fn decoded(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(bytes)
 }
 
-const NO_BYTE: &str = "behind % stand the two hexadecimal digits of a byte; % itself is written %25";
+const NO_BYTE: &str = "% needs two hexadecimal digits behind it; write % itself as %25";
 
 fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// `path` as [`decoded`] takes it, printable; letters of any script stay.
+/// The printable, encoded form of `path` for [`decoded`]. Letters of any script stay.
 pub(super) fn encoded(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     for chunk in path.utf8_chunks() {
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_can_be_typed(path: Vec<u8>) {
+        fn encoded_paths_decode_to_themselves(path: Vec<u8>) {
             prop_assert_eq!(decoded(encoded(&path).as_bytes()), Ok(path));
         }
     }
