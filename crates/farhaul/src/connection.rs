@@ -1,4 +1,4 @@
-//! One connection as seen by its handles: what streams and message sockets have in common.
+//! One connection as seen by its handles: the shared part of streams and message sockets.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,17 +22,17 @@ use crate::reach::Reaching;
 /// A UDP port with a UDT endpoint on it, shared by all handles.
 pub(crate) struct Port {
     pub(crate) driver: Driver<AnyEndpoint>,
-    /// Raised by the endpoint's canceller: ends every wait on this port.
+    /// The endpoint's canceller raises it. It ends every wait on this port.
     pub(crate) cancelled: Arc<CancelFlag>,
-    /// How long a connection attempt may take, and one by rendezvous.
+    /// Time limits of a connection attempt, and of one by rendezvous.
     pub(crate) connect_timeouts: [Duration; 2],
-    /// Longest message that can ever be sent.
+    /// Length in bytes of the longest message that the settings permit.
     pub(crate) longest_message: u64,
 }
 
-/// What a [`Stream`](crate::Stream) and a [`MessageSocket`](crate::MessageSocket) have in common; both dereference to it.
+/// The shared part of [`Stream`](crate::Stream) and [`MessageSocket`](crate::MessageSocket). Both dereference to it.
 ///
-/// All clones of a stream or message socket share one. When the last of them is dropped the connection is
+/// All clones of a stream or message socket share one. When the last of them is dropped, the connection is
 /// [aborted](Connection::abort), unless it was finished or closed before.
 pub struct Connection {
     port: Arc<Port>,
@@ -71,13 +71,13 @@ impl Connection {
 
     /// Waits until the peer has acknowledged everything that was written, then closes the connection.
     ///
-    /// Writing is over from the call on, for every handle; reading goes on until everything is acknowledged. What the peer
-    /// sent by then can still be read, and after it comes the end of the stream.
+    /// From this call on, no handle can write. Reading goes on until the peer has acknowledged everything. Data that
+    /// arrived by then can still be read, followed by the end of the stream.
     ///
-    /// **This is no half-close.** UDT4 cannot close one direction alone, so what the peer had yet to send never comes, and the
-    /// peer's writes fail. If both sides have something to say, let one finish only after it has read the other's last word.
-    /// If both finish at the same time, the one whose data is still on its way when the other's close arrives gets
-    /// [`ConnectionLost::Aborted`].
+    /// **This is no half-close.** UDT4 cannot close one direction alone. Data that the peer has not sent yet never
+    /// comes, and the peer's writes fail. If both sides send, one of them must finish only after it has read the
+    /// other's last data. If both finish at the same time, one may get [`ConnectionLost::Aborted`]: its data was still
+    /// on its way when the other's close arrived.
     ///
     /// # Errors
     /// The connection was lost before everything was acknowledged, or the peer made no progress for the endpoint's
@@ -87,12 +87,12 @@ impl Connection {
         self.port.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
     }
 
-    /// Begins to [finish](Connection::finish) and returns at once. The connection then outlives its last handle, until the
-    /// peer has acknowledged everything or the linger time is over. It needs another handle of the same port, such as the
-    /// endpoint's, to live that long. Input that arrives after the last handle is gone is thrown away.
+    /// Begins to [finish](Connection::finish) and returns at once. The connection then outlives its last handle, until
+    /// the peer has acknowledged everything or the linger time is over. That requires another handle of the same port,
+    /// such as the endpoint. Input that arrives after the last handle is gone is discarded.
     ///
-    /// For last words to a peer that nobody waits for. An endpoint keeps the latest 256 connections without handles, and
-    /// aborts older ones.
+    /// Use it for a last message to a peer whose acknowledgement no caller awaits. An endpoint keeps the latest 256
+    /// connections without handles, and aborts older ones.
     pub fn finish_in_background(&self) {
         // Without a driver thread there is nothing left to finish.
         if let Ok(mut turn) = self.port.driver.turn() {
@@ -104,7 +104,7 @@ impl Connection {
     /// Ends the connection at once, in both directions, without waiting.
     ///
     /// If the peer has acknowledged everything that was written, it reads to the end of the stream, as after
-    /// [`finish`](Connection::finish). Otherwise data is lost, and this is an [`abort`](Connection::abort).
+    /// [`finish`](Connection::finish). Otherwise data is lost, and the call is an [`abort`](Connection::abort).
     pub fn close(&self) {
         if let Ok(mut turn) = self.port.driver.turn() {
             let now = turn.now();
@@ -114,12 +114,12 @@ impl Connection {
 
     /// Ends the connection at once, in both directions, because this side cannot go on.
     ///
-    /// The peer reads what has arrived, and then [`ConnectionLost::Aborted`] in place of the end of the stream, whether or not
-    /// anything is missing. Its writes fail. Dropping the last handle of an unfinished connection does the same. Without effect
-    /// after [`finish`](Connection::finish) has returned.
+    /// The peer reads the data that has arrived, and then [`ConnectionLost::Aborted`] in place of the end of the
+    /// stream, whether or not data is missing. Its writes fail. Dropping the last handle of an unfinished connection
+    /// does the same. Has no effect after [`finish`](Connection::finish) has returned.
     ///
-    /// Plain UDT4 has no packet for this, so between two ends of this library an error signal stands for it, with libudt's code
-    /// for a broken connection (2001). libudt does not know it as an end: a libudt peer notices the silence after 53 s.
+    /// Plain UDT4 has no packet for this. Two ends of this library use an error signal with libudt's code for a broken
+    /// connection (2001). A libudt peer does not take it for an end, and notices the silence after 53 s.
     pub fn abort(&self) {
         if let Ok(mut turn) = self.port.driver.turn() {
             let now = turn.now();
@@ -146,17 +146,18 @@ impl Connection {
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
     }
 
-    /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of libudt's
-    /// CCC): at once, past the data that waits, and at most once, since nothing repeats it when it is lost. What more than a
-    /// few at a time would take is dropped as well.
+    /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of
+    /// libudt's CCC). It leaves at once, before queued data, and is never retransmitted. If too many such packets wait,
+    /// further ones are dropped.
     ///
-    /// `body` may be as long as a packet's payload, [`Stats::payload_size`]. libudt reads it as 32-bit words in the byte order
-    /// of its machine, having turned each from that of the network, so for libudt it should be whole such words.
+    /// `body` may be as long as a packet's payload, [`Stats::payload_size`]. A libudt peer converts it from network
+    /// byte order as 32-bit words. So for libudt its length should be a multiple of four bytes.
     ///
-    /// At the other end a controller gets it that asks for such packets: in this library
+    /// Only a controller that asks for such packets gets them. In this library that is
     /// [`Controller::on_custom_message`](farhaul_cc::Controller::on_custom_message) with
     /// [`wants_custom_messages`](farhaul_cc::Controller::wants_custom_messages), set with
-    /// [`controller_with`](crate::Builder::controller_with); in libudt `processCustomMsg`. All others ignore it.
+    /// [`controller_with`](crate::Builder::controller_with). In libudt it is `processCustomMsg`. All others ignore
+    /// them.
     ///
     /// # Errors
     /// The body is too long; the connection is over.
@@ -178,20 +179,21 @@ impl Connection {
         Ok(())
     }
 
-    /// How long receiving may wait (`UDT_RCVTIMEO`); `None`, the default, is for ever. Shared by all clones. For blocking
-    /// calls only: tasks use the time-outs of their runtime, such as `tokio::time::timeout`.
+    /// Sets the longest wait of a receiving call (`UDT_RCVTIMEO`). `None`, the default, is for ever. All clones share
+    /// it. It applies to blocking calls only: tasks use the time-outs of their runtime, such as `tokio::time::timeout`.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) {
         self.read_timeout.set(timeout);
     }
 
-    /// How long sending may wait (`UDT_SNDTIMEO`); `None`, the default, is for ever. Shared by all clones. For blocking
-    /// calls only, as for [reading](Connection::set_read_timeout).
+    /// Sets the longest wait of a sending call (`UDT_SNDTIMEO`). `None`, the default, is for ever. All clones share it.
+    /// It applies to blocking calls only, as for [reading](Connection::set_read_timeout).
     pub fn set_write_timeout(&self, timeout: Option<Duration>) {
         self.write_timeout.set(timeout);
     }
 
-    /// Ends blocked calls of this connection from elsewhere, and later ones that would have to wait until
-    /// [`reset`](Canceller::reset): of all its clones, in both directions, [`finish`](Connection::finish) included.
+    /// Returns a handle that ends blocked calls of this connection from another thread. Until
+    /// [`reset`](Canceller::reset), later calls that would wait end too. It covers all clones and both directions,
+    /// [`finish`](Connection::finish) included.
     pub fn canceller(&self) -> Canceller {
         Canceller::new(&self.cancelled, self.port.driver.cancellation())
     }
@@ -204,12 +206,12 @@ impl Connection {
         self.port.longest_message
     }
 
-    /// Waits until `attempt` gives something, trying again whenever there is something to read.
+    /// Waits until `attempt` gives a result. Retries whenever the connection becomes readable.
     pub(crate) fn when_readable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
         self.port.driver.wait_for(Place::Read(self.id), self.flags(), self.read_timeout.value(), attempt)
     }
 
-    /// Waits until `attempt` gives something, trying again whenever there is room.
+    /// Waits until `attempt` gives a result. Retries whenever the connection becomes writable.
     pub(crate) fn when_writable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
         self.port.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
@@ -221,14 +223,14 @@ impl Connection {
         self.port.driver.wait_for(Place::Settle(id), self.flags(), None, look)
     }
 
-    /// Tells the peer that what it sends cannot be stored.
+    /// Tells the peer that this side cannot store its data.
     pub(crate) fn signal_error(&self, code: u32) {
         if let Ok(mut turn) = self.port.driver.turn() {
             turn.transport.signal_error(self.id, code);
         }
     }
 
-    /// Says that no more data will be written.
+    /// Announces that no more data will be written, and returns at once.
     pub(crate) fn begin_to_finish(&self) -> Result<(), Error> {
         let mut turn = self.port.driver.turn()?;
         let now = turn.now();
@@ -236,7 +238,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Tries `attempt` once, and has the task woken when it is worth another try.
+    /// Tries `attempt` once. If it gives nothing, has the task woken when a retry may succeed.
     #[cfg(feature = "tokio")]
     pub(crate) fn poll<R>(
         &self,
@@ -248,26 +250,26 @@ impl Connection {
         self.port.driver.poll_for(place, self.flags(), cx, registration, attempt)
     }
 
-    /// A task no longer waits for what it [polled](Self::poll).
+    /// Removes the waker of a task that [polled](Self::poll).
     #[cfg(feature = "tokio")]
     pub(crate) fn withdraw(&self, place: Place, registration: &mut Registration) {
         self.port.driver.withdraw(place, registration);
     }
 
-    /// Has a task wait until `attempt` gives something, trying again whenever the bell of `place` rings.
+    /// Has a task wait until `attempt` gives a result. Retries whenever `place` is woken.
     #[cfg(feature = "tokio")]
     pub(crate) fn wait<R>(&self, place: Place, attempt: impl Attempt<R>) -> impl Future<Output = Result<R, Error>> {
         TaskWait::new(&self.port.driver, place, self.flags(), attempt)
     }
 
-    /// Whether everything was acknowledged: an attempt for [`Place::Settle`].
+    /// Whether the peer acknowledged everything: an attempt for [`Place::Settle`].
     pub(crate) fn is_finished(&self) -> impl Attempt<()> {
         let id = self.id;
         move |core: &mut Core<_>, _| {
             let status = core.status(id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
             match status.lost {
                 _ if status.finished => Ok(Some(())),
-                // The peer closed first, and it had everything.
+                // The peer closed first, after it had received everything.
                 Some(ConnectionLost::ClosedByPeer) => Ok(Some(())),
                 Some(lost) => Err(lost.into()),
                 None => Ok(None),
@@ -299,7 +301,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// What is tried under the lock: something, nothing yet, or an error.
+/// An operation under the lock. It gives a result, nothing yet, or an error.
 pub(crate) trait Attempt<R>: FnMut(&mut Core<AnyEndpoint>, Instant) -> Result<Option<R>, Error> {}
 
 impl<R, F: FnMut(&mut Core<AnyEndpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}

@@ -1,5 +1,5 @@
-//! Runs a sans-IO transport on a UDP port: one thread receives and keeps time, and every thread that calls does the
-//! sending that its call made possible.
+//! Runs a sans-IO transport on a UDP port. One thread receives and keeps time. Every calling thread does the sending
+//! that its call made possible.
 //!
 //! ```text
 //!   application threads                         driver thread
@@ -9,21 +9,21 @@
 //!              ┌──────────────── Turn ───────────────┐
 //!              │  lock → transport → send → events   │
 //!              └──────────────────┬──────────────────┘
-//!            wake whoever waits (lock released)   sleep until the deadline
+//!            wake the waiters (lock released)     sleep until the deadline
 //! ```
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | what the lock protects, who waits for what | `core.rs`, `bell.rs`, `wakers.rs` |
-//! | a turn at the lock, waiting for something to happen | `turn.rs`, for tasks `wait.rs` |
+//! | the state under the lock, and its waiters | `core.rs`, `bell.rs`, `wakers.rs` |
+//! | access to the lock, and waiting for a condition | `turn.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
-//! | how a connection finishes without a handle | `core.rs`, `parting.rs` |
-//! | how the thread ends after the last handle | `threads.rs`, `departure.rs` |
-//! | when it looks away to gather datagrams | `nap.rs` |
-//! | how datagrams leave | `outbox.rs` |
+//! | connections that finish without a handle | `core.rs`, `parting.rs` |
+//! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
+//! | naps of the thread to gather datagrams | `nap.rs` |
+//! | datagrams on their way to the socket | `outbox.rs` |
 //! | files on the disk | `disk.rs` |
 //!
-//! Everything is generic over [`Streams`](farhaul_proto::Streams), so other transports need another façade only.
+//! Everything is generic over [`Streams`](farhaul_proto::Streams), so another transport needs only another façade.
 
 mod bell;
 mod core;

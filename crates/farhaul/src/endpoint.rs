@@ -17,18 +17,18 @@ use crate::message::MessageSocket;
 use crate::reach::Reaching;
 use crate::stream::Stream;
 
-/// A UDP port on which connections are opened and accepted, any number of them, in both directions.
+/// A UDP port that opens and accepts any number of connections, in both directions.
 ///
 /// A clone is a second handle of the same port. The port stays open while any handle of it lives: endpoint, listener,
-/// stream or message socket. Dropping the last one returns at once; the port's thread closes it when the peers have been told
-/// good-bye, which takes some two round trips: see [`wait_for_farewells`](crate::wait_for_farewells).
+/// stream or message socket. Dropping the last one returns at once. The port's thread tells the peers, which takes
+/// about two RTTs, and then closes the port: see [`wait_for_farewells`](crate::wait_for_farewells).
 #[derive(Clone)]
 pub struct Endpoint {
     port: Arc<Port>,
 }
 
 impl Endpoint {
-    /// Settings to choose from before the port is opened.
+    /// Settings for a port, before it is opened.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -50,20 +50,21 @@ impl Endpoint {
         self.port.driver.local_addr()
     }
 
-    /// What costs speed on this machine, one line for people each, with the command that helps. Empty if nothing does.
+    /// Configuration problems that cost speed on this machine. Each line names one and the command that helps. Empty if
+    /// there are none.
     pub fn warnings(&self) -> Vec<String> {
         self.port.driver.warnings()
     }
 
-    /// Datagrams that the system threw away since the port was opened because this process was too slow to take them;
+    /// Datagrams that the system dropped since the port was opened, because this process was too slow to receive them.
     /// `None` if the system does not tell. Wraps at 2^32.
     pub fn recv_drops(&self) -> Option<u32> {
         self.port.driver.recv_drops()
     }
 
-    /// Datagrams, empty ones aside, that arrived since the port was opened and made no sense or belonged to no connection.
-    /// Some are harmless, such as those of a peer that has not heard yet that its connection is over; many mean that
-    /// somebody guesses or scans.
+    /// Datagrams that arrived since the port was opened and were invalid or belonged to no connection. Empty datagrams
+    /// do not count. Some are harmless, such as those of a peer that has not yet learned of the end of its connection.
+    /// Many suggest an attacker who guesses or scans.
     ///
     /// # Errors
     /// The endpoint's driver thread is gone.
@@ -73,20 +74,21 @@ impl Endpoint {
 
     /// Connects to `peer`, which must be listening for streams.
     ///
-    /// A name with several addresses is tried one address after the other. Those of the other family than this port's are
-    /// passed over (a port at `[::]` is of both), and if the network says that one cannot be reached the next one gets its
-    /// turn at once.
+    /// If a name has several addresses, they are tried in turn. Addresses of another family than this port's are
+    /// skipped; a port at `[::]` has both families. If the network reports an address as unreachable, the next one is
+    /// tried at once.
     ///
     /// # Errors
-    /// The name cannot be resolved, or only to addresses of the other family ([`Error::WrongFamily`]); nobody answers within
-    /// the connect time-out ([`Error::Unreachable`] if the network says why); the peer refuses; somebody cancelled.
+    /// The name cannot be resolved, or has only addresses of the other family ([`Error::WrongFamily`]). The peer does
+    /// not answer within the connect time-out ([`Error::Unreachable`] if the network says why), or refuses. A canceller
+    /// ended the call.
     pub fn connect(&self, peer: impl ToSocketAddrs) -> Result<Stream, Error> {
         self.established(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false }).map(Stream::from_connection)
     }
 
-    /// Connects to `peer`, which connects to us at the same time (`UDT_RENDEZVOUS`): nobody listens, and both ports
-    /// must be known beforehand. Gets through most address translators. If `peer` has several addresses, each is tried for
-    /// the whole time-out, since whom it calls need not be there yet.
+    /// Connects to `peer`, which calls this port at the same time (`UDT_RENDEZVOUS`). Neither side listens, and each
+    /// must know the other's port beforehand. Rendezvous passes most address translators. If `peer` has several
+    /// addresses, each is tried for the whole time-out, because the peer may call later than this side.
     ///
     /// # Errors
     /// As [`connect`](Endpoint::connect), with the rendezvous time-out.
@@ -103,7 +105,7 @@ impl Endpoint {
         self.established(peer, options).map(MessageSocket::from_connection)
     }
 
-    /// [`rendezvous`](Endpoint::rendezvous) for messages: both sides must call for these.
+    /// [`rendezvous`](Endpoint::rendezvous) for messages. Both sides must call for messages.
     ///
     /// # Errors
     /// As [`rendezvous`](Endpoint::rendezvous).
@@ -115,7 +117,7 @@ impl Endpoint {
     /// Accepts streams that peers open to this port.
     ///
     /// # Errors
-    /// There is a listener on this endpoint already.
+    /// This endpoint already has a listener.
     pub fn listen(&self) -> Result<Listener, Error> {
         Listener::open(&self.port)
     }
@@ -123,13 +125,13 @@ impl Endpoint {
     /// Accepts message sockets that peers open to this port.
     ///
     /// # Errors
-    /// There is a listener on this endpoint already.
+    /// This endpoint already has a listener.
     pub fn listen_for_messages(&self) -> Result<Listener<MessageSocket>, Error> {
         Listener::open(&self.port)
     }
 
-    /// Ends every blocked call on this port from elsewhere, and later ones until [`reset`](Canceller::reset): of this
-    /// endpoint, its listener and its connections.
+    /// Returns a handle that ends every blocked call of this endpoint, its listener and its connections. Until
+    /// [`reset`](Canceller::reset), later calls that would wait end too.
     pub fn canceller(&self) -> Canceller {
         self.port.canceller()
     }
@@ -146,7 +148,7 @@ impl Endpoint {
         let id = turn.transport.connect_with(now, peer, options)?;
         turn.open(id);
         drop(turn);
-        // Whom a rendezvous calls need not have opened its port yet.
+        // The peer of a rendezvous may open its port later.
         let reaching = Reaching::begin(peer, now, longest, has_alternative && !options.rendezvous);
         Ok((Connection::new(Arc::clone(&self.port), id, peer), reaching))
     }
@@ -163,7 +165,7 @@ impl Endpoint {
         first_that_works(&peers, |to| self.connect_to(to, options))
     }
 
-    /// Those of `peers` that are of a family of this port.
+    /// Keeps the `peers` whose family this port can reach.
     pub(crate) fn reachable(&self, mut peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
         let (local, peer) = (self.local_addr(), peers[0]);
         peers.retain(|peer| self.port.driver.is_of_family(*peer));
@@ -177,7 +179,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Any port of the family that reaches `peer`.
+/// Any local port, of the family of `peer`.
 pub(crate) fn any_port_for(peer: SocketAddr) -> SocketAddr {
     match peer {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -189,7 +191,7 @@ pub(crate) fn any_port_for(peer: SocketAddr) -> SocketAddr {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempted {
     pub(crate) peer: SocketAddr,
-    /// There are others to try after it.
+    /// Whether other addresses follow it.
     pub(crate) has_alternative: bool,
 }
 
@@ -202,7 +204,7 @@ pub(crate) fn resolve(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error
     Ok(addresses)
 }
 
-/// An IPv4 address as such, also if it came mapped into IPv6 (RFC 4291 §2.5.5.2).
+/// Converts an IPv4 address that is mapped into IPv6 to plain IPv4 (RFC 4291 §2.5.5.2).
 fn without_mapping(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip if ip.is_ipv4() => (ip, address.port()).into(),
@@ -210,7 +212,7 @@ fn without_mapping(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Tries addresses one after the other; the last error counts.
+/// Tries addresses in turn. If all fail, returns the last error.
 pub(crate) fn first_that_works<R>(
     addresses: &[SocketAddr],
     mut attempt: impl FnMut(Attempted) -> Result<R, Error>,

@@ -1,12 +1,13 @@
 //! Reliable bulk data transfer over UDP for long fat networks. It speaks UDT4 **without encryption or authentication**.
 //!
-//! Whoever is on the path can read and change what travels, and whoever knows the port can connect: use it inside a
-//! network or tunnel that you trust, or protect and verify the content yourself. Encryption will come as a default with its own
-//! names; what plain UDT4 does against forged packets, and what it cannot, is listed in `SECURITY.md`.
+//! Anybody on the path can read and change the data, and anybody who knows the port can connect. Use it inside a
+//! network or tunnel that you trust, or protect and verify the content yourself. Encryption will come as a default with
+//! its own names. `SECURITY.md` lists the forged packets that plain UDT4 withstands, and those that it cannot
+//! withstand.
 //!
-//! Programs that use libudt 4.11 can be at the other end. Begin with [`Stream::connect`] and [`Listener::bind`], which work like their namesakes for TCP;
-//! [`Endpoint::builder`] is for those who want to choose: packet size, rate cap, time-outs, congestion controller, many
-//! connections on one port, rendezvous. [`MessageSocket`] keeps message boundaries.
+//! Programs that use libudt 4.11 can be at the other end. Begin with [`Stream::connect`] and [`Listener::bind`], which
+//! work like their namesakes for TCP. [`Endpoint::builder`] offers settings: packet size, rate cap, time-outs,
+//! congestion controller, many connections on one port, rendezvous. [`MessageSocket`] keeps message boundaries.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -32,23 +33,24 @@
 //! | `hello` | two ends of a stream |
 //! | `send_file` | a file from host to host |
 //! | `messages` | messages with boundaries: in order, or with a time to live |
-//! | `rendezvous` | two hosts that both call, and nobody listens |
+//! | `rendezvous` | two hosts that both call; neither listens |
 //! | `many` | several connections, in both directions, on one port |
 //! | `tasks` | tokio tasks in place of threads (`--features tokio`) |
-//! | `cancel` | ending calls that wait, time-outs, and what the errors say |
-//! | `controller` | a fixed rate, a rate cap, a congestion controller of one's own |
-//! | `observe` | counters and estimates of a transfer under way |
-//! | `idle_connections` | a thousand connections that do nothing |
+//! | `cancel` | ending calls that wait, time-outs, error messages |
+//! | `controller` | a fixed rate, a rate cap, a custom congestion controller |
+//! | `observe` | counters and estimates of a running transfer |
+//! | `idle_connections` | a thousand idle connections |
 //!
 //! Each runs on one machine: `cargo run --release --example hello`.
 //!
-//! **Threads.** Each UDP port has one thread that receives and keeps time. It sleeps when nothing happens, and a thread
-//! that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads: `AsyncStream`,
-//! `AsyncMessageSocket`, and the methods of endpoints and listeners whose names end in `_async` give them.
+//! **Threads.** Each UDP port has one driver thread that receives and keeps time. It sleeps when nothing happens, and a
+//! thread that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads. Use
+//! `AsyncStream`, `AsyncMessageSocket`, and the methods of endpoints and listeners whose names end in `_async`.
 //!
-//! **Ends.** [`finish`](Connection::finish) is the proof of delivery; dropping a stream without it
-//! [aborts](Connection::abort) the connection, which the peer does not take for the end of the stream. No call waits for ever on a dead peer, and a [`Canceller`] ends any that waits. Dropping never waits: see [`wait_for_farewells`]
-//! for the end of a program.
+//! **Ends.** [`finish`](Connection::finish) is the proof of delivery. Dropping a stream without it
+//! [aborts](Connection::abort) the connection, which the peer does not take for the end of the stream. No call waits
+//! for ever on a dead peer, and a [`Canceller`] ends any call that waits. Dropping never waits. Call
+//! [`wait_for_farewells`] at the end of a program.
 
 mod builder;
 mod canceller;

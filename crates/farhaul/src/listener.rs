@@ -1,4 +1,4 @@
-//! Taking the connections that peers open.
+//! Accepts the connections that peers open.
 
 use std::fmt;
 use std::iter;
@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::stream::Stream;
 
-/// Accepts connections on an endpoint: of streams, or of [`MessageSocket`]s.
+/// Accepts connections on an endpoint: streams or [`MessageSocket`]s.
 ///
-/// Dropping it refuses further connections; those that were accepted live on.
+/// Dropping it refuses further connections. Accepted connections live on.
 pub struct Listener<S = Stream> {
     port: Arc<Port>,
     cancelled: Arc<CancelFlag>,
@@ -29,9 +29,9 @@ pub struct Listener<S = Stream> {
     accepts: PhantomData<fn() -> S>,
 }
 
-/// What a listener can accept.
+/// A kind of connection that a listener can accept.
 pub trait Accept: sealed::Sealed + Sized {
-    /// The same for tasks: what `accept_async` gives.
+    /// The same connection for tasks, as `accept_async` returns it.
     #[cfg(feature = "tokio")]
     type Async: From<Self>;
 }
@@ -52,7 +52,7 @@ mod sealed {
     use crate::connection::Connection;
 
     /// Closed, because a new kind of connection needs a new mode of the protocol.
-    #[expect(unnameable_types, reason = "nobody outside implements it")]
+    #[expect(unnameable_types, reason = "no other crate implements it")]
     pub trait Sealed {
         const MODE: Mode;
         fn accepted(connection: Connection) -> Self;
@@ -76,7 +76,7 @@ impl sealed::Sealed for MessageSocket {
 }
 
 impl Listener {
-    /// Opens the UDP port at `address` and accepts streams there, with default settings. For others, see
+    /// Opens the UDP port at `address` and accepts streams there, with default settings. For other settings, see
     /// [`Endpoint::builder`] and [`Endpoint::listen`].
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl<S: Accept> Listener<S> {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// The listener was closed, somebody cancelled, or the driver thread is gone. A peer cannot make it fail.
+    /// The listener was closed, a canceller ended the call, or the driver thread is gone. A peer cannot make it fail.
     pub fn accept(&self) -> Result<(S, SocketAddr), Error> {
         self.port.driver.wait_for(Place::Accept, self.flags(), None, self.next())
     }
@@ -115,7 +115,7 @@ impl<S: Accept> Listener<S> {
         TaskWait::new(&self.port.driver, Place::Accept, self.flags(), self.next())
     }
 
-    /// The connections as they come; ends when the listener is closed or cancelled.
+    /// The accepted connections in order. It ends when the listener is closed or cancelled.
     pub fn incoming(&self) -> impl Iterator<Item = S> + '_ {
         iter::from_fn(|| self.accept().ok().map(|(connection, _)| connection))
     }
@@ -125,12 +125,13 @@ impl<S: Accept> Listener<S> {
         self.port.driver.local_addr()
     }
 
-    /// Refuses further connections and those that nobody took yet; blocked [`accept`](Listener::accept)s return.
+    /// Refuses further connections and those not accepted yet. Blocked [`accept`](Listener::accept)s return.
     pub fn close(&self) {
         close(&self.port, &self.closed);
     }
 
-    /// Ends blocked [`accept`](Listener::accept)s from elsewhere, and later ones until [`reset`](Canceller::reset).
+    /// Returns a handle that ends blocked [`accept`](Listener::accept)s from another thread. Until
+    /// [`reset`](Canceller::reset), later calls that would wait end too.
     pub fn canceller(&self) -> Canceller {
         Canceller::new(&self.cancelled, self.port.driver.cancellation())
     }

@@ -1,4 +1,4 @@
-//! Which protocol a port speaks, behind the one type that its driver knows.
+//! The protocol of a port, behind the one type that its driver knows.
 
 use std::net::SocketAddr;
 
@@ -16,8 +16,8 @@ pub enum Protocol {
     /// UDT4, as libudt speaks it.
     #[default]
     Udt,
-    /// The protocol of the 2004 paper, for experiments: streams between caller and listener only, and one connection at a time
-    /// between two ports. Its controller is `udt-2004` unless another is chosen.
+    /// The protocol of the 2004 paper, for experiments. It has streams between caller and listener only, and one
+    /// connection at a time between two ports. Its default controller is `udt-2004`.
     Udt2004,
 }
 
@@ -114,14 +114,14 @@ impl AnyEndpoint {
         }
     }
 
-    /// Nothing on a protocol that has no such packet.
+    /// Does nothing on a protocol without such a packet.
     pub(crate) fn signal_error(&mut self, id: ConnectionId, code: u32) {
         if let Self::Udt(end) = self {
             end.signal_error(id, code);
         }
     }
 
-    /// Nothing on a protocol that has no such packet.
+    /// Does nothing on a protocol without such a packet.
     pub(crate) fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
         if let Self::Udt(end) = self {
             end.send_custom(id, kind, body);

@@ -15,10 +15,10 @@ use crate::driver::Core;
 use crate::endpoint::{Endpoint, any_port_for, first_that_works, resolve};
 use crate::error::Error;
 
-/// Bytes that one call moves at most: a few trains, some 50 µs under the lock. A caller with more calls again.
+/// Most bytes that one call moves: a few trains, about 50 µs under the lock. A caller with more calls again.
 const PER_TURN: usize = 256 << 10;
 
-/// What the peer is told when a file cannot be written: libudt's code for file errors (EFILE).
+/// The code sent to the peer when a file cannot be written: libudt's code for file errors (EFILE).
 const FILE_ERROR: u32 = 4000;
 
 /// Bytes that [`Stream::send_file`] and [`Stream::recv_file`] hold in memory.
@@ -26,20 +26,22 @@ const FILE_BLOCK: usize = 1 << 20;
 
 /// A reliable stream of bytes in both directions.
 ///
-/// Reading and writing work as with `std::net::TcpStream`: a read gives what is there, a write takes what there is room
-/// for, both wait only if that is nothing. Both are implemented for `&Stream` too, and a clone is a second handle of
-/// the same connection, so one thread can read while another writes.
+/// Reading and writing work as with `std::net::TcpStream`. A read returns the bytes that have arrived, a write takes as
+/// many as fit. They wait only if there are none, or no room. Both are implemented for `&Stream` too, and a clone is a
+/// second handle of the same connection. So one thread can read while another writes.
 ///
-/// Every write sends what it may at once. Many small ones are faster through a `std::io::BufWriter` of 256 KiB or so.
+/// Every write sends at once, as far as the window allows. Many small writes are faster through a `std::io::BufWriter`
+/// of about 256 KiB.
 ///
-/// **The end.** UDT4 cannot close one direction alone. Whoever has written everything calls [`finish`](Connection::finish),
-/// which waits until the peer has acknowledged all of it and then closes the connection; the peer reads to the end of
-/// the stream. Dropping the last handle without that [aborts](Connection::abort) the connection at once: what was not
-/// acknowledged yet is lost, and the peer's calls end with [`ConnectionLost::Aborted`](crate::ConnectionLost::Aborted). So a
-/// program that panics or returns early never looks as if it had sent everything.
+/// **The end.** UDT4 cannot close one direction alone. After its last write, the sender calls
+/// [`finish`](Connection::finish). That waits until the peer has acknowledged everything, and then closes the
+/// connection. The peer reads to the end of the stream. Dropping the last handle without it [aborts](Connection::abort)
+/// the connection at once. Unacknowledged data is lost, and the peer's calls end with
+/// [`ConnectionLost::Aborted`](crate::ConnectionLost::Aborted). So a program that panics or returns early never looks
+/// as if it had sent everything.
 ///
-/// libudt has one sign for both ends. A libudt peer that closes early may look as if it had sent everything, so a protocol
-/// with such peers should say how much comes.
+/// libudt has one sign for both ends. A libudt peer that closes early may look as if it had sent everything. So a
+/// protocol with such peers should announce the length in advance.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -66,10 +68,10 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Connects to `peer` from a port of its own, with default settings. For others, see [`Endpoint::builder`].
+    /// Connects to `peer` from a new port, with default settings. For other settings, see [`Endpoint::builder`].
     ///
     /// # Errors
-    /// The name cannot be resolved, nobody answers, or the peer refuses.
+    /// The name cannot be resolved, the peer does not answer, or it refuses.
     pub fn connect(peer: impl ToSocketAddrs) -> Result<Self, Error> {
         first_that_works(&resolve(peer)?, |to| {
             let endpoint = Endpoint::bind(any_port_for(to.peer))?;
@@ -81,10 +83,10 @@ impl Stream {
         Self { connection: Arc::new(connection) }
     }
 
-    /// Sends `len` bytes of `file`, beginning at `offset`, whatever the file's own position (`UDT::sendfile`).
+    /// Sends `len` bytes of `file` from `offset` on, regardless of the file's own position (`UDT::sendfile`).
     ///
     /// # Errors
-    /// The file ends before that or cannot be read; the connection is over.
+    /// The file is shorter or cannot be read; the connection is over.
     pub fn send_file(&self, file: &File, offset: u64, len: u64) -> Result<(), Error> {
         let mut block = vec![0; block_len(len)];
         let mut sent = 0;
@@ -101,11 +103,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Receives `len` bytes into `file`, beginning at the file's position (`UDT::recvfile`). If the file cannot be
-    /// written the peer is told, and its sending fails.
+    /// Receives `len` bytes into `file` from the file's position on (`UDT::recvfile`). If the file cannot be written,
+    /// the peer is told, and its sending fails.
     ///
     /// # Errors
-    /// The stream ends before that or is lost; the file cannot be written.
+    /// The stream ends earlier or is lost; the file cannot be written.
     pub fn recv_file(&self, mut file: &File, len: u64) -> Result<(), Error> {
         let mut block = vec![0; block_len(len)];
         let mut received = 0;
@@ -124,12 +126,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Moves received bytes into `out` and says how many; zero is the end of the stream, as far as UDT4 shows it: see
-    /// [`Stream`]. The typed form of [`io::Read::read`].
+    /// Moves received bytes into `out` and returns their number. Zero is the end of the stream, as far as UDT4 shows
+    /// it: see [`Stream`]. The typed form of [`io::Read::read`].
     ///
     /// # Errors
-    /// The connection was lost, aborted by the peer, or closed while data was known to be missing; the time-out passed, or
-    /// somebody cancelled.
+    /// The connection was lost, aborted by the peer, or closed while data was known to be missing. The time-out passed,
+    /// or a canceller ended the call.
     pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);
@@ -137,10 +139,10 @@ impl Stream {
         self.connection.when_readable(reading(self.connection.id(), out))
     }
 
-    /// Takes `data` as far as there is room and says how far. The typed form of [`io::Write::write`].
+    /// Takes as much of `data` as fits and returns the number of bytes. The typed form of [`io::Write::write`].
     ///
     /// # Errors
-    /// The connection is over or finished, the time-out passed, or somebody cancelled.
+    /// The connection is over or finished, the time-out passed, or a canceller ended the call.
     pub fn send(&self, data: &[u8]) -> Result<usize, Error> {
         if data.is_empty() {
             return Ok(0);
@@ -151,7 +153,7 @@ impl Stream {
     /// Takes all of `data`. The typed form of [`io::Write::write_all`].
     ///
     /// # Errors
-    /// As [`send`](Stream::send); part of the data may have been taken then.
+    /// As [`send`](Stream::send). Part of the data may have been taken then.
     pub fn send_all(&self, mut data: &[u8]) -> Result<(), Error> {
         while !data.is_empty() {
             data = &data[self.send(data)?..];
@@ -182,7 +184,7 @@ fn block_len(left: u64) -> usize {
     usize::try_from(left).unwrap_or(FILE_BLOCK).min(FILE_BLOCK)
 }
 
-/// Repeats a call that a signal interrupted.
+/// Retries a call that a signal interrupted.
 fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {
@@ -211,7 +213,8 @@ impl io::Write for &Stream {
         Ok(self.send(data)?)
     }
 
-    /// Does nothing: written data leaves by itself. To know that it arrived, see [`finish`](Connection::finish).
+    /// Does nothing, because written data leaves without it. To know that it arrived, see
+    /// [`finish`](Connection::finish).
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -228,7 +231,8 @@ impl io::Write for Stream {
         Ok(self.send(data)?)
     }
 
-    /// Does nothing: written data leaves by itself. To know that it arrived, see [`finish`](Connection::finish).
+    /// Does nothing, because written data leaves without it. To know that it arrived, see
+    /// [`finish`](Connection::finish).
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,9 +1,11 @@
-//! Tasks in place of threads: the same driver thread and the same connections, with wakers in place of blocked threads.
+//! Tasks in place of threads. The driver thread and the connections are the same. Wakers take the place of blocked
+//! threads.
 //!
-//! A wait that is given up leaves nothing: its future takes the waker out again. A stream's reads and writes are polled without
-//! a future of this crate, so a stream holds the waker of the last poll in each direction until the next one, or its end.
+//! An abandoned wait leaves nothing behind: dropping its future removes the waker. A stream's reads and writes have no
+//! future of this crate. So a stream holds the waker of the last poll in each direction until the next poll, or until
+//! it is dropped.
 //!
-//! Nothing here needs a particular runtime; tokio's traits are what most asynchronous code is written against.
+//! No particular runtime is required. Most asynchronous code uses tokio's traits.
 
 mod connect;
 mod message;
@@ -24,21 +26,21 @@ use crate::stream::Stream;
 pub use message::AsyncMessageSocket;
 pub use stream::AsyncStream;
 
-/// What the handles of tasks offer of [`Connection`]: all but what blocks, and the time-outs of what blocks.
+/// The methods of [`Connection`] that handles for tasks offer: all but the blocking calls and their time-outs.
 macro_rules! connection_of_tasks {
     ($handle:ident, $blocking:ident) => {
         impl $handle {
-            /// The same connection for calls that block; [`set_read_timeout`](crate::Connection::set_read_timeout) and
-            /// [`set_write_timeout`](crate::Connection::set_write_timeout) hold for these alone.
+            /// The same connection for blocking calls. [`set_read_timeout`](crate::Connection::set_read_timeout) and
+            /// [`set_write_timeout`](crate::Connection::set_write_timeout) affect only these.
             pub fn as_blocking(&self) -> &$blocking {
                 &self.inner
             }
 
-            /// Waits until the peer has acknowledged everything that was written, then closes the connection. See
-            /// [`Connection::finish`](crate::Connection::finish) for what that means for reading.
+            /// Waits until the peer has acknowledged everything that was written, then closes the connection.
+            /// [`Connection::finish`](crate::Connection::finish) describes the effect on reading.
             ///
             /// # Errors
-            /// The connection was lost before that, or somebody cancelled.
+            /// The connection was lost before that, or a canceller ended the call.
             pub async fn finish(&self) -> Result<(), Error> {
                 finish(&self.inner).await
             }
@@ -48,8 +50,8 @@ macro_rules! connection_of_tasks {
                 self.inner.close();
             }
 
-            /// Ends the connection at once, because this side cannot go on. The peer does not take what it has for the whole
-            /// stream: see [`Connection::abort`](crate::Connection::abort).
+            /// Ends the connection at once, because this side cannot go on. The peer does not take its data for the
+            /// whole stream: see [`Connection::abort`](crate::Connection::abort).
             pub fn abort(&self) {
                 self.inner.abort();
             }
@@ -81,8 +83,8 @@ macro_rules! connection_of_tasks {
                 self.inner.stats()
             }
 
-            /// Ends the waiting calls of this connection from elsewhere, those of tasks and those of threads, and later ones
-            /// until [`reset`](Canceller::reset).
+            /// Returns a handle that ends the waiting calls of this connection, those of tasks and those of threads.
+            /// Until [`reset`](Canceller::reset), later calls that would wait end too.
             pub fn canceller(&self) -> Canceller {
                 self.inner.canceller()
             }
@@ -99,11 +101,11 @@ async fn finish(connection: &Connection) -> Result<(), Error> {
 }
 
 impl<S: Accept> Listener<S> {
-    /// [`accept`](Listener::accept) for tasks, which gives a handle for tasks: an [`AsyncStream`] or an
-    /// [`AsyncMessageSocket`]. Dropping the future loses no connection.
+    /// [`accept`](Listener::accept) for tasks, which returns an [`AsyncStream`] or an [`AsyncMessageSocket`]. Dropping
+    /// the future loses no connection.
     ///
     /// # Errors
-    /// The listener was closed, or somebody cancelled.
+    /// The listener was closed, or a canceller ended the call.
     pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
         let (connection, peer) = self.wait_for_next().await?;
         Ok((connection.into(), peer))

@@ -1,4 +1,4 @@
-//! Who waits for one condition: blocked threads and sleeping tasks.
+//! The waiters of one condition: blocked threads and sleeping tasks.
 
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
@@ -7,19 +7,19 @@ use std::task::Waker;
 use super::wakers::Registration;
 use super::wakers::Wakers;
 
-/// Rung when a condition may have come true; whoever waits looks again.
+/// Wakes the waiters of a condition when it may have come true. They check it again.
 ///
-/// It knows how many threads wait, so that ringing costs no system call when nobody does.
+/// It counts the waiting threads, so that waking costs no system call when none waits.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     condvar: Arc<Condvar>,
-    /// Threads that wait and were not rung for yet.
+    /// Waiting threads that were not woken yet.
     blocked: usize,
     rings: u64,
     tasks: Wakers,
 }
 
-/// A thread's place at a [`Bell`].
+/// A thread's place in a [`Bell`].
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(super) condvar: Arc<Condvar>,
@@ -33,7 +33,7 @@ impl Bell {
         Ticket { condvar: Arc::clone(&self.condvar), rings: self.rings }
     }
 
-    /// Whether the bell rang since the ticket was drawn.
+    /// Whether the waiters were woken since the ticket was drawn.
     pub(crate) fn rang_since(&self, ticket: &Ticket) -> bool {
         self.rings != ticket.rings
     }
@@ -45,25 +45,25 @@ impl Bell {
         }
     }
 
-    /// Has `task` woken by the next ring. The waker that it replaces is for the caller to drop, without the lock.
+    /// Has the next wake-up wake `task`. Returns the replaced waker, which the caller drops without the lock.
     #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn register(&mut self, registration: &mut Registration, task: &Waker) -> Option<Waker> {
         self.tasks.register(registration, task)
     }
 
-    /// A task waits no longer. Its waker is for the caller to drop, without the lock.
+    /// Removes a task. Returns its waker, which the caller drops without the lock.
     #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn withdraw(&mut self, registration: &mut Registration) -> Option<Waker> {
         self.tasks.withdraw(registration)
     }
 
-    /// How many tasks wait.
+    /// The number of waiting tasks.
     #[cfg(test)]
     pub(crate) fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Adds everybody who waits to `wakeups`.
+    /// Adds all waiters to `wakeups`.
     pub(crate) fn ring(&mut self, wakeups: &mut Wakeups) {
         if self.blocked > 0 {
             self.blocked = 0;
@@ -74,7 +74,7 @@ impl Bell {
     }
 }
 
-/// Threads and tasks to be woken once the lock is free.
+/// Threads and tasks to wake once the lock is free.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups {
     threads: Vec<Arc<Condvar>>,
@@ -82,7 +82,7 @@ pub(crate) struct Wakeups {
 }
 
 impl Wakeups {
-    /// Whether there are tasks: their wakers are foreign code, which never runs under the lock.
+    /// Whether there are tasks. Their wakers are foreign code, which never runs under the lock.
     pub(crate) fn has_tasks(&self) -> bool {
         !self.tasks.is_empty()
     }
@@ -94,7 +94,7 @@ impl Wakeups {
         }
     }
 
-    /// Wakes everybody.
+    /// Wakes threads and tasks.
     pub(crate) fn deliver(mut self) {
         self.deliver_to_threads();
         for task in self.tasks {
@@ -108,14 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ringing_for_nobody_wakes_nobody() {
+    fn without_waiters_nothing_is_woken() {
         let mut wakeups = Wakeups::default();
         Bell::default().ring(&mut wakeups);
         assert!(wakeups.threads.is_empty() && !wakeups.has_tasks());
     }
 
     #[test]
-    fn whoever_was_rung_for_is_not_rung_for_again() {
+    fn a_woken_thread_is_not_woken_again() {
         let mut bell = Bell::default();
         let mut wakeups = Wakeups::default();
         let ticket = bell.join();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_left_after_a_timeout_is_not_counted() {
+    fn a_thread_that_left_after_a_timeout_is_not_woken() {
         let mut bell = Bell::default();
         let mut wakeups = Wakeups::default();
         let ticket = bell.join();

@@ -1,4 +1,4 @@
-//! A transport together with who waits for what on its connections: everything that the lock protects.
+//! A transport and the waiters of its connections: all state under the lock.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,13 +11,13 @@ use super::outbox::Outbox;
 use super::parting::Parting;
 use crate::clock::Timeline;
 
-/// Bytes that are read at a time to be thrown away.
+/// Bytes per read of discarded input.
 const THROWN_AWAY: usize = 16 << 10;
 
-/// What a caller waits for.
+/// The condition that a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// There is something to read.
+    /// Data or the end can be read.
     Read(ConnectionId),
     /// There is room to write.
     Write(ConnectionId),
@@ -27,18 +27,18 @@ pub(crate) enum Place {
     Accept,
 }
 
-/// Whether the driver thread runs, and until when it sleeps if it does not.
+/// The state of the driver thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DriverThread {
-    /// It will look at the transport before it sleeps again.
+    /// It will check the transport before it sleeps again.
     Awake,
     /// It sleeps until this instant, or until something arrives.
     Asleep(Option<Instant>),
-    /// It is gone, and with it every connection.
+    /// It has ended, and every connection with it.
     Gone,
 }
 
-/// The transport and its host's bookkeeping.
+/// The transport and its driver's bookkeeping.
 pub(crate) struct Core<T> {
     /// The sans-IO transport.
     pub(crate) transport: T,
@@ -46,22 +46,23 @@ pub(crate) struct Core<T> {
     pub(super) outbox: Outbox,
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
-    /// The last handle is gone: the driver thread says good-bye and ends.
+    /// The last handle is gone. The driver thread sends farewells and ends.
     pub(super) departing: bool,
     pub(super) wakeups: Wakeups,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
-    /// When whoever waits for a connection to settle is to look again although nothing happened.
+    /// Times at which the waiters for a connection to settle check again, even without an event.
     alarms: BTreeSet<(Instant, ConnectionId)>,
-    /// Connections without handles that still deliver what was written.
+    /// Connections without handles that still deliver their data.
     parting: Parting,
-    /// Connections that this side closed or released and whose peers may not have been told yet, oldest first.
+    /// Connections that this side closed or released and whose peers may not know yet, oldest first.
     leaving: VecDeque<ConnectionId>,
-    /// There while there are any: whoever ends the program waits for them, even if somebody still holds a handle.
+    /// Present while such connections exist. [`wait_for_farewells`](super::wait_for_farewells) waits for it, even if a
+    /// handle is left.
     farewell: Option<Departure>,
 }
 
-/// Connections that peers opened and nobody took yet.
+/// Connections that peers opened and the application has not accepted yet.
 #[derive(Debug, Default)]
 struct Accepting {
     open: bool,
@@ -69,7 +70,7 @@ struct Accepting {
     bell: Bell,
 }
 
-/// What the host remembers of a connection.
+/// The driver's record of a connection.
 #[derive(Debug)]
 struct Slot {
     id: ConnectionId,
@@ -78,7 +79,7 @@ struct Slot {
     readable: Bell,
     writable: Bell,
     settled: Bell,
-    /// Its entry among the alarms.
+    /// The time of its alarm.
     alarm: Option<Instant>,
 }
 
@@ -86,19 +87,19 @@ struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handle {
     Held,
-    /// Held, and once it is dropped the connection goes on until it is finished.
+    /// Held. Once dropped, the connection goes on until it is finished.
     Dispensable,
     Dropped,
 }
 
-/// Where a connection stands, as far as its host was told.
+/// The state of a connection, as far as its events told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     /// It was established.
     pub(crate) connected: bool,
     /// Everything was acknowledged after `finish`.
     pub(crate) finished: bool,
-    /// It is over, and why.
+    /// The reason for its end, if it is over.
     pub(crate) lost: Option<ConnectionLost>,
 }
 
@@ -121,17 +122,17 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// Begins to remember a connection that this side opened.
+    /// Adds a connection that this side opened.
     pub(crate) fn open(&mut self, id: ConnectionId) {
         self.put(id, Status::default());
     }
 
-    /// Where a connection stands; `None` if its handle is gone.
+    /// The state of a connection. `None` if its handle is gone.
     pub(crate) fn status(&self, id: ConnectionId) -> Option<Status> {
         Some(self.slots.get(id.slot())?.as_ref().filter(|slot| slot.id == id)?.status)
     }
 
-    /// Finishes a connection, whether or not a handle of it lives until that is done.
+    /// Finishes a connection, even if its last handle is dropped before.
     pub(crate) fn finish_in_background(&mut self, now: Instant, id: ConnectionId) {
         self.transport.finish(now, id);
         if let Some(slot) = find(&mut self.slots, id) {
@@ -139,7 +140,7 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// The last handle of a connection is gone.
+    /// Notes that the last handle of a connection is gone.
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
         match find(&mut self.slots, id) {
             Some(slot) if slot.handle == Handle::Dispensable && !slot.status.is_over() => {
@@ -153,7 +154,7 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// Nobody will read it, and the peer must not fill memory with it.
+    /// Discards input without a reader, so that the peer does not fill memory with it.
     fn throw_away_input(&mut self, now: Instant, id: ConnectionId) {
         let mut scratch = [0; THROWN_AWAY];
         while matches!(self.transport.read(now, id, &mut scratch), Ok(Read::Data(1..))) {}
@@ -175,8 +176,8 @@ impl<T: Streams> Core<T> {
         self.leaving.is_empty() && self.parting.is_empty()
     }
 
-    /// Notes who has been told: the oldest first, since no farewell lasts long. To be called whenever the transport was asked
-    /// for what it has to send.
+    /// Removes the connections whose peers have been told, oldest first, since no farewell lasts long. Call it after
+    /// each transmit.
     pub(super) fn note_farewells(&mut self) {
         while let Some(&id) = self.leaving.front()
             && !self.transport.is_leaving(id)
@@ -190,18 +191,19 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// The driver thread is gone: nobody is told any more.
+    /// Ends all farewells, because the driver thread is gone.
     pub(super) fn end_farewells(&mut self) {
         self.leaving.clear();
         self.farewell = None;
     }
 
-    /// Lets peers connect; `false` if they may already. How many may wait is the transport's business.
+    /// Lets peers connect. Returns `false` if they may already. The transport limits the connections that wait to be
+    /// accepted.
     pub(crate) fn open_door(&mut self) -> bool {
         !std::mem::replace(&mut self.accepting.open, true)
     }
 
-    /// Lets nobody in any more and releases those whom nobody took.
+    /// Refuses further connections and releases those not accepted yet.
     pub(crate) fn close_door(&mut self, now: Instant) {
         self.accepting.open = false;
         for id in std::mem::take(&mut self.accepting.queue) {
@@ -210,12 +212,12 @@ impl<T: Streams> Core<T> {
         self.accepting.bell.ring(&mut self.wakeups);
     }
 
-    /// The connection that has waited longest to be taken.
+    /// The connection that has waited longest to be accepted.
     pub(crate) fn next_accepted(&mut self) -> Option<ConnectionId> {
         self.accepting.queue.pop_front()
     }
 
-    /// The bell of a place; `None` if the connection's handle is gone.
+    /// The bell of a place. `None` if the connection's handle is gone.
     pub(crate) fn bell(&mut self, place: Place) -> Option<&mut Bell> {
         match place {
             Place::Read(id) => Some(&mut find(&mut self.slots, id)?.readable),
@@ -225,7 +227,7 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// Has whoever waits for the connection to settle look again at `time`, should it not have settled by then.
+    /// Has the waiters for the connection to settle check again at `time`, unless it settles before.
     pub(crate) fn look_again_at(&mut self, time: Instant, id: ConnectionId) {
         if let Some(slot) = find(&mut self.slots, id) {
             slot.silence(&mut self.alarms);
@@ -234,12 +236,12 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// When the next such alarm is due.
+    /// The time of the next alarm.
     pub(super) fn next_alarm(&self) -> Option<Instant> {
         self.alarms.first().map(|(time, _)| *time)
     }
 
-    /// Rings for the alarms that are due.
+    /// Wakes the waiters of due alarms.
     pub(super) fn ring_alarms(&mut self, now: Instant) {
         while self.next_alarm().is_some_and(|time| time <= now) {
             if let Some((_, id)) = self.alarms.pop_first()
@@ -251,7 +253,7 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// Has everybody who waits look again: something happened that the transport does not know of.
+    /// Wakes all waiters, after an event that the transport does not know of.
     pub(crate) fn ring_all(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
             slot.ring_all(&mut self.wakeups);
@@ -259,7 +261,7 @@ impl<T: Streams> Core<T> {
         self.accepting.bell.ring(&mut self.wakeups);
     }
 
-    /// Takes the transport's events and rings the bells that they concern.
+    /// Takes the transport's events and wakes their waiters.
     pub(super) fn take_events(&mut self, now: Instant) {
         while let Some(event) = self.transport.poll_event() {
             match event {
@@ -308,7 +310,7 @@ impl<T: Streams> Core<T> {
                 slot.silence(&mut self.alarms);
                 slot.ring_all(&mut self.wakeups);
             }
-            // A kind of event that this host does not know yet: let everybody of the connection look.
+            // This driver does not know the kind of event, so it wakes all waiters of the connection.
             _ => slot.ring_all(&mut self.wakeups),
         }
     }
@@ -324,7 +326,7 @@ impl<T: Streams> Core<T> {
 }
 
 impl Status {
-    /// Whether nothing is left to deliver.
+    /// Whether no data is left to deliver.
     const fn is_over(self) -> bool {
         self.finished || self.lost.is_some()
     }

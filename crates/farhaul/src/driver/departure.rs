@@ -1,30 +1,31 @@
-//! Ports that are saying good-bye, and waiting for them.
+//! Ports that send farewells, and the wait for them.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul_proto::LONGEST_FAREWELL;
 
-/// Time by which a starved machine may be late.
+/// Extra time for a starved machine.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Longest time that a driver thread outlives its last handle. The transport says by the round trip when the last shutdown
-/// leaves; this bound is for a socket that takes nothing.
+/// Longest time that a driver thread outlives its last handle. The transport derives the time of the last shutdown from
+/// the RTT. This bound covers a socket that accepts no datagrams.
 pub(super) const LONGEST_DEPARTURE: Duration = LONGEST_FAREWELL.saturating_add(GRACE);
 
 /// Longest time that [`wait_for_farewells`] takes.
 const LONGEST_WAIT: Duration = LONGEST_DEPARTURE.saturating_add(GRACE);
 
-/// Ports of this process that are saying good-bye to a peer or about to be closed.
+/// Ports of this process that send farewells or are about to be closed.
 static DEPARTING: Mutex<usize> = Mutex::new(0);
 static NONE_LEFT: Condvar = Condvar::new();
 
-/// A port that is saying good-bye, until the peers have been told; or one whose last handle is gone, until it is closed.
+/// A port that sends farewells, until the peers have been told. Or a port whose last handle is gone, until it is
+/// closed.
 #[derive(Debug)]
 pub(super) struct Departure(());
 
 impl Departure {
-    /// Begins to count.
+    /// Counts one more.
     pub(super) fn begin() -> Self {
         *DEPARTING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Self(())
@@ -41,23 +42,24 @@ impl Drop for Departure {
     }
 }
 
-/// How many there are.
+/// The number of departing ports.
 #[cfg(test)]
 pub(super) fn departing() -> usize {
     *DEPARTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the peers of all connections that this process finished, closed or dropped have been told, and the UDP ports
-/// whose last handle is gone are closed. Handles that other threads still hold of such a connection do not matter.
+/// Waits for all connections that this process finished, closed or dropped, until their peers have been told. Then
+/// waits until the UDP ports without handles are closed. Handles of such a connection that other threads still hold do
+/// not matter.
 ///
-/// Closing and dropping never wait: the port's own thread says good-bye afterwards, three times for the case that
-/// datagrams are lost, and then closes the port. That takes two round trips with their variation, and two seconds at most. A
-/// process that exits meanwhile cuts it off after the first good-bye; if just that one is lost, the peer notices the end only
-/// at its own time-out. So call this at the end of `main`, or before opening the same port again.
+/// Closing and dropping never wait. The port's driver thread sends the farewell three times, in case datagrams are
+/// lost, and then closes the port. That takes two RTTs with their variation, and two seconds at most. If the process
+/// exits earlier, only the first farewell may have left. If that one is lost, the peer notices the end only at its own
+/// time-out. So call this at the end of `main`, or before opening the same port again.
 ///
-/// Never waits longer than three seconds; returns at once if nothing is under way.
+/// Never waits longer than three seconds. Returns at once if no farewell is in progress.
 pub fn wait_for_farewells() {
     let departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    // Whether somebody is left then is of no use to the caller.
+    // The caller cannot use the result, which tells whether a port still departs.
     let _ = NONE_LEFT.wait_timeout_while(departing, LONGEST_WAIT, |departing| *departing > 0);
 }

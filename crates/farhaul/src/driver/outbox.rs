@@ -10,12 +10,12 @@ use farhaul_units::Instant;
 /// would wait behind a long train. With fewer, the lock would be taken more often.
 const TRAINS_PER_TURN: usize = 16;
 
-/// The state of the outbox after a turn.
+/// The result of a [`transmit`](Outbox::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutboxState {
     /// The transport has nothing more to send now.
     Drained,
-    /// The turn ended before the transport had sent everything.
+    /// The limit of trains was reached before the transport had sent everything.
     More,
     /// The socket accepts no more now.
     Blocked,

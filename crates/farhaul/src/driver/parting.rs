@@ -1,25 +1,25 @@
-//! Connections that finish in the background: their handles are gone, and what was written is still on its way.
+//! Connections that finish in the background: without handles, while their data is still on its way.
 
 use std::collections::VecDeque;
 
 use farhaul_proto::ConnectionId;
 
-/// Such connections of one port at most. A peer that acknowledges nothing holds one for the linger time, so a flood of
+/// Most such connections of one port. Each may last for the linger time if its peer acknowledges nothing. So a flood of
 /// them must not hold more.
 const MAX_PARTING: usize = 256;
 
-/// Those connections, the eldest first.
+/// Those connections, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Parting(VecDeque<ConnectionId>);
 
 impl Parting {
-    /// One more; gives the eldest if there are too many now, which is to be released.
+    /// Adds a connection. Returns the oldest one to release, if there are too many now.
     pub(super) fn add(&mut self, id: ConnectionId) -> Option<ConnectionId> {
         self.0.push_back(id);
         if self.0.len() > MAX_PARTING { self.0.pop_front() } else { None }
     }
 
-    /// It has finished, or never will.
+    /// Removes a connection that has finished or never will.
     pub(super) fn remove(&mut self, id: ConnectionId) {
         self.0.retain(|its| *its != id);
     }

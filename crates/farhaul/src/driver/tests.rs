@@ -1,4 +1,4 @@
-//! The driver with a toy transport: one connection, no reliability, a datagram per write.
+//! The driver with a toy transport: one connection, no reliability, one datagram per write.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, mpsc};
@@ -18,22 +18,22 @@ use crate::error::Error;
 
 const ID: ConnectionId = ConnectionId::from_parts(0, 0);
 static NEVER: CancelFlag = CancelFlag::new();
-/// A datagram on which the toy breaks.
+/// A datagram on which the toy panics.
 const POISON: &[u8] = b"poison";
 
-/// Connected from the first datagram on.
+/// A transport that counts as connected from the first datagram on.
 #[derive(Default)]
 struct Toy {
     peer: Option<SocketAddr>,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
     events: Vec<Event>,
-    /// Writes go nowhere and say that there is no room.
+    /// Writes take nothing, as if there were no room.
     full: bool,
-    /// Released, it stays until the next datagram.
+    /// After its release, it stays until the next datagram.
     lingers: bool,
     released: bool,
-    /// Whoever holds the other end learns when the toy is gone.
+    /// Disconnects its receiver when the toy is dropped.
     _alive: Option<mpsc::Sender<()>>,
 }
 
@@ -170,7 +170,7 @@ fn a_writer_reaches_a_blocked_reader_on_another_port() {
 }
 
 #[test]
-fn nobody_gets_in_while_the_door_is_closed() {
+fn connections_are_refused_while_the_port_does_not_listen() {
     let mut core = Core::new(Toy::default());
     let knock = |core: &mut Core<Toy>, slot| {
         core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
@@ -178,17 +178,17 @@ fn nobody_gets_in_while_the_door_is_closed() {
         core.take_events(Instant::ZERO);
         core.transport.peer.is_some()
     };
-    assert!(!knock(&mut core, 0), "the door is closed");
+    assert!(!knock(&mut core, 0), "the port does not listen");
     assert!(core.open_door() && !core.open_door());
     assert!(knock(&mut core, 1) && knock(&mut core, 2));
     assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)), "first come, first served");
     core.close_door(Instant::ZERO);
-    assert_eq!(core.next_accepted(), None, "who was not taken is sent away");
+    assert_eq!(core.next_accepted(), None, "a connection not accepted yet is refused");
     assert!(!knock(&mut core, 3));
 }
 
 #[test]
-fn an_alarm_wakes_whoever_waits_for_a_connection_to_settle() {
+fn an_alarm_wakes_a_thread_that_waits_for_a_connection_to_settle() {
     let a = driver(Toy::default());
     a.turn().unwrap().open(ID);
     let mut looks = 0;
@@ -279,7 +279,7 @@ fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
     let (alive, is_alive) = mpsc::channel();
     let toy = Toy { lingers: true, _alive: Some(alive), ..Toy::default() };
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    // A drop that waits for the farewell waits for ever, because the peer answers only afterwards.
+    // A drop that waited for the farewell would wait for ever, because the peer answers only afterwards.
     let driver = Driver::start_with(toy, any, Options::default(), Duration::from_secs(3_600)).unwrap();
     let (peer, address) = (UdpSocket::bind(any).unwrap(), driver.local_addr());
     {
@@ -296,7 +296,7 @@ fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
 }
 
 #[test]
-fn a_port_says_good_bye_until_every_peer_has_been_told() {
+fn a_port_sends_farewells_until_every_peer_has_been_told() {
     let mut core =
         Core::new(Toy { lingers: true, peer: Some(SocketAddr::from(([127, 0, 0, 1], 9))), ..Toy::default() });
     core.open(ID);
@@ -311,10 +311,10 @@ fn a_port_says_good_bye_until_every_peer_has_been_told() {
 }
 
 #[test]
-fn whoever_waits_for_farewells_waits_until_the_port_is_closed() {
+fn the_wait_for_farewells_ends_after_the_port_is_closed() {
     let driver = driver(Toy::default());
     let address = driver.local_addr();
-    // A thread that drops the last handle may be interrupted before it lets go of its share.
+    // A thread that drops the last handle may be interrupted before it drops its share.
     let share = Arc::clone(&driver.shared);
     drop(driver);
     let gone = share.wait_for(Place::Accept, [&NEVER, &NEVER], None, |_, _| Ok(None::<()>));
@@ -326,7 +326,7 @@ fn whoever_waits_for_farewells_waits_until_the_port_is_closed() {
 }
 
 #[test]
-fn a_defect_in_the_driver_thread_becomes_an_error_and_never_a_hang() {
+fn a_panic_in_the_driver_thread_ends_every_wait_with_an_error() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
     connect(&a, &b);
     b.turn().unwrap().open(ID);
@@ -339,7 +339,7 @@ fn a_defect_in_the_driver_thread_becomes_an_error_and_never_a_hang() {
 }
 
 #[test]
-fn a_defect_in_an_application_thread_reaches_those_who_wait() {
+fn a_panic_in_an_application_thread_ends_every_wait_with_an_error() {
     let a = driver(Toy::default());
     a.turn().unwrap().open(ID);
     thread::scope(|scope| {
@@ -354,7 +354,7 @@ fn a_defect_in_an_application_thread_reaches_those_who_wait() {
 }
 
 #[test]
-fn a_task_is_woken_by_what_it_waits_for() {
+fn a_task_is_woken_when_its_condition_comes_true() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
     connect(&a, &b);
     b.turn().unwrap().open(ID);
@@ -372,7 +372,7 @@ fn a_task_is_woken_by_what_it_waits_for() {
 }
 
 #[test]
-fn a_wait_that_is_given_up_takes_its_task_from_the_bell() {
+fn an_abandoned_wait_removes_its_waker() {
     let a = driver(Toy { full: true, ..Toy::default() });
     a.turn().unwrap().open(ID);
     for place in [Place::Read(ID), Place::Write(ID), Place::Settle(ID), Place::Accept] {
@@ -394,7 +394,7 @@ fn a_wait_that_is_given_up_takes_its_task_from_the_bell() {
 }
 
 #[test]
-fn a_wait_that_has_come_to_its_end_has_no_task_at_the_bell() {
+fn a_completed_wait_leaves_no_waker() {
     let a = driver(Toy::default());
     a.turn().unwrap().open(ID);
     let mut looks = 0;

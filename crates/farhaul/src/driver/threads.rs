@@ -1,4 +1,4 @@
-//! The driver thread of a UDP port, and the handle whose end begins its end.
+//! The driver thread of a UDP port, and the handle whose drop ends it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,15 +18,15 @@ use super::nap::Naps;
 use super::turn::{Shared, Turn};
 use crate::error::Error;
 
-/// Trains per receive call and per turn at the lock: half a megabyte, which stays in the processor's cache.
+/// Trains per receive call and per access to the lock: half a megabyte, which stays in the processor's cache.
 const TRAINS_PER_BATCH: usize = 8;
 
-/// How long the thread looks away when the system cannot receive for a reason that does not pass.
+/// Pause of the thread after a receive error that does not pass.
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
 const SOCKET: Token = Token(0);
 
-/// A transport that runs on a UDP port. Dropping it ends the driver thread, after its farewell; nobody waits for that.
+/// A transport that runs on a UDP port. Its drop ends the driver thread after the farewells, without waiting for that.
 pub(crate) struct Driver<T: Streams + Send + 'static> {
     pub(super) shared: Arc<Shared<T>>,
 }
@@ -35,12 +35,12 @@ impl<T: Streams + Send + 'static> Driver<T> {
     /// Opens the UDP port at `address` and starts to drive `transport` on it.
     ///
     /// # Errors
-    /// The port cannot be opened, or the system gives no thread.
+    /// The port cannot be opened, or the system refuses a thread.
     pub(crate) fn start(transport: T, address: SocketAddr, options: Options) -> Result<Self, Error> {
         Self::start_with(transport, address, options, LONGEST_DEPARTURE)
     }
 
-    /// The same with a choice of how long the thread outlives the last handle, should the peers not have been told by then.
+    /// The same with a limit of the time that the thread outlives the last handle if peers cannot be told.
     pub(super) fn start_with(
         transport: T,
         address: SocketAddr,
@@ -78,7 +78,7 @@ impl<T: Streams + Send + 'static> Drop for Driver<T> {
     }
 }
 
-/// Whatever ends the thread, nobody may wait for it any longer.
+/// Wakes all waiters when the thread ends for any reason.
 struct LastAct<'a, T: Streams>(&'a Shared<T>);
 
 impl<T: Streams> Drop for LastAct<'_, T> {
@@ -93,7 +93,8 @@ impl<T: Streams> Drop for LastAct<'_, T> {
     }
 }
 
-/// The driver thread: its waiter cannot move between threads, so it makes everything itself and hands out its share.
+/// Starts the driver thread. Its waiter cannot move between threads, so the thread creates everything and returns a
+/// share.
 fn begin<T: Streams>(
     transport: T,
     socket: UdpSocket,
@@ -107,7 +108,7 @@ fn begin<T: Streams>(
     match waiter {
         Ok(waiter) => {
             let shared = Arc::new(Shared::new(transport, socket, waiter.waker()));
-            // Whoever started the thread waits for this and nothing else.
+            // The starting thread only waits for this message.
             let _ = ready.send(Ok(Arc::clone(&shared)));
             run(&shared, waiter, farewell);
         }
@@ -117,8 +118,8 @@ fn begin<T: Streams>(
     }
 }
 
-/// The life of the driver thread. It ends when the last handle is gone and every peer has been told, `farewell` after the
-/// former at the latest.
+/// Runs the driver thread's loop. It ends when the last handle is gone and every peer has been told, at the latest
+/// `farewell` after the last handle.
 fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
     let _last_act = LastAct(shared);
     let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
@@ -128,7 +129,7 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
     let mut is_readable = true;
     loop {
         batch.clear();
-        // A timer or another thread that called is no reason to ask the system for datagrams.
+        // If only a timer or another thread woke this one, no receive call is needed.
         let received = if std::mem::replace(&mut is_readable, true) { shared.socket.recv(&mut batch) } else { Ok(0) };
         let Ok(mut turn) = shared.turn() else { return };
         turn.begin_as_driver();
@@ -165,7 +166,7 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
     }
 }
 
-/// Gives the transport what arrived and, if it is time, its time-out; how many bytes arrived.
+/// Passes the received datagrams to the transport and serves its timer if due. Returns the number of bytes.
 fn hand_in<T: Streams>(turn: &mut Turn<'_, T>, batch: &mut RecvBatch) -> usize {
     let now = turn.now();
     let wall = turn.wall();
@@ -190,11 +191,11 @@ fn recv_buffer(socket: &UdpSocket) -> u64 {
     report.map_or(0, |report| report.got as u64)
 }
 
-/// Looks away; wake-ups wait until it is over.
+/// Sleeps for `duration`. Wake-ups wait until then.
 fn pause(duration: Duration) {
     use rustix::thread::{Timespec, nanosleep};
     if let Ok(time) = Timespec::try_from(duration) {
-        // Cut short or refused, it is a shorter nap.
+        // If a signal cuts it short or the system refuses it, the nap is shorter.
         let _ = nanosleep(&time);
     }
 }

@@ -1,4 +1,4 @@
-//! One thread's turn at the transport, and how a thread or task waits for what it needs.
+//! Exclusive access to the transport, and the waits of threads and tasks.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,49 +20,49 @@ use crate::canceller::CancelFlag;
 use crate::clock::{Clock, Wall};
 use crate::error::Error;
 
-/// How often a blocked socket and the transport's own idea of "now" are looked at together, so that a full send buffer
-/// of the system does not become a busy loop.
+/// Shortest time between two attempts at a blocked socket by the transport's deadlines. Without it, a full send buffer
+/// of the system would cause a busy loop.
 const BLOCKED_CHECK: Duration = Duration::from_millis(1);
 
-/// Shortest time between two turns that only the clock asks for. Pacing above 2 Gbit/s wants a train more often than
-/// this; a wake-up costs more than the train. A quarter of a millisecond is what the pacer lets a burst stand for anyway.
+/// Shortest time between two timer wake-ups of the driver thread. Pacing above 2 Gbit/s asks for a train more often,
+/// but a wake-up costs more than a train. The pacer permits bursts of a quarter of a millisecond anyway.
 const GATHER: Duration = Duration::from_micros(250);
 
-/// What application threads and the driver thread share.
+/// The state that application threads and the driver thread share.
 pub(crate) struct Shared<T> {
     core: Mutex<Core<T>>,
-    /// Queue for the lock: whoever just had a turn stands behind whoever waits for one. Without it a thread in a write
-    /// loop would take the lock again before the driver thread wakes up, and acknowledgements would wait.
+    /// Queue for the lock, which makes it fair. Without it, a thread in a write loop would take the lock again before
+    /// the driver thread wakes up. Acknowledgements would then wait.
     queue: Mutex<()>,
     pub(super) socket: UdpSocket,
     pub(super) driver: Waker,
     pub(super) clock: Clock,
-    /// A canceller was used: the driver thread has everybody look again.
+    /// Set by cancellers. The driver thread then wakes all waiters.
     cancelled: Arc<AtomicBool>,
-    /// There once the last handle is gone. Whoever holds the last share closes the port and then, since fields are dropped
-    /// in this order, tells those who wait for that.
+    /// Set once the last handle is gone. The drop of the last share closes the port, and then this departure ends.
+    /// Fields are dropped in this order.
     departure: OnceLock<Departure>,
 }
 
-/// The flags that end a caller's wait: one of its own and one of its endpoint.
+/// The flags that end a caller's wait: its own and that of its endpoint.
 pub(crate) type CancelFlags<'a> = [&'a CancelFlag; 2];
 
-/// Exclusive use of the transport. Its end sends what may be sent, and wakes whoever waits for what happened.
+/// Exclusive access to the transport. Its drop sends the ready datagrams and wakes the waiters of the resulting events.
 pub(crate) struct Turn<'a, T: Streams> {
     shared: &'a Shared<T>,
-    /// Taken only at the end of the turn.
+    /// `None` only after the end of the access.
     core: Option<MutexGuard<'a, Core<T>>>,
     now: Instant,
 }
 
-/// How long the driver thread may rest.
+/// The driver thread's rest until its next access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rest {
-    /// Until the transport wants a turn; for ever, if there is none.
+    /// Time until the transport's next deadline. `None` if it has none.
     pub(super) time: Option<Duration>,
-    /// The socket took no more: rest until it does.
+    /// The socket accepted no more datagrams. The rest ends when it does.
     pub(super) blocked: bool,
-    /// The last handle is gone, and every peer knows: there will be no next turn.
+    /// The last handle is gone, and every peer knows. The thread ends.
     pub(super) over: bool,
 }
 
@@ -79,7 +79,8 @@ impl<T: Streams> Shared<T> {
         }
     }
 
-    /// The last handle is gone: from now on somebody may wait for the port to close.
+    /// Notes that the last handle is gone. From now on, [`wait_for_farewells`](super::wait_for_farewells) waits until
+    /// the port closes.
     pub(super) fn depart(&self) {
         self.departure.get_or_init(Departure::begin);
     }
@@ -94,17 +95,17 @@ impl<T: Streams> Shared<T> {
         self.socket.is_of_family(peer)
     }
 
-    /// What is wrong with the socket's buffers.
+    /// Warnings about the socket's buffers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.socket.buffers().iter().filter_map(BufferReport::warning).collect()
     }
 
-    /// Datagrams that found the socket's receive buffer full.
+    /// Datagrams dropped because the socket's receive buffer was full.
     pub(crate) fn recv_drops(&self) -> Option<u32> {
         self.socket.recv_drops().ok()
     }
 
-    /// What a canceller needs: the endpoint-wide notice, and the thread to wake.
+    /// The endpoint-wide notice and the thread to wake, for a canceller.
     pub(crate) fn cancellation(&self) -> (Arc<AtomicBool>, Waker) {
         (Arc::clone(&self.cancelled), self.driver.clone())
     }
@@ -114,7 +115,7 @@ impl<T: Streams> Shared<T> {
         self.clock.now() + timeout
     }
 
-    /// Waits for a turn, which is a matter of microseconds.
+    /// Locks the transport. That takes microseconds.
     ///
     /// # Errors
     /// The driver thread is gone.
@@ -131,10 +132,10 @@ impl<T: Streams> Shared<T> {
         Ok(Turn { shared: self, core: Some(core), now })
     }
 
-    /// Repeats `attempt` whenever the bell of `place` rings, until it gives something.
+    /// Repeats `attempt` whenever `place` is woken, until it gives a result.
     ///
     /// # Errors
-    /// Those of `attempt`; the deadline passed; a flag was raised; the driver thread is gone.
+    /// Those of `attempt`. The deadline passed, a flag was raised, or the driver thread is gone.
     pub(crate) fn wait_for<R>(
         &self,
         place: Place,
@@ -164,8 +165,8 @@ impl<T: Streams> Shared<T> {
         }
     }
 
-    /// Tries `attempt` once; if it gives nothing, has the task woken when the bell of `place` rings. Once it has given
-    /// something, or failed, nothing of the task is left there.
+    /// Tries `attempt` once. If it gives nothing, has the task woken when `place` is woken. After a result or an error,
+    /// no waker of the task is left there.
     #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn poll_for<R>(
         &self,
@@ -175,7 +176,7 @@ impl<T: Streams> Shared<T> {
         registration: &mut Registration,
         attempt: impl FnOnce(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
     ) -> Poll<Result<R, Error>> {
-        // Declared first, dropped last: a waker is foreign code, which must not run under the lock.
+        // Declared first and so dropped last. A waker is foreign code, which must not run under the lock.
         let mut _replaced = None;
         let mut turn = self.turn()?;
         let now = turn.now;
@@ -197,7 +198,7 @@ impl<T: Streams> Shared<T> {
         }
     }
 
-    /// A task waits no longer for `place`: nothing of it is left there.
+    /// Removes the waker of a task that waits for `place`.
     #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn withdraw(&self, place: Place, registration: &mut Registration) {
         if !registration.is_set() {
@@ -209,7 +210,7 @@ impl<T: Streams> Shared<T> {
         drop(waker);
     }
 
-    /// The core whatever happened to its lock: for the driver thread's last act.
+    /// The core even if its lock is poisoned, for the driver thread's end.
     pub(super) fn core_even_if_poisoned(&self) -> MutexGuard<'_, Core<T>> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,7 +218,7 @@ impl<T: Streams> Shared<T> {
     fn send(&self, train: &Transmit<'_>) -> std::io::Result<usize> {
         let sent = self.socket.send(train.to, train.segment_size, train.bytes)?;
         Ok(match sent.status {
-            // Too large for the path, and so are those behind it: lost, as a router would have lost them.
+            // Too large for the path, as are the datagrams behind it. They count as lost, as on a router.
             SendStatus::TooLarge => train.bytes.len(),
             _ => sent.taken,
         })
@@ -225,17 +226,17 @@ impl<T: Streams> Shared<T> {
 }
 
 impl<'a, T: Streams> Turn<'a, T> {
-    /// The transport's time during this turn.
+    /// The transport's time during this access.
     pub(crate) fn now(&self) -> Instant {
         self.now
     }
 
-    /// Both clocks as they stand, for what the kernel stamped.
+    /// Both clocks now, to convert the kernel's time stamps.
     pub(super) fn wall(&self) -> Wall {
         self.shared.clock.wall()
     }
 
-    /// Begins the driver thread's turn.
+    /// Starts the driver thread's access: rings due alarms and serves cancellers.
     pub(super) fn begin_as_driver(&mut self) {
         self.driver = DriverThread::Awake;
         let now = self.now;
@@ -245,13 +246,13 @@ impl<'a, T: Streams> Turn<'a, T> {
         }
     }
 
-    /// Ends the driver thread's turn, and says when it wants the next one.
+    /// Ends the driver thread's access. Returns its rest until the next one.
     pub(super) fn end_and_sleep(mut self) -> Rest {
         let (state, next) = self.settle();
         self.driver = DriverThread::Asleep(next);
-        // What may leave soon leaves together, a little later.
+        // Later datagrams wait a little, so that they leave together.
         let next = if state == OutboxState::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
-        // A turn takes its time; what is left until the deadline counts from its end.
+        // The access itself took time, so the rest until the deadline counts from its end.
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
         let over = self.departing && self.all_left();
@@ -259,14 +260,14 @@ impl<'a, T: Streams> Turn<'a, T> {
         Rest { time: next.map(|next| next.saturating_since(end)), blocked: state == OutboxState::Blocked, over }
     }
 
-    /// Unlocks, then wakes whoever has to look.
+    /// Unlocks, then wakes the waiters.
     fn end(&mut self) {
         let wakeups = std::mem::take(&mut self.wakeups);
         self.core = None;
         wakeups.deliver();
     }
 
-    /// The contract of a transport after any input or command: send, take events, look at the deadline.
+    /// Follows the contract of a transport after any input or command: send, take events, read the deadline.
     fn settle(&mut self) -> (OutboxState, Option<Instant>) {
         let (shared, now) = (self.shared, self.now);
         let core = &mut **self;
@@ -282,11 +283,11 @@ impl<'a, T: Streams> Turn<'a, T> {
         (state, next)
     }
 
-    /// [`settle`](Self::settle) for a thread that is not the driver thread; says whether that one has to be woken.
+    /// [`settle`](Self::settle) for other threads than the driver thread. Returns whether to wake that one.
     fn settle_for_driver(&mut self) -> bool {
         let (state, next) = self.settle();
         let DriverThread::Asleep(until) = self.driver else { return false };
-        // A blocked socket has to be watched, and only the driver thread does that.
+        // Only the driver thread watches a blocked socket.
         let must_wake = earliest(until, next) != until || state == OutboxState::Blocked;
         if must_wake {
             self.driver = DriverThread::Awake;
@@ -294,13 +295,13 @@ impl<'a, T: Streams> Turn<'a, T> {
         must_wake
     }
 
-    /// Gives the turn up until the bell of `place` rings or `timeout` has passed.
+    /// Ends the access and sleeps until `place` is woken or `timeout` has passed.
     fn sleep(mut self, place: Place, timeout: Option<Duration>) -> Result<(), Error> {
         let ticket = self.bell(place).ok_or(Error::Finished)?.join();
         let mut wake_driver = self.settle_for_driver();
         self.wakeups.deliver_to_threads();
         if self.wakeups.has_tasks() {
-            // Foreign code must not run under the lock: the driver thread wakes the tasks.
+            // Foreign code must not run under the lock, so the driver thread wakes the tasks.
             self.driver = DriverThread::Awake;
             wake_driver = true;
         }
@@ -308,7 +309,7 @@ impl<'a, T: Streams> Turn<'a, T> {
         if wake_driver {
             self.shared.driver.wake();
         }
-        // What happened while settling may have been what the caller waits for.
+        // Settling may have caused the event that the caller waits for.
         if !core.bell(place).is_some_and(|bell| bell.rang_since(&ticket)) {
             core = match timeout {
                 None => ticket.condvar.wait(core).map_err(|_| Error::DriverStopped)?,
@@ -345,7 +346,7 @@ impl<T: Streams> Drop for Turn<'_, T> {
             return;
         }
         if std::thread::panicking() {
-            // The lock is poisoned now; the driver thread finds out and tells everybody.
+            // The lock is poisoned now. The driver thread notices it and wakes all waiters.
             self.core = None;
             self.shared.driver.wake();
             return;

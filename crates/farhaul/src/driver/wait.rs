@@ -1,4 +1,4 @@
-//! A task's wait for something to happen, which leaves nothing behind when it is given up.
+//! A task's wait for a condition. Abandoned, it leaves no waker behind.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use super::turn::{CancelFlags, Shared};
 use super::wakers::Registration;
 use crate::error::Error;
 
-/// Repeats an attempt whenever the bell of its place rings, until it gives something: [`Shared::wait_for`] for tasks.
+/// [`Shared::wait_for`] for tasks: repeats an attempt whenever its place is woken, until it gives a result.
 pub(crate) struct TaskWait<'a, T: Streams, R, A> {
     shared: &'a Shared<T>,
     place: Place,
@@ -31,7 +31,7 @@ where
     }
 }
 
-/// Nothing in it is pinned.
+/// It pins nothing.
 impl<T: Streams, R, A> Unpin for TaskWait<'_, T, R, A> {}
 
 impl<T: Streams, R, A> Future for TaskWait<'_, T, R, A>

@@ -1,11 +1,11 @@
-//! The wakers of tasks that wait for one condition: put in, exchanged and taken out in constant time each.
+//! The wakers of tasks that wait for one condition. Adding, replacing and removing take constant time.
 
 use std::task::Waker;
 
-/// Places that are kept for later tasks when nobody waits any more; memory for more is given back.
+/// Places kept for later tasks when no task waits any more. Memory for more is released.
 const KEPT: usize = 64;
 
-/// Wakers by place. A place is used again, a key never.
+/// Wakers by place. Places are reused, keys never.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
     places: Vec<Option<(u64, Waker)>>,
@@ -14,20 +14,20 @@ pub(crate) struct Wakers {
     next: u64,
 }
 
-/// What a task needs to find its waker again.
+/// The key by which a task finds its waker again.
 #[derive(Debug)]
 struct Key {
     place: usize,
     number: u64,
 }
 
-/// A task's entry among the wakers of one condition. It stands for nothing before the task had to wait, and after the task
-/// was woken.
+/// A task's entry among the wakers of one condition. It is empty before the task has to wait, and after the task was
+/// woken.
 #[derive(Debug, Default)]
 pub(crate) struct Registration(Option<Key>);
 
 impl Wakers {
-    /// Has `waker` woken, in place of the one that was registered before. That one is given back: dropping a waker runs
+    /// Registers `waker` in place of the previous one of this registration. Returns the previous one: its drop runs
     /// foreign code, which must not happen under a lock.
     pub(super) fn register(&mut self, registration: &mut Registration, waker: &Waker) -> Option<Waker> {
         if let Some(registered) = self.find(registration) {
@@ -51,7 +51,7 @@ impl Wakers {
         None
     }
 
-    /// Takes a waker out, for the caller to drop. `None` if it was woken meanwhile.
+    /// Removes a waker and returns it for the caller to drop. `None` if it was woken meanwhile.
     pub(super) fn withdraw(&mut self, registration: &mut Registration) -> Option<Waker> {
         let Key { place, number } = registration.0.take()?;
         let (_, waker) = self.places.get_mut(place)?.take_if(|(its, _)| *its == number)?;
@@ -68,7 +68,7 @@ impl Wakers {
         self.clear();
     }
 
-    /// How many tasks wait.
+    /// The number of waiting tasks.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
@@ -88,7 +88,7 @@ impl Wakers {
 }
 
 impl Registration {
-    /// Whether a waker may be registered.
+    /// Whether a waker may still be registered.
     pub(super) const fn is_set(&self) -> bool {
         self.0.is_some()
     }
@@ -107,7 +107,7 @@ mod tests {
         fn wake(self: Arc<Self>) {}
     }
 
-    /// A waker like no other, and whoever holds it.
+    /// A distinct waker, and the task behind it for counting its holders.
     fn waker() -> (Waker, Arc<Nothing>) {
         let task = Arc::new(Nothing);
         (Waker::from(Arc::clone(&task)), task)
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_woken_withdraws_nobody_else_from_the_same_place() {
+    fn a_woken_registration_does_not_withdraw_the_next_waker_in_its_place() {
         let mut wakers = Wakers::default();
         let mut registrations = [Registration::default(), Registration::default()];
         wakers.register(&mut registrations[0], &waker().0);
@@ -157,7 +157,7 @@ mod tests {
         assert!(wakers.places.capacity() <= KEPT && wakers.free.capacity() <= KEPT);
     }
 
-    /// A search for known wakers at each registration would take 2·10^10 comparisons.
+    /// Searching all wakers at each registration would take 2·10^10 comparisons.
     #[test]
     fn two_hundred_thousand_tasks_register_at_one_place_each() {
         let mut wakers = Wakers::default();

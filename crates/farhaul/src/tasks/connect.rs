@@ -1,4 +1,4 @@
-//! Connecting without blocking anybody: names are resolved by a thread of their own.
+//! Connecting without blocking a task: a separate thread resolves names.
 
 use std::any::Any;
 use std::io;
@@ -20,9 +20,9 @@ use crate::message::MessageSocket;
 use crate::stream::Stream;
 
 impl Endpoint {
-    /// [`connect`](Endpoint::connect) for tasks. Dropping the future gives the attempt up.
+    /// [`connect`](Endpoint::connect) for tasks. Dropping the future abandons the attempt.
     ///
-    /// A name is resolved by a thread that lives as long as that takes, so `peer` must own what it says, or be `'static`.
+    /// A thread resolves the name and ends with that. So `peer` must own its data or be `'static`.
     ///
     /// # Errors
     /// As [`connect`](Endpoint::connect).
@@ -105,7 +105,7 @@ async fn resolve_elsewhere(name: impl ToSocketAddrs + Send + 'static) -> Result<
     Found(search).await
 }
 
-/// A name that is being looked up, and the task that waits for it.
+/// A running name resolution, and the task that waits for it.
 #[derive(Default)]
 struct Search(Mutex<State>);
 
@@ -115,10 +115,10 @@ struct State {
     task: Option<Waker>,
 }
 
-/// The thread's share of a search; its end is the end of the search, whatever came of it.
+/// The thread's share of a search. Its drop ends the search, even without a result.
 struct Finder(Arc<Search>);
 
-/// The task's share of a search: what it finds. Dropped, it leaves no waker to the thread.
+/// The task's share of a search. It resolves to the result. Its drop leaves no waker to the thread.
 struct Found(Arc<Search>);
 
 impl Search {
@@ -126,7 +126,8 @@ impl Search {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `task` woken by the end of the search, in place of the one before. What is replaced is dropped without the lock.
+    /// Has the end of the search wake `task`, in place of the previous one. The previous waker is dropped without the
+    /// lock.
     fn wake_at_end(&self, task: Option<Waker>) {
         let replaced = std::mem::replace(&mut self.state().task, task);
         drop(replaced);
@@ -137,7 +138,7 @@ impl Future for Found {
     type Output = Result<Vec<SocketAddr>, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // First, so that an end between the two is noticed.
+        // Registers first, so that an end between the two is noticed.
         self.0.wake_at_end(Some(cx.waker().clone()));
         let found = self.0.state().found.take();
         found.map_or(Poll::Pending, Poll::Ready)
@@ -153,7 +154,9 @@ impl Drop for Found {
 impl Drop for Finder {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.found.get_or_insert_with(|| Err(Error::Resolve(io::Error::other("the search for the name broke off"))));
+        state
+            .found
+            .get_or_insert_with(|| Err(Error::Resolve(io::Error::other("the name resolution ended without a result"))));
         let task = state.task.take();
         drop(state);
         if let Some(task) = task {

@@ -6,18 +6,18 @@ use crate::message::{MessageSocket, Received, SendOptions, receiving, sending};
 
 /// A [`MessageSocket`] whose calls wait as tasks do.
 ///
-/// A clone is a second handle of the same connection. For time-outs, wrap a call in `tokio::time::timeout`: a `recv` that is
-/// given up loses no message, and a `send` that is given up has sent the message whole or not at all.
+/// A clone is a second handle of the same connection. For time-outs, wrap a call in `tokio::time::timeout`. An
+/// abandoned `recv` loses no message, and an abandoned `send` has sent the message whole or not at all.
 #[derive(Clone, Debug)]
 pub struct AsyncMessageSocket {
     pub(super) inner: MessageSocket,
 }
 
 impl AsyncMessageSocket {
-    /// Sends `message` whole, waiting for room if there is none.
+    /// Sends `message` whole, and waits for room if there is none.
     ///
     /// # Errors
-    /// The message is longer than the send buffer; the connection is over; somebody cancelled.
+    /// The message is longer than the send buffer; the connection is over; a canceller ended the call.
     pub async fn send(&self, message: &[u8]) -> Result<(), Error> {
         self.send_with(message, SendOptions::default()).await
     }
@@ -32,10 +32,10 @@ impl AsyncMessageSocket {
         self.inner.wait(Place::Write(id), sending(id, message, options)).await
     }
 
-    /// Receives the next message into `out`; `None` is the end, as far as UDT4 shows it: see [`MessageSocket::recv`].
+    /// Receives the next message into `out`. `None` is the end, as far as UDT4 shows it: see [`MessageSocket::recv`].
     ///
     /// # Errors
-    /// The connection was lost, or closed while a message was known to be missing; somebody cancelled.
+    /// The connection was lost, or closed while a message was known to be missing; a canceller ended the call.
     pub async fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
         let id = self.inner.id();
         self.inner.wait(Place::Read(id), receiving(id, out)).await

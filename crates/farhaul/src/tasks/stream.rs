@@ -11,19 +11,19 @@ use crate::stream::{Stream, reading, writing};
 
 /// A [`Stream`] whose calls wait as tasks do.
 ///
-/// Shutting it down ([`AsyncWrite::poll_shutdown`]) is [`finish`](AsyncStream::finish): it is done once the peer has
+/// Shutting it down ([`AsyncWrite::poll_shutdown`]) is [`finish`](AsyncStream::finish): it completes once the peer has
 /// acknowledged everything. Dropping it without that aborts the connection.
 ///
-/// **Time-outs.** There are none for tasks: wrap the call in `tokio::time::timeout`. Giving up a read loses nothing; giving
-/// up `write_all` leaves open how much of the data was taken.
+/// **Time-outs.** Tasks have none: wrap the call in `tokio::time::timeout`. An abandoned read loses nothing. After an
+/// abandoned `write_all`, the number of bytes taken is unknown.
 ///
-/// **Wakers.** A handle keeps the waker of the last task that polled it in each direction, until that task is woken, another
-/// one polls, or the handle is dropped. So several tasks that read at once need a clone each.
+/// **Wakers.** In each direction, a handle keeps the waker of the last task that polled it. It keeps it until that task
+/// is woken, another one polls, or the handle is dropped. So several tasks that read at once need a clone each.
 ///
-/// **UDT4 has no half-close.** A shutdown ends both directions: reading then gives what had come by then, and the end of the
-/// stream. So `tokio::io::copy_bidirectional` comes to its end, but whichever side closes first closes for both: what the
-/// peer of a stream sends after this side's shutdown is lost, with an error at the peer only. Where one side goes on sending
-/// after the other has said its last word, that last word needs a sign in-band.
+/// **UDT4 has no half-close.** A shutdown ends both directions. Reading then returns the data that had arrived by then,
+/// and the end of the stream. So `tokio::io::copy_bidirectional` completes, but the side that closes first closes for
+/// both. Data that a peer sends after this side's shutdown is lost, with an error at the peer only. Where one side goes
+/// on sending after the other's last data, the protocol must mark that last data in-band.
 #[derive(Debug)]
 pub struct AsyncStream {
     pub(super) inner: Stream,
@@ -31,7 +31,7 @@ pub struct AsyncStream {
     waits: Waits,
 }
 
-/// The task that polled last, for each thing that a handle waits for.
+/// The last task that polled, for each condition that a handle waits for.
 #[derive(Debug, Default)]
 struct Waits {
     read: Registration,
@@ -46,7 +46,7 @@ impl From<Stream> for AsyncStream {
 }
 
 impl Clone for AsyncStream {
-    /// A second handle, for which no task waits yet.
+    /// A second handle, without a waiting task.
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone(), finishing: self.finishing, waits: Waits::default() }
     }
@@ -87,12 +87,12 @@ impl AsyncWrite for AsyncStream {
         connection.poll(Place::Write(id), cx, &mut waits.write, writing(id, data)).map_err(Into::into)
     }
 
-    /// Done at once: written data leaves by itself.
+    /// Completes at once: written data leaves without it.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Done once the peer has acknowledged everything; closes the connection in both directions, since UDT4 has no
+    /// Completes once the peer has acknowledged everything. Closes the connection in both directions, since UDT4 has no
     /// half-close: see [`AsyncStream`].
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.finishing {
