@@ -8,9 +8,6 @@ use crate::udt::consts::SYN_INTERVAL;
 const INITIAL: Duration = Duration::from_millis(100);
 /// Samples outside this range are lies or accidents (attack B9).
 const PLAUSIBLE: std::ops::RangeInclusive<Duration> = Duration::from_nanos(500)..=Duration::from_secs(60);
-/// A report counts as at most this multiple of the largest sample of this side. While reports replace samples, a queue may
-/// grow, but a peer may also claim anything (attack B9).
-const MAX_REPORTED: u32 = 4;
 /// How long a minimum counts: long enough to outlive a queue, short enough to follow a route change.
 const MIN_WINDOW: Duration = Duration::from_secs(10);
 
@@ -28,8 +25,6 @@ pub(crate) struct Rtt {
     window_end: Instant,
     /// Minimum of all samples; zero without one.
     least: Duration,
-    /// Maximum of all samples of this side; zero without one.
-    largest: Duration,
     /// Maximum of the present and of the previous short window.
     recent: Recent,
 }
@@ -53,7 +48,6 @@ impl Rtt {
             previous_min: None,
             window_end: Instant::ZERO,
             least: Duration::ZERO,
-            largest: Duration::ZERO,
             recent: Recent { max: Duration::ZERO, previous: Duration::ZERO, end: Instant::ZERO },
         }
     }
@@ -62,7 +56,6 @@ impl Rtt {
     pub(crate) fn sample(&mut self, sample: Duration, now: Instant) -> bool {
         self.smooth(sample) && {
             self.note_minimum(sample, now);
-            self.largest = self.largest.max(sample);
             true
         }
     }
@@ -73,12 +66,8 @@ impl Rtt {
     }
 
     /// Adds an estimate reported by the peer and returns whether it was plausible. It counts for the minimum only while
-    /// this side has no sample. A peer that started with a wrong guess may report too little for a while. With a sample,
-    /// the report counts within [`MAX_REPORTED`] of what this side knows.
+    /// this side has no sample. A peer that started with a wrong guess may report too little for a while.
     pub(crate) fn report(&mut self, reported: Duration, now: Instant) -> bool {
-        let is_known = PLAUSIBLE.contains(&reported) && !self.largest.is_zero();
-        let reported =
-            if is_known { reported.clamp(self.least, self.largest.saturating_mul(MAX_REPORTED)) } else { reported };
         self.smooth(reported) && {
             if self.min().is_none() {
                 self.note_minimum(reported, now);
@@ -183,21 +172,6 @@ mod tests {
         assert_eq!((rtt.smoothed(), rtt.variation()), (Duration::from_millis(8), Duration::from_millis(4)));
         rtt.sample(Duration::from_millis(16), Instant::ZERO);
         assert_eq!((rtt.smoothed(), rtt.variation()), (Duration::from_millis(9), Duration::from_millis(5)));
-    }
-
-    #[test]
-    fn a_report_counts_within_what_this_side_has_measured() {
-        let millis = Duration::from_millis;
-        let mut rtt = Rtt::new();
-        assert!(rtt.report(millis(60_000), Instant::ZERO), "nothing is known");
-        let mut rtt = Rtt::new();
-        rtt.sample(millis(20), Instant::ZERO);
-        rtt.sample(millis(30), Instant::ZERO);
-        for (reported, counts_as) in [(60_000, 120), (120, 120), (50, 50), (20, 20), (1, 20)] {
-            assert!(rtt.report(millis(reported), Instant::ZERO));
-            assert_eq!(rtt.latest(), Some(millis(counts_as)), "{reported} ms");
-        }
-        assert!(!rtt.report(millis(60_001), Instant::ZERO) && !rtt.report(Duration::ZERO, Instant::ZERO));
     }
 
     #[test]
