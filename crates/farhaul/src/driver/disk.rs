@@ -1,6 +1,6 @@
-//! Files on the real disk, as file sessions need them: a [`DiskSource`] to read a tree, a [`DiskStore`] to build one.
+//! Files on the real disk for file sessions: a [`DiskSource`] reads a tree, a [`DiskStore`] builds one.
 //!
-//! Sessions run on a thread of the application, so nothing here ever holds up the network. Everything is reached by
+//! Sessions run on a thread of the application, so disk access never delays the network. Each entry is reached by a
 //! directory handle and a single name, never by a path that somebody could redirect: see [`Directory`].
 
 mod asked;

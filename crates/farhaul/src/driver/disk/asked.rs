@@ -1,4 +1,4 @@
-//! The files and directories that a request names. Their parents are opened one at a time, when their turn comes.
+//! The files and directories that a request names. Their parents are opened one at a time, when needed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use farhaul_session::{Component, RelPath};
 use super::directory::{Directory, split_last};
 use super::partial::is_temporary;
 
-/// An entry that exists, by its name in a directory.
+/// An existing entry, by its name in a directory.
 #[derive(Debug)]
 pub(super) struct Asked {
     place: Place,
@@ -18,20 +18,20 @@ pub(super) struct Asked {
     pub(super) sent_as: Component,
 }
 
-/// Where a directory is.
+/// The location of a directory.
 #[derive(Clone, Debug)]
 enum Place {
-    /// As the user of this machine named it: links are followed.
+    /// As this machine's user named it: links are followed.
     Named(PathBuf),
     /// As a peer named it, below a root: no link is followed.
     Beneath(Arc<Directory>, RelPath),
 }
 
 impl Asked {
-    /// Looks up a path of the user of this machine: one entry, or the content of a directory without a name (`.`, `/`).
+    /// Looks up a path of this machine's user: one entry, or the content of a directory without a name (`.`, `/`).
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
         let Some((parent, name)) = split_last(path)? else { return Place::Named(path.to_owned()).content() };
-        // A link that the user names is followed, but what it leads to arrives under the link's name.
+        // A link that the user names is followed, but its target arrives under the link's name.
         if path.is_symlink() {
             let target = path.canonicalize()?;
             let (parent, target) = split_last(&target)?.ok_or(io::ErrorKind::IsADirectory)?;
@@ -50,7 +50,7 @@ impl Asked {
         Place::Beneath(Arc::clone(root), parent).one(name.clone(), name.clone())
     }
 
-    /// The directory that it lies in.
+    /// Opens its parent directory.
     pub(super) fn parent(&self) -> io::Result<Directory> {
         self.place.open()
     }
@@ -64,7 +64,7 @@ impl Place {
         }
     }
 
-    /// One entry in it, if it exists.
+    /// The entry with this name in it, if it exists.
     fn one(self, name: Component, sent_as: Component) -> io::Result<Vec<Asked>> {
         self.open()?.stat(&name)?;
         Ok(vec![Asked { place: self, name, sent_as }])

@@ -1,7 +1,7 @@
 //! Commits in the background: a few threads make complete files safe from a crash while the session goes on.
 //!
-//! A commit costs two waits for the disk, of the file and of its directory, and a copy of many small files is little else.
-//! Files wait side by side here, and one wait for a directory serves all files that got their names meanwhile.
+//! A commit waits for the disk twice: for the file and for its directory. These waits dominate a copy of many small
+//! files. So files wait in parallel, and one wait for a directory serves all files renamed since the last one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,21 +15,21 @@ use super::directory::{Directory, Identity, set_metadata};
 use super::failure::failure;
 use super::partial::Partial;
 
-/// Threads at most: file systems join the waits of files that are synchronised side by side, and more than a few gain
-/// nothing.
+/// Most threads. File systems merge the waits of files that are synchronised in parallel, and more than a few threads
+/// gain nothing.
 const THREADS: usize = 4;
-/// Commits of one store under way at most; all stores of the process share a [`Permit`] each. Far below the 4096 unanswered
-/// files that a sender of this project allows: nobody waits for an answer that is held back.
+/// Most running commits of one store. All stores of the process share the [`Permit`]s. The number is far below the 4096
+/// unanswered files that a sender of this project allows, so no sender stalls.
 const UNDER_WAY: usize = 32;
 
-/// While more files wait, this many get their names before their directories are synchronised. One wait for eight files
+/// While more files wait, this many are renamed before their directories are synchronised. One wait for eight files
 /// costs little and delays the answers only briefly.
 const TOGETHER: usize = 8;
 
 /// The result of an entry.
 type CommitResult = (EntryId, Result<(), Failure>);
 
-/// The threads and what they have to do. Dropping it waits until everything is done.
+/// The threads and their tasks. Dropping it waits for all of them.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     shared: Arc<Shared>,
@@ -39,22 +39,22 @@ pub(super) struct Commits {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is something to do, or nothing will come any more.
+    /// A task is ready, or no task will come any more.
     work: Condvar,
-    /// A task is done.
+    /// A task has completed.
     progress: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     files: VecDeque<(FileCommit, Permit)>,
-    /// In the order in which they were finished: a directory comes after those inside it.
+    /// In order of completion: a directory comes after those inside it.
     directories: VecDeque<(DirectoryCommit, Permit)>,
-    /// Files that do not have their final names yet, and where they get them.
+    /// Files without their final names yet, and the directories of these names.
     unnamed: Vec<(EntryId, Identity)>,
-    /// Entries that are safe as soon as their directories are.
+    /// Entries that survive a crash once their directories are synchronised.
     named: Vec<Named>,
-    /// A thread synchronises directories; what gets its name meanwhile is for the next time.
+    /// A thread is synchronising directories. Files renamed meanwhile wait for the next time.
     is_syncing: bool,
     /// Entries without an outcome.
     under_way: usize,
@@ -71,12 +71,12 @@ pub(super) struct FileCommit {
     pub(super) mtime: Mtime,
 }
 
-/// A directory in which everything was begun that belongs there.
+/// A directory whose entries have all been started.
 #[derive(Debug)]
 pub(super) struct DirectoryCommit {
     pub(super) id: EntryId,
     pub(super) directory: Arc<Directory>,
-    /// Where its own name stands.
+    /// The directory of its own name.
     pub(super) parent: Arc<Directory>,
     pub(super) mode: u32,
     pub(super) mtime: Mtime,
@@ -86,7 +86,7 @@ pub(super) struct DirectoryCommit {
 struct Named {
     id: EntryId,
     directories: Vec<Arc<Directory>>,
-    /// Given back when the directories are closed.
+    /// Returned when the directories are closed.
     _permit: Permit,
 }
 
@@ -98,7 +98,7 @@ enum Task {
 }
 
 impl Commits {
-    /// Begins to commit a file; waits while too many are under way.
+    /// Starts to commit a file. Waits while too many commits are running.
     pub(super) fn file(&mut self, commit: FileCommit) {
         self.submit(|state, permit| {
             state.unnamed.push((commit.id, commit.partial.directory.identity()));
@@ -106,7 +106,7 @@ impl Commits {
         });
     }
 
-    /// Begins to commit a directory; its mode and time are set after the files in it have their names.
+    /// Starts to commit a directory. Its mode and time are set after the files in it have their names.
     pub(super) fn directory(&mut self, commit: DirectoryCommit) {
         self.submit(|state, permit| state.directories.push_back((commit, permit)));
     }
@@ -116,14 +116,15 @@ impl Commits {
         self.shared.state().outcomes.pop_front()
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no commit is running.
     pub(super) fn settle(&self) {
         drop(self.shared.wait_until(|state| state.under_way == 0));
     }
 
     fn submit(&mut self, put: impl FnOnce(&mut State, Permit)) {
         drop(self.shared.wait_until(|state| state.under_way < UNDER_WAY));
-        // Without the lock, which threads need to give permits back. Nobody else adds anything meanwhile.
+        // Waits for a permit without the lock, which threads need to return permits. No other caller adds commits
+        // meanwhile.
         let permit = Permit::take();
         let mut state = self.shared.state();
         put(&mut state, permit);
@@ -134,7 +135,7 @@ impl Commits {
             self.threads.extend(thread::Builder::new().name("farhaul:disk".into()).spawn(move || shared.work()));
         }
         if self.threads.is_empty() {
-            // The system gives no threads: then here and now.
+            // The system refused all threads, so the caller does the work.
             self.shared.work_here();
         }
         self.shared.work.notify_one();
@@ -146,7 +147,7 @@ impl Drop for Commits {
         self.shared.state().is_ending = true;
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic was reported by the thread itself.
+            // The thread itself reported a panic.
             let _ = thread.join();
         }
     }
@@ -161,20 +162,20 @@ impl Shared {
         self.progress.wait_while(self.state(), |state| !holds(state)).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of a thread.
+    /// The loop of a thread.
     fn work(&self) {
         let mut state = self.state();
         loop {
             state = match state.next_task() {
                 Some(task) => self.perform(task, state),
-                // The threads that still work do the tasks that follow from theirs.
+                // The remaining threads do the tasks that follow from theirs.
                 None if state.is_ending => return,
                 None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
-    /// Does everything that there is to do.
+    /// Performs all ready tasks on this thread.
     fn work_here(&self) {
         let mut state = self.state();
         while let Some(task) = state.next_task() {
@@ -188,14 +189,14 @@ impl Shared {
         let mut state = self.state();
         state.on_done(done);
         self.progress.notify_all();
-        // There may be more to do now than for one.
+        // Several tasks may be ready now.
         self.work.notify_one();
         state
     }
 }
 
 impl State {
-    /// Directories are synchronised by one thread at a time, for all that waits for that.
+    /// The next task. One thread at a time synchronises directories, for all entries that wait for that.
     fn next_task(&mut self) -> Option<Task> {
         let is_worth_it = self.named.len() >= TOGETHER || self.files.is_empty() && !self.named.is_empty();
         if !self.is_syncing && is_worth_it {
@@ -234,7 +235,7 @@ impl State {
 /// The result of a task.
 #[derive(Debug)]
 enum Done {
-    /// It stands as it should, and a crash may still undo it.
+    /// The entry is in place, but a crash may still undo it.
     Named(Named),
     Failed(EntryId, Failure),
     Synced(Vec<CommitResult>),
@@ -266,7 +267,7 @@ impl Done {
     }
 }
 
-/// Synchronises each directory once, whatever became of the others.
+/// Synchronises each directory once, even after failures of others.
 fn synced(all: Vec<Named>) -> Vec<CommitResult> {
     let mut results: Vec<(Arc<Directory>, Result<(), Errno>)> = Vec::new();
     for directory in all.iter().flat_map(|named| &named.directories) {
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_threads_the_work_is_done_by_whoever_asks() {
+    fn without_threads_the_caller_does_the_work() {
         let shared = Shared::default();
         let here = Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
         let id = EntryId(7);
@@ -310,7 +311,7 @@ mod tests {
             (DirectoryCommit { id: EntryId(id), directory, parent, mode: 0, mtime }, Permit::take())
         };
         let mut state = State { under_way: 3, ..State::default() };
-        // It came by another handle of the directory.
+        // This is another handle of the same directory.
         state.unnamed.push((EntryId(0), open(&std::env::temp_dir()).identity()));
         state.directories.extend([commit(1, &mine), commit(2, &other)]);
         assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(2), .. }, _))));

@@ -1,4 +1,4 @@
-//! Ways from a directory down to another one, on which no symbolic link is followed.
+//! Paths from a directory down to another one, without following symbolic links.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, OPEN_DIR};
 
-/// Longest path that the kernel takes in one call: `PATH_MAX` less its NUL.
+/// Longest path that the kernel accepts in one call: `PATH_MAX` less its NUL.
 const LONGEST: usize = 4095;
 
 impl Directory {
@@ -20,13 +20,14 @@ impl Directory {
         Ok(self.descend_along(path.components())?)
     }
 
-    /// Opens the directory that `path` lies in, and gives its last name; `None` if it is the root itself.
+    /// Opens the parent of `path`, and returns it with the last name. `None` for the root itself.
     pub(super) fn descend_to_parent(&self, path: &RelPath) -> io::Result<Option<(Self, Component)>> {
         let Some((name, parents)) = path.split_last() else { return Ok(None) };
         Ok(Some((self.descend_along(parents)?, name.clone())))
     }
 
-    /// The same for names one below the other. Opens at most two descriptors at a time, however many there are.
+    /// Opens the directory reached by these names, one below the other. Needs at most two descriptors at a time,
+    /// regardless of their number.
     pub(super) fn descend_along<'a>(&self, names: impl IntoIterator<Item = &'a Component>) -> Result<Self, Errno> {
         let mut at = None;
         let mut names = names.into_iter().peekable();
@@ -46,13 +47,13 @@ impl Directory {
     fn descend_at_once(&self, path: &[u8]) -> Result<Self, Errno> {
         let resolve = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
         match rustix::fs::openat2(self, path, OPEN_DIR, Mode::empty(), resolve) {
-            // Linux before 5.6, or a sandbox that does not know the call.
+            // Linux before 5.6, or a sandbox without the call.
             Err(Errno::NOSYS | Errno::PERM) => self.descend_by_steps(path),
             opened => Self::opened(opened?),
         }
     }
 
-    /// The same one name at a time. As with one call, directories on the way need no right to be read.
+    /// The same, one name at a time. As with one call, directories on the way need not be readable.
     fn descend_by_steps(&self, path: &[u8]) -> Result<Self, Errno> {
         let mut at = None;
         let mut names = path.split(|&byte| byte == b'/').peekable();

@@ -1,4 +1,5 @@
-//! Open descriptors, which all copies of the process share: how many copies they are enough for, and permits for commits.
+//! Open descriptors, which all copies of the process share: the number of copies that they permit, and permits for
+//! commits.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -7,17 +8,17 @@ use rustix::process::{Resource, getrlimit};
 /// The permits of this process.
 static PERMITS: Permits = Permits::new();
 
-/// Most descriptors of a source, or of a store beside its commits: the root, the innermost directory, a file, and two
-/// while it opens a directory.
+/// Most descriptors of a source, or of a store besides its commits. These are the root, the innermost directory, a
+/// file, and two while it opens a directory.
 const OF_A_COPY: u64 = 5;
-/// Most descriptors of a commit: a file and its directory, or a directory and its parent. One more is on its way to be
-/// closed.
+/// Most descriptors of a commit: a file and its directory, or a directory and its parent. One more may be about to
+/// close.
 const OF_A_COMMIT: u64 = 3;
-/// An eighth of all descriptors as commits leaves more than half of them for everything else.
+/// Commits get one in this many descriptors. At three descriptors each, that leaves more than half for everything else.
 const SHARE: u64 = 8;
-/// Fewer would let disks wait for each other.
+/// Least number of commits. With fewer, disks would wait for each other.
 const AT_LEAST: u64 = 4;
-/// For standard streams, the connection, traces and the like.
+/// Descriptors for standard streams, the connection, traces and the like.
 const RESERVE: u64 = 20;
 
 #[derive(Debug)]
@@ -26,13 +27,13 @@ struct Permits {
     returned: Condvar,
 }
 
-/// Lets one commit be under way until it is dropped.
+/// Permits one commit until it is dropped.
 #[derive(Debug)]
 pub(super) struct Permit(&'static Permits);
 
 impl Permit {
-    /// Waits for a permit. Those that are out come back without help of whoever waits: threads of their own bring
-    /// commits to their end.
+    /// Waits for a permit. Threads of their own complete the commits, so permits return without the waiting thread's
+    /// help.
     pub(super) fn take() -> Self {
         PERMITS.take(commits(getrlimit(Resource::Nofile).current))
     }
@@ -58,14 +59,14 @@ impl Permits {
     }
 }
 
-/// How many copies this process can be one end of at a time, by its limit of open files; one at least.
+/// The number of concurrent copies that the limit of open files permits to this process, at least one.
 ///
-/// More may work, and may as well fail for single files.
+/// More copies may work, but single files may fail.
 pub fn copies_at_a_time() -> usize {
     usize::try_from(copies(getrlimit(Resource::Nofile).current)).unwrap_or(usize::MAX)
 }
 
-/// How many commits may be under way if the process may have so many descriptors.
+/// The number of concurrent commits for this limit of descriptors.
 fn commits(descriptors: Option<u64>) -> u64 {
     descriptors.map_or(u64::MAX, |descriptors| (descriptors / SHARE).max(AT_LEAST))
 }

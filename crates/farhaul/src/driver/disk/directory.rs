@@ -1,4 +1,4 @@
-//! An open directory: what is in it is reached by one name at a time, and never through a symbolic link.
+//! An open directory. Its entries are reached by one name at a time, and never through a symbolic link.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Made for their owner alone until the copy is complete.
+/// New entries are accessible to their owner alone until the copy is complete.
 const PRIVATE_DIR: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -21,28 +21,28 @@ pub(super) const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).unio
 
 /// A directory that is held open.
 ///
-/// A component of its path may be swapped for a symbolic link, before or during a copy. The handle stays where it is, and
-/// steps below it refuse links.
+/// Somebody may swap a component of its path for a symbolic link, before or during a copy. The handle still refers to
+/// the same directory, and steps below it refuse links.
 #[derive(Debug)]
 pub struct Directory {
     handle: OwnedFd,
     identity: Identity,
 }
 
-/// Device and inode: no other directory has them while this one exists.
+/// Device and inode. No other directory has them while this one exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity(u64, u64);
 
 impl Directory {
-    /// Opens the directory at `path`; links on the way are followed, since the caller named it.
+    /// Opens the directory at `path`. Links on the way are followed, since the caller named it.
     ///
     /// # Errors
-    /// There is no such directory, or it may not be read.
+    /// There is no such directory, or it is not readable.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self::opened(rustix::fs::openat(CWD, path, OPEN_DIR, Mode::empty())?)?)
     }
 
-    /// A directory that was opened just now.
+    /// Wraps the handle of a directory just opened.
     pub(super) fn opened(handle: OwnedFd) -> Result<Self, Errno> {
         let stat = rustix::fs::fstat(&handle)?;
         Ok(Self { handle, identity: Identity(stat.st_dev, stat.st_ino) })
@@ -62,7 +62,7 @@ impl Directory {
         self.identity == other.identity
     }
 
-    /// Opens the directory that `path` lies in, and gives its last name; `None` if it has none (`.`, `/`).
+    /// Opens the parent of `path`, and returns it with the last name. `None` if the path has none (`.`, `/`).
     pub(super) fn open_parent(path: &Path) -> io::Result<Option<(Self, Component)>> {
         let Some((parent, name)) = split_last(path)? else { return Ok(None) };
         Ok(Some((Self::open(parent)?, name)))
@@ -73,7 +73,7 @@ impl Directory {
         Self::opened(rustix::fs::openat(&self.handle, name.as_bytes(), flags, Mode::empty())?)
     }
 
-    /// Makes a directory that only its owner may enter, or opens the one that stands there. Says whether it is new.
+    /// Creates a directory that only its owner may enter, or opens the existing one. Returns whether it is new.
     pub(super) fn make_child(&self, name: &Component) -> Result<(Self, bool), Errno> {
         let is_new = match rustix::fs::mkdirat(&self.handle, name.as_bytes(), PRIVATE_DIR) {
             Ok(()) => true,
@@ -87,7 +87,7 @@ impl Directory {
         rustix::fs::fchmod(&self.handle, Mode::from_raw_mode(mode))
     }
 
-    /// Makes a file that nobody else has, under a name that nothing has.
+    /// Creates a file that only its owner may access. Fails if the name exists.
     pub(super) fn make_file(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat(&self.handle, name.as_bytes(), flags, PRIVATE_FILE)?))
@@ -104,14 +104,14 @@ impl Directory {
         rustix::fs::statat(&self.handle, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// When it was made, if the file system tells.
+    /// The creation time, if the file system records it.
     pub(super) fn made(&self) -> Option<Mtime> {
         let stat = rustix::fs::statx(&self.handle, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
         let known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
         known.then_some(Mtime { seconds: stat.stx_btime.tv_sec, nanos: stat.stx_btime.tv_nsec })
     }
 
-    /// Gives the file `from` the name `to`. Without flags it replaces whatever file, link or device has that name.
+    /// Renames the file `from` to `to`. Without flags, that replaces any file, link or device of that name.
     pub(super) fn rename(&self, from: &Component, to: &Component, flags: RenameFlags) -> Result<(), Errno> {
         let (from, to) = (from.as_bytes(), to.as_bytes());
         match flags.is_empty() {
@@ -124,22 +124,22 @@ impl Directory {
         rustix::fs::unlinkat(&self.handle, name.as_bytes(), AtFlags::empty())
     }
 
-    /// Makes the names in it survive a crash.
+    /// Makes the names in the directory survive a crash.
     pub(super) fn sync(&self) -> Result<(), Errno> {
         match rustix::fs::fsync(&self.handle) {
-            // Some file systems cannot synchronise directories; there is nothing more to be had from them.
+            // Some file systems cannot synchronise directories, so there is nothing more to do.
             Err(Errno::INVAL | Errno::BADF) => Ok(()),
             result => result,
         }
     }
 
-    /// Bytes that a user without privileges may still write on its file system.
+    /// Bytes still writable on its file system without privileges.
     pub(super) fn free_space(&self) -> Result<u64, Errno> {
         let system = rustix::fs::fstatvfs(&self.handle)?;
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
 
-    /// The names in it, ascending by their bytes; those that no file may have are left out.
+    /// The names in the directory, in ascending order of their bytes. Names that no file may have are left out.
     pub(super) fn names(&self) -> Result<Vec<Component>, Errno> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.handle)? {
@@ -156,7 +156,7 @@ impl AsFd for Directory {
     }
 }
 
-/// The directory that `path` lies in, and its last name; `None` if it has none (`.`, `/`).
+/// The parent of `path`, and its last name. `None` if the path has none (`.`, `/`).
 pub(super) fn split_last(path: &Path) -> io::Result<Option<(&Path, Component)>> {
     let Some(name) = path.file_name() else { return Ok(None) };
     let name = Component::new(name.as_bytes()).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -164,12 +164,12 @@ pub(super) fn split_last(path: &Path) -> io::Result<Option<(&Path, Component)>> 
     Ok(Some((parent, name)))
 }
 
-/// The time: no file has a later stamp.
+/// The present time. No file has a later stamp.
 pub(super) fn now() -> Mtime {
     time_of(ClockId::Realtime)
 }
 
-/// The earliest stamp that a file which is made now can get: that of the kernel's last tick.
+/// The earliest stamp that a file created now can get: the time of the kernel's last tick.
 pub(super) fn stamp_now() -> Mtime {
     time_of(ClockId::RealtimeCoarse)
 }
@@ -189,12 +189,12 @@ pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// Permission bits, without set-user-id and its kin.
+/// Permission bits, without set-user-id, set-group-id and sticky.
 pub(super) fn permissions(stat: &Stat) -> u32 {
     stat.st_mode & 0o777
 }
 
-/// When the content last changed.
+/// The time of the last change of the content.
 pub(super) fn mtime(stat: &Stat) -> Mtime {
     // The kernel keeps nanoseconds below a second.
     Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }

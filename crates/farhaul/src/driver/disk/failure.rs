@@ -1,13 +1,13 @@
-//! The failure of one file that an error of the operating system means.
+//! Converts an error of the operating system into the failure of one file.
 
 use farhaul_session::{FailCode, Failure};
 use rustix::io::Errno;
 
-/// A failure with the system's words, for somebody who tried to `action`.
+/// The failure of an attempt to `action`, with the system's message.
 pub(super) fn failure(action: &str, errno: Errno) -> Failure {
     let code = code(errno);
     match code {
-        // There is one reason for these, which the code says.
+        // These have one reason, which the code names.
         FailCode::NoSpace | FailCode::Quota | FailCode::ReadOnly | FailCode::PermissionDenied | FailCode::NotFound => {
             Failure::new(code, format!("cannot {action}"))
         }
@@ -15,7 +15,7 @@ pub(super) fn failure(action: &str, errno: Errno) -> Failure {
     }
 }
 
-/// The same for somebody who tried to make a `file` or `directory`. Of a new name, a refusal is about where it goes.
+/// The same for an attempt to make a `file` or `directory`. If a new name is refused, its directory is the cause.
 pub(super) fn cannot_make(what: &str, errno: Errno) -> Failure {
     match code(errno) {
         FailCode::PermissionDenied => Failure::new(FailCode::PermissionDenied, "its directory may not be written to"),
@@ -31,7 +31,7 @@ pub(super) fn io_failure(action: &str, error: &std::io::Error) -> Failure {
     }
 }
 
-/// The system's words, without the number of the error.
+/// The system's message, without the number of the error.
 fn words(errno: Errno) -> String {
     let text = std::io::Error::from(errno).to_string();
     text.trim_end_matches(&format!(" (os error {})", errno.raw_os_error())).to_owned()
@@ -46,7 +46,7 @@ fn code(errno: Errno) -> FailCode {
         Errno::ACCESS | Errno::PERM => FailCode::PermissionDenied,
         Errno::NOENT => FailCode::NotFound,
         Errno::NAMETOOLONG | Errno::ILSEQ => FailCode::NameRefused,
-        // A symbolic link is in the way of a name that must not be followed.
+        // A symbolic link has the name. It must not be followed.
         Errno::EXIST | Errno::ISDIR | Errno::NOTDIR | Errno::LOOP | Errno::NOTEMPTY => FailCode::Exists,
         _ => FailCode::Io,
     }
@@ -57,13 +57,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_say_once_what_happened() {
+    fn a_failure_names_its_reason_once() {
         assert_eq!(failure("open", Errno::ACCESS).to_string(), "permission denied: cannot open");
         assert_eq!(failure("read", Errno::IO).to_string(), "input/output error: cannot read: Input/output error");
     }
 
     #[test]
-    fn what_may_not_be_made_is_the_fault_of_its_directory() {
+    fn a_refused_creation_blames_the_directory() {
         for errno in [Errno::ACCESS, Errno::PERM] {
             let failure = cannot_make("file", errno);
             assert_eq!(failure.to_string(), "permission denied: its directory may not be written to");

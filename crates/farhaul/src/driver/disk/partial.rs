@@ -1,4 +1,4 @@
-//! A file that is not complete, under its temporary name.
+//! An incomplete file under its temporary name.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,28 +12,28 @@ use super::directory::{Directory, is_same, set_metadata};
 use super::failure::{cannot_make, failure, io_failure};
 use super::target::Target;
 
-/// End of the names of incomplete files, so that people and clean-up jobs know them.
+/// Suffix of incomplete files, by which people and clean-up jobs recognise them.
 const PARTIAL_SUFFIX: &str = ".fhpart";
 /// Hexadecimal digits of the 64 random bits in a temporary name.
 const RANDOM_DIGITS: usize = 16;
-/// Longest part of a file's own name in its temporary name: 255 bytes less two dots, the digits and the suffix.
+/// Longest part of a file's own name within its temporary name: 255 bytes less two dots, the digits and the suffix.
 const SHOWN_NAME: usize = 255 - 2 - RANDOM_DIGITS - PARTIAL_SUFFIX.len();
-/// Files from this size on get their space reserved: fewer pieces on the disk, and a full disk shows at once.
+/// Space is reserved for files from this size on. That avoids fragmentation and reveals a full disk at once.
 const RESERVE_FROM: u64 = 1 << 20;
 
-/// A file that is not complete.
+/// An incomplete file.
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) directory: Arc<Directory>,
     file: File,
-    /// The name that it has until the commit.
+    /// Its name until the commit.
     temporary: Component,
-    /// The name that it gets.
+    /// Its final name.
     name: Component,
 }
 
 impl Partial {
-    /// Makes the file for `name`, and reserves space for `size` bytes where that can be done.
+    /// Creates the file for `name`, and reserves space for `size` bytes if the file system can.
     pub(super) fn begin(directory: Arc<Directory>, name: Component, size: u64) -> Result<Self, Failure> {
         let temporary = temporary_name(&name)?;
         let made = directory.make_file(&temporary);
@@ -54,22 +54,22 @@ impl Partial {
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => {
                 Err(failure("reserve space", error))
             }
-            // File systems that cannot reserve say so in several ways; the writes will tell.
+            // File systems that cannot reserve space report that in several ways. If space is short, the writes fail.
             _ => Ok(()),
         }
     }
 
-    /// Writes bytes; a failure says where the beginning of the file stays.
+    /// Writes bytes. A failure names the file that keeps the bytes written before.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         self.file.write_all_at(bytes, offset).map_err(|error| {
             let mut failure = io_failure("write", &error);
-            failure.message += &format!("; what came before is beside it as {}", self.temporary);
+            failure.message += &format!("; the bytes written before are in {}", self.temporary);
             failure
         })
     }
 
-    /// Makes the content survive a crash and gives it its final name; only the directory is not synchronised yet. A file
-    /// that fails is removed: an error of fsync is final, since a repetition may not report it.
+    /// Makes the content survive a crash and gives the file its final name. The directory is not yet synchronised. On
+    /// failure the file is removed, because a repeated fsync may not report the error again.
     pub(super) fn commit(self, mode: u32, mtime: Mtime) -> Result<(), Failure> {
         let done = set_metadata(&self.file, mode, mtime)
             .map_err(|error| failure("set mode and time", error))
@@ -82,13 +82,13 @@ impl Partial {
     pub(super) fn remove(&self) {
         let (named, file) = (self.directory.stat(&self.temporary), rustix::fs::fstat(&self.file));
         if named.is_ok_and(|named| file.is_ok_and(|file| is_same(&named, &file))) {
-            // If even that fails, the temporary name tells what it is.
+            // If removal fails, the temporary name shows that the file is incomplete.
             let _ = self.directory.remove(&self.temporary);
         }
     }
 }
 
-/// `.NAME.RANDOM.fhpart`: hidden, beside the file, and nobody can guess it.
+/// `.NAME.RANDOM.fhpart`: hidden, beside the target, and impossible to guess.
 fn temporary_name(name: &Component) -> Result<Component, Failure> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| Failure::new(FailCode::Io, error.to_string()))?;
@@ -97,7 +97,7 @@ fn temporary_name(name: &Component) -> Result<Component, Failure> {
     Component::new(&[b".", shown, end.as_bytes()].concat()).map_err(|_| FailCode::NameRefused.into())
 }
 
-/// Whether a name is one that [`temporary_name`] gives: what has it is incomplete, and no part of a tree.
+/// Whether [`temporary_name`] gives such names. A file with such a name is incomplete and no part of a tree.
 pub(super) fn is_temporary(name: &Component) -> bool {
     let Some(start) = name.as_bytes().strip_suffix(PARTIAL_SUFFIX.as_bytes()) else { return false };
     let Some((shown, random)) = start.len().checked_sub(RANDOM_DIGITS).map(|at| start.split_at(at)) else {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_names_are_known_from_others() {
+    fn temporary_names_are_told_from_others() {
         for name in [&b"a"[..], b".a", b"a.fhpart", &[b'x'; 255], b"\xff"] {
             let temporary = temporary_name(&Component::new(name).unwrap()).unwrap();
             assert!(is_temporary(&temporary), "{temporary}");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_reported_with_the_name_of_what_is_left() {
+    fn a_full_disk_is_reported_with_the_name_of_the_incomplete_file() {
         let directory = Arc::new(Directory::open(Path::new("/dev")).unwrap());
         let file = File::options().write(true).open("/dev/full").unwrap();
         let name = Component::new(b"tape\n1").unwrap();

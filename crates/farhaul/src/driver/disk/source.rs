@@ -1,4 +1,4 @@
-//! A tree on the disk to send.
+//! A source that reads a tree from the disk.
 
 use std::io;
 use std::path::Path;
@@ -19,35 +19,35 @@ use super::trail::Trail;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
-/// Symbolic links, devices, pipes and sockets are skipped and reported. Incomplete files under the temporary names that
-/// [`DiskStore`](super::DiskStore) gives are no part of a directory; one that is asked for by its name comes.
+/// Symbolic links, devices, pipes and sockets are skipped and reported. Directories are sent without incomplete files,
+/// which [`DiskStore`](super::DiskStore) names with a suffix. An incomplete file requested by its own name is sent.
 ///
-/// At most five descriptors are open, whatever the depth of the tree and the number of paths.
+/// At most five descriptors are open, regardless of the depth of the tree and the number of paths.
 #[derive(Debug)]
 pub struct DiskSource {
     recursive: bool,
-    /// When it was made, and whether directories that are younger are left out.
+    /// When the source was created, and whether it skips younger directories.
     began: Mtime,
     leaves_out_younger: bool,
-    /// The entries of the request that are still to come, descending: the next one is at the end.
+    /// The requested entries still to come, in descending order: the next one is last.
     asked: Vec<Asked>,
-    /// The directory among them that is under way.
+    /// The requested directory being walked.
     tree: Option<Tree>,
     open: Option<OpenFile>,
 }
 
-/// A directory with everything in it.
+/// A requested directory with its content.
 #[derive(Debug)]
 struct Tree {
     trail: Trail,
-    /// The directories on the trail, outermost first; the first one is its root.
+    /// The directories on the trail, outermost first. The first one is its root.
     levels: Vec<Level>,
 }
 
 #[derive(Debug)]
 struct Level {
     path: RelPath,
-    /// Names that are still to come, descending.
+    /// Names still to come, in descending order.
     rest: Vec<Component>,
 }
 
@@ -68,16 +68,16 @@ struct OpenFile {
 }
 
 impl DiskSource {
-    /// The given files and directories, each under its own name; of a path without one (`.`, `/`) the content.
+    /// The given files and directories, each under its own name. Of a path without a name (`.`, `/`), the content.
     ///
     /// # Errors
-    /// A directory on the way to one of them cannot be opened, or two have the same name.
+    /// The directory of one of them cannot be opened, or two have the same name.
     pub fn new<P: AsRef<Path>>(paths: &[P], recursive: bool) -> io::Result<Self> {
         Self::asked_for(paths.iter().map(|path| Asked::named(path.as_ref())), recursive)
     }
 
-    /// The paths that a peer asks for below `root`, each under its last name; of the root itself the content. No link is
-    /// followed.
+    /// The paths that a peer requests below `root`, each under its last name. Of the root itself, the content. No link
+    /// is followed.
     ///
     /// # Errors
     /// One of them does not exist or may not be read.
@@ -99,12 +99,12 @@ impl DiskSource {
         Ok(Self { recursive, began: now(), leaves_out_younger: false, asked, tree: None, open: None })
     }
 
-    /// Skips and reports directories that are made from now on.
+    /// Skips and reports directories that are created from now on.
     ///
-    /// For copies whose target is on this machine too. A target inside the source would make the copy meet its own output
-    /// again and again. Where the file system does not tell when a directory was made, nothing is skipped. Call it before
-    /// the other side begins to write. It waits for the kernel's next tick, ten milliseconds at most. A directory that is
-    /// made within this tick looks as old as those that were there.
+    /// Use it for copies whose target is on this machine too. With a target inside the source, the copy would meet its
+    /// own output again and again. If the file system does not record the creation time, nothing is skipped. Call it
+    /// before the other side starts to write. It waits for the kernel's next tick, ten milliseconds at most. A
+    /// directory created within this tick looks as old as the existing ones.
     pub fn leave_out_younger_directories(&mut self) {
         self.leaves_out_younger = self.recursive;
         while self.recursive && stamp_now() <= self.began {

@@ -1,4 +1,4 @@
-//! A file that is being sent: where it ends, and whether it changed since it was opened.
+//! A file being sent: its end, and changes since it was opened.
 
 use std::fs::File;
 
@@ -13,11 +13,11 @@ use super::failure::failure;
 #[derive(Debug)]
 pub(super) struct SourceFile {
     file: File,
-    /// As it was when it was opened.
+    /// Its state when it was opened.
     before: Stat,
-    /// Whether it ends where the system says.
+    /// Whether its end is at the reported size.
     has_size: bool,
-    /// Bytes that were read, from its beginning.
+    /// Bytes read, from its beginning.
     read: u64,
 }
 
@@ -28,13 +28,13 @@ impl SourceFile {
         if kind(&before) != FileType::RegularFile {
             return Err(Failure::new(FailCode::SpecialFile, "it was replaced just now"));
         }
-        // The kernel reads ahead further; where it cannot be told, it guesses.
+        // With this advice, the kernel reads further ahead. Without it, the kernel guesses.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
         let has_size = ends_at_its_size(&file, &before).map_err(|error| failure("read", error))?;
         Ok(Self { file, before, has_size, read: 0 })
     }
 
-    /// Announces it under this path.
+    /// The entry that announces it under this path.
     pub(super) fn entry(&self, path: RelPath) -> Entry {
         let size = if self.has_size { size(&self.before) } else { Entry::UNKNOWN_SIZE };
         let (mode, mtime) = (permissions(&self.before), mtime(&self.before));
@@ -47,33 +47,33 @@ impl SourceFile {
         Ok(if len == 0 { Chunk::End } else { Chunk::Data(len) })
     }
 
-    /// Compares the file, which its directory should still have under this name, with what it was before. The size is
-    /// that of what was read, and nothing may follow it.
+    /// Compares the file with its earlier state. Its directory must still have it under this name. The stamp's size is
+    /// the number of bytes read, and nothing may follow them.
     pub(super) fn recheck(&self, parent: &Directory, name: &Component) -> Result<Stamp, Failure> {
         let stat = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?;
         if !parent.stat(name).is_ok_and(|named| is_same(&named, &stat)) {
             return Err(Failure::new(FailCode::SourceChanged, "it was replaced or removed"));
         }
-        // Programs can set the time of modification, but not this one.
+        // Programs can set the time of modification, but not the time of change.
         if (stat.st_ctime, stat.st_ctime_nsec) != (self.before.st_ctime, self.before.st_ctime_nsec) {
             let message = "its content, size, permissions or number of links changed";
             return Err(Failure::new(FailCode::SourceChanged, message));
         }
         if size(&stat) != size(&self.before) {
-            return Err(Failure::new(FailCode::SourceChanged, "its size is another than before"));
+            return Err(Failure::new(FailCode::SourceChanged, "its size changed"));
         }
         if goes_on_at(&self.file, self.read).map_err(|error| failure("read", error))? {
-            return Err(Failure::new(FailCode::SourceChanged, "it is longer than before"));
+            return Err(Failure::new(FailCode::SourceChanged, "it grew"));
         }
         Ok(Stamp { size: self.read, mtime: mtime(&stat) })
     }
 }
 
-/// Whether a file ends where the system says. Files of /proc report a size of zero, files of /sys one page, whatever they
-/// contain: the kernel makes their content when they are read.
+/// Whether a file ends at its reported size. Files of /proc report a size of zero and files of /sys one page, whatever
+/// they contain. The kernel generates their content when they are read.
 fn ends_at_its_size(file: &File, stat: &Stat) -> Result<bool, Errno> {
     let size = size(stat);
-    // Such files take no space. For others the last byte is not read, which might wait for a disk.
+    // Such files occupy no blocks. For others the last byte is not read, because that might wait for a disk.
     let is_shorter = size > 0 && stat.st_blocks == 0 && !goes_on_at(file, size - 1)?;
     Ok(!is_shorter && !goes_on_at(file, size)?)
 }

@@ -1,4 +1,4 @@
-//! A tree on the disk that is being received.
+//! A store that builds a received tree on the disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,22 +14,23 @@ use super::partial::Partial;
 use super::target::Target;
 use super::trail::Trail;
 
-/// Permission bits that are taken away if the system does not tell the process's own mask.
+/// The umask if the system does not tell the process's own.
 const USUAL_UMASK: u32 = 0o022;
-/// Rights of the owner, whose next copy has to enter a directory that is not complete.
+/// Rights of the owner. The owner's next copy must enter an incomplete directory.
 const OWNER: u32 = 0o700;
 
 /// Builds received trees: each file under a temporary name until it is complete, verified and safe from a crash.
 ///
-/// The last steps of each file wait for the disk, so threads of the store do them. Dropping it waits for those under way.
+/// The last steps of each file wait for the disk, so threads of the store perform them. Dropping the store waits for
+/// running commits.
 ///
-/// A store holds at most five descriptors beside those of its commits, whatever the depth of the tree. The limit of open
-/// files bounds the commits of all stores of the process together.
+/// A store holds at most five descriptors besides those of its commits, regardless of the depth of the tree. The limit
+/// of open files bounds the commits of all stores of the process together.
 #[derive(Debug)]
 pub struct DiskStore {
-    /// Leads to the innermost directory at this point of the tree.
+    /// The path to the innermost directory at this point of the tree.
     trail: Trail,
-    /// The name that the one entry at the root gets in place of its own.
+    /// The name for the single entry at the root, in place of its own.
     rename: Option<Rename>,
     umask: u32,
     /// The directories on the trail, outermost first.
@@ -38,34 +39,34 @@ pub struct DiskStore {
     commits: Commits,
 }
 
-/// A directory whose content is still coming.
+/// A directory whose content is incomplete.
 #[derive(Debug)]
 struct OpenDirectory {
     id: EntryId,
-    /// Its name as it travels.
+    /// Its name in the session.
     name: Component,
-    /// The mode that it gets if the copy breaks off; one that stood there before keeps its own.
+    /// Its mode if the copy breaks off. `None` for directories that existed before, which keep their mode.
     mode_after_break: Option<u32>,
 }
 
 #[derive(Debug)]
 struct Rename {
     to: Component,
-    /// The entry that was given the name; there can be one only.
+    /// The entry that got the name. Only one can.
     from: Option<Component>,
 }
 
 impl DiskStore {
-    /// Puts everything that comes into a directory.
+    /// Stores all entries in a directory.
     pub fn into_directory(directory: Directory) -> Self {
         Self::new(directory, None)
     }
 
-    /// Puts entries where a user's path says: into it, if it is a directory. Otherwise one file or tree gets that name,
-    /// unless `is_directory` asks for a new directory there.
+    /// Stores entries at a user's path: in it, if it is a directory. Otherwise one file or tree gets that name, or a
+    /// new directory with `is_directory`.
     ///
     /// # Errors
-    /// The directory on the way does not exist or may not be entered.
+    /// The parent directory does not exist or may not be entered.
     pub fn at(path: &Path, is_directory: bool) -> io::Result<Self> {
         match Directory::open_parent(path)? {
             Some((parent, name)) if !path.is_dir() => Self::under(parent, name, is_directory),
@@ -73,7 +74,7 @@ impl DiskStore {
         }
     }
 
-    /// The same for a path that a peer asks for below `root`; no link is followed.
+    /// The same for a path that a peer requests below `root`. No link is followed.
     ///
     /// # Errors
     /// As [`at`](DiskStore::at).
@@ -101,14 +102,14 @@ impl DiskStore {
         Self { trail: Trail::new(root), rename, umask: umask(), directories, files, commits: Commits::default() }
     }
 
-    /// The innermost directory of which no more than `depth` are below the root.
+    /// The innermost directory after closing those deeper than `depth`.
     fn directory_at(&mut self, depth: usize) -> Result<Arc<Directory>, Failure> {
         self.directories.truncate(depth);
         self.trail.leave_to(depth);
         self.trail.here().map_err(|lost| lost.failure(FailCode::NotFound))
     }
 
-    /// Gives the directories that are still open the modes that they keep if nothing more comes.
+    /// Gives the open directories the modes that they keep if nothing more arrives.
     fn leave_directories(&self) {
         for (depth, open) in (1..).zip(&self.directories) {
             if let (Some(mode), Ok(directory)) = (open.mode_after_break, self.trail.at(depth)) {
@@ -118,7 +119,7 @@ impl DiskStore {
         }
     }
 
-    /// The open directory in which an entry belongs, and the name that it gets there.
+    /// The open directory of an entry, and the entry's name there.
     fn place(&mut self, entry: &Entry) -> Result<(Arc<Directory>, Component), Failure> {
         let no_name = || Failure::from(FailCode::NameRefused);
         let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
@@ -203,7 +204,7 @@ impl Store for DiskStore {
 }
 
 impl Drop for DiskStore {
-    /// The end of a copy whose connection is gone: nobody called [`settle`](Store::settle).
+    /// Covers a copy whose connection was lost, where nothing called [`settle`](Store::settle).
     fn drop(&mut self) {
         self.settle();
     }
@@ -213,8 +214,8 @@ fn not_open() -> Failure {
     Failure::new(FailCode::Io, "it is not open")
 }
 
-/// The permission bits that this process takes away from what it makes. Asked of the system without changing it, which
-/// other threads would notice.
+/// The permission bits that this process removes from new files. Read from the system without changing it, because
+/// other threads would notice a change.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));

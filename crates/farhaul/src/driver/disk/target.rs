@@ -1,4 +1,4 @@
-//! The name that a complete file gets. The file replaces a regular file or nothing; any other entry keeps its name.
+//! The final name of a complete file. The file replaces a regular file or nothing. Any other entry keeps its name.
 
 use farhaul_session::{Component, FailCode, Failure};
 use rustix::fs::{FileType, RenameFlags};
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::directory::{Directory, kind};
 use super::failure::{cannot_make, failure};
 
-/// Attempts to take a name that somebody else makes and removes all the time.
+/// Attempts to take a name that somebody else creates and removes all the time.
 const ATTEMPTS: usize = 16;
 
 /// A name in an open directory.
@@ -17,28 +17,28 @@ pub(super) struct Target<'a> {
     pub(super) name: &'a Component,
 }
 
-/// Why a file did not get its name.
+/// The reason why a file did not get its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// An entry of this kind has it.
+    /// An entry of this kind has the name.
     InTheWay(FileType),
     System(Errno),
 }
 
 impl Target<'_> {
-    /// Refuses a name that no file can take, before there is one.
+    /// Refuses a name that no file can take, before the file is created.
     pub(super) fn check(self) -> Result<(), Failure> {
         match self.standing() {
             Ok(Some(kind)) if kind != FileType::RegularFile => Err(self.in_the_way(kind)),
-            // If the system does not tell, making the file will.
+            // If the system does not tell, creating the file will.
             _ => Ok(()),
         }
     }
 
-    /// Gives the name to the file that is called `temporary`.
+    /// Gives the name to the file called `temporary`.
     ///
-    /// The kernel checks and renames in one step, so an entry that appears in the last moment stays. File systems without
-    /// such steps get a check and then a rename, which replaces an entry that appears in between.
+    /// The kernel checks and renames in one step, so an entry that appears at the last moment stays. On file systems
+    /// without such steps, a rename follows the check and replaces an entry that appears in between.
     pub(super) fn take(self, temporary: &Component) -> Result<(), Failure> {
         let mut taken = Ok(());
         for _ in 0..ATTEMPTS {
@@ -48,9 +48,9 @@ impl Target<'_> {
                 Some(kind) => Err(Refusal::InTheWay(kind)),
             });
             match taken {
-                // Somebody made or removed it meanwhile.
+                // Somebody created or removed it meanwhile.
                 Err(Refusal::System(Errno::EXIST | Errno::NOENT)) => {}
-                // There are no such steps here.
+                // The file system has no such steps.
                 Err(Refusal::System(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::XDEV)) => {
                     taken = self.rename(temporary, RenameFlags::empty());
                     break;
@@ -64,7 +64,7 @@ impl Target<'_> {
         })
     }
 
-    /// Takes the name of a regular file. If another kind of entry has it by now, everything stays as it was.
+    /// Takes the name of a regular file. If another kind of entry has it by now, nothing changes.
     pub(super) fn replace(self, temporary: &Component) -> Result<(), Refusal> {
         self.rename(temporary, RenameFlags::EXCHANGE)?;
         match self.directory.stat(temporary).map(|stat| kind(&stat)) {
@@ -77,7 +77,7 @@ impl Target<'_> {
         }
     }
 
-    /// The failure to make a directory of that name, which ended with `error`.
+    /// The failure to create a directory of that name, caused by `error`.
     pub(super) fn no_directory(self, error: Errno) -> Failure {
         match self.standing() {
             Ok(Some(kind)) if kind != FileType::Directory => self.in_the_way(kind),

@@ -1,4 +1,4 @@
-//! Copies between real directories, driven as a session drives them.
+//! Copies between real directories, driven as in a session.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -18,7 +18,7 @@ mod changes;
 mod depth;
 mod targets;
 
-/// A directory that is removed with everything in it.
+/// A directory that is removed with its content.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -48,7 +48,7 @@ impl Drop for Scratch {
 /// The user and group of the tests that need an ordinary user: `nobody`, as most systems number it.
 const NOBODY: u32 = 65_534;
 
-/// Runs a test with the rights of the test process. If these are root's, runs it again as an ordinary user: the kernel
+/// Runs a test with the rights of the test process. If these are root's, runs it again as an ordinary user. The kernel
 /// keeps rights per thread, and a store's threads inherit them.
 fn as_root_and_as_ordinary_user(test: impl Fn() + Send + Sync) {
     test();
@@ -81,7 +81,7 @@ fn directory(path: &str) -> Entry {
     Entry { kind: EntryKind::Directory, mode: 0o755, ..file(path, 0) }
 }
 
-/// Sends everything of `source` to `store`, and returns what was skipped.
+/// Sends all entries of `source` to `store`, and returns the skipped ones.
 fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode)> {
     let (mut skipped, mut open): (_, Vec<(EntryId, Entry)>) = (Vec::new(), Vec::new());
     for id in (0..).map(EntryId) {
@@ -111,7 +111,7 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
             open.push((id, entry));
             continue;
         }
-        // Of a size that nobody knows yet, stores are told zero.
+        // If the size is unknown, stores are told zero.
         let announced = Entry { size: if entry.has_size() { entry.size } else { 0 }, ..entry.clone() };
         store.begin(id, &announced).unwrap();
         let (mut content, mut block) = (Vec::new(), [0; 1000]);
@@ -128,7 +128,7 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
     skipped
 }
 
-/// Waits for what is under way, and returns what failed.
+/// Waits for running commits, and returns the failed ones.
 fn failures(store: &mut DiskStore) -> Vec<(EntryId, FailCode)> {
     store.settle();
     let outcomes = std::iter::from_fn(|| store.poll_committed());
@@ -261,7 +261,7 @@ fn an_aborted_file_is_kept_or_removed_as_asked() {
 }
 
 #[test]
-fn more_than_fits_the_disk_is_refused_before_a_byte_is_written() {
+fn a_file_larger_than_the_free_space_is_refused_before_a_byte_is_written() {
     let to = Scratch::new("space");
     let mut store = DiskStore::at(&to.0, true).unwrap();
     let failure = store.begin(EntryId(0), &file("file", u64::MAX)).unwrap_err();
@@ -303,7 +303,7 @@ fn a_file_does_not_replace_a_directory_nor_the_reverse() {
 }
 
 #[test]
-fn a_target_that_does_not_exist_is_the_new_name_of_one_thing() {
+fn a_target_that_does_not_exist_becomes_the_name_of_one_entry() {
     let to = Scratch::new("rename");
     let mut store = DiskStore::at(&to.path("new"), false).unwrap();
     store.make_dir(EntryId(0), &directory("old")).unwrap();
@@ -374,7 +374,7 @@ fn a_failed_commit_is_reported_for_its_file_alone() {
         store.begin(EntryId(id), &entry).unwrap();
         store.write(EntryId(id), 0, b"new").unwrap();
         if id % 10 == 0 {
-            // Something takes the name in the last moment.
+            // Another entry takes the name at the last moment.
             fs::create_dir(to.path(&format!("{id:03}"))).unwrap();
         }
         assert_eq!(store.commit(EntryId(id), &entry, &Digest::of(b"new")), Ok(Commit::Pending));
@@ -403,7 +403,7 @@ fn a_commit_counts_only_once_its_file_has_its_name() {
 }
 
 #[test]
-fn a_dropped_store_finishes_what_it_was_asked_to_commit() {
+fn a_dropped_store_completes_its_commits() {
     let to = Scratch::new("dropped");
     let mut store = DiskStore::at(&to.0, true).unwrap();
     store.make_dir(EntryId(0), &directory("d")).unwrap();

@@ -1,4 +1,4 @@
-//! The way from a root down to a directory, of which only the two ends are held open.
+//! The path from a root down to a directory. Only its two ends are held open.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use rustix::io::Errno;
 use super::directory::{Directory, Identity};
 use super::failure::failure;
 
-/// A directory below a root, however deep: three descriptors at most.
+/// A directory below a root, at any depth, with three descriptors at most.
 ///
-/// A directory in the middle is opened again when the trail comes back to it. No link is followed on the way. The directory
-/// has to be the one that was entered: if another one is in its place, the entries that belong there fail.
+/// A directory in the middle is opened again when the trail returns to it. No link is followed on the way. If another
+/// directory is in its place, the entries that belong there fail.
 #[derive(Debug)]
 pub(super) struct Trail {
     root: Arc<Directory>,
     steps: Vec<(Component, Identity)>,
-    /// The innermost directory, if it was needed since the trail came to it.
+    /// The innermost directory, if it was opened since the trail reached it.
     here: Option<Arc<Directory>>,
 }
 
-/// Why the innermost directory cannot be opened again.
+/// The reason why a directory cannot be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     /// Another entry is in its place, or none.
@@ -33,13 +33,13 @@ impl Trail {
         Self { root: Arc::new(root), steps: Vec::new(), here: None }
     }
 
-    /// Goes on to a directory that is in the innermost one under this name.
+    /// Enters the directory of this name in the innermost one.
     pub(super) fn enter(&mut self, name: Component, directory: Directory) {
         self.steps.push((name, directory.identity()));
         self.here = Some(Arc::new(directory));
     }
 
-    /// Goes back to where no more than `depth` directories are below the root.
+    /// Returns to `depth` directories below the root, if the trail is deeper.
     pub(super) fn leave_to(&mut self, depth: usize) {
         if self.steps.len() > depth {
             self.steps.truncate(depth);
@@ -54,7 +54,7 @@ impl Trail {
         Ok(here)
     }
 
-    /// The directory on the trail that is `depth` directories below the root.
+    /// The directory on the trail at `depth` below the root.
     pub(super) fn at(&self, depth: usize) -> Result<Arc<Directory>, Lost> {
         let steps = &self.steps[..depth];
         let Some((_, identity)) = steps.last() else { return Ok(Arc::clone(&self.root)) };
@@ -70,7 +70,7 @@ impl Trail {
 }
 
 impl Lost {
-    /// The failure of an entry that belongs into the directory.
+    /// The failure of an entry that belongs in the directory.
     pub(super) fn failure(self, code: FailCode) -> Failure {
         match self {
             Self::Replaced => Failure::new(code, "its directory was moved, removed or replaced"),

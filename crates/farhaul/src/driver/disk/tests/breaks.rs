@@ -1,15 +1,15 @@
-//! Trees that break off before they are complete, and the copies after that.
+//! Copies that break off before they are complete, and the copies after them.
 
 use super::*;
 
-/// Directories that stay open until the end of a test, with the modes that they are to get.
+/// Directories that stay open until the end of a test, with their final modes.
 const MODES: [(&str, u32); 3] = [("t", 0o755), ("t/d", 0o750), ("t/d/r", 0o555)];
 
 fn entry(path: &str, mode: u32) -> Entry {
     Entry { mode, ..directory(path) }
 }
 
-/// The first half of a copy: three directories, a file that is complete and one that is not.
+/// The first half of a copy: three directories, a complete file and an incomplete one.
 fn begin(to: &Path) -> DiskStore {
     let mut store = DiskStore::at(to, true).unwrap();
     for (id, (path, mode)) in (0..).map(EntryId).zip(MODES) {
@@ -34,14 +34,14 @@ fn a_tree_that_breaks_off_gives_new_directories_their_modes_and_the_next_copy_me
             let mut store = begin(&to.0);
             assert_eq!(mode(to.path("t")), 0o700, "until then it is private");
             store.abort(EntryId(4), Leftover::Remove);
-            // A session that breaks off says so; one whose thread ends does not.
+            // A session that breaks off calls `settle`. One whose thread ends does not.
             if settled {
                 assert_eq!(failures(&mut store), []);
             } else {
                 drop(store);
             }
             assert!(to.path("t/d/r/a").exists());
-            // Its owner has to come back.
+            // The owner must be able to enter it again.
             let left = ["t", "t/d", "t/d/r"].map(|path| mode(to.path(path)));
             assert_eq!(left, [0o755, 0o750, 0o755]);
 
@@ -54,14 +54,14 @@ fn a_tree_that_breaks_off_gives_new_directories_their_modes_and_the_next_copy_me
             for (path, expected) in MODES {
                 assert_eq!(mode(to.path(path)), expected, "{path}");
             }
-            // Or the test's directory could not be removed.
+            // Without these rights the test's directory could not be removed.
             fs::set_permissions(to.path("t/d/r"), fs::Permissions::from_mode(0o700)).unwrap();
         }
     });
 }
 
 #[test]
-fn a_tree_that_breaks_off_leaves_the_modes_of_directories_that_stood_there() {
+fn a_copy_that_breaks_off_keeps_the_modes_of_existing_directories() {
     let to = Scratch::new("break-old");
     fs::create_dir(to.path("t")).unwrap();
     fs::set_permissions(to.path("t"), fs::Permissions::from_mode(0o711)).unwrap();
@@ -82,7 +82,7 @@ fn a_directory_that_a_killed_copy_left_private_is_mended_by_the_next_one() {
 }
 
 #[test]
-fn what_was_put_in_place_of_a_directory_keeps_its_mode_when_the_tree_breaks_off() {
+fn a_directory_that_replaced_another_keeps_its_mode_when_the_copy_breaks_off() {
     let to = Scratch::new("break-swap");
     let store = begin(&to.0);
     fs::rename(to.path("t/d"), to.path("t/moved")).unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use super::directory::stamp_now;
 use super::*;
 
-/// Opens `file` in `from` as the first entry of a copy, and reads all that its entry announces.
+/// Opens `file` in `from` as the first entry of a copy, and reads all bytes that the entry announces.
 fn open_and_read(from: &Scratch) -> (DiskSource, Entry) {
     let mut source = DiskSource::new(&[from.path("file")], false).unwrap();
     let Next::Entry(entry) = source.next_entry(EntryId(0)) else { panic!("it is a file") };
@@ -96,13 +96,17 @@ fn sparse_and_empty_files_keep_the_size_that_the_system_reports() {
 fn a_source_arrives_whole_whatever_size_the_system_reports() {
     as_root_and_as_ordinary_user(|| {
         let to = Scratch::new(&format!("pseudo-{}", geteuid().as_raw()));
-        // Nothing and a whole page are reported for these; both are shorter than a page.
+        // The system reports zero and a whole page for these. Both are shorter than a page.
         for path in ["/proc/version", "/sys/devices/system/cpu/possible"].map(Path::new) {
             let Ok(content) = fs::read(path) else {
                 eprintln!("skipped: there is no {} here", path.display());
                 continue;
             };
-            assert_ne!(fs::metadata(path).unwrap().len(), content.len() as u64, "it would prove nothing");
+            assert_ne!(
+                fs::metadata(path).unwrap().len(),
+                content.len() as u64,
+                "the reported size is right, so the test proves nothing"
+            );
             let mut source = DiskSource::new(&[path], false).unwrap();
             assert_eq!(copy(&mut source, &mut DiskStore::at(&to.0, true).unwrap()), []);
             assert_eq!(fs::read(to.path(path.file_name().unwrap().to_str().unwrap())).unwrap(), content);

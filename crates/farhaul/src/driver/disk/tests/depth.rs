@@ -1,13 +1,13 @@
-//! Open descriptors: they grow neither with the depth of a tree nor with the number of paths in a request.
+//! Open descriptors. Their number depends neither on the depth of a tree nor on the number of paths in a request.
 
 use super::*;
 
-/// Directories below each other, many more than the descriptors that a side may hold.
+/// Nested directories, many more than the descriptors that a side may hold.
 const DEPTH: usize = 120;
-/// Most that one side of a copy may hold open: its root, the innermost directory, a file, and two on the way to them.
+/// Most descriptors of one side of a copy: its root, the innermost directory, a file, and two on the way to them.
 const HELD: usize = 5;
 
-/// A tree of `DEPTH` directories, each with a file that comes before and one that comes after the directory in it.
+/// A tree of `DEPTH` directories. In each, one file comes before the next directory and one after it.
 fn make_deep_tree(from: &Scratch) -> String {
     let mut path = String::from("t");
     for _ in 0..DEPTH {
@@ -19,10 +19,10 @@ fn make_deep_tree(from: &Scratch) -> String {
     path
 }
 
-/// How many descriptors of this process lead to `root` or below.
+/// The number of descriptors of this process that lead to `root` or below.
 fn held_below(root: &Path) -> usize {
     let links = fs::read_dir("/proc/self/fd").unwrap().map(|entry| fs::read_link(entry.unwrap().path()));
-    // A descriptor of another test may be closed while we look.
+    // Another test's descriptor may be closed meanwhile.
     links.filter(|link| link.as_ref().is_ok_and(|link| link.starts_with(root))).count()
 }
 
@@ -58,7 +58,7 @@ fn a_source_holds_few_descriptors_however_much_was_asked_for() {
     for mut source in [DiskSource::new(&paths, false).unwrap(), DiskSource::beneath(&root, &below, false).unwrap()] {
         let mut entries = 0;
         while let Next::Entry(_) = source.next_entry(EntryId(entries)) {
-            // The other source and its root are held, too.
+            // The descriptors of the other source and its root count, too.
             let held = held_below(&from.0);
             assert!(held <= 2 * HELD, "{held}");
             source.close(EntryId(entries));
@@ -112,7 +112,7 @@ fn a_deep_tree_arrives_as_it_is() {
     });
 }
 
-/// Puts a link or another directory in place of one.
+/// Replaces a directory by a link or by another directory.
 fn swap(at: &Path, outside: &Path, for_link: bool) {
     fs::rename(at, at.with_file_name("moved")).unwrap();
     match for_link {

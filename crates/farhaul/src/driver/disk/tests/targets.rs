@@ -1,4 +1,4 @@
-//! Targets that are something else than a regular file.
+//! Targets that are no regular files.
 
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
@@ -10,9 +10,9 @@ use rustix::io::Errno;
 use super::target::{Refusal, Target};
 use super::*;
 
-/// Something that a file must not replace.
+/// An entry that a file must not replace.
 struct Thing {
-    /// How a failure calls it.
+    /// Its name in failures.
     words: &'static str,
     make: fn(&Path) -> bool,
     is_still_there: fn(FileType) -> bool,
@@ -31,7 +31,7 @@ const THINGS: [Thing; 5] = [
     },
     Thing { words: "a pipe", make: |at| mkfifoat(CWD, at, Mode::RWXU).is_ok(), is_still_there: |kind| kind.is_fifo() },
     Thing { words: "a socket", make: |at| UnixListener::bind(at).is_ok(), is_still_there: |kind| kind.is_socket() },
-    // Only root may make one.
+    // Only root may create one.
     Thing { words: "a device", make: make_null_device, is_still_there: |kind| kind.is_char_device() },
 ];
 
@@ -43,7 +43,7 @@ fn kind(path: &Path) -> FileType {
     fs::symlink_metadata(path).unwrap().file_type()
 }
 
-/// Runs a test for each thing that this user can make, in a directory with a regular file beside it.
+/// Runs a test for each entry that this user can create, in a directory with a regular file beside it.
 fn for_each_thing(name: &str, test: impl Fn(&Thing, &Scratch) + Send + Sync) {
     as_root_and_as_ordinary_user(|| {
         for (number, thing) in THINGS.iter().enumerate() {
@@ -65,7 +65,7 @@ fn anything_but_a_regular_file_at_the_target_is_refused_by_name_and_stays() {
         let failure = store.begin(EntryId(0), &file("target", 3)).unwrap_err();
         assert_eq!(failure.code, FailCode::Exists);
         assert!(failure.message.contains("target") && failure.message.contains(thing.words), "{failure}");
-        // The same for a target with a name of its own, and for a directory.
+        // The same for a target with its own name, and for a directory.
         let mut store = DiskStore::at(&to.path("target"), false).unwrap();
         let failure = store.begin(EntryId(0), &file("other", 3)).unwrap_err();
         assert!(failure.message.contains("target") && failure.message.contains(thing.words), "{failure}");
@@ -73,7 +73,7 @@ fn anything_but_a_regular_file_at_the_target_is_refused_by_name_and_stays() {
         assert_eq!(failure.code, FailCode::Exists);
         assert!(failure.message.contains("target") && failure.message.contains(thing.words), "{failure}");
         assert!((thing.is_still_there)(kind(&to.path("target"))));
-        assert_eq!(fs::read_dir(&to.0).unwrap().count(), 2, "nothing incomplete is left");
+        assert_eq!(fs::read_dir(&to.0).unwrap().count(), 2, "no incomplete file is left");
     });
 }
 
@@ -100,7 +100,7 @@ fn a_thing_that_appears_at_the_target_while_the_file_arrives_is_refused_by_name_
             assert_eq!(failure.code, FailCode::Exists);
             assert!(failure.message.contains("target") && failure.message.contains(thing.words), "{failure}");
             assert!((thing.is_still_there)(kind(&target)));
-            assert_eq!(fs::read_dir(&to.0).unwrap().count(), 2, "nothing incomplete is left");
+            assert_eq!(fs::read_dir(&to.0).unwrap().count(), 2, "no incomplete file is left");
             fs::remove_file(&target).unwrap();
         }
     });
