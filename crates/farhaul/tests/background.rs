@@ -1,15 +1,15 @@
-//! Connections that finish without anybody who waits for that.
+//! Connections that finish in the background, without a waiting caller.
 
 use std::io::Read;
 
 use farhaul::{Endpoint, Stream};
 
 #[test]
-fn a_last_word_arrives_after_its_handle_is_gone() {
+fn the_last_data_arrives_after_its_handle_is_gone() {
     let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
     let listener = endpoint.listen().unwrap();
     let mut caller = Stream::connect(endpoint.local_addr()).unwrap();
-    // The peer may have said what nobody reads.
+    // The peer may have sent data that this side never reads.
     caller.send_all(&[7; 100_000]).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     accepted.send_all(b"come back later").unwrap();
@@ -21,7 +21,7 @@ fn a_last_word_arrives_after_its_handle_is_gone() {
 }
 
 #[test]
-fn a_connection_that_finishes_in_the_background_takes_nothing_more_to_send() {
+fn a_connection_that_finishes_in_the_background_refuses_further_writes() {
     let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
     let listener = endpoint.listen().unwrap();
     let caller = Stream::connect(endpoint.local_addr()).unwrap();

@@ -1,4 +1,4 @@
-//! How things end: nothing hangs, and whoever waits learns why it waits no longer.
+//! Ends of calls and connections. No call hangs, and each waiting caller gets the reason.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::io::{ErrorKind, Read};
@@ -16,7 +16,7 @@ fn pair() -> (Stream, Stream) {
     (caller, listener.accept().unwrap().0)
 }
 
-/// Writes until there is no more room.
+/// Writes until a write fails, and returns the error.
 fn write_for_ever(stream: &Stream) -> Error {
     let block = vec![0; 1 << 20];
     loop {
@@ -46,7 +46,7 @@ fn a_reader_beside_finish_gets_what_came_and_then_the_end() {
             let mut text = String::new();
             (&left).read_to_string(&mut text).map(|_| text)
         });
-        // Once the answer was acknowledged it is there, and nothing more is to come.
+        // Once the answer is acknowledged, it has arrived, and nothing follows it.
         right.finish().unwrap();
         assert_eq!(reader.join().unwrap().unwrap(), "an answer");
         left.finish().unwrap();
@@ -56,8 +56,8 @@ fn a_reader_beside_finish_gets_what_came_and_then_the_end() {
         let reader = scope.spawn(|| left.recv(&mut [0; 10]));
         left.send_all(b"a question").unwrap();
         left.finish().unwrap();
-        assert_eq!(reader.join().unwrap().unwrap(), 0, "who closed knows that the stream ends here");
-        assert_eq!(left.recv(&mut [0; 10]).unwrap(), 0, "and goes on knowing it");
+        assert_eq!(reader.join().unwrap().unwrap(), 0, "the side that finished reads the end of the stream");
+        assert_eq!(left.recv(&mut [0; 10]).unwrap(), 0, "and reads it again");
     });
     drop(right);
 }
@@ -93,13 +93,13 @@ fn dropping_the_last_handle_without_finishing_ends_the_peers_calls() {
     });
 }
 
-/// Sends ten bytes, waits until they are acknowledged, and ends the stream in some way; what the receiver reads then.
+/// Sends ten bytes, waits until they are acknowledged, and calls `end`. Returns the receiver's next read.
 fn read_after(end: impl FnOnce(Stream)) -> Result<usize, Error> {
     let (sender, receiver) = pair();
     sender.send_all(b"ten bytes.").unwrap();
     let mut text = [0; 10];
     (&receiver).read_exact(&mut text).unwrap();
-    // An answer that was sent afterwards confirms what came before it.
+    // An answer sent afterwards confirms the bytes before it.
     receiver.send_all(b"x").unwrap();
     sender.recv(&mut [0; 1]).unwrap();
     while sender.stats().unwrap().totals.bytes_acked < 10 {
@@ -135,7 +135,7 @@ fn an_abort_ends_the_calls_of_both_sides() {
         receiver.recv(&mut [0; 10]).unwrap();
         receiver.abort();
         assert!(matches!(writer.join().unwrap(), Error::Lost(ConnectionLost::Aborted)));
-        // What has arrived can still be read.
+        // Data that has arrived can still be read.
         let mut block = vec![0; 1 << 20];
         let error = loop {
             if let Err(error) = receiver.recv(&mut block) {
@@ -147,7 +147,7 @@ fn an_abort_ends_the_calls_of_both_sides() {
 }
 
 #[test]
-fn a_writer_that_waits_for_room_learns_that_the_peer_is_gone() {
+fn a_writer_that_waits_for_room_fails_when_the_peer_is_gone() {
     let (sender, receiver) = pair();
     thread::scope(|scope| {
         let writer = scope.spawn(|| write_for_ever(&sender));
@@ -175,7 +175,7 @@ fn a_cancelled_stream_waits_for_nothing_until_it_is_reset() {
     canceller.cancel();
     assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "also a call that begins afterwards");
     assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "and every further one");
-    assert_eq!(receiver.send(b"there is room").unwrap(), 13, "what need not wait works");
+    assert_eq!(receiver.send(b"there is room").unwrap(), 13, "calls that need not wait work");
     assert_eq!(sender.recv(&mut [0; 20]).unwrap(), 13, "the connection lives");
     canceller.reset();
     assert!(!canceller.is_cancelled());
@@ -187,14 +187,14 @@ fn a_cancelled_stream_waits_for_nothing_until_it_is_reset() {
 }
 
 #[test]
-fn an_endpoints_canceller_ends_everything_that_waits_on_it() {
+fn an_endpoints_canceller_ends_every_call_that_waits_on_it() {
     let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
     let listener = endpoint.listen().unwrap();
     thread::scope(|scope| {
         let accepting = scope.spawn(|| listener.accept().map(|_| ()));
         let connecting = scope.spawn(|| endpoint.connect(nobody.local_addr().unwrap()).map(|_| ()));
-        // The first handshake packet says that the call is under way.
+        // The first handshake packet shows that the call is in progress.
         nobody.recv_from(&mut [0; 100]).unwrap();
         endpoint.canceller().cancel();
         assert!(matches!(accepting.join().unwrap(), Err(Error::Cancelled)));
@@ -227,7 +227,7 @@ fn a_port_has_one_listener_at_a_time() {
 }
 
 #[test]
-fn nobody_there_is_a_connect_time_out_that_says_so() {
+fn calling_a_silent_address_ends_in_a_connect_time_out() {
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
     let time = Duration::from_millis(100);
     let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -237,8 +237,8 @@ fn nobody_there_is_a_connect_time_out_that_says_so() {
 }
 
 #[test]
-fn a_closed_port_is_named_within_the_connect_time_out() {
-    // An address of the loopback network that no other test uses, so that nobody takes the port meanwhile.
+fn calling_a_closed_port_fails_as_unreachable_with_its_address() {
+    // A loopback address that no other test uses, so that no process takes the port meanwhile.
     let closed = UdpSocket::bind("127.0.0.79:0").unwrap().local_addr().unwrap();
     let time = Duration::from_millis(200);
     let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -248,7 +248,8 @@ fn a_closed_port_is_named_within_the_connect_time_out() {
     assert!(error.to_string().contains("start the listening side"), "{error}");
 }
 
-/// Sends datagrams back and forth between a caller and `server` through `socket` until `stop` is raised; who the caller is.
+/// Forwards datagrams between a caller and `server` through `socket` until `stop` is raised. Returns the caller's
+/// address.
 fn forward(socket: UdpSocket, server: SocketAddr, mut caller: SocketAddr, stop: &AtomicBool) -> SocketAddr {
     let mut datagram = [0; 2_000];
     while !stop.load(Ordering::Relaxed) {
@@ -259,7 +260,7 @@ fn forward(socket: UdpSocket, server: SocketAddr, mut caller: SocketAddr, stop: 
     caller
 }
 
-/// Attack B17: anybody can send ICMP messages, and a router that restarts does.
+/// Attack B17: any host can send ICMP messages, and a restarting router does.
 #[test]
 fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
     let listener = Listener::bind("127.0.0.1:0").unwrap();
@@ -278,7 +279,7 @@ fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
         let (accepted, _) = listener.accept().unwrap();
         stops[0].store(true, Ordering::Relaxed);
         let caller = forwarding.join().unwrap();
-        // Now every datagram is answered by "port unreachable", as a socket that listens to ICMP shows.
+        // Now the host answers every datagram with "port unreachable", as a connected socket shows.
         stream.send_all(b"into the void").unwrap();
         let witness = UdpSocket::bind("127.0.0.1:0").unwrap();
         witness.connect(middle).unwrap();
@@ -288,13 +289,13 @@ fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
         let stop = &stops[1];
         scope.spawn(move || forward(again, server, caller, stop));
         let mut text = [0; 20];
-        assert_eq!(accepted.recv(&mut text).unwrap(), 13, "it arrives once the way is open again");
+        assert_eq!(accepted.recv(&mut text).unwrap(), 13, "it arrives once the port is open again");
         stream.finish().unwrap();
         stop.store(true, Ordering::Relaxed);
     });
 }
 
-/// A way to `server` that works until the flag is raised.
+/// A relay to `server` that works until the flag is raised.
 fn fragile_path(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
     let cut = Arc::new(AtomicBool::new(false));
     let (socket, is_cut) = (UdpSocket::bind("127.0.0.1:0").unwrap(), Arc::clone(&cut));
@@ -314,7 +315,7 @@ fn fragile_path(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_peer_that_falls_silent_ends_every_call_with_its_name() {
+fn a_silent_peer_ends_every_call_with_a_time_out() {
     let any = "127.0.0.1:0".parse().unwrap();
     let time = Duration::from_millis(300);
     let endpoint = |time| Endpoint::builder().peer_timeout(time).linger(time).bind(any).unwrap();
@@ -335,7 +336,7 @@ fn a_peer_that_falls_silent_ends_every_call_with_its_name() {
 }
 
 #[test]
-fn a_peer_that_lives_and_takes_nothing_ends_a_connection_that_does_not_put_up_with_it() {
+fn a_live_peer_that_reads_nothing_ends_a_connection_with_a_stall_timeout() {
     let time = Duration::from_millis(300);
     let impatient = Endpoint::builder().stall_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let small = Endpoint::builder().recv_buffer(100_000).bind("127.0.0.1:0".parse().unwrap()).unwrap();

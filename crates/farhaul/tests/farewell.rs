@@ -1,4 +1,4 @@
-//! The end of a program: alone in its process, because it waits for every port of the process.
+//! The end of a program. It has its own process, because it waits for every port of the process.
 
 use farhaul::{ConnectionLost, Endpoint, Error, wait_for_farewells};
 
@@ -13,6 +13,6 @@ fn after_the_farewells_the_peer_knows_and_the_port_is_free() {
     drop((stream, here));
     wait_for_farewells();
     Endpoint::bind(port).unwrap();
-    // Data would have kept the connection alive for the peer's time-out.
+    // The abort arrived. Without it, the connection would live until the peer's time-out.
     assert!(matches!(accepted.recv(&mut [0; 10]), Err(Error::Lost(ConnectionLost::Aborted))));
 }

@@ -1,4 +1,4 @@
-//! Endpoints whose last handle is dropped: the peer hears of it as often as the transport wants.
+//! Endpoints whose last handle is dropped. They still send the peer all packets of the transport's farewell.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::net::UdpSocket;
@@ -9,7 +9,7 @@ use farhaul_proto::{Batch, Config, Entropy, Event, Streams, udt, udt2004};
 use farhaul_units::Instant;
 use farhaul_wire::{udt4, udt2004 as wire_2004};
 
-/// Longest wait for a datagram: one that does not come fails the test.
+/// Longest wait for a datagram. If none comes, the test fails.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shutdowns of one farewell.
@@ -54,7 +54,7 @@ impl<T: Streams> Peer<T> {
 
     fn recv(&self) -> (std::net::SocketAddr, Vec<u8>) {
         let mut room = [0; 2_000];
-        let (len, from) = self.socket.recv_from(&mut room).expect("something comes");
+        let (len, from) = self.socket.recv_from(&mut room).expect("a datagram arrives within the wait");
         (from, room[..len].to_vec())
     }
 
@@ -81,7 +81,7 @@ fn is_shutdown(datagram: &[u8]) -> bool {
     matches!(udt4::Control::decode(datagram), Ok((_, _, udt4::Control::Shutdown)))
 }
 
-// Without a measurement the round trip counts as up to 300 ms, so the third shutdown follows the first after 600 ms.
+// Without a sample the RTT counts as up to 300 ms, so the third shutdown follows the first after 600 ms.
 #[test]
 fn a_port_stays_open_until_the_last_shutdown_has_left() {
     Peer::new(udt::Endpoint::new(Config::default(), entropy())).assert_told(Protocol::Udt, is_shutdown);
@@ -95,7 +95,7 @@ fn a_port_of_the_2004_protocol_stays_open_until_the_last_close_packet_has_left()
         });
 }
 
-/// A thread that reads standard input, say, may hold a handle while the program ends.
+/// At the end of a program, a thread that reads standard input may still hold a handle, for example.
 #[test]
 fn the_wait_for_farewells_ends_after_the_last_shutdown_even_if_a_handle_is_left() {
     let mut peer = Peer::new(udt::Endpoint::new(Config::default(), entropy()));

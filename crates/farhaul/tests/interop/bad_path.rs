@@ -11,14 +11,14 @@ use crate::rendezvous::free_address;
 use crate::stream::exchange;
 use crate::tap::Tap;
 
-/// The wait of a libudt that closes first, so that its last acknowledgement can be repeated.
+/// Delay in milliseconds before a libudt closes first, so that its last acknowledgement can be repeated.
 const CLOSE: &str = "--close-delay 3000";
-/// The data of a libudt. This side does not wait for its end. Its only shutdown may be lost, and then only half a minute of
+/// Bytes that a libudt sends. This side does not wait for its end: if its only shutdown is lost, only half a minute of
 /// silence shows the end. Nor may this side end first, because its last acknowledgement may be lost.
 const BYTES: u64 = 2_000_000;
 const MESSAGES: usize = 100;
 
-/// Checks that packets were lost, duplicated and reordered in each direction with much data.
+/// Checks that the relay lost, duplicated and reordered packets in each direction with much data.
 fn assert_bad(report: &RelayReport) {
     for counters in [report.up.path, report.down.path] {
         let all = [counters.dropped_loss, counters.duplicated, counters.reordered].map(|tally| tally.packets);

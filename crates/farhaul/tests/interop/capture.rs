@@ -1,5 +1,4 @@
-//! The result of an independent dissector for Farhaul's packets: tshark finds no malformed packet in captures of
-//! transfers.
+//! Captures of transfers in an independent dissector: tshark finds no malformed packet of Farhaul.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -53,7 +52,7 @@ impl Capture {
             tcpdump.wait().unwrap();
             return skip("tcpdump may not capture on lo");
         }
-        // A pipe without a reader would stop it.
+        // Without a reader, the full pipe would stop tcpdump.
         thread::spawn(move || said.for_each(drop));
         Some(Self { tcpdump, file, port })
     }
@@ -80,7 +79,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // Unless the test failed, it has ended.
+        // It still runs only if the test failed.
         let _ = self.tcpdump.kill();
         let _ = self.tcpdump.wait();
         let _ = fs::remove_file(&self.file);

@@ -9,7 +9,7 @@ const BLOCK: usize = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(pub(crate) u64);
 
-/// Received messages.
+/// The received messages.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     /// Their indices at the sender, in order of arrival.
@@ -97,7 +97,7 @@ pub(crate) fn send_messages(
     Ok(sum)
 }
 
-/// Receives `count` messages, or all until the end. Each must be one that the peer made, without duplicates.
+/// Receives `count` messages, or all until the end. Checks that the peer made each of them, without duplicates.
 pub(crate) fn recv_messages(from: &MessageSocket, count: Option<usize>) -> Result<Messages, Error> {
     let (mut room, mut messages) = (vec![0; 1 << 20], Messages::default());
     while count.is_none_or(|count| messages.order.len() < count) {

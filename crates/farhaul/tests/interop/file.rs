@@ -1,4 +1,4 @@
-//! Files, by each side's calls for them.
+//! Files, by the file calls of each side.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It may never have been written.
+        // The test may never have written it.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -40,7 +40,7 @@ fn sendfile_of_libudt_fills_our_file() {
     let target = Scratch::new("received-here");
     let (peer, address) = libudt.listen(&format!("send --sendfile --file {}", source.0.display()));
     let here = Here::new();
-    // It stays until libudt has ended. libudt fails if this side ends before its last acknowledgement arrives.
+    // This side stays until libudt has ended. libudt fails if this side ends before its last acknowledgement arrives.
     let from = here.connect(address).unwrap();
     from.recv_file(&File::create(&target.0).unwrap(), LEN as u64).unwrap();
     assert!(fs::read(&target.0).unwrap() == stream(10, LEN));

@@ -1,4 +1,4 @@
-//! Packets forged in the name of a real libudt, and how they are detected.
+//! Packets forged in the name of a real libudt, and their detection.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::libudt::Libudt;
 use crate::tap::Direction::Up;
 use crate::tap::{Kind, Tap};
 
-/// Longer than any doubt about a shutdown.
+/// Longer than the verification of any shutdown.
 const CERTAINTY: Duration = Duration::from_millis(800);
 
 #[test]
 fn an_idle_libudt_disproves_shutdowns_that_it_did_not_send() {
     let Some(libudt) = Libudt::find() else { return };
-    // Before any data arrived, with nothing to acknowledge, and afterwards.
+    // First before any data arrived, with nothing to acknowledge. Then after some data.
     for first in [0, 50_000] {
         let here = Here::new();
         let listener = here.listen().unwrap();
@@ -30,7 +30,7 @@ fn an_idle_libudt_disproves_shutdowns_that_it_did_not_send() {
         let peer = libudt.connect(tap.address(), &format!("both --bytes {first} --expect 100000"));
         let accepted = Here::accept(&listener);
         let (_, digest) = recv(&accepted, Some(first)).unwrap();
-        // From now on it is idle. It also receives again, which it does not right after connecting.
+        // From now on the peer is idle. It also processes packets again, which it does not right after connecting.
         tap.wait_for(Up, Kind::KeepAlive);
         accepted.set_read_timeout(Some(CERTAINTY));
         for _ in 0..3 {
@@ -78,7 +78,7 @@ impl Caller {
         self.socket.send(&datagram).unwrap();
     }
 
-    /// The answer to it.
+    /// The listener's answer.
     fn recv(&self) -> Handshake {
         let mut datagram = [0; 2_000];
         let len = self.socket.recv(&mut datagram).unwrap();
@@ -87,7 +87,7 @@ impl Caller {
     }
 }
 
-/// Callers of which at least one needs a second cookie.
+/// Number of callers of which at least one needs a second cookie.
 const TRIES: usize = 20;
 
 #[test]
@@ -102,7 +102,7 @@ fn libudt_connects_from_a_network_with_cookie_guesses() {
             let guesser = Caller::new(here.local_addr());
             guesser.socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
             let mut guesses = 1..;
-            // Until the test ends.
+            // Guesses until the test ends.
             for round in 0..2_000 {
                 for guess in guesses.by_ref().take(20) {
                     guesser.send(Request::Conclusion, guess);
@@ -113,12 +113,12 @@ fn libudt_connects_from_a_network_with_cookie_guesses() {
                 if over.load(Ordering::Relaxed) {
                     break;
                 }
-                // Guesses get no answer, so this only waits.
+                // Guesses get no answer, so this receive only paces them.
                 guesser.socket.recv(&mut [0]).unwrap_err();
             }
         });
         told.recv().unwrap();
-        // If the guesser paused, the budget has a guess left, and a caller is rightly accepted at once.
+        // If the guesser paused, the budget has a guess left. Then the listener rightly accepts a caller at once.
         let asked_twice = (0..TRIES).any(|_| {
             let caller = Caller::new(here.local_addr());
             caller.send(Request::Induction, 0);

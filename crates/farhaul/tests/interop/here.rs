@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(45);
 /// An endpoint, and the timer that ends its waits.
 pub(crate) struct Here {
     endpoint: Endpoint,
-    /// Dropped with the test, which stops the timer.
+    /// Its drop, with the test, stops the timer.
     _alarm: Sender<()>,
 }
 

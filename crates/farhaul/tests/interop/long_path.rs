@@ -1,4 +1,4 @@
-//! A way between both sides like a long path: a relay with a path model in each direction.
+//! A relay between both sides that resembles a long path, with a path model in each direction.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use farhaul_emu::{Relay, RelayReport};
 use farhaul_netem::{LossSpec, PathSpec, ReorderSpec};
 use farhaul_units::Duration;
 
-/// A relay at work, until it is dropped.
+/// A running relay, until it is dropped.
 pub(crate) struct LongPath {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -17,7 +17,7 @@ pub(crate) struct LongPath {
 }
 
 impl LongPath {
-    /// To `server`; a round trip of 20 ms, on which packets get lost, arrive twice and overtake one another.
+    /// A relay to `server` with an RTT of 20 ms that loses, duplicates and reorders packets.
     pub(crate) fn bad(server: SocketAddr) -> Self {
         let path = |seed| PathSpec {
             delay: Duration::from_millis(10),
@@ -30,7 +30,7 @@ impl LongPath {
         Self::new(server, path(1), path(2))
     }
 
-    /// To `server`; a round trip of 20 ms, on which one packet in twenty gets lost in either direction.
+    /// A relay to `server` with an RTT of 20 ms that loses one packet in twenty in each direction.
     pub(crate) fn lossy(server: SocketAddr) -> Self {
         let path = |seed| PathSpec {
             delay: Duration::from_millis(10),
@@ -49,12 +49,12 @@ impl LongPath {
         Self { address, stop, relaying: Some(relaying) }
     }
 
-    /// Where clients send to.
+    /// The address for clients to send to.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What happened on the way.
+    /// Ends the relay and returns its report.
     pub(crate) fn end(mut self) -> RelayReport {
         self.stop.store(true, Ordering::Relaxed);
         self.relaying.take().unwrap().join().unwrap()
@@ -65,7 +65,7 @@ impl Drop for LongPath {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(relaying) = self.relaying.take() {
-            // The test fails for a better reason if the relay did.
+            // If the relay failed, the test fails for a better reason.
             let _ = relaying.join();
         }
     }

@@ -1,7 +1,7 @@
 //! Messages with libudt over a path that loses one packet in twenty, in either direction.
 //!
-//! Messages of libudt with a time to live are not among them. When one expires in the middle of its packets, libudt 4.11
-//! numbers what follows wrongly, and its connection breaks against a libudt as well.
+//! libudt's messages with a time to live are not among them. When one expires in the middle of its packets, libudt 4.11
+//! misnumbers the next ones. Its connection then breaks, even against a libudt.
 
 use std::thread;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::long_path::LongPath;
 use crate::rendezvous::free_address;
 use crate::tap::Tap;
 
-/// What a libudt that closes first waits, so that its last acknowledgement can be repaired.
+/// Delay in milliseconds before a libudt closes first, so that its last acknowledgement can be repeated.
 const CLOSE: &str = "--close-delay 3000";
-/// Bytes of a message of many packets: two in three lose at least one.
+/// Bytes of a message of many packets. Two in three of them lose at least one packet.
 const LONG: usize = 30_000;
 
 /// The sum of the digests of messages `indices` of `seed`.
@@ -53,7 +53,7 @@ fn messages_go_both_ways_at_once() {
 fn messages_go_both_ways_in_a_rendezvous() {
     let Some(libudt) = Libudt::find() else { return };
     let here = Here::new();
-    // The relay opens a port for libudt that nobody knows beforehand; the tap behind it has one that we can call.
+    // The relay's port for libudt is unknown in advance. The tap behind it has one that this side can call.
     let tap = Tap::new(here.local_addr(), 0);
     let path = LongPath::lossy(tap.address());
     let action = format!("{BOTH} --start-delay 500 {CLOSE}");
@@ -65,7 +65,7 @@ fn messages_go_both_ways_in_a_rendezvous() {
 }
 
 #[test]
-fn libudt_skips_messages_that_were_given_up_unsent() {
+fn libudt_skips_messages_that_expired_unsent() {
     let Some(libudt) = Libudt::find() else { return };
     for len in [100, LONG] {
         let (peer, address) = libudt.listen(&format!("recv --messages --expect 100 {CLOSE}"));
@@ -76,7 +76,7 @@ fn libudt_skips_messages_that_were_given_up_unsent() {
             let options = if index % 2 == 0 { SendOptions::default().in_order() } else { expired };
             to.send_with(&message(6, index, len), options).unwrap();
         }
-        // Its one shutdown may get lost, so that its report tells when it is done.
+        // libudt's only shutdown may be lost, so its report shows that it is done.
         let report = peer.report();
         assert_eq!(report.digest("received_digest"), sum_of(6, len, (0..200).step_by(2)), "{report:?}");
         assert_eq!(report.count("out_of_order"), 0, "{report:?}");
@@ -84,7 +84,7 @@ fn libudt_skips_messages_that_were_given_up_unsent() {
 }
 
 #[test]
-fn messages_that_expire_on_their_way_to_libudt_take_none_of_the_others_with_them() {
+fn messages_that_expire_in_transit_to_libudt_do_not_affect_the_others() {
     let Some(libudt) = Libudt::find() else { return };
     for in_order in [false, true] {
         let (_peer, address) = libudt.listen("echo --messages");
@@ -94,7 +94,8 @@ fn messages_that_expire_on_their_way_to_libudt_take_none_of_the_others_with_them
         thread::scope(|scope| {
             scope.spawn(|| {
                 for index in 0..200 {
-                    // As long as a message waits for its turn, with a repair or two: some expire in the middle of their packets.
+                    // About the queueing time of a message with a retransmission or two. So some messages expire in the
+                    // middle of their packets.
                     let short = lasting.time_to_live(Duration::from_millis(60));
                     let options = if index % 2 == 0 { lasting } else { short };
                     socket.send_with(&message(7, index, LONG), options).unwrap();

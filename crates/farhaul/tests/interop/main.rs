@@ -1,13 +1,13 @@
-//! Farhaul against the reference implementation: the real libudt at the other end, compared by digest.
+//! Farhaul against the reference implementation: the real libudt is the other end, and digests are compared.
 //!
-//! | file | what it owns |
+//! | file | content |
 //! | --- | --- |
-//! | `requirement.rs` | what the machine must have, and the line that says why a test is skipped |
-//! | `libudt.rs` | running the reference peer and reading its reports |
-//! | `content.rs` | the bytes that both sides can make from a seed, and their digests |
-//! | `here.rs` | our side, whose waits always end |
-//! | `tap.rs` | a way between both that notes which packets pass, loses some and slips in others |
-//! | `long_path.rs` | a way between both like a long and bad path |
+//! | `requirement.rs` | requirements of the machine, and the reason for skipping a test |
+//! | `libudt.rs` | the reference peer's process and reports |
+//! | `content.rs` | the bytes that both sides derive from a seed, and their digests |
+//! | `here.rs` | this side, with bounded waits |
+//! | `tap.rs` | a relay that records packets, drops some and injects others |
+//! | `long_path.rs` | a relay that resembles a long or bad path |
 //! | the others | one topic each |
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 

@@ -13,7 +13,7 @@ use crate::here::Here;
 use crate::libudt::{Libudt, Running};
 use crate::long_path::LongPath;
 
-/// Number of measurements of each kind.
+/// Measurements of each kind.
 const RUNS: usize = 3;
 /// libudt's settings for high rates, for both of its roles.
 const FAST: &str = "--unchecked --fc 100000 --sndbuf 64000000 --rcvbuf 64000000";

@@ -17,7 +17,7 @@ fn assert_received(report: &Report, count: u64, digest: u64) {
     assert_eq!(report.digest("received_digest"), digest, "{report:?}");
 }
 
-/// libudt discards messages that its application had not read when this side closes, so libudt must close first.
+/// When this side closes, libudt discards messages that its application has not read. So libudt must close first.
 fn await_close(socket: &MessageSocket) {
     assert_eq!(socket.recv(&mut []).unwrap(), None);
 }

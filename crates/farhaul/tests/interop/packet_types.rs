@@ -1,7 +1,7 @@
 //! Every packet type of UDT4, sent and received by a real libudt.
 //!
-//! The test crafts types 4 and 0x7FFF where no side sends them. No code in libudt sends the first, and Farhaul's streams
-//! have no call for the second.
+//! The test crafts types 4 and 0x7FFF where neither side sends them. No code in libudt sends the first, and Farhaul's
+//! streams have no call for the second.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ fn messages_that_expire(libudt: Libudt, union: &mut Union) {
     let tap = Tap::new(here.local_addr(), 5);
     let peer = libudt.connect(tap.address(), "send --messages --count 50 --message-size 4000 --ttl 1");
     let messages = recv_messages(&Here::accept_messages(&listener), None);
-    // libudt may break its own connection by a drop request that reaches too far. Messages that arrived are whole.
+    // libudt may break its own connection by a drop request that reaches too far. The messages that arrived are whole.
     let (_, reports) = peer.end();
     if let Ok(messages) = messages {
         assert!(messages.order.len() < 50, "{reports:?}");

@@ -1,4 +1,4 @@
-//! Both sides call, none listens.
+//! Both sides call, and neither listens.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,8 +10,8 @@ use crate::here::Here;
 use crate::libudt::{Libudt, Report, Running};
 use crate::stream::exchange;
 
-/// A free address, because libudt must be told one. Its port is below those that the kernel assigns (from 32768). So no
-/// test that runs in parallel gets it meanwhile.
+/// A free address, because libudt needs one in advance. Its port is below those that the kernel assigns (from 32768).
+/// So no parallel test gets it meanwhile.
 pub(crate) fn free_address() -> SocketAddr {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     let next = || 10_000 + (std::process::id() * 16 + TAKEN.fetch_add(1, Ordering::Relaxed)) % 10_000;

@@ -29,7 +29,7 @@ pub(crate) fn capture_tools() -> Option<()> {
     })
 }
 
-/// Reports on the real standard error that the test proves nothing. The test harness does not capture it.
+/// Reports on the process's standard error that the test proves nothing. The test harness does not capture it.
 pub(crate) fn skip<R>(reason: &str) -> Option<R> {
     let test = thread::current();
     // A closed standard error cannot be reported.
