@@ -1,5 +1,5 @@
-//! Numbers that wrap while somebody forges acknowledgements, confirmations and round-trip times on both sides of the wrap
-//! (attacks B2, B3, B9 and B12 at once).
+//! Forged acknowledgements, confirmations and RTTs while numbers wrap (attacks B2, B3, B9 and B12 at once). The forged
+//! numbers lie on both sides of the wrap.
 
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::udt::Endpoint;
@@ -11,15 +11,15 @@ use farhaul_wire::udt4::{Ack, Control, DataHeader, Packet, Timestamp, destinatio
 
 use crate::bench::encode;
 
-/// Microseconds in 32 bits: after this time the time stamps of a connection wrap.
+/// The time after which a connection's time stamps wrap: 2^32 µs.
 const STAMP_WRAP: Duration = Duration::from_micros(1 << 32);
-/// What is sent in each direction: some 4100 packets.
+/// Bytes sent in each direction: about 4100 packets.
 const BYTES: u64 = 6_000_000;
-/// Packets before the wrap, and acknowledgements before theirs.
+/// Packets before their numbers wrap, and acknowledgements before theirs do.
 const PACKETS_BEFORE: u32 = 2_000;
 const ACKS_BEFORE: u32 = 60;
 
-/// 20 ms there and back at 50 Mbit/s, with a loss here and there.
+/// An RTT of 20 ms and 50 Mbit/s, with a loss of 0.1 %.
 fn path() -> PathSpec {
     PathSpec {
         rate: Some(Rate::from_megabits_per_second(50)),
@@ -29,11 +29,11 @@ fn path() -> PathSpec {
     }
 }
 
-/// What a datagram on the way tempts an attacker to do with it: change it, and send others along.
+/// An attack on each departing datagram. It may change the datagram and forge others.
 type Attack = Box<dyn FnMut(&mut Departing<'_>, &mut Rng)>;
 
-/// A transfer in both directions in whose middle packet numbers, acknowledgement numbers and time stamps wrap. Gives how long
-/// it took, and the counters of both sides.
+/// Transfers in both directions. In the middle, packet numbers, acknowledgement numbers and time stamps wrap. Returns
+/// the duration, and the counters of both sides.
 fn transfer(mut attack: Attack) -> (Duration, [Stats; 2]) {
     let end = |seed: u8| {
         let config = Config {
@@ -72,7 +72,7 @@ fn transfer(mut attack: Attack) -> (Duration, [Stats; 2]) {
     (run.now() - begin, stats)
 }
 
-/// A stream of which its reader knows the length.
+/// A stream that announces its length to the reader.
 fn content(seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; BYTES as usize];
     Content::new(seed).fill(0, &mut bytes);
@@ -84,19 +84,19 @@ fn is_complete(run: &Simulation<Endpoint>) -> bool {
     [CALLER, LISTENER].iter().all(|&host| run.flows(host)[0].received().complete_at.is_some())
 }
 
-/// Without an attack, and that it is as was said.
+/// The duration without an attack. Checks that all three kinds of numbers wrap.
 fn undisturbed() -> Duration {
     let (time, stats) = transfer(Box::new(|_, _| {}));
     for Stats { totals, elapsed, .. } in stats {
         assert!(totals.packets_sent > u64::from(PACKETS_BEFORE) + 1_000, "packet numbers wrap");
-        assert!(totals.acks_sent > u64::from(ACKS_BEFORE) + 20, "so do those of acknowledgements");
-        assert!(elapsed > STAMP_WRAP, "and time stamps");
+        assert!(totals.acks_sent > u64::from(ACKS_BEFORE) + 20, "acknowledgement numbers wrap");
+        assert!(elapsed > STAMP_WRAP, "time stamps wrap");
     }
     time
 }
 
-/// The transfer under attack takes no more than `times` as long. Gives what both sides know of the round trip: smoothed and
-/// smallest, in milliseconds.
+/// Checks that the attack prolongs the transfer by a factor below `times`. Returns both sides' smoothed and minimum RTT
+/// in milliseconds.
 fn withstands(times: u32, attack: Attack) -> [(u128, u128); 2] {
     let best = undisturbed();
     let (time, stats) = transfer(attack);
@@ -104,14 +104,14 @@ fn withstands(times: u32, attack: Attack) -> [(u128, u128); 2] {
     stats.map(|Stats { rtt, min_rtt, .. }| (rtt.as_millis(), min_rtt.as_millis()))
 }
 
-/// The same, and both sides know the round trip as well as ever.
+/// The same, and checks that both sides still know the RTT.
 fn assert_withstands(times: u32, attack: Attack) {
     for (rtt, min_rtt) in withstands(times, attack) {
         assert!((20..200).contains(&rtt) && (20..200).contains(&min_rtt), "{rtt} ms, {min_rtt} ms at least");
     }
 }
 
-/// Sends `control` along in the name of the sender of `datagram`.
+/// Forges a `control` packet in the name of the sender of `datagram`.
 fn forge(datagram: &mut Departing<'_>, control: &Control<'_>) {
     if let Some(to) = destination(datagram.bytes).filter(|to| !to.is_none()) {
         datagram.forged.push((datagram.from, datagram.to, encode(to, control)));
@@ -123,13 +123,13 @@ fn near_wrap(rng: &mut Rng, distance: u32) -> u32 {
     SeqNo::MAX.plus(rng.below(u64::from(distance) * 2) as u32).minus(distance).value()
 }
 
-/// What a forged field may say: the ends of its range, and anything between.
+/// The value of a forged field: an end of its range, or any value.
 fn extreme(rng: &mut Rng) -> u32 {
     let any = rng.next_u64() as u32;
     [0, 1, 499, 500, 60_000_000, 60_000_001, 1 << 31, u32::MAX, any][rng.below(9) as usize]
 }
 
-/// An acknowledgement of everything before `seq` in any of its three lengths, whose other fields are extreme.
+/// An acknowledgement of everything before `seq`, in any of its three lengths, with extreme values in its other fields.
 fn lie(seq: SeqNo, rng: &mut Rng) -> Ack {
     let number = AckNo::new(near_wrap(rng, 200));
     let [rtt, rtt_var] = [(); 2].map(|()| Duration::from_micros(extreme(rng).into()));
@@ -142,8 +142,8 @@ fn lie(seq: SeqNo, rng: &mut Rng) -> Ack {
 }
 
 #[test]
-fn acks_of_what_is_not_in_flight_are_lies_on_either_side_of_the_wrap() {
-    // Half of the number space and more are on either side of what is in flight.
+fn acks_of_packets_not_in_flight_are_ignored_on_either_side_of_the_wrap() {
+    // The forged numbers lie up to a quarter of the number space away from the data in flight, on either side.
     assert_withstands(
         2,
         Box::new(|datagram, rng| {
@@ -156,8 +156,8 @@ fn acks_of_what_is_not_in_flight_are_lies_on_either_side_of_the_wrap() {
 }
 
 #[test]
-fn confirmations_that_were_guessed_around_the_wrap_make_no_round_trip_longer_and_stop_nothing() {
-    // Whoever hits an acknowledgement that is on its way makes the round trip look shorter, as an early answer would.
+fn confirmations_guessed_around_the_wrap_neither_raise_the_round_trip_nor_stop_the_transfer() {
+    // A guess that hits an outstanding acknowledgement lowers the measured RTT, as an early answer would.
     let known = withstands(
         2,
         Box::new(|datagram, rng| {
@@ -170,8 +170,7 @@ fn confirmations_that_were_guessed_around_the_wrap_make_no_round_trip_longer_and
 
 #[test]
 fn round_trips_and_rates_that_a_peer_invents_while_numbers_wrap_stop_nothing() {
-    // Its acknowledgements are true except for their measurements. An invented RTT moves the smoothed RTT of this peer's own
-    // connection while no sample contradicts it. The minimum comes from this side's samples alone.
+    // The peer's acknowledgements are true except for their measurements.
     let known = withstands(
         3,
         Box::new(|datagram, rng| {
@@ -196,7 +195,7 @@ fn round_trips_and_rates_that_a_peer_invents_while_numbers_wrap_stop_nothing() {
 }
 
 #[test]
-fn time_stamps_of_any_age_while_they_wrap_stop_nothing() {
+fn time_stamps_of_any_age_during_their_wrap_do_not_stop_the_transfer() {
     assert_withstands(
         3,
         Box::new(|datagram, rng| {
@@ -208,7 +207,7 @@ fn time_stamps_of_any_age_while_they_wrap_stop_nothing() {
 }
 
 #[test]
-fn all_of_these_lies_at_once_stop_nothing() {
+fn forged_acks_and_confirmations_at_once_do_not_stop_the_transfer() {
     let known = withstands(
         3,
         Box::new(|datagram, rng| {

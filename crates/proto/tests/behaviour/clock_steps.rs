@@ -13,16 +13,16 @@ use farhaul_units::{Duration, Instant, Rng};
 
 use crate::scenario::{LENGTH, LIMIT, clean_path, endpoint, listener, small_buffers};
 
-/// By how much a stamp that is believed can be wrong.
+/// Largest error of an accepted stamp.
 const MOST: Duration = Duration::from_millis(100);
-/// One batch in so many finds the clock set anew.
+/// The clock is set at one batch in this many.
 const STEPS: u64 = 20;
 
-/// An endpoint whose computer's clock is set again and again.
+/// An endpoint on a computer whose clock is set again and again.
 struct Stepping {
     inner: Endpoint,
     rng: Rng,
-    /// How early arrivals seem to have been.
+    /// The present shift of arrivals into the past.
     early: Duration,
 }
 

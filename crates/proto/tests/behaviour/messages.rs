@@ -20,7 +20,7 @@ struct Mailbox {
     /// Every other message is too old as soon as it is written.
     every_other_expired: bool,
     opens: Option<Instant>,
-    /// The connection that it opened.
+    /// The connection opened by this side.
     opened: Option<ConnectionId>,
     /// Numbers of the messages received, in order of arrival.
     received: Vec<u64>,
@@ -158,12 +158,13 @@ fn expired_messages_are_dropped_and_the_rest_arrives() {
     }
 }
 
-/// 20 ms there and back at any rate, so that packets are lost by chance alone.
+/// An RTT of 20 ms at any rate, so that packets are lost by chance alone.
 fn without_queue(loss: f64) -> PathSpec {
     PathSpec { delay: Duration::from_millis(10), loss: random_loss(loss), ..PathSpec::default() }
 }
 
-/// 500 messages of which every other one is given up before it leaves, and the counters of their sender.
+/// Delivers 500 messages of which every other one expires before it leaves. Returns the received numbers and the
+/// sender's counters.
 fn deliver_every_other(seed: u64, options: MessageOptions, path: PathSpec) -> (Vec<u64>, Stats) {
     let sender = Mailbox { every_other_expired: true, ..Mailbox::sender(500, options) };
     let run = deliver_from(seed, sender, path);
@@ -189,7 +190,7 @@ fn a_lost_drop_request_is_repeated_and_its_message_is_no_loss() {
         assert!(received.into_iter().eq((0..500).step_by(2)), "seed {seed}");
         let totals = stats.totals;
         assert_eq!(totals.messages_dropped, 250, "seed {seed}");
-        // One packet in twenty, repairs included. The messages that were given up have as many packets as the others.
+        // One packet in twenty, retransmissions included. The expired messages have as many packets as the others.
         let lost = totals.packets_lost_sending as f64 / totals.packets_sent as f64;
         assert!((0.03..0.08).contains(&lost), "seed {seed}: {lost}");
     }

@@ -8,7 +8,7 @@ use farhaul_units::{Duration, Instant};
 
 use crate::scenario::{clean_path, pair, small_buffers};
 
-/// How each side may be using the connection.
+/// Combinations of use by the two sides.
 fn uses() -> [(&'static str, [Workload; 2]); 4] {
     let idle = Workload::receive().kept_open();
     [
@@ -19,7 +19,7 @@ fn uses() -> [(&'static str, [Workload; 2]); 4] {
     ]
 }
 
-/// From now on nothing that this host sends arrives.
+/// Drops everything that this host sends from now on.
 fn mute(run: &mut Simulation<Endpoint>, host: usize) -> Instant {
     let from = address(host);
     run.set_tap(Some(Box::new(move |datagram| if datagram.from == from { TapAction::Drop } else { TapAction::Pass })));
@@ -35,8 +35,8 @@ fn both_ends_of_a_one_sided_partition_end_with_the_silence_of_the_other() {
             run.run_for(Duration::from_secs(3));
             let cut = mute(&mut run, muted);
             run.run_for(timeout * 3);
-            let case = format!("{name}, host {muted} is not heard");
-            // The other end hears nothing from the first moment on. The muted one hears it until that one has given up.
+            let case = format!("{name}, host {muted} is muted");
+            // The other end hears nothing from the start. The muted one hears it until the other gives up.
             for (host, most) in [(1 - muted, timeout), (muted, timeout * 2)] {
                 let (at, reason) = run.flows(host)[0].closed.unwrap_or_else(|| panic!("{case}: host {host} lives on"));
                 assert_eq!(reason, ConnectionLost::PeerSilent(timeout), "{case}: host {host}");
@@ -56,13 +56,13 @@ fn a_call_whose_answers_do_not_arrive_ends_on_both_sides() {
         let (at, reason) = run.flows(CALLER)[0].closed.expect("it is over");
         assert!(matches!(reason, ConnectionLost::ConnectTimeout(_)), "{reason:?}");
         assert!(at - Instant::ZERO <= Duration::from_secs(6), "{at}");
-        assert!(run.flows(LISTENER).iter().all(|flow| flow.closed.is_some()), "nobody is held there");
+        assert!(run.flows(LISTENER).iter().all(|flow| flow.closed.is_some()), "the listener holds no connection");
     }
 }
 
-/// The answer to the caller's last handshake packet arrives, and nothing after it does.
+/// The answer to the caller's last handshake packet arrives. Everything after it is dropped.
 #[test]
-fn a_listener_that_falls_mute_after_its_answer_is_given_up_and_gives_up() {
+fn a_listener_muted_after_its_answer_ends_on_both_sides() {
     let mut run = pair(3, small_buffers).path(clean_path()).caller(Workload::send(1 << 20)).start();
     let from = address(LISTENER);
     run.set_tap(Some(Box::new(move |datagram| {
