@@ -6,7 +6,7 @@
 //!   ───────────────────                         ─────────────
 //!   read, write, … ──┐                     ┌── receive a batch of trains (no lock held)
 //!                    ▼                     ▼
-//!              ┌──────────────── Turn ───────────────┐
+//!              ┌─────────── EndpointGuard ───────────┐
 //!              │  lock → transport → send → events   │
 //!              └──────────────────┬──────────────────┘
 //!            wake the waiters (lock released)     sleep until the deadline
@@ -15,7 +15,7 @@
 //! | to change … | open |
 //! | --- | --- |
 //! | the state under the lock, and its waiters | `core.rs`, `bell.rs`, `wakers.rs` |
-//! | access to the lock, and waiting for a condition | `turn.rs`, for tasks `wait.rs` |
+//! | access to the lock, and waiting for a condition | `guard.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
 //! | connections that finish without a handle | `core.rs`, `parting.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
@@ -29,13 +29,13 @@ mod bell;
 mod core;
 mod departure;
 pub(crate) mod disk;
+mod guard;
 mod nap;
 mod outbox;
 mod parting;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod turn;
 #[cfg(any(test, feature = "tokio"))]
 mod wait;
 #[cfg_attr(not(any(test, feature = "tokio")), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
@@ -43,8 +43,8 @@ mod wakers;
 
 pub(crate) use self::core::{Core, Place};
 pub use departure::wait_for_farewells;
+pub(crate) use guard::CancelFlags;
 pub(crate) use threads::Driver;
-pub(crate) use turn::CancelFlags;
 #[cfg(any(test, feature = "tokio"))]
 pub(crate) use wait::TaskWait;
 #[cfg(any(test, feature = "tokio"))]

@@ -14,8 +14,8 @@ use farhaul_units::Instant;
 
 use super::core::DriverThread;
 use super::departure::LONGEST_DEPARTURE;
+use super::guard::{EndpointGuard, Shared};
 use super::nap::Naps;
-use super::turn::{Shared, Turn};
 use crate::error::Error;
 
 /// Trains per receive call and per access to the lock: half a megabyte, which stays in the processor's cache.
@@ -167,7 +167,7 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
 }
 
 /// Passes the received datagrams to the transport and serves its timer if due. Returns the number of bytes.
-fn hand_in<T: Streams>(turn: &mut Turn<'_, T>, batch: &mut RecvBatch) -> usize {
+fn hand_in<T: Streams>(turn: &mut EndpointGuard<'_, T>, batch: &mut RecvBatch) -> usize {
     let now = turn.now();
     let wall = turn.wall();
     let mut bytes = 0;

@@ -8,7 +8,7 @@ use farhaul_proto::Streams;
 use farhaul_units::Instant;
 
 use super::core::{Core, Place};
-use super::turn::{CancelFlags, Shared};
+use super::guard::{CancelFlags, Shared};
 use super::wakers::Registration;
 use crate::error::Error;
 

@@ -48,7 +48,7 @@ pub(crate) struct Shared<T> {
 pub(crate) type CancelFlags<'a> = [&'a CancelFlag; 2];
 
 /// Exclusive access to the transport. Its drop sends the ready datagrams and wakes the waiters of the resulting events.
-pub(crate) struct Turn<'a, T: Streams> {
+pub(crate) struct EndpointGuard<'a, T: Streams> {
     shared: &'a Shared<T>,
     /// `None` only after the end of the access.
     core: Option<MutexGuard<'a, Core<T>>>,
@@ -119,7 +119,7 @@ impl<T: Streams> Shared<T> {
     ///
     /// # Errors
     /// The driver thread is gone.
-    pub(crate) fn turn(&self) -> Result<Turn<'_, T>, Error> {
+    pub(crate) fn turn(&self) -> Result<EndpointGuard<'_, T>, Error> {
         let place = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut core = self.core.lock().map_err(|_| Error::DriverStopped)?;
         drop(place);
@@ -129,7 +129,7 @@ impl<T: Streams> Shared<T> {
             DriverThread::Awake => None,
         };
         let now = core.timeline.at(self.clock.now(), due);
-        Ok(Turn { shared: self, core: Some(core), now })
+        Ok(EndpointGuard { shared: self, core: Some(core), now })
     }
 
     /// Repeats `attempt` whenever `place` is woken, until it gives a result.
@@ -225,7 +225,7 @@ impl<T: Streams> Shared<T> {
     }
 }
 
-impl<'a, T: Streams> Turn<'a, T> {
+impl<'a, T: Streams> EndpointGuard<'a, T> {
     /// The transport's time during this access.
     pub(crate) fn now(&self) -> Instant {
         self.now
@@ -326,21 +326,21 @@ impl<'a, T: Streams> Turn<'a, T> {
     }
 }
 
-impl<T: Streams> Deref for Turn<'_, T> {
+impl<T: Streams> Deref for EndpointGuard<'_, T> {
     type Target = Core<T>;
 
     fn deref(&self) -> &Core<T> {
-        self.core.as_ref().expect("a turn holds the core until it ends")
+        self.core.as_ref().expect("a guard holds the core until it ends")
     }
 }
 
-impl<T: Streams> DerefMut for Turn<'_, T> {
+impl<T: Streams> DerefMut for EndpointGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut Core<T> {
-        self.core.as_mut().expect("a turn holds the core until it ends")
+        self.core.as_mut().expect("a guard holds the core until it ends")
     }
 }
 
-impl<T: Streams> Drop for Turn<'_, T> {
+impl<T: Streams> Drop for EndpointGuard<'_, T> {
     fn drop(&mut self) {
         if self.core.is_none() {
             return;
