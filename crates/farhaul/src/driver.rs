@@ -14,7 +14,7 @@
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | the state under the lock, and its waiters | `core.rs`, `bell.rs`, `wakers.rs` |
+//! | the state under the lock, and its waiters | `core.rs`, `wait_queue.rs`, `wakers.rs` |
 //! | access to the lock, and waiting for a condition | `guard.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
 //! | connections that finish without a handle | `core.rs`, `parting.rs` |
@@ -25,7 +25,6 @@
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams), so another transport needs only another façade.
 
-mod bell;
 mod core;
 mod departure;
 pub(crate) mod disk;
@@ -38,6 +37,7 @@ mod tests;
 mod threads;
 #[cfg(any(test, feature = "tokio"))]
 mod wait;
+mod wait_queue;
 #[cfg_attr(not(any(test, feature = "tokio")), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
 mod wakers;
 

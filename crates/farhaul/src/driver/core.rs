@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use farhaul_proto::{ConnectionId, ConnectionLost, Event, Read, Streams};
 use farhaul_units::Instant;
 
-use super::bell::{Bell, Wakeups};
 use super::departure::Departure;
 use super::outbox::Outbox;
 use super::parting::Parting;
+use super::wait_queue::{WaitQueue, Wakeups};
 use crate::clock::Timeline;
 
 /// Bytes per read of discarded input.
@@ -67,7 +67,7 @@ pub(crate) struct Core<T> {
 struct Accepting {
     open: bool,
     queue: VecDeque<ConnectionId>,
-    bell: Bell,
+    waiters: WaitQueue,
 }
 
 /// The driver's record of a connection.
@@ -76,9 +76,9 @@ struct Slot {
     id: ConnectionId,
     status: Status,
     handle: Handle,
-    readable: Bell,
-    writable: Bell,
-    settled: Bell,
+    readable: WaitQueue,
+    writable: WaitQueue,
+    settled: WaitQueue,
     /// The time of its alarm.
     alarm: Option<Instant>,
 }
@@ -209,7 +209,7 @@ impl<T: Streams> Core<T> {
         for id in std::mem::take(&mut self.accepting.queue) {
             self.release(now, id);
         }
-        self.accepting.bell.ring(&mut self.wakeups);
+        self.accepting.waiters.wake(&mut self.wakeups);
     }
 
     /// The connection that has waited longest to be accepted.
@@ -217,13 +217,13 @@ impl<T: Streams> Core<T> {
         self.accepting.queue.pop_front()
     }
 
-    /// The bell of a place. `None` if the connection's handle is gone.
-    pub(crate) fn bell(&mut self, place: Place) -> Option<&mut Bell> {
+    /// The wait queue of a place. `None` if the connection's handle is gone.
+    pub(crate) fn wait_queue(&mut self, place: Place) -> Option<&mut WaitQueue> {
         match place {
             Place::Read(id) => Some(&mut find(&mut self.slots, id)?.readable),
             Place::Write(id) => Some(&mut find(&mut self.slots, id)?.writable),
             Place::Settle(id) => Some(&mut find(&mut self.slots, id)?.settled),
-            Place::Accept => Some(&mut self.accepting.bell),
+            Place::Accept => Some(&mut self.accepting.waiters),
         }
     }
 
@@ -242,23 +242,23 @@ impl<T: Streams> Core<T> {
     }
 
     /// Wakes the waiters of due alarms.
-    pub(super) fn ring_alarms(&mut self, now: Instant) {
+    pub(super) fn wake_alarms(&mut self, now: Instant) {
         while self.next_alarm().is_some_and(|time| time <= now) {
             if let Some((_, id)) = self.alarms.pop_first()
                 && let Some(slot) = find(&mut self.slots, id)
             {
                 slot.alarm = None;
-                slot.settled.ring(&mut self.wakeups);
+                slot.settled.wake(&mut self.wakeups);
             }
         }
     }
 
     /// Wakes all waiters, after an event that the transport does not know of.
-    pub(crate) fn ring_all(&mut self) {
+    pub(crate) fn wake_all(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
-            slot.ring_all(&mut self.wakeups);
+            slot.wake_all(&mut self.wakeups);
         }
-        self.accepting.bell.ring(&mut self.wakeups);
+        self.accepting.waiters.wake(&mut self.wakeups);
     }
 
     /// Takes the transport's events and wakes their waiters.
@@ -279,7 +279,7 @@ impl<T: Streams> Core<T> {
         }
         self.put(id, Status { connected: true, ..Status::default() });
         self.accepting.queue.push_back(id);
-        self.accepting.bell.ring(&mut self.wakeups);
+        self.accepting.waiters.wake(&mut self.wakeups);
     }
 
     fn on_event(&mut self, now: Instant, event: Event) {
@@ -292,26 +292,26 @@ impl<T: Streams> Core<T> {
             };
         }
         match event {
-            Event::Readable(_) => slot.readable.ring(&mut self.wakeups),
-            Event::Writable(_) => slot.writable.ring(&mut self.wakeups),
+            Event::Readable(_) => slot.readable.wake(&mut self.wakeups),
+            Event::Writable(_) => slot.writable.wake(&mut self.wakeups),
             Event::Connected(_) => {
                 slot.status.connected = true;
                 slot.silence(&mut self.alarms);
-                slot.settled.ring(&mut self.wakeups);
+                slot.settled.wake(&mut self.wakeups);
             }
             Event::Finished(_) => {
                 slot.status.finished = true;
                 self.leaving.push_back(id);
-                slot.settled.ring(&mut self.wakeups);
+                slot.settled.wake(&mut self.wakeups);
             }
             Event::Closed(_, reason) => {
                 slot.status.lost = Some(reason);
                 self.leaving.push_back(id);
                 slot.silence(&mut self.alarms);
-                slot.ring_all(&mut self.wakeups);
+                slot.wake_all(&mut self.wakeups);
             }
             // This driver does not know the kind of event, so it wakes all waiters of the connection.
-            _ => slot.ring_all(&mut self.wakeups),
+            _ => slot.wake_all(&mut self.wakeups),
         }
     }
 
@@ -319,7 +319,7 @@ impl<T: Streams> Core<T> {
         if self.slots.len() <= id.slot() {
             self.slots.resize_with(id.slot() + 1, || None);
         }
-        let (readable, writable, settled) = (Bell::default(), Bell::default(), Bell::default());
+        let (readable, writable, settled) = (WaitQueue::default(), WaitQueue::default(), WaitQueue::default());
         self.slots[id.slot()] =
             Some(Slot { id, status, handle: Handle::Held, readable, writable, settled, alarm: None });
     }
@@ -339,10 +339,10 @@ impl Slot {
         }
     }
 
-    fn ring_all(&mut self, wakeups: &mut Wakeups) {
-        self.readable.ring(wakeups);
-        self.writable.ring(wakeups);
-        self.settled.ring(wakeups);
+    fn wake_all(&mut self, wakeups: &mut Wakeups) {
+        self.readable.wake(wakeups);
+        self.writable.wake(wakeups);
+        self.settled.wake(wakeups);
     }
 }
 

@@ -184,15 +184,15 @@ impl<T: Streams> Shared<T> {
             None if flags.iter().any(|flag| flag.ends(flag.seen())) => Some(Err(Error::Cancelled)),
             result => result,
         };
-        let bell = turn.bell(place);
-        match (result, bell) {
+        let queue = turn.wait_queue(place);
+        match (result, queue) {
             (None, None) => Poll::Ready(Err(Error::Finished)),
-            (None, Some(bell)) => {
-                _replaced = bell.register(registration, cx.waker());
+            (None, Some(queue)) => {
+                _replaced = queue.register(registration, cx.waker());
                 Poll::Pending
             }
-            (Some(result), bell) => {
-                _replaced = bell.and_then(|bell| bell.withdraw(registration));
+            (Some(result), queue) => {
+                _replaced = queue.and_then(|queue| queue.withdraw(registration));
                 Poll::Ready(result)
             }
         }
@@ -205,7 +205,7 @@ impl<T: Streams> Shared<T> {
             return;
         }
         let mut core = self.core_even_if_poisoned();
-        let waker = core.bell(place).and_then(|bell| bell.withdraw(registration));
+        let waker = core.wait_queue(place).and_then(|queue| queue.withdraw(registration));
         drop(core);
         drop(waker);
     }
@@ -236,13 +236,13 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
         self.shared.clock.wall()
     }
 
-    /// Starts the driver thread's access: rings due alarms and serves cancellers.
+    /// Starts the driver thread's access: wakes the waiters of due alarms and serves cancellers.
     pub(super) fn begin_as_driver(&mut self) {
         self.driver = DriverThread::Awake;
         let now = self.now;
-        self.ring_alarms(now);
+        self.wake_alarms(now);
         if self.shared.cancelled.swap(false, Ordering::AcqRel) {
-            self.ring_all();
+            self.wake_all();
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
 
     /// Ends the access and sleeps until `place` is woken or `timeout` has passed.
     fn sleep(mut self, place: Place, timeout: Option<Duration>) -> Result<(), Error> {
-        let ticket = self.bell(place).ok_or(Error::Finished)?.join();
+        let ticket = self.wait_queue(place).ok_or(Error::Finished)?.join();
         let mut wake_driver = self.settle_for_driver();
         self.wakeups.deliver_to_threads();
         if self.wakeups.has_tasks() {
@@ -310,7 +310,7 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
             self.shared.driver.wake();
         }
         // Settling may have caused the event that the caller waits for.
-        if !core.bell(place).is_some_and(|bell| bell.rang_since(&ticket)) {
+        if !core.wait_queue(place).is_some_and(|queue| queue.woken_since(&ticket)) {
             core = match timeout {
                 None => ticket.condvar.wait(core).map_err(|_| Error::DriverStopped)?,
                 Some(timeout) => {
@@ -319,8 +319,8 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
                 }
             };
         }
-        if let Some(bell) = core.bell(place) {
-            bell.leave(&ticket);
+        if let Some(queue) = core.wait_queue(place) {
+            queue.leave(&ticket);
         }
         Ok(())
     }

@@ -376,7 +376,7 @@ fn an_abandoned_wait_removes_its_waker() {
     let a = driver(Toy { full: true, ..Toy::default() });
     a.turn().unwrap().open(ID);
     for place in [Place::Read(ID), Place::Write(ID), Place::Settle(ID), Place::Accept] {
-        let tasks = || a.turn().unwrap().bell(place).map(|bell| bell.tasks());
+        let tasks = || a.turn().unwrap().wait_queue(place).map(|queue| queue.tasks());
         let nothing = |_: &mut Core<Toy>, _| Ok(None::<()>);
         let mut waits: Vec<_> =
             (0..100).map(|_| Box::pin(TaskWait::new(&a, place, [&NEVER, &NEVER], nothing))).collect();
@@ -404,7 +404,7 @@ fn a_completed_wait_leaves_no_waker() {
     }));
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
-    assert_eq!(a.turn().unwrap().bell(Place::Read(ID)).map(|bell| bell.tasks()), Some(0));
+    assert_eq!(a.turn().unwrap().wait_queue(Place::Read(ID)).map(|queue| queue.tasks()), Some(0));
 }
 
 struct Notify(mpsc::Sender<()>);

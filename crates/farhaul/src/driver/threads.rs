@@ -85,7 +85,7 @@ impl<T: Streams> Drop for LastAct<'_, T> {
     fn drop(&mut self) {
         let mut core = self.0.core_even_if_poisoned();
         core.driver = DriverThread::Gone;
-        core.ring_all();
+        core.wake_all();
         core.end_farewells();
         let wakeups = std::mem::take(&mut core.wakeups);
         drop(core);

@@ -11,36 +11,36 @@ use super::wakers::Wakers;
 ///
 /// It counts the waiting threads, so that waking costs no system call when none waits.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct WaitQueue {
     condvar: Arc<Condvar>,
     /// Waiting threads that were not woken yet.
     blocked: usize,
-    rings: u64,
+    wakes: u64,
     tasks: Wakers,
 }
 
-/// A thread's place in a [`Bell`].
+/// A thread's place in a [`WaitQueue`].
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(super) condvar: Arc<Condvar>,
-    rings: u64,
+    wakes: u64,
 }
 
-impl Bell {
+impl WaitQueue {
     /// Joins the waiting threads.
     pub(crate) fn join(&mut self) -> Ticket {
         self.blocked += 1;
-        Ticket { condvar: Arc::clone(&self.condvar), rings: self.rings }
+        Ticket { condvar: Arc::clone(&self.condvar), wakes: self.wakes }
     }
 
     /// Whether the waiters were woken since the ticket was drawn.
-    pub(crate) fn rang_since(&self, ticket: &Ticket) -> bool {
-        self.rings != ticket.rings
+    pub(crate) fn woken_since(&self, ticket: &Ticket) -> bool {
+        self.wakes != ticket.wakes
     }
 
     /// Leaves the waiting threads.
     pub(crate) fn leave(&mut self, ticket: &Ticket) {
-        if !self.rang_since(ticket) {
+        if !self.woken_since(ticket) {
             self.blocked = self.blocked.saturating_sub(1);
         }
     }
@@ -64,10 +64,10 @@ impl Bell {
     }
 
     /// Adds all waiters to `wakeups`.
-    pub(crate) fn ring(&mut self, wakeups: &mut Wakeups) {
+    pub(crate) fn wake(&mut self, wakeups: &mut Wakeups) {
         if self.blocked > 0 {
             self.blocked = 0;
-            self.rings += 1;
+            self.wakes += 1;
             wakeups.threads.push(Arc::clone(&self.condvar));
         }
         self.tasks.take_all(&mut wakeups.tasks);
@@ -110,28 +110,28 @@ mod tests {
     #[test]
     fn without_waiters_nothing_is_woken() {
         let mut wakeups = Wakeups::default();
-        Bell::default().ring(&mut wakeups);
+        WaitQueue::default().wake(&mut wakeups);
         assert!(wakeups.threads.is_empty() && !wakeups.has_tasks());
     }
 
     #[test]
     fn a_woken_thread_is_not_woken_again() {
-        let mut bell = Bell::default();
+        let mut queue = WaitQueue::default();
         let mut wakeups = Wakeups::default();
-        let ticket = bell.join();
-        bell.ring(&mut wakeups);
-        bell.ring(&mut wakeups);
+        let ticket = queue.join();
+        queue.wake(&mut wakeups);
+        queue.wake(&mut wakeups);
         assert_eq!(wakeups.threads.len(), 1);
-        assert!(bell.rang_since(&ticket));
+        assert!(queue.woken_since(&ticket));
     }
 
     #[test]
     fn a_thread_that_left_after_a_timeout_is_not_woken() {
-        let mut bell = Bell::default();
+        let mut queue = WaitQueue::default();
         let mut wakeups = Wakeups::default();
-        let ticket = bell.join();
-        bell.leave(&ticket);
-        bell.ring(&mut wakeups);
+        let ticket = queue.join();
+        queue.leave(&ticket);
+        queue.wake(&mut wakeups);
         assert!(wakeups.threads.is_empty());
     }
 }
