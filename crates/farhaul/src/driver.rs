@@ -20,7 +20,7 @@
 //! | connections that finish without a handle | `core.rs`, `parting.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
 //! | naps of the thread to gather datagrams | `nap.rs` |
-//! | datagrams on their way to the socket | `outbox.rs` |
+//! | datagrams on their way to the socket | `transmit_queue.rs` |
 //! | files on the disk | `disk.rs` |
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams), so another transport needs only another façade.
@@ -30,11 +30,11 @@ mod departure;
 pub(crate) mod disk;
 mod guard;
 mod nap;
-mod outbox;
 mod parting;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod transmit_queue;
 #[cfg(any(test, feature = "tokio"))]
 mod wait;
 mod wait_queue;

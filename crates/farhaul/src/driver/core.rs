@@ -6,8 +6,8 @@ use farhaul_proto::{ConnectionId, ConnectionLost, Event, Read, Streams};
 use farhaul_units::Instant;
 
 use super::departure::Departure;
-use super::outbox::Outbox;
 use super::parting::Parting;
+use super::transmit_queue::TransmitQueue;
 use super::wait_queue::{WaitQueue, Wakeups};
 use crate::clock::Timeline;
 
@@ -43,7 +43,7 @@ pub(crate) struct Core<T> {
     /// The sans-IO transport.
     pub(crate) transport: T,
     /// Datagrams on their way to the socket.
-    pub(super) outbox: Outbox,
+    pub(super) transmit_queue: TransmitQueue,
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
     /// The last handle is gone. The driver thread sends farewells and ends.
@@ -108,7 +108,7 @@ impl<T: Streams> Core<T> {
     pub(crate) fn new(transport: T) -> Self {
         Self {
             transport,
-            outbox: Outbox::new(),
+            transmit_queue: TransmitQueue::new(),
             timeline: Timeline::new(),
             driver: DriverThread::Awake,
             departing: false,

@@ -10,7 +10,7 @@ use farhaul_units::Instant;
 /// would wait behind a long train. With fewer, the lock would be taken more often.
 const TRAINS_PER_TURN: usize = 16;
 
-/// The result of a [`transmit`](Outbox::transmit).
+/// The result of a [`transmit`](TransmitQueue::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutboxState {
     /// The transport has nothing more to send now.
@@ -23,7 +23,7 @@ pub(super) enum OutboxState {
 
 /// Passes datagrams to a network and keeps those that it refuses.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct TransmitQueue {
     scratch: Batch,
     /// The refused rest, which is sent first. Usually empty.
     rest: Rest,
@@ -37,7 +37,7 @@ struct Rest {
     sent: usize,
 }
 
-impl Outbox {
+impl TransmitQueue {
     pub(super) fn new() -> Self {
         Self { scratch: Batch::new(), rest: Rest::default() }
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_full_socket_is_not_asked_twice_in_a_turn() {
-        let (mut outbox, mut trains, mut calls) = (Outbox::new(), Trains(3), 0);
+        let (mut transmit_queue, mut trains, mut calls) = (TransmitQueue::new(), Trains(3), 0);
         for _ in 0..2 {
             let state = outbox.transmit(Instant::ZERO, &mut trains, |_| {
                 calls += 1;
