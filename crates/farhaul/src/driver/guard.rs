@@ -13,7 +13,7 @@ use farhaul_units::Instant;
 
 use super::core::{Core, DriverThread, Place};
 use super::departure::Departure;
-use super::outbox::OutboxState;
+use super::transmit_queue::QueueState;
 #[cfg(any(test, feature = "tokio"))]
 use super::wakers::Registration;
 use crate::canceller::CancelFlag;
@@ -251,13 +251,13 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
         let (state, next) = self.settle();
         self.driver = DriverThread::Asleep(next);
         // Later datagrams wait a little, so that they leave together.
-        let next = if state == OutboxState::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
+        let next = if state == QueueState::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
         // The access itself took time, so the rest until the deadline counts from its end.
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
         let over = self.departing && self.all_left();
         self.end();
-        Rest { time: next.map(|next| next.saturating_since(end)), blocked: state == OutboxState::Blocked, over }
+        Rest { time: next.map(|next| next.saturating_since(end)), blocked: state == QueueState::Blocked, over }
     }
 
     /// Unlocks, then wakes the waiters.
@@ -268,17 +268,17 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
     }
 
     /// Follows the contract of a transport after any input or command: send, take events, read the deadline.
-    fn settle(&mut self) -> (OutboxState, Option<Instant>) {
+    fn settle(&mut self) -> (QueueState, Option<Instant>) {
         let (shared, now) = (self.shared, self.now);
         let core = &mut **self;
-        let state = core.outbox.transmit(now, &mut core.transport, |train| shared.send(train));
+        let state = core.transmit_queue.transmit(now, &mut core.transport, |train| shared.send(train));
         core.take_events(now);
         core.note_farewells();
         let due = earliest(core.transport.poll_timeout(), core.next_alarm());
         let next = match state {
-            OutboxState::Drained => due,
-            OutboxState::More => Some(now),
-            OutboxState::Blocked => due.map(|due| due.max(now + BLOCKED_CHECK)),
+            QueueState::Drained => due,
+            QueueState::More => Some(now),
+            QueueState::Blocked => due.map(|due| due.max(now + BLOCKED_CHECK)),
         };
         (state, next)
     }
@@ -288,7 +288,7 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
         let (state, next) = self.settle();
         let DriverThread::Asleep(until) = self.driver else { return false };
         // Only the driver thread watches a blocked socket.
-        let must_wake = earliest(until, next) != until || state == OutboxState::Blocked;
+        let must_wake = earliest(until, next) != until || state == QueueState::Blocked;
         if must_wake {
             self.driver = DriverThread::Awake;
         }

@@ -12,7 +12,7 @@ const TRAINS_PER_TURN: usize = 16;
 
 /// The result of a [`transmit`](TransmitQueue::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OutboxState {
+pub(super) enum QueueState {
     /// The transport has nothing more to send now.
     Drained,
     /// The limit of trains was reached before the transport had sent everything.
@@ -51,12 +51,12 @@ impl TransmitQueue {
         now: Instant,
         transport: &mut impl Transport,
         mut send: impl FnMut(&Transmit<'_>) -> io::Result<usize>,
-    ) -> OutboxState {
+    ) -> QueueState {
         if !self.send_rest(&mut send) {
-            return OutboxState::Blocked;
+            return QueueState::Blocked;
         }
         for _ in 0..TRAINS_PER_TURN {
-            let Some(train) = transport.poll_transmit(now, &mut self.scratch) else { return OutboxState::Drained };
+            let Some(train) = transport.poll_transmit(now, &mut self.scratch) else { return QueueState::Drained };
             let taken = match send(&train) {
                 Ok(taken) => taken,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -64,10 +64,10 @@ impl TransmitQueue {
             };
             if taken < train.bytes.len() {
                 self.rest.keep(&train, taken);
-                return OutboxState::Blocked;
+                return QueueState::Blocked;
             }
         }
-        OutboxState::More
+        QueueState::More
     }
 
     /// Sends the rest. Returns whether nothing remains.
@@ -136,17 +136,17 @@ mod tests {
 
     #[test]
     fn refused_datagrams_leave_first_later_and_in_order() {
-        let (mut outbox, mut trains, mut network) = (Outbox::new(), Trains(2), Vec::new());
-        let state = outbox.transmit(Instant::ZERO, &mut trains, |train| {
+        let (mut queue, mut trains, mut network) = (TransmitQueue::new(), Trains(2), Vec::new());
+        let state = queue.transmit(Instant::ZERO, &mut trains, |train| {
             network.extend_from_slice(&train.bytes[..4]);
             Ok(4)
         });
-        assert_eq!(state, OutboxState::Blocked);
-        let state = outbox.transmit(Instant::ZERO, &mut trains, |train| {
+        assert_eq!(state, QueueState::Blocked);
+        let state = queue.transmit(Instant::ZERO, &mut trains, |train| {
             network.extend_from_slice(train.bytes);
             Ok(train.bytes.len())
         });
-        assert_eq!(state, OutboxState::Drained);
+        assert_eq!(state, QueueState::Drained);
         assert_eq!(network, [[1; 8], [0; 8]].concat());
     }
 
@@ -154,26 +154,26 @@ mod tests {
     fn a_full_socket_is_not_asked_twice_in_a_turn() {
         let (mut transmit_queue, mut trains, mut calls) = (TransmitQueue::new(), Trains(3), 0);
         for _ in 0..2 {
-            let state = outbox.transmit(Instant::ZERO, &mut trains, |_| {
+            let state = transmit_queue.transmit(Instant::ZERO, &mut trains, |_| {
                 calls += 1;
                 Err(io::ErrorKind::WouldBlock.into())
             });
-            assert_eq!(state, OutboxState::Blocked);
+            assert_eq!(state, QueueState::Blocked);
         }
         assert_eq!((calls, trains.0), (2, 2));
     }
 
     #[test]
     fn other_errors_lose_a_train_as_a_router_might() {
-        let (mut outbox, mut trains) = (Outbox::new(), Trains(3));
-        let state = outbox.transmit(Instant::ZERO, &mut trains, |_| Err(io::ErrorKind::NetworkUnreachable.into()));
-        assert_eq!((state, trains.0), (OutboxState::Drained, 0));
+        let (mut queue, mut trains) = (TransmitQueue::new(), Trains(3));
+        let state = queue.transmit(Instant::ZERO, &mut trains, |_| Err(io::ErrorKind::NetworkUnreachable.into()));
+        assert_eq!((state, trains.0), (QueueState::Drained, 0));
     }
 
     #[test]
     fn a_turn_is_bounded_however_much_there_is_to_send() {
-        let (mut outbox, mut trains) = (Outbox::new(), Trains(200));
-        let state = outbox.transmit(Instant::ZERO, &mut trains, |train| Ok(train.bytes.len()));
-        assert_eq!((state, usize::from(200 - trains.0)), (OutboxState::More, TRAINS_PER_TURN));
+        let (mut queue, mut trains) = (TransmitQueue::new(), Trains(200));
+        let state = queue.transmit(Instant::ZERO, &mut trains, |train| Ok(train.bytes.len()));
+        assert_eq!((state, usize::from(200 - trains.0)), (QueueState::More, TRAINS_PER_TURN));
     }
 }
