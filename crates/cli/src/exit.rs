@@ -83,7 +83,7 @@ impl Fault {
         self
     }
 
-    /// The same failure with a further sentence.
+    /// The same failure with one more sentence.
     #[must_use]
     pub(crate) fn and(mut self, sentence: &str) -> Self {
         self.message.push_str("; ");

@@ -1,4 +1,4 @@
-//! Runs a sans-IO session on a stream: who reads, who writes, and how it ends.
+//! Drives a sans-IO session on a stream: reading, writing, and the end.
 
 pub(crate) mod bench;
 pub(crate) mod file;
@@ -22,52 +22,52 @@ use crate::fault;
 pub(crate) use ledger::{Ledger, Waits};
 use watch::RoundTrips;
 
-/// Bytes read from a stream at a time: as many as one turn at it moves.
+/// Bytes per read of a stream: as many as the library moves at once.
 const BLOCK: usize = 256 << 10;
-/// Received blocks that may wait for a session that is busy writing. Answers are small and far fewer.
+/// Received blocks that may wait for a busy writer. Answers are small and few.
 const WAITING_BLOCKS: usize = 64;
-/// Longest answer that travels in one block.
+/// Bytes per read of answers.
 const ANSWER_BLOCK: usize = 64 << 10;
-/// How long the accepting side waits for the other to leave after all is said.
+/// Time for the connecting side to close after the end of a session.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// A session with everything that it works on: what the two ends say to each other, as bytes.
+/// A session with its source or target of data. It exchanges bytes with the other end.
 pub(crate) trait Session {
-    /// It is about to run; `ledger` says where its time goes, whenever somebody asks.
+    /// Starts the session. `ledger` measures its waiting times.
     fn begin(&mut self, _ledger: &Rc<Ledger>) {}
-    /// Whether it mostly writes; then reading happens on a thread of its own.
+    /// Whether it mostly writes. Then a separate thread reads.
     fn sends(&self) -> bool;
     fn poll_write(&mut self) -> &[u8];
     fn handle_written(&mut self, count: usize);
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError>;
     fn handle_end(&mut self) -> Result<(), SessionError>;
-    /// Takes what happened since the last call.
+    /// Handles all events since the last call.
     fn handle_events(&mut self);
-    /// Ends it for this reason, which the peer is told.
+    /// Ends the session, and tells the peer the reason.
     fn cancel(&mut self, why: Abort);
     fn is_over(&self) -> bool;
     fn error(&self) -> Option<&SessionError>;
-    /// Where the session finds the round-trip times that it tells its peer, if it tells any.
+    /// Gives the session the RTTs for its report to the peer.
     fn tells(&mut self, _: RoundTrips) {}
 }
 
-/// The connection that a session runs on.
+/// The connection of a session.
 pub(crate) struct Line<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) role: Role,
     pub(crate) clock: Clock,
-    /// Bytes that were received before it was known what session it is.
+    /// Bytes received together with the request that chose the session.
     pub(crate) early: &'a [u8],
 }
 
-/// Which side opened the connection: that one closes it.
+/// The role of this side. The connecting side closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Connecting,
     Accepting,
 }
 
-/// Why a session did not end well.
+/// The failure of a session.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     Connection(Error),
@@ -75,7 +75,7 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// Why the transfer with `peer` broke off.
+    /// The fault of a transfer with `peer` that failed.
     pub(crate) fn fault(&self, peer: &dyn Display) -> Fault {
         match self {
             Self::Connection(error) => fault::of_connection(error, peer),
@@ -104,17 +104,17 @@ pub(crate) fn drive(line: &Line<'_>, session: &mut impl Session) -> (Waits, Resu
     let waits = ledger.waits();
     session.handle_events();
     let result = match (moved, session.error()) {
-        // What the session says is more than that the connection then ended.
+        // The session's error explains more than the end of the connection that follows.
         (_, Some(error)) if !matches!(error, SessionError::Cancelled(_)) => Err(error.clone().into()),
         (Err(_), None) if session.is_over() => Ok(()),
-        // Whoever lives and does not answer the opening speaks something else.
+        // A live peer that does not answer the opening speaks another protocol.
         (Err(Trouble::Connection(Error::TimedOut(_))), _) => Err(SessionError::NotFarhaul.into()),
         (moved, _) => moved,
     };
     (waits, result)
 }
 
-/// One thread is enough for a receiver: what it writes is little and never has to wait long.
+/// Runs a receiver on one thread. Its answers are small and never wait long.
 fn receive(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
     let moved = read_and_answer(line, session);
     conclude(line, session, &moved, || {
@@ -126,7 +126,7 @@ fn receive(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
 
 fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
     let (mut block, mut first) = (vec![0; BLOCK], true);
-    // The peer waits for the answer to its opening, and taking input may wait for the disk.
+    // Answer the opening first, since taking input may wait for the disk.
     write_pending(line.stream, session)?;
     feed(session, line.early, line.stream)?;
     loop {
@@ -146,7 +146,7 @@ fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Tr
     }
 }
 
-/// The session writes on this thread while another one reads the answers.
+/// Runs a sender: this thread writes, another one reads the answers.
 fn send(line: &Line<'_>, session: &mut impl Session, ledger: &Ledger) -> Result<(), Trouble> {
     let stream = line.stream;
     thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn send(line: &Line<'_>, session: &mut impl Session, ledger: &Ledger) -> Result<
         conclude(line, session, &moved, || {
             while inbox.recv_timeout(FAREWELL).is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
         });
-        // Ends the reader, wherever it waits: closing alone does not wake who waits for data.
+        // Cancel the reader wherever it waits: closing alone does not wake a wait for data.
         drop(inbox);
         stream.canceller().cancel();
         stream.close();
@@ -167,7 +167,7 @@ fn send(line: &Line<'_>, session: &mut impl Session, ledger: &Ledger) -> Result<
     })
 }
 
-/// There is no thread to read the answers with: the peer may try again.
+/// Cancels a session without a thread for answers. The peer may try again.
 fn give_up(session: &mut impl Session, error: &io::Error) -> Trouble {
     let message = format!("the system gives no thread for this session: {error}; try again later");
     let why = Abort { code: AbortCode::Busy, message };
@@ -175,13 +175,13 @@ fn give_up(session: &mut impl Session, error: &io::Error) -> Trouble {
     SessionError::Cancelled(why).into()
 }
 
-/// A block that came, empty at the end of the stream.
+/// A received block, empty at the end of the stream.
 type Answer = Result<Vec<u8>, Error>;
 
 fn read_answers(stream: &Stream, answers: &SyncSender<Answer>) {
     let mut block = vec![0; ANSWER_BLOCK];
     let mut answer = first_answer(stream, &mut block);
-    // The other thread may wait for room that nobody makes.
+    // The other thread may wait for a send buffer that never drains.
     let closes = matches!(answer, Err(Error::TimedOut(_)));
     loop {
         let last = answer.as_ref().map_or(true, |len| *len == 0);
@@ -195,9 +195,9 @@ fn read_answers(stream: &Stream, answers: &SyncSender<Answer>) {
     }
 }
 
-/// The first bytes of a peer, within the read time-out that holds at first; those after them may take longer.
+/// Reads the first bytes of a peer, within the initial read time-out. Later reads have none.
 ///
-/// A peer that has not even acknowledged what was sent may still be lost, which the connection finds out.
+/// The time-out does not apply to a peer that acknowledges nothing: the connection itself detects its loss.
 fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, Error> {
     let is_acknowledged = || stream.stats().is_ok_and(|stats| stats.totals.acks_received > 0);
     loop {
@@ -237,7 +237,7 @@ fn write_and_listen(
         } else if session.is_over() {
             return Ok(());
         } else if has_questions(session) {
-            // Its host answered; there may be something to write now.
+            // An event was handled, and there is something to write now.
         } else {
             let answer = inbox.recv();
             ledger.add_peer(clock.now() - began);
@@ -246,13 +246,13 @@ fn write_and_listen(
     }
 }
 
-/// A session that has nothing to write may have asked its host for something.
+/// Whether handling the session's events gives it something to write.
 fn has_questions(session: &mut impl Session) -> bool {
     session.handle_events();
     !session.poll_write().is_empty()
 }
 
-/// The stream takes no more: the peer may have said why.
+/// The trouble of a failed send. The peer may have sent its reason.
 fn last_words(session: &mut impl Session, inbox: &Receiver<Answer>, error: Error) -> Trouble {
     if matches!(error, Error::Cancelled) {
         return error.into();
@@ -265,7 +265,7 @@ fn last_words(session: &mut impl Session, inbox: &Receiver<Answer>, error: Error
                     return said;
                 }
             }
-            // Why the connection was closed.
+            // The reason for the close.
             Err(late @ Error::TimedOut(_)) => return late.into(),
             Err(_) => break,
         }
@@ -287,7 +287,7 @@ fn take(session: &mut impl Session, answer: Answer) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Gives a receiver all of `block`, writing its answers in between when it has room for no more.
+/// Gives a receiver all of `block`. Writes its answers in between, when it takes no more input.
 fn feed(session: &mut impl Session, block: &[u8], stream: &Stream) -> Result<(), Trouble> {
     let mut rest = block;
     loop {
@@ -312,23 +312,23 @@ fn write_pending(stream: &Stream, session: &mut impl Session) -> Result<(), Erro
     }
 }
 
-/// The connecting side closes after all is done; whoever fails says so and closes.
+/// Ends the connection. The connecting side closes after a success. A failing side sends its reason and closes.
 fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trouble>, wait_for_peer: impl FnOnce()) {
     let cancelled = matches!(moved, Err(Trouble::Connection(Error::Cancelled)));
     if cancelled {
         session.cancel(Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() });
     }
-    // The peer may be gone; then it needs no telling.
+    // Writing may fail because the peer is gone.
     let told = write_pending(line.stream, session).is_ok();
     if cancelled && session.sends() {
-        // A long queue may lie before its last words, so the peer is told by the end of the connection.
+        // The send buffer may be long. The end of the connection tells the peer sooner.
         line.stream.close();
     } else if cancelled {
-        // The peer learns what is committed, although nothing waits any more.
+        // The peer still gets the commits, without a wait on this side.
         line.stream.finish_in_background();
     } else if told && moved.is_ok() && line.role == Role::Accepting && session.error().is_none() {
         wait_for_peer();
-        // If this side was stopped meanwhile, the last answers may still be on their way.
+        // If a signal stopped this side meanwhile, the last answers may still be in flight.
         line.stream.finish_in_background();
     } else if told {
         let _ = line.stream.finish();

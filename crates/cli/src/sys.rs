@@ -1,5 +1,4 @@
-//! Facts and controls of this process that no safe library offers: processor time, run-queue time, pending signals, the
-//! foreground of the terminal, children that end with it.
+//! Facts about this process that no safe library offers, and control over its terminal and children.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `bench`: memory to memory, both sides' figures.
+//! `bench`: a measurement from memory to memory, with the figures of both sides.
 
 mod flows;
 
@@ -26,7 +26,7 @@ use crate::output::json::{Direction, End, Start, goodput};
 use crate::output::trace::Trace;
 use crate::values::HostPort;
 
-/// More connections than that measure the machine and not the path.
+/// Most connections of a measurement. More would measure the machine instead of the path.
 const MAX_FLOWS: u64 = 128;
 /// Flows that a listener serves at a time: of two measurements with as many as there may be. Each takes two or three threads.
 const MAX_MEASUREMENTS: usize = 256;
@@ -66,7 +66,7 @@ pub(crate) struct BenchArgs {
     pub(crate) transport: Transport,
 }
 
-/// Reads seconds: the option's name has the unit, so a bare number is clear; `500ms` is understood as well.
+/// Parses seconds. The option's name has the unit, so a bare number is clear. `500ms` works as well.
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(number) => Duration::try_from_secs_f64(number).map_err(|_| format!("'{text}' is no number of seconds")),
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
     match (&args.listen, &args.connect) {
         (Some(listen), _) => bench.listen(listen),
         (None, Some(connect)) => bench.connect(connect),
-        (None, None) => Err(Fault::usage("say --listen or --connect")),
+        (None, None) => Err(Fault::usage("give --listen or --connect")),
     }
 }
 
@@ -95,10 +95,10 @@ struct Measurement<'a> {
     trace: Option<Trace>,
 }
 
-/// A flow's record, and how it ended.
+/// A flow's record, and its result.
 type Measured = (End, Result<(), Fault>);
 
-/// The parts of a session that differ between the two ends.
+/// The parts of a session that differ between the ends.
 struct Place<'a> {
     session: Option<u64>,
     flow: Option<u64>,
@@ -147,7 +147,7 @@ impl Measurement<'_> {
         self.conclude(end, result)
     }
 
-    /// All connections, before anything is sent on one of them.
+    /// Opens all connections before any of them sends.
     fn open(&self, to: &HostPort, start: Start) -> Result<Vec<Stream>, Fault> {
         let transport = &self.args.transport;
         let first = connect::connect(self.context, &self.output, transport, to, start)?;
@@ -168,7 +168,7 @@ impl Measurement<'_> {
 
     fn serve(&self, caller: &Caller) {
         let Request::Bench(spec) = caller.open.request else {
-            return caller.refuse(AbortCode::WrongService, "this is a measuring station; copy to `farhaul serve`");
+            return caller.refuse(AbortCode::WrongService, "this server measures; `farhaul serve` copies files");
         };
         let place = Place {
             session: Some(caller.session),
@@ -201,7 +201,7 @@ impl Measurement<'_> {
         }
     }
 
-    /// One flow: its record, and whether it ran to its end.
+    /// Measures one flow.
     fn measure(&self, stream: &Stream, session: Bench, place: &Place<'_>) -> Result<Measured, Fault> {
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, self.view(place))?;
         let caps = self.args.transport.caps();
@@ -227,7 +227,7 @@ impl Measurement<'_> {
                     (end.limited_by, end.limited_by_share) = measure::told_limit(sender).unzip();
                 }
             }
-            // Until it was stopped, as far as this side knows.
+            // A measurement that was stopped, as far as this side knows.
             None => {
                 let totals = &stats.totals;
                 end.bytes = if place.sends { totals.bytes_acked } else { totals.bytes_read };
@@ -242,9 +242,9 @@ impl Measurement<'_> {
         Ok((end, result))
     }
 
-    /// All flows at once: their sum.
+    /// Measures all flows at once. Returns their sum.
     fn measure_all(&self, streams: &[Stream], spec: BenchSpec, place: &Place<'_>) -> Result<Measured, Fault> {
-        // Each flow is traced by itself.
+        // Each flow has its own trace.
         let view = View { trace: None, ..self.view(place) };
         let mut watch = Watch::start(streams.to_vec(), self.context.clock, view)?;
         let flows: Result<Vec<Measured>, Fault> = thread::scope(|scope| {
@@ -255,7 +255,7 @@ impl Measurement<'_> {
             };
             let running: Vec<_> = streams.iter().zip(1..).map(measure).collect();
             if running.iter().any(Result::is_err) {
-                // Without all flows there is nothing to measure.
+                // A measurement needs all its flows.
                 streams.iter().for_each(|stream| stream.close());
             }
             running.into_iter().map(|flow| flow?.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
@@ -281,7 +281,7 @@ impl Measurement<'_> {
     }
 }
 
-/// What was measured, in a few lines.
+/// The result in a few lines.
 fn summary(output: &Output, end: &End) -> String {
     let style = output.style();
     let peer = end.peer.clone().unwrap_or_default();
@@ -292,11 +292,11 @@ fn summary(output: &Output, end: &End) -> String {
     let peer_cpu = peer.cpu_seconds.map_or(String::new(), |cpu| format!(", {:.2} s there", cpu.total()));
     let limit = match end.limited_by {
         Some(limit) => limited_by(limit, end.limited_by_share.unwrap_or(0.0)),
-        None => "too short to say what limited it".to_owned(),
+        None => "too short for a limit".to_owned(),
     };
     let flows: String = end.flows.iter().map(|flow| flows::line(flow) + "\n").collect();
     format!(
-        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets sent again; RTT {} at least, {} on average, {} at the 99th percentile\n  processor time {:.2} s here{peer_cpu}\n  {limit}",
+        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}",
         style.green("measured:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),

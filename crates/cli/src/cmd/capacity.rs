@@ -1,18 +1,18 @@
-//! Whether this machine can be such a path, before anything depends on it.
+//! Check of this machine's capacity before it emulates a path.
 
 use farhaul_emu::EmulateError;
 use farhaul_netem::PathSpec;
 use farhaul_units::Rate;
 
-/// Any machine that runs this carries so much.
+/// Rate that every supported machine carries without a check.
 const SLOW: Rate = Rate::from_megabits_per_second(200);
 
-/// What this machine carries in packets of `mtu` bytes; `None` if so little is asked that it does not matter.
+/// Capacity of this machine in packets of `mtu` bytes; `None` if `asked` is too low to need a check.
 pub(super) fn carried(asked: Option<Rate>, mtu: u32) -> Result<Option<Rate>, EmulateError> {
     asked.is_some_and(|rate| rate > SLOW).then(|| farhaul_emu::capacity(mtu)).transpose()
 }
 
-/// What to say if more is asked than this machine carries; `advice` is what to do then.
+/// The warning, with `advice`, if `asked` exceeds the rate that this machine carries.
 pub(super) fn too_fast(asked: Option<Rate>, carries: Rate, mtu: u32, advice: &str) -> Option<String> {
     let asked = asked.filter(|asked| *asked > carries)?;
     Some(format!("this machine carries about {carries} in packets of {mtu} bytes, not {asked}: {advice}"))

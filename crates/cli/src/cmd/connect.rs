@@ -1,4 +1,4 @@
-//! Opening a connection to an address as it was typed.
+//! Connecting to an address of the command line.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::output::json::{Record, Start};
 use crate::values::HostPort;
 
-/// What warnings about the buffer to receive name.
+/// Marks the warnings about receive buffers.
 const RECEIVE_LIMIT: &str = "net.core.rmem_max";
 
 /// Connects to the first address of `to` that answers.
@@ -33,7 +33,7 @@ pub(super) fn connect(
     Err(failed.expect("a name that was resolved has an address, and it failed"))
 }
 
-/// One more connection to where the first one went, from a port of its own.
+/// Opens one more connection to the peer of the first one, from its own port.
 pub(super) fn connect_again(context: &Context, transport: &Transport, peer: SocketAddr) -> Result<Stream, Fault> {
     let endpoint = transport.bind_for(peer)?;
     context.interrupt.cancels(endpoint.canceller());
@@ -53,14 +53,14 @@ fn connect_to(
     begin(context, transport, &endpoint, peer)
 }
 
-/// Until a session has its first answer, receiving waits no longer than for the connection itself.
+/// Connects. Until a session has its first answer, a read waits no longer than connecting may take.
 fn begin(context: &Context, transport: &Transport, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Fault> {
     let stream = endpoint.connect(peer).map_err(|error| context.connection_fault(&error, &peer))?;
     stream.set_read_timeout(Some(transport.connect_timeout.min(transport.timeout)));
     Ok(stream)
 }
 
-/// Says what holds from now on, warns of what costs speed, and lets signals end waiting calls.
+/// Writes the `start` record, warns of limits to speed, and lets signals cancel waiting calls.
 pub(super) fn announce(
     context: &Context,
     output: &Output,
@@ -77,14 +77,14 @@ pub(super) fn announce(
     warnings.iter().filter(concerns).for_each(|warning| output.warn(warning));
 }
 
-/// A machine without a way to the address knows that at once; nobody has to wait for a time-out then.
+/// Fails at once if this machine has no route to `peer`, instead of after a time-out.
 fn check_route(peer: SocketAddr) -> Result<(), Fault> {
     let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
     let routed = UdpSocket::bind(any).and_then(|socket| socket.connect(peer));
     routed.map_err(|error| {
         Fault::new(
             Code::NoRoute,
-            format!("no way to {peer}: {error}; `ip route get {}` shows what this machine tries", peer.ip()),
+            format!("no route to {peer}: {error}; `ip route get {}` shows the attempt of this machine", peer.ip()),
         )
     })
 }
@@ -92,7 +92,7 @@ fn check_route(peer: SocketAddr) -> Result<(), Fault> {
 /// Whether `peer` is an address of this machine.
 pub(super) fn is_here(peer: SocketAddr) -> bool {
     let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    // The way to an address of one's own begins there.
+    // Packets to a local address have it as their source, too.
     let near = UdpSocket::bind(any).and_then(|socket| socket.connect(peer).and_then(|()| socket.local_addr()));
     near.is_ok_and(|near| near.ip() == peer.ip() || peer.ip().is_loopback())
 }

@@ -1,4 +1,4 @@
-//! `controllers`: every congestion controller there is.
+//! `controllers`: the list of congestion controllers.
 
 use std::fmt::Write as _;
 

@@ -68,7 +68,7 @@ pub(crate) struct CopyArgs {
 }
 
 impl CopyArgs {
-    /// Whether stdout is for data.
+    /// Whether stdout carries data.
     pub(crate) fn is_to_stdout(&self) -> bool {
         self.places.last() == Some(&Location::Standard)
     }
@@ -79,7 +79,9 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     args.transport.require_plain()?;
     let output = match &plan {
         Plan::Fetch(_) if std::io::stdout().is_terminal() => {
-            return Err(Fault::usage("stdout is a terminal: redirect it into a file or a program, or give a name"));
+            return Err(Fault::usage(
+                "stdout is a terminal: redirect it to a file or a program, or give a target name",
+            ));
         }
         Plan::Fetch(_) if args.transport.json => Output::new(JsonTo::Stderr),
         _ => Output::from_flag(args.transport.json),
@@ -112,23 +114,23 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     report_end(&output, end, result)
 }
 
-/// Reads what was typed, which need not be UTF-8.
+/// Parses a place, which need not be UTF-8.
 fn location() -> impl TypedValueParser<Value = Location> {
     OsStringValueParser::new().try_map(|text| Location::read(&text))
 }
 
-/// What differs between copies to a server.
+/// Differences between copies of files and of stdin to a server.
 struct Feed<'a> {
     server: &'a HostPort,
     log: FileLog,
     bar: Option<ProgressBar>,
-    /// The data comes out of another program.
+    /// The data comes from another program.
     fed: bool,
 }
 
 fn pulling(pull: Pull, server: &HostPort) -> Result<FileReceiver, Fault> {
     FileReceiver::connect(pull, ReceiveLimits::default())
-        .map_err(|error| Fault::usage(format!("cannot ask {server} for that: {error}")))
+        .map_err(|error| Fault::usage(format!("cannot request these paths from {server}: {error}")))
 }
 
 /// One run of the verb.
@@ -143,9 +145,8 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
         let total = plan.check_sources()?;
-        let mut source = DiskSource::new(&plan.sources, self.args.recursive).map_err(|error| {
-            Fault::new(Code::FilesFailed, format!("cannot read what is to be copied: {}", reason(&error)))
-        })?;
+        let mut source = DiskSource::new(&plan.sources, self.args.recursive)
+            .map_err(|error| Fault::new(Code::FilesFailed, format!("cannot read the sources: {}", reason(&error))))?;
         let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
         if connect::is_here(stream.peer_addr()) {
             source.leave_out_younger_directories();
@@ -156,7 +157,7 @@ impl Copy<'_> {
         self.send(&stream, push, source, Feed { server: &plan.to.server, log, bar, fed: false }, end)
     }
 
-    /// From stdin.
+    /// Copies stdin to the server.
     fn feed(&self, plan: &FeedPlan, end: &mut End) -> Result<(), Fault> {
         let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
         let source = StandardInput::begin(plan.name.clone(), stream.clone(), self.context.interrupt.clone())?;
@@ -209,7 +210,7 @@ impl Copy<'_> {
         })
     }
 
-    /// To stdout.
+    /// Copies a file from the server to stdout.
     fn fetch(&self, plan: &FetchPlan, end: &mut End) -> Result<(), Fault> {
         let session = pulling(Pull { paths: vec![plan.path.clone()], recursive: false }, &plan.server)?;
         let stream = self.connect(&plan.server, json!({ "target": "-" }))?;
@@ -221,12 +222,12 @@ impl Copy<'_> {
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
         if closed.get() {
-            let message = "whoever reads stdout closed it before everything was there; the copy is incomplete";
+            let message = "the reader of stdout closed it early; the copy is incomplete";
             return Err(self.context.interrupt.fault().unwrap_or_else(|| Fault::new(Code::LocalIo, message).quietly()));
         }
         outcome::result(&job.log, driven, |trouble| {
             let fault = self.context.fault(trouble, &plan.server);
-            if job.log.moved() == 0 { fault } else { fault.and("what was written to stdout is incomplete") }
+            if job.log.moved() == 0 { fault } else { fault.and("the output on stdout is incomplete") }
         })
     }
 
@@ -244,7 +245,7 @@ impl Copy<'_> {
         connect::connect(self.context, &self.output, &self.args.transport, server, start)
     }
 
-    /// A bar where somebody may look at it; without a length if nobody will know that before the end.
+    /// A progress bar on a terminal. `length` is `None` if it stays unknown until the end.
     fn bar(&self, length: Option<u64>) -> Option<ProgressBar> {
         let shown = !self.args.quiet && !self.output.is_json() && crate::output::human::is_terminal();
         shown.then(|| {
@@ -296,17 +297,17 @@ impl Copy<'_> {
     }
 }
 
-/// Whether the other side gave up for a reason of its own: it told also what it keeps.
+/// Whether the other side gave a reason for giving up. Its reason also tells about incomplete files.
 fn is_explained(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Session(SessionError::PeerAborted(abort)) if abort.code != AbortCode::Cancelled)
 }
 
-/// Whether the other side is known to have taken bytes of the file under way.
+/// Whether the other side has stored bytes of the current file.
 fn began_there(progress: Progress) -> bool {
     progress.current.is_some_and(|(_, _, sent)| progress.stored > progress.bytes - sent)
 }
 
-/// What was done, in two lines.
+/// The result in two lines.
 fn summary(output: &Output, end: &End) -> String {
     let mut what = plural(end.files.unwrap_or(0), "file");
     if let Some(directories) = end.directories.filter(|count| *count > 0) {
@@ -315,7 +316,7 @@ fn summary(output: &Output, end: &End) -> String {
     let sent_again = match end.direction {
         Some(Direction::Sent) => {
             format!(
-                ", {} of the packets sent again",
+                ", {} of the packets retransmitted",
                 percent(share(end.packets_retransmitted as f64, end.packets_sent as f64))
             )
         }

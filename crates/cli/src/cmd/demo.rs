@@ -1,4 +1,4 @@
-//! `demo`: the main job on this machine alone: two processes, a long fat link between them, a real file.
+//! `demo`: a real copy on this machine alone, between two processes over an emulated long fat link.
 
 mod child;
 mod scratch;
@@ -26,11 +26,11 @@ use summary::DemoResult;
 use tcp::Tcp;
 use testbed::Testbed;
 
-/// The path's seeds: the same packets are lost in every run, others in each direction.
+/// Seeds of the two directions. Every run loses the same packets.
 const SEEDS: (u64, u64) = (1, 2);
-/// How many times as long as Farhaul the kernel's TCP may take, and how long in any case, before it is stopped.
+/// Time limit of the kernel's TCP: a multiple of Farhaul's time, and a minimum.
 const PATIENCE: (u32, Duration) = (5, Duration::from_secs(15));
-/// How often the sender reports, for the bar and the curve.
+/// Interval of the sender's reports, for the bar and the curve.
 const INTERVAL: &str = "100ms";
 
 /// Demonstrate a copy over a long fat link, on this machine alone
@@ -93,7 +93,7 @@ impl Demo<'_> {
         let (file, digest) = self.file(&scratch)?;
         let size = file.metadata().map_err(|error| unreadable(&file, &error))?.len();
         self.output.say(&format!(
-            "copying {} from one process to another, over a link of {} with a round trip of {} and {} loss",
+            "copying {} from one process to another, over a link of {} with an RTT of {} and {} loss",
             ByteSize(size),
             self.args.rate,
             time(self.args.rtt),
@@ -133,7 +133,7 @@ impl Demo<'_> {
         })
     }
 
-    /// Two hosts if that can be, or the relay and why.
+    /// Two hosts if possible. Otherwise a relay, with a line about the reason.
     fn testbed(&self) -> Testbed {
         let path = self.paths();
         Testbed::hosts(self.context, &path).unwrap_or_else(|fault| {
@@ -143,7 +143,7 @@ impl Demo<'_> {
         })
     }
 
-    /// The kernel's TCP over the same path, begun anew: it loses the same packets.
+    /// Runs the kernel's TCP over a fresh copy of the path, which loses the same packets.
     fn tcp(
         &self,
         scratch: &Scratch,
@@ -156,7 +156,7 @@ impl Demo<'_> {
             return Err(Fault::new(Code::Failed, "no hosts for the kernel's TCP"));
         };
         self.output.say("the kernel's TCP sends the same file over the same path");
-        // The other copy has been verified, and its room is needed.
+        // Reuse the space of the verified copy.
         let target = scratch.inbox().join(file.file_name().unwrap_or_default());
         let bdp = self.args.rate.bytes_in(self.args.rtt);
         let patience = (took * PATIENCE.0).max(PATIENCE.1);
@@ -167,7 +167,7 @@ impl Demo<'_> {
         Ok(tcp)
     }
 
-    /// The file at `copy` is the one that was sent.
+    /// Checks that the file at `copy` has this digest.
     fn verify(&self, scratch: &Scratch, copy: &Path, digest: blake3::Hash, code: Code) -> Result<(), Fault> {
         let arrived = scratch.hash(copy)?;
         if arrived == digest {
@@ -176,7 +176,7 @@ impl Demo<'_> {
         Err(Fault::new(code, format!("the copy has the digest {arrived}, the file {digest}; this is a defect")))
     }
 
-    /// The first record.
+    /// Writes the `start` record.
     fn begin(&self, file: &Path, size: u64, testbed: &Testbed) {
         if !self.args.json {
             return;
@@ -214,7 +214,7 @@ impl Demo<'_> {
         }
     }
 
-    /// To the receiver, and back.
+    /// The paths to the receiver and back.
     fn paths(&self) -> [PathSpec; 2] {
         [self.path(SEEDS.0), self.path(SEEDS.1)]
     }
@@ -230,7 +230,7 @@ impl Demo<'_> {
         }
     }
 
-    /// Runs the sending process; its last record, and the goodput of each interval.
+    /// Runs the sending process. Returns its `end` record, and the goodput of each interval.
     fn copy(&self, testbed: &Testbed, file: &Path, address: &str, size: u64) -> Result<(Value, Vec<u64>), Fault> {
         let file = file.to_string_lossy();
         let (to, controller) = (format!("udt://{address}/"), self.args.controller.to_string());
@@ -273,7 +273,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
 }
 
 impl DemoResult {
-    /// All figures for scripts.
+    /// The `end` record.
     fn record(&self) -> Value {
         json!({
             "event": "end",

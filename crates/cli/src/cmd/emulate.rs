@@ -1,4 +1,4 @@
-//! `emulate`: two hosts on this machine, a path between them, and programs on both.
+//! `emulate`: two hosts on this machine, an emulated path between them, and programs on both.
 
 mod far;
 mod live;
@@ -30,11 +30,11 @@ use live::Live;
 use near::{Ended, Near};
 pub(super) use report::{figures, verdict};
 
-/// Smallest packets that hosts can be limited to: what every IPv4 host takes (RFC 791, section 3.1).
+/// Smallest MTU: every IPv4 host accepts such packets (RFC 791, section 3.1).
 const LEAST_MTU: i64 = 576;
-/// The usual size of large packets on Ethernet.
+/// Usual size of jumbo frames on Ethernet.
 const JUMBO: u32 = 9_000;
-/// The largest that a TUN device of Linux carries.
+/// Largest packet of a Linux TUN device.
 const LARGEST_MTU: i64 = 65_535;
 
 /// Run a command or a shell on a host behind an emulated long, narrow or lossy path
@@ -85,14 +85,14 @@ struct Hosts<'a> {
     far: HostId,
 }
 
-/// One of them, as programs on it learn of it.
+/// One of the two hosts, as its programs know it.
 struct Side {
     host: HostId,
     name: &'static str,
     peer: (Ipv4Addr, Ipv6Addr),
 }
 
-/// Runs it; the exit code is the command's.
+/// Runs the emulation. Returns the command's exit code.
 pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     context.networks.as_ref().map_err(fault::of_emulation)?;
     let output = Output::new(if args.json { JsonTo::Stderr } else { JsonTo::Nowhere });
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     if let [(_, near), (_, far)] = captures[..]
         && is_same(near, far)
     {
-        return Err(Fault::usage("--pcap and --pcap-far are the same file; each host needs one of its own"));
+        return Err(Fault::usage("--pcap and --pcap-far are the same file; each host needs its own"));
     }
     let asked = capacity::faster([&up, &down]);
     let carries = capacity::carried(asked, args.mtu).map_err(|error| fault::of_emulation(&error))?;
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
         output.write(&begin(args, &hosts, &command, carries).to_string());
     }
     let larger = if args.mtu < JUMBO { format!(" or larger packets (--mtu {JUMBO})") } else { String::new() };
-    let advice = format!("take a lower --rate{larger}, and look at the verdict at the end");
+    let advice = format!("use a lower --rate{larger}, and check the verdict at the end");
     if let Some(warning) = carries.and_then(|carries| capacity::too_fast(asked, carries, args.mtu, &advice)) {
         output.warn(&warning);
     }
@@ -136,20 +136,20 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     interrupted.map_or(Ok(ended.exit_code()), Err)
 }
 
-/// Whoever cannot write there is told which file it is, before anything begins.
+/// Checks that `file` is writable before anything starts.
 fn writable(file: &Path) -> Result<(), Fault> {
     File::create(file).map(drop).map_err(|error| {
         Fault::new(Code::LocalIo, format!("cannot write packets to {}: {}", file.display(), reason(&error)))
     })
 }
 
-/// Whether two names are of one file.
+/// Whether two names refer to one file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |file: &Path| file.metadata().ok().map(|it| (it.dev(), it.ino()));
     identity(one).is_some_and(|it| identity(other) == Some(it))
 }
 
-/// Everything between the first packet and the last.
+/// Runs the servers and the command.
 fn play(
     args: &EmulateArgs,
     context: &Context,
@@ -165,12 +165,12 @@ fn play(
     for line in &args.serve {
         let (server, listens) = Served::start(hosts, context, line)?;
         if speaks && !listens {
-            output.say(&format!("`{line}` has not opened a port within {}; going on", time(far::PATIENCE)));
+            output.say(&format!("`{line}` has not opened a port within {}; continuing", time(far::PATIENCE)));
         }
         served.push(server);
     }
     if speaks && command.is_interactive {
-        output.say("this shell is on the near host; `exit` leaves it, and then the report follows");
+        output.say("this shell runs on the near host; the report follows its `exit`");
     }
     let near = Near::start(hosts, context, command)?;
     let ended = thread::scope(|scope| {
@@ -182,7 +182,7 @@ fn play(
     Ok(ended)
 }
 
-/// What is where.
+/// Prints the addresses and the path.
 fn hints((up, down): &(PathSpec, PathSpec), hosts: &Hosts<'_>, output: &Output) {
     let (emulation, style) = (hosts.emulation, output.style());
     let there = if words(up) == words(down) { format!("{} each way", words(up)) } else { words(up) };
@@ -196,9 +196,9 @@ fn hints((up, down): &(PathSpec, PathSpec), hosts: &Hosts<'_>, output: &Output) 
     }
 }
 
-/// What matters most of a path.
+/// Rate, delay and loss of a path in words.
 fn words(path: &PathSpec) -> String {
-    let rate = path.nominal_rate().map_or_else(|| "no limit of the rate".to_owned(), |rate| rate.to_string());
+    let rate = path.nominal_rate().map_or_else(|| "unlimited rate".to_owned(), |rate| rate.to_string());
     let loss = match &path.loss {
         None => "no loss".to_owned(),
         Some(loss) => match crate::options::loss_share(loss) {
@@ -210,7 +210,7 @@ fn words(path: &PathSpec) -> String {
     format!("{rate}, {delay}, {loss}")
 }
 
-/// The first record.
+/// The `start` record.
 fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::CommandLine, carries: Option<Rate>) -> Value {
     let emulation = hosts.emulation;
     let host = |host| json!({ "ipv4": emulation.ipv4(host), "ipv6": emulation.ipv6(host) });
@@ -227,7 +227,7 @@ fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::CommandLine, car
         "process_id": std::process::id(),
         "near": host(hosts.near),
         "far": host(hosts.far),
-        // What this machine carries, where that was worth finding out.
+        // Capacity of this machine, if it was checked.
         "capacity_bps": carries.map(Rate::bits_per_second),
         "settings": settings,
     })
@@ -248,7 +248,7 @@ impl Hosts<'_> {
 }
 
 impl Side {
-    /// Lets `command` know where it runs.
+    /// Tells `command` its host and its peer.
     fn introduce(&self, command: &mut Command) {
         let (ipv4, ipv6) = self.peer;
         command.env("FARHAUL_HOST", self.name);

@@ -17,7 +17,7 @@ use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::human::reason;
 
-/// Where results go unless somebody says otherwise.
+/// Default folder of results.
 const OUT: &str = "farhaul-lab";
 
 /// Run experiments of the papers or of your own, in virtual time or on an emulated network
@@ -49,7 +49,7 @@ enum LabVerb {
     Report(report::ReportArgs),
 }
 
-/// Where a scenario takes place.
+/// The world of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum World {
     /// Simulator, in virtual time
@@ -58,7 +58,7 @@ enum World {
     Emu,
 }
 
-/// What running needs, whatever is run.
+/// Options of `lab run` and `lab sweep`.
 #[derive(Args, Clone, Debug)]
 struct RunOptions {
     /// Seed instead of the scenario's
@@ -91,16 +91,16 @@ struct RunOptions {
 }
 
 impl RunOptions {
-    /// Where runs take place, with what was chosen for that.
+    /// The world of the runs, with its options.
     fn venue(&self) -> Result<Venue, Fault> {
         let tcp = self.tcp.clone();
         match self.world {
             World::Sim if tcp.is_some() => {
-                Err(Fault::usage("--tcp chooses the kernel's congestion control, which only --world emu has"))
+                Err(Fault::usage("--tcp chooses the kernel's congestion control, and needs --world emu"))
             }
             World::Sim => Ok(Venue::Simulator),
             World::Emu if self.jobs.is_some_and(|jobs| jobs > 1) => Err(Fault::usage(
-                "--world emu makes one run at a time, since runs would disturb each other: leave --jobs out",
+                "--world emu makes one run at a time, since runs would disturb each other: remove --jobs",
             )),
             World::Emu => Ok(Venue::Emulator(Choices { tcp, libudt: self.libudt.clone() })),
         }
@@ -108,7 +108,7 @@ impl RunOptions {
 }
 
 impl LabArgs {
-    /// Whether anything takes place on an emulated network.
+    /// Whether any run uses an emulated network.
     pub(crate) fn emulates(&self) -> bool {
         let world = match &self.verb {
             LabVerb::List(_) | LabVerb::Report(_) => World::Sim,
@@ -118,7 +118,7 @@ impl LabArgs {
         world == World::Emu
     }
 
-    /// Whether stdout is for records.
+    /// Whether stdout carries records.
     pub(crate) fn json(&self) -> bool {
         match &self.verb {
             LabVerb::List(_) | LabVerb::Report(_) => false,
@@ -137,13 +137,13 @@ pub(crate) fn run(args: &LabArgs, context: &Context) -> Result<(), Fault> {
     }
 }
 
-/// How the program ends when the lab cannot go on.
+/// The fault of an error of the lab.
 fn fault_of(error: &LabError, context: &Context) -> Fault {
     match error {
         LabError::NoFigure { .. } => Fault::usage(error.to_string()),
         LabError::Stopped => {
             let fault = context.interrupt.fault().unwrap_or_else(|| Fault::new(Code::Failed, "stopped"));
-            fault.and("what was finished is kept: the same command goes on from there")
+            fault.and("finished runs are kept: the same command resumes there")
         }
         LabError::File { path, source } => file_fault(path, source),
         LabError::Emulate(error) => no_networks(error),
@@ -151,7 +151,7 @@ fn fault_of(error: &LabError, context: &Context) -> Fault {
     }
 }
 
-/// There is no emulated world here.
+/// The fault of a machine that refuses emulated networks.
 fn no_networks(error: &EmulateError) -> Fault {
     fault::of_emulation_or(error, "--world sim needs neither")
 }

@@ -1,4 +1,4 @@
-//! `completions` and `man`: made from the same table of options as the parser.
+//! `completions` and `man`, generated from the parser's table of options.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use crate::exit::Fault;
 use crate::output::print;
 
-/// Begins a line that is literal: a command to type.
+/// Prefix of a literal line: a command to type.
 pub(crate) const LITERAL: &str = "    ";
 
 /// Print a shell completion script
@@ -49,7 +49,7 @@ pub(crate) fn man(args: &ManArgs, mut command: Command) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Commands to type stand as they are, and are not filled like prose.
+/// Marks literal lines, so that the formatter does not fill them like prose.
 fn with_literals(page: &str) -> String {
     let mut text = String::with_capacity(page.len() + page.len() / 8);
     let mut is_literal = false;

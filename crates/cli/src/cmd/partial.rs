@@ -1,4 +1,4 @@
-//! Where the incomplete file of a broken copy lies.
+//! The path of the incomplete file after a broken copy.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,25 +9,25 @@ use farhaul_session::{RelPath, escape};
 
 use crate::exit::Fault;
 
-/// Where a copy puts what comes.
+/// The target of a copy.
 pub(super) struct Target {
     path: PathBuf,
-    /// Entries lie in it; otherwise the first name of their paths is replaced by it.
+    /// Entries are created in it. Otherwise it replaces the first name of their paths.
     is_directory: bool,
 }
 
 impl Target {
-    /// As `path` stands when the copy begins.
+    /// The target at `path`, as it is when the copy starts.
     pub(super) fn at(path: PathBuf) -> Self {
         Self { is_directory: path.is_dir(), path }
     }
 
-    /// The same below the root of a server.
+    /// The target at `path` below the root of a server.
     pub(super) fn beneath(root: &Path, path: &RelPath) -> Self {
         Self::at(root.join(OsStr::from_bytes(&path.to_bytes())))
     }
 
-    /// `fault` with the place of the file that was under way, by its path as it travels.
+    /// `fault`, with the path of the incomplete file for the entry at `current`.
     pub(super) fn named_in(&self, fault: Fault, current: Option<&[u8]>) -> Fault {
         match current.and_then(|path| self.find(path)) {
             Some(partial) => fault.and(&format!("the incomplete file is {}", escape(partial.as_os_str().as_bytes()))),

@@ -1,8 +1,7 @@
 //! `pipe`: one stream between stdin and stdout of two hosts, raw UDT4.
 //!
-//! Plain UDT4 cannot close one direction alone. So the side whose input ends after it sent something waits until all of
-//! it is acknowledged and closes; a side with empty input only receives; `--wait` keeps the connection for the other
-//! direction.
+//! Plain UDT4 cannot close one direction alone. A side that has sent data waits at the end of its input for the last
+//! acknowledgement, and closes. A side with empty input only receives. `--wait` keeps the connection for the other direction.
 
 mod arrived;
 mod idle;
@@ -35,7 +34,7 @@ use idle::Quiet;
 use input::Input;
 use output::{Output as Stdout, Unwritable};
 
-/// Bytes that are read or written at a time.
+/// Bytes per read or write.
 const BLOCK: usize = 256 << 10;
 
 /// Connect stdin and stdout of two hosts, as netcat does
@@ -67,10 +66,10 @@ pub(crate) struct PipeArgs {
 
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.listen.is_some() && args.connect.is_some() && !args.rendezvous {
-        return Err(Fault::usage("--listen and --connect together are for --rendezvous; say one of them"));
+        return Err(Fault::usage("--listen and --connect together need --rendezvous; otherwise give one of them"));
     }
     if args.listen.is_none() && args.connect.is_none() {
-        return Err(Fault::usage("say --listen ADDR to wait for the other side, or --connect ADDR to call it"));
+        return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
     args.transport.require_plain()?;
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
@@ -94,14 +93,14 @@ struct Pipe<'a> {
 }
 
 impl Pipe<'_> {
-    /// The connection, and a meter that began with it.
+    /// Opens the connection, and starts a meter with it.
     fn open(&self) -> Result<(Stream, Meter), Fault> {
         let transport = &self.args.transport;
         let mut start = transport.start("pipe");
         start.settings.insert("rendezvous".into(), Value::from(self.args.rendezvous));
         start.settings.insert("wait".into(), Value::from(self.args.wait));
         let Some(listen) = &self.args.listen else {
-            let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("say --listen or --connect"))?;
+            let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("give --listen or --connect"))?;
             let meter = Meter::start(self.context.clock);
             return Ok((connect::connect(self.context, &self.output, transport, to, start)?, meter));
         };
@@ -148,11 +147,11 @@ impl Pipe<'_> {
             false => received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer)),
         };
         let result = result.map_err(|fault| self.context.interrupt.fault().unwrap_or(fault));
-        // The peer learns at once that nobody is here any more. It must not take a part for the whole.
+        // Abort, so that the peer takes the partial data for a failure.
         if result.is_err() {
             stream.abort();
         }
-        // Nobody holds the stream any more, so that the program waits until the peer has been told often enough.
+        // Release all clones of the stream, so that the program can wait for the shutdown.
         input.release();
         self.context.hide_state();
         drop(stream);
@@ -164,7 +163,7 @@ impl Pipe<'_> {
         measure::fill(&mut end, &stats, watch.rtt());
         end.goodput_bps = match arrived.first.zip(arrived.last) {
             Some((first, last)) => goodput(arrived.bytes, last - first),
-            // The other side tells nothing; what it saw is about this, unless the connection was mostly its own overhead.
+            // An estimate, since the other side reports nothing. A connection of few RTTs is mostly overhead.
             None if is_too_short(end.seconds, stats.min_rtt) => None,
             None => goodput(input.bytes(), meter.elapsed().saturating_sub(stats.min_rtt)),
         };
@@ -179,7 +178,7 @@ impl Pipe<'_> {
         report_end(&self.output, end, result)
     }
 
-    /// Writes what arrives to stdout until the peer closes, or this side is done.
+    /// Writes received data to stdout until the peer closes, or this side is done.
     fn receive(&self, stream: &Stream, input: &Input, meter: Meter, arrived: &mut Arrived) -> Result<(), Fault> {
         let peer = stream.peer_addr();
         let stdout = Stdout::start(self.context.interrupt.clone(), stream.canceller())?;
@@ -197,23 +196,23 @@ impl Pipe<'_> {
                     Some(left) => stream.set_read_timeout(Some(left)),
                     None => break Err(self.idle()),
                 },
-                // This side was done and closed.
+                // This side is done and has closed.
                 Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => break input.outcome(peer),
                 Err(error @ Error::Cancelled) if self.context.interrupt.is_stopping() => {
                     break Err(self.context.connection_fault(&error, &peer));
                 }
                 Err(Error::Cancelled) if input.has_closed() => break input.outcome(peer),
-                // Stdout cannot be written to: the next block says why.
+                // Writing to stdout failed: the next block has the reason.
                 Err(Error::Cancelled) => {}
                 Err(error) => break Err(self.context.connection_fault(&error, &peer)),
             }
         };
-        // What came is written, however it ended.
+        // Write all received data, whatever the end.
         stdout.finish().map_err(|why| self.cannot_write(why))?;
         ended
     }
 
-    /// How long this side waits before it looks again whether anything is to be expected; none if nothing is.
+    /// Time to wait before the next check for an idle connection; `None` if it is idle.
     fn patience(&self, stream: &Stream, input: &Input, now: Instant, arrived: &Arrived) -> Option<Duration> {
         let timeout = self.args.transport.timeout;
         let acknowledged = stream.stats().map_or(0, |stats| stats.totals.bytes_acked);
@@ -244,16 +243,16 @@ impl Pipe<'_> {
         Fault::new(Code::IdleTimeout, message)
     }
 
-    /// Whoever reads our output has seen enough, or its disk is full.
+    /// The fault of a failed write to stdout: its reader has left, or a disk is full.
     fn cannot_write(&self, why: Unwritable) -> Fault {
         let error = match why {
             Unwritable::Failed(error) => error,
             Unwritable::Stopped => return self.context.interrupt.fault().expect("a signal asked to stop"),
         };
         let (code, what) = match error.kind() {
-            // Whoever reads it knows already.
+            // The reader left on purpose and needs no message.
             io::ErrorKind::BrokenPipe => {
-                let message = "whoever reads stdout closed it before everything was there";
+                let message = "the reader of stdout closed it early";
                 return Fault::new(Code::LocalIo, message).quietly();
             }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
@@ -267,7 +266,7 @@ impl Pipe<'_> {
     }
 }
 
-/// The peer takes sessions only, and said so.
+/// The fault of a pipe to a daemon, which refused it.
 fn no_pipe(peer: SocketAddr) -> Fault {
     Fault::new(
         Code::Protocol,
@@ -286,7 +285,7 @@ fn direction(input: &Input, arrived: &Arrived) -> Direction {
     }
 }
 
-/// The peer closed, or we did: everything that was read from stdin must have reached it.
+/// After the close, checks that the peer has acknowledged all bytes of stdin.
 fn undelivered(read: u64, acknowledged: u64, peer: SocketAddr) -> Result<(), Fault> {
     match read.saturating_sub(acknowledged) {
         0 => Ok(()),

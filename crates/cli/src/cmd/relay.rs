@@ -1,4 +1,4 @@
-//! `relay`: a long path in user space, between clients and one server.
+//! `relay`: an emulated path in user space, between clients and one server.
 
 use clap::Args;
 use farhaul_emu::{DirectionReport, Relay, RelayReport};
@@ -77,7 +77,7 @@ fn lines(report: &RelayReport) -> Vec<String> {
         let policed = way.path.dropped_policer.packets;
         let policed = if policed > 0 { format!(", {} by the policer", count(policed)) } else { String::new() };
         format!(
-            "{name}  {} packets in, {} out, {} lost on the link, {} refused by the queue{policed} ({})",
+            "{name}  {} packets in, {} out, {} lost on the link, {} dropped by the queue{policed} ({})",
             count(way.path.pushed.packets),
             count(way.sent),
             count(way.path.dropped_loss.packets),
@@ -101,13 +101,13 @@ fn lines(report: &RelayReport) -> Vec<String> {
     lines
 }
 
-/// Whether the path or the relay was the limit.
+/// The verdict in words: whether the relay kept up with the path.
 pub(super) fn verdict(report: &RelayReport) -> String {
     if report.valid {
-        return "the relay kept up: what was measured is the path".into();
+        return "the relay kept up: the measurements are the path's".into();
     }
     let flaws: Vec<String> = report.flaws.iter().map(ToString::to_string).collect();
-    format!("the relay did not keep up, so do not trust the figures: {}", flaws.join("; "))
+    format!("the relay did not keep up, so do not trust the measurements: {}", flaws.join("; "))
 }
 
 pub(super) fn record(report: &RelayReport, cpu: CpuSeconds) -> Value {

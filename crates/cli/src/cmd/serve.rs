@@ -1,4 +1,4 @@
-//! `serve`: the far end of `copy`, for one directory.
+//! `serve`: the far end of `copy`, serving one directory.
 
 mod missing;
 
@@ -105,8 +105,7 @@ impl Server<'_> {
             Request::Push(_) if self.args.read_only => caller.refuse(AbortCode::Refused, "this server is read-only"),
             Request::Push(push) => self.receive(caller, push),
             Request::Pull(pull) => self.send(caller, pull),
-            _ => caller
-                .refuse(AbortCode::WrongService, "this server copies files; measure against `farhaul bench --listen`"),
+            _ => caller.refuse(AbortCode::WrongService, "this server copies files; `farhaul bench --listen` measures"),
         }
     }
 
@@ -180,7 +179,7 @@ impl Server<'_> {
             bar: None,
             trace: self.trace.clone(),
         };
-        // Without a thread to look at it, a copy is still a copy.
+        // A copy works without its watching thread.
         let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();
         job.tells(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
         let line =
@@ -219,7 +218,7 @@ impl Server<'_> {
     }
 }
 
-/// One session in one line.
+/// The result of a session in one line.
 fn line(end: &End) -> String {
     let way = if end.direction == Some(Direction::Sent) { "sent to" } else { "received from" };
     format!(

@@ -1,7 +1,7 @@
-//! The part that listeners share: taking connections, and reading the request of each caller.
+//! Shared by listeners: accepting connections, and reading each caller's request.
 //!
-//! A caller gets a thread while a place is free. It takes the place once its request has come, and gives it back when its
-//! session is over. A caller that cannot be served is refused without thread and place.
+//! A caller gets a thread while a place is free. It takes the place with its request, and frees it at the end of its
+//! session. Refusals need neither thread nor place.
 
 mod places;
 
@@ -21,40 +21,40 @@ use crate::output::Output;
 use crate::output::human::plural;
 use places::{Place, Places};
 
-/// How long a peer may take to say what it wants.
+/// Time-out for a peer's request.
 const OPENING: Duration = Duration::from_secs(10);
-/// Callers beside the sessions whose requests may be on their way: two measurements open so many connections.
+/// Callers beside the sessions whose requests may be pending: the connections of two measurements.
 const OPENINGS: usize = 256;
-/// Most bytes that are read before it is known what the peer wants.
+/// Bytes per read of a request.
 const BLOCK: usize = 64 << 10;
 const FULL: &str = "as many sessions as allowed are running; try again later";
 const NO_THREAD: &str = "the system gives this server no thread for another session; try again later";
 
-/// A connection whose peer has said what it wants.
+/// A connection whose peer has sent its request.
 pub(super) struct Caller {
-    /// Counts from one.
+    /// Number of the session, from 1.
     pub(super) session: u64,
     pub(super) peer: SocketAddr,
     pub(super) stream: Stream,
     pub(super) open: Open,
-    /// What the peer sent after that.
+    /// Bytes received after the request.
     pub(super) early: Vec<u8>,
     place: Cell<Option<Place>>,
 }
 
 impl Caller {
-    /// Answers the opening, before a disk is touched: the peer waits for it no longer than for a connection. Returns the
+    /// Answers the opening before any access to a disk, since the peer waits no longer than for a connection. Returns the
     /// number of bytes written, which is zero if the peer is gone.
     pub(super) fn answer(&self, words: &[u8]) -> usize {
         self.stream.send(words).unwrap_or(0)
     }
 
-    /// Tells the peer that it does not get what it wants.
+    /// Refuses the request, with the reason.
     pub(super) fn refuse(&self, code: AbortCode, message: &str) {
         part(&self.stream, &refusal(code, message));
     }
 
-    /// Gives the place back: the session is over, whatever is still to be reported.
+    /// Frees the place at the end of the session, before its report.
     pub(super) fn leave_place(&self) {
         self.place.take();
     }
@@ -65,7 +65,7 @@ impl Caller {
 struct Callers {
     threads: Places,
     sessions: Places,
-    /// Sessions since the beginning.
+    /// Sessions since the start.
     served: Arc<AtomicU64>,
 }
 
@@ -75,12 +75,12 @@ impl Callers {
         Self { threads, sessions: Places::new(max), served: Arc::default() }
     }
 
-    /// A thread for one more, if it could be served now.
+    /// A place for one more thread, if a session is free as well.
     fn let_in(&self) -> Option<Place> {
         if self.sessions.are_taken() { None } else { self.threads.take() }
     }
 
-    /// The place of a session, and the session's number.
+    /// A place for a session, and the session's number.
     fn begin_session(&self) -> Option<(Place, u64)> {
         let place = self.sessions.take()?;
         Some((place, self.served.fetch_add(1, Ordering::AcqRel) + 1))
@@ -126,7 +126,7 @@ pub(super) fn run(
     })
 }
 
-/// Hears what a caller wants, and serves it if there is a place.
+/// Reads the request of a caller, and serves it if a place is free.
 fn receive(callers: &Callers, output: &Output, stream: Stream, peer: SocketAddr, serve: &impl Fn(&Caller)) {
     let Some((open, early)) = opening(output, &stream, peer) else { return };
     match callers.begin_session() {
@@ -135,7 +135,7 @@ fn receive(callers: &Callers, output: &Output, stream: Stream, peer: SocketAddr,
     }
 }
 
-/// Reads what the peer wants; complains if it speaks something else.
+/// Reads the request of a peer. Warns if the peer speaks another protocol.
 fn opening(output: &Output, stream: &Stream, peer: SocketAddr) -> Option<(Open, Vec<u8>)> {
     let mut acceptor = Acceptor::new();
     let (mut block, mut has_spoken) = (vec![0; BLOCK], false);
@@ -145,12 +145,12 @@ fn opening(output: &Output, stream: &Stream, peer: SocketAddr) -> Option<(Open, 
             Err(Error::Cancelled) => return None,
             Ok(0) if !has_spoken => return None,
             Ok(0) => {
-                output.warn(&format!("{peer} left before it had said what it wants"));
+                output.warn(&format!("{peer} left before it sent a request"));
                 return None;
             }
             Ok(len) => len,
             Err(error) => {
-                output.warn(&format!("{peer} connected and did not say what it wants: {error}"));
+                output.warn(&format!("{peer} connected and sent no request: {error}"));
                 return None;
             }
         };
@@ -169,11 +169,10 @@ fn opening(output: &Output, stream: &Stream, peer: SocketAddr) -> Option<(Open, 
     }
 }
 
-/// Sends the last words to a peer, which may have gone already, in the background: a caller that acknowledges nothing holds
-/// nobody up.
+/// Sends the last message to a peer that may be gone. It finishes in the background, so that a silent peer delays nothing.
 fn part(stream: &Stream, words: &[u8]) {
     stream.set_write_timeout(Some(Duration::ZERO));
-    // A few words have room, unless the peer has taken nothing of what it was sent before.
+    // A short message fits, unless the peer has acknowledged nothing so far.
     let _ = stream.send(words);
     stream.finish_in_background();
 }

@@ -1,4 +1,4 @@
-//! `version`: what this program is, and what it speaks.
+//! `version`: the version and the supported protocols.
 
 use clap::Args;
 use serde_json::json;

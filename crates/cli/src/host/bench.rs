@@ -1,4 +1,4 @@
-//! One side of a measurement, with the stream's figures at hand when they are asked for.
+//! One side of a measurement, with the figures of its stream.
 
 use std::rc::Rc;
 
@@ -19,9 +19,9 @@ pub(crate) struct BenchJob<'a> {
     meter: Meter,
     caps: Caps,
     ledger: Option<Rc<Ledger>>,
-    /// When this side's figures were first asked for: a receiver then has everything.
+    /// When the session first requested this side's figures. A receiver then has all data.
     complete: Option<Instant>,
-    /// Sender's and receiver's figures, and when they were known.
+    /// Figures of the sender and of the receiver, and the time of their arrival.
     pub(crate) outcome: Option<(Figures, Figures, Instant)>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> BenchJob<'a> {
         Self { session, sends, stream, watch, meter, caps, ledger, complete: None, outcome: None }
     }
 
-    /// Under these caps, which may be what holds it.
+    /// The job under these caps, which may limit it.
     pub(crate) fn under(self, caps: Caps) -> Self {
         Self { caps, ..self }
     }

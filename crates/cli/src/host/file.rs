@@ -1,4 +1,4 @@
-//! One side of a copy: the session, the disk with a stop-watch on it, and the log of what became of each file.
+//! One side of a copy: the session, the timed disk, and the log of files.
 
 mod log;
 pub(crate) mod outcome;
@@ -13,14 +13,14 @@ use super::{Ledger, Session};
 pub(crate) use log::FileLog;
 pub(crate) use timed::Timed;
 
-/// The side that has the files.
+/// The sending side.
 pub(crate) struct Sending<S> {
     pub(crate) session: FileSender,
     pub(crate) source: Timed<S>,
     pub(crate) log: FileLog,
 }
 
-/// The side that gets them.
+/// The receiving side.
 pub(crate) struct Receiving<S> {
     pub(crate) session: FileReceiver,
     pub(crate) store: Timed<S>,

@@ -1,11 +1,11 @@
-//! Where the time of a session's thread goes.
+//! Waiting times of a session's thread.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use crate::sys::Threads;
 
-/// Keeps the writing thread's time while a session runs.
+/// Waiting times of the writing thread while a session runs.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     threads: Threads,
@@ -14,7 +14,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Begins, on the thread that runs the session.
+    /// Starts on the thread that runs the session.
     pub(super) fn begin() -> Self {
         Self { threads: Threads::begin(), room: Cell::new(0.0), peer: Cell::new(0.0) }
     }
@@ -28,19 +28,19 @@ impl Ledger {
         self.peer.set(self.peer.get() + time.as_secs_f64());
     }
 
-    /// So far.
+    /// The times so far.
     pub(crate) fn waits(&self) -> Waits {
         Waits { room: self.room.get(), peer: self.peer.get(), busy: self.threads.busy().as_secs_f64() }
     }
 }
 
-/// Where the writing thread spent its time, in seconds.
+/// Times of the writing thread, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Waits {
-    /// In writing: the send buffer was full.
+    /// Waiting for the send buffer.
     pub(crate) room: f64,
-    /// With nothing to write: the peer had to answer first.
+    /// Waiting for an answer of the peer.
     pub(crate) peer: f64,
-    /// A processor was what it needed.
+    /// Needing a processor.
     pub(crate) busy: f64,
 }

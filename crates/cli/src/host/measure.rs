@@ -1,4 +1,4 @@
-//! What a session cost and gave: time, processor, packets.
+//! Measurements of a session: time, processor, packets, limit.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::limit::{self, Evidence, Limit, share};
 use crate::output::json::{Direction, End, Peer, RttMicros};
 use crate::sys::CpuSeconds;
 
-/// A cap counts as reached when this share of it was used.
+/// Share of a cap from which it counts as reached.
 const NEARLY: f64 = 0.8;
 
-/// Shares travel in parts per million.
+/// Shares on the wire are in parts per million.
 const MILLION: f64 = 1e6;
 
-/// A measurement that runs since it was made.
+/// A running measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
     clock: Clock,
@@ -27,7 +27,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Begins: before connecting, or when a peer was accepted.
+    /// Starts a measurement before connecting, or when a peer is accepted.
     pub(crate) fn start(clock: Clock) -> Self {
         Self { clock, began: clock.now(), cpu: CpuSeconds::of_process() }
     }
@@ -40,17 +40,17 @@ impl Meter {
         self.now() - self.began
     }
 
-    /// From the beginning to `instant`.
+    /// Time from the start to `instant`.
     pub(crate) fn until(&self, instant: Instant) -> Duration {
         instant - self.began
     }
 
-    /// Processor time of the process since the beginning.
+    /// Processor time of the process since the start.
     pub(crate) fn cpu(&self) -> CpuSeconds {
         CpuSeconds::of_process() - self.cpu
     }
 
-    /// This side's figures as the peer of a measurement gets them.
+    /// This side's figures for the peer.
     pub(crate) fn figures(&self, stats: &Stats, rtt: RttMicros) -> Figures {
         let cpu = self.cpu();
         let known = |micros| (micros > 0).then(|| Duration::from_micros(micros));
@@ -69,7 +69,7 @@ impl Meter {
     }
 }
 
-/// Puts what the transport counted into the record of a session's end.
+/// Fills in the transport's counters.
 pub(crate) fn fill(end: &mut End, stats: &Stats, rtt: RttMicros) {
     let totals = &stats.totals;
     end.packets_sent = totals.packets_sent;
@@ -85,7 +85,7 @@ pub(crate) fn fill(end: &mut End, stats: &Stats, rtt: RttMicros) {
     end.rtt_us = rtt;
 }
 
-/// What may hold a sender because it was asked for, or because of where its data is from.
+/// Caps on a sender: the user's, and a slow source of data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Caps {
     pub(crate) rate: Option<Rate>,
@@ -95,33 +95,33 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    /// A sender under these caps that has no disk.
+    /// A sender without a disk, under these caps.
     pub(crate) fn sender(self, waits: Waits) -> Sender {
         let Self { rate, buffer, fed } = self;
         Sender { waits, rate, buffer, fed, ..Sender::default() }
     }
 }
 
-/// What is known of a sender beside the transport's counters.
+/// Facts about a sender besides the transport's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sender {
     pub(crate) waits: Waits,
-    /// Seconds spent on the disk here, and there as far as that is told.
+    /// Seconds in this side's disk, and in the peer's as far as it reports them.
     pub(crate) disk: f64,
     pub(crate) peer_disk: f64,
     /// The data comes from another program.
     pub(crate) fed: bool,
-    /// Caps that were asked for.
+    /// The user's caps.
     pub(crate) rate: Option<Rate>,
     pub(crate) buffer: Option<ByteSize>,
 }
 
-/// Puts what held a sender back into the record.
+/// Fills in the limit of a sender.
 pub(crate) fn fill_limit(end: &mut End, stats: &Stats, sender: &Sender) {
     (end.limited_by, end.limited_by_share) = limit_of(end.seconds, stats, sender).unzip();
 }
 
-/// Tells the receiver what held this side back so far.
+/// Adds this sender's limit so far to the figures for the receiver.
 pub(crate) fn tell_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sender: &Sender) {
     if let Some((limit, share)) = limit_of(meter.elapsed().as_secs_f64(), stats, sender) {
         figures.limit = Some(limit.number());
@@ -129,7 +129,7 @@ pub(crate) fn tell_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sen
     }
 }
 
-/// What held the sender back, by its own word.
+/// The sender's limit, from its own report.
 pub(crate) fn told_limit(figures: &Figures) -> Option<(Limit, f64)> {
     let limit = figures.limit.and_then(Limit::of_number)?;
     Some((limit, share(figures.limit_share? as f64, MILLION)))
@@ -141,7 +141,7 @@ fn limit_of(elapsed: f64, stats: &Stats, sender: &Sender) -> Option<(Limit, f64)
     }
     let (totals, waits) = (&stats.totals, &sender.waits);
     let seconds = totals.send_duration.as_secs_f64().max(f64::MIN_POSITIVE);
-    // Nothing to send and nothing on its way is the application's time as well.
+    // Time without data to send or in flight counts as the application's.
     let idle = stats.elapsed.saturating_sub(totals.send_duration);
     let wire_bits = totals.packets_sent as f64 * f64::from(stats.payload_size) * 8.0;
     limit::strongest(&Evidence {
@@ -160,7 +160,7 @@ fn limit_of(elapsed: f64, stats: &Stats, sender: &Sender) -> Option<(Limit, f64)
     })
 }
 
-/// The other side's figures as they are printed.
+/// The other side's figures for the record.
 pub(crate) fn peer(figures: &Figures) -> Peer {
     let rtt = |time: Option<Duration>| time.map(crate::output::json::micros);
     Peer {

@@ -1,4 +1,4 @@
-//! Looks at a connection while it works: samples of the round-trip time, intervals, the progress bar.
+//! Polls a connection while it works: samples of the RTT, intervals, the progress bar.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,38 +15,38 @@ use crate::output::human;
 use crate::output::json::{Interval, Record, RttMicros, bits_per_second, micros};
 use crate::output::trace::Trace;
 
-/// How often the connection is looked at: often enough for a 99th percentile of a few seconds, too rarely to be felt.
+/// Polling interval: enough samples for a 99th percentile within seconds, at negligible cost.
 const TICK: Duration = Duration::from_millis(20);
-/// Samples that are kept; then every other one is dropped, and taken half as often from there on.
+/// Most samples. Beyond, every other one is dropped, and the sampling rate is halved.
 const MAX_SAMPLES: usize = 4096;
 
-/// What is to be shown.
+/// The view of a connection.
 pub(crate) struct View {
     pub(crate) output: Output,
     /// Numbers the sessions of a listener.
     pub(crate) session: Option<u64>,
-    /// Numbers the flows of a measurement; the intervals of single flows are for programs only.
+    /// Numbers the flows of a measurement. Their intervals go to records only.
     pub(crate) flow: Option<u64>,
-    /// This side sends: progress is what the peer acknowledged, otherwise what arrived.
+    /// This side sends. Its progress is acknowledged bytes, a receiver's is received bytes.
     pub(crate) sends: bool,
-    /// How often an interval is reported.
+    /// Length of reported intervals.
     pub(crate) interval: Option<Duration>,
     pub(crate) bar: Option<ProgressBar>,
     pub(crate) trace: Option<Trace>,
 }
 
-/// A thread that looks; ends with [`Watch::stop`].
+/// A polling thread. [`Watch::stop`] ends it.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Round-trip times as they are measured; without anybody who looks there are none.
+/// RTTs measured so far; empty without a watch.
 #[derive(Clone, Default)]
 pub(crate) struct RoundTrips(Option<Arc<Shared>>);
 
 impl RoundTrips {
-    /// What they are so far; of a connection that nobody has looked at yet, what it says `now`.
+    /// Summary of the RTTs so far, or of `now` if there are none yet.
     pub(crate) fn summary(&self, now: &Stats) -> RttMicros {
         let seen = self.0.as_ref().map_or_else(RttMicros::default, |shared| shared.state().samples.summary());
         if seen.mean > 0 {
@@ -70,7 +70,7 @@ struct State {
 }
 
 impl Watch {
-    /// Begins to look at `streams`, as if they were one.
+    /// Starts polling `streams`, and shows their sum.
     pub(crate) fn start(streams: Vec<Stream>, clock: Clock, view: View) -> io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), bell: Condvar::new() });
         let its = Arc::clone(&shared);
@@ -78,17 +78,17 @@ impl Watch {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The round-trip times so far.
+    /// Summary of the RTTs so far.
     pub(crate) fn rtt(&self) -> RttMicros {
         self.shared.state().samples.summary()
     }
 
-    /// The round-trip times, for somebody who asks later.
+    /// A handle to the RTTs, for later summaries.
     pub(crate) fn round_trips(&self) -> RoundTrips {
         RoundTrips(Some(Arc::clone(&self.shared)))
     }
 
-    /// Reports the last interval and ends.
+    /// Reports the last interval, and ends the thread.
     pub(crate) fn stop(&mut self) {
         self.shared.state().stopped = true;
         self.shared.bell.notify_all();
@@ -117,7 +117,7 @@ impl Shared {
             state = self.bell.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
             let stopped = state.stopped;
             drop(state);
-            // What is over keeps its last figures.
+            // A stream that has ended keeps its last figures.
             for (seen, stream) in seen.iter_mut().zip(streams) {
                 *seen = stream.stats().unwrap_or(*seen);
             }
@@ -129,7 +129,7 @@ impl Shared {
     }
 }
 
-/// What several connections did together, as far as intervals show it.
+/// The sum of several connections, for the fields of intervals.
 fn sum(all: &[Stats]) -> Stats {
     let Some((first, others)) = all.split_first() else { return Stats::default() };
     let mut sum = *first;
@@ -167,7 +167,7 @@ impl Intervals {
             bar.set_prefix(format!("RTT {}", human::time(stats.rtt)));
         }
         let Some(every) = self.view.interval else { return };
-        // A rest shorter than a tenth says nothing but noise.
+        // A last interval shorter than a tenth is noise.
         if now - self.since >= every || (last && now - self.since >= every / 10) {
             self.report(now, stats);
             self.since = now;
@@ -214,7 +214,7 @@ impl Intervals {
 }
 
 fn line(interval: &Interval, sends: bool) -> String {
-    // Sessions of a listener run beside each other.
+    // Sessions of a listener run concurrently.
     let session = interval.session.map_or(String::new(), |session| format!("[{session}] "));
     let mut line = format!(
         "{session}{:>5.1} to {:>5.1} s   {:>8}   {:>11}   RTT {:>7}",
@@ -225,16 +225,16 @@ fn line(interval: &Interval, sends: bool) -> String {
         human::time(Duration::from_micros(interval.rtt_us)),
     );
     if sends {
-        line.push_str(&format!("   {:>5} packets sent again", human::count(interval.packets_retransmitted)));
+        line.push_str(&format!("   {:>5} packets retransmitted", human::count(interval.packets_retransmitted)));
     }
     line
 }
 
-/// Round-trip times in microseconds, thinned out as they become many.
+/// RTTs in microseconds, thinned out as they become many.
 #[derive(Default)]
 struct Samples {
     kept: Vec<u32>,
-    /// Samples that are passed over after each one that is kept.
+    /// Samples skipped after each kept one.
     stride: usize,
     skipped: usize,
     min: Option<u64>,
@@ -242,7 +242,7 @@ struct Samples {
 
 impl Samples {
     fn add(&mut self, stats: &Stats) {
-        // Before anything was measured there is a default of no meaning, on a side that only receives for a while.
+        // A side that only receives has a meaningless default at first.
         let least = micros(stats.min_rtt);
         if least == 0 || stats.totals.acks_received + stats.totals.acks_sent == 0 {
             return;
@@ -271,7 +271,7 @@ impl Samples {
         let mut sorted = self.kept.clone();
         sorted.sort_unstable();
         let mean = sorted.iter().map(|&rtt| u64::from(rtt)).sum::<u64>() / sorted.len() as u64;
-        // The nearest rank: of less than a hundred samples, the largest.
+        // Nearest rank: the largest of fewer than 100 samples.
         let p99 = u64::from(sorted[(sorted.len() * 99).div_ceil(100) - 1]);
         RttMicros { min: self.min.unwrap_or(mean).min(mean), mean, p99 }
     }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_yet_does_not_count() {
+    fn rtts_before_the_first_measurement_do_not_count() {
         let mut samples = Samples::default();
         let mut early = stats(100);
         early.min_rtt = Duration::ZERO;

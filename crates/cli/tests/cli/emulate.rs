@@ -380,5 +380,5 @@ fn a_shell_has_the_terminal_and_its_jobs() {
     let shown = String::from_utf8_lossy(&run.stdout);
     assert_eq!(run.code, 3, "{shown}");
     assert!(shown.contains("jobs 42") && !shown.contains("job control"), "{shown}");
-    assert!(shown.contains("this shell is on the near host"), "{shown}");
+    assert!(shown.contains("this shell runs on the near host"), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! Bytes that are not those that were read at the source: nothing wrong is put in place, and the exit code says so.
+//! Corrupted bytes: no wrong file is created, and the exit code says so.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -87,7 +87,7 @@ fn a_file_that_arrives_damaged_is_refused_and_nothing_of_it_stays() {
         scope.spawn(|| send_damaged(&listener));
         let url = format!("udt://{}/file", listener.local_addr());
         let run = farhaul(&["copy", "--plain", "--json", &url, &here]);
-        run.fails(6, &["file", "digest differs", "nothing wrong was put in place"]);
+        run.fails(6, &["file", "digest differs", "no wrong file was created"]);
         assert_eq!(run.end()["error"]["code"], "INTEGRITY");
         assert_eq!(run.end()["verified"], false);
     });

@@ -66,7 +66,7 @@ fn damaged_bytes_on_stdout_are_told_by_the_exit_code() {
     thread::scope(|scope| {
         scope.spawn(|| send_damaged(&listener));
         let run = farhaul(&["copy", "--plain", &format!("udt://{}/file", listener.local_addr()), "-"]);
-        run.fails(6, &["file", "digest differs", "written to stdout is wrong"]);
+        run.fails(6, &["file", "digest differs", "the output on stdout is wrong"]);
         assert_eq!(run.stdout.len(), SIZE);
     });
 }

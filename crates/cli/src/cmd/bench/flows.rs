@@ -12,7 +12,7 @@ use crate::output::human::{percent, rate, time};
 use crate::output::json::{Direction, End, ErrorRecord, Flow, Peer, RttMicros, goodput};
 use crate::sys::CpuSeconds;
 
-/// Puts all flows into `end`, which knows what is not a flow's own; the first failure is that of the whole.
+/// Adds up all flows in `end`, which has the common fields. The first failure of a flow is the result.
 pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
     let mut sum = end;
     let ends: Vec<&End> = flows.iter().map(|(end, _)| end).collect();
@@ -31,7 +31,7 @@ pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
     sum.loss_ratio = share(lost, ends.iter().map(|end| of_packets(end)).sum());
     sum.rtt_us = round_trips(ends.iter().map(|end| end.rtt_us));
     sum.peer = peers(&ends);
-    // All of them run at once, so the receiver's first and last byte of all are those of the longest.
+    // All flows run at once, so the longest one spans the receiver's time.
     let receiving = ends.iter().map(|end| receiving(end)).max().unwrap_or_default();
     sum.goodput_bps = goodput(sum.bytes, receiving);
     (sum.limited_by, sum.limited_by_share) = strongest(&ends).unzip();
@@ -40,13 +40,13 @@ pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
     (sum, failed.map_or(Ok(()), Err))
 }
 
-/// From the receiver's first byte to its last.
+/// Time from the receiver's first byte to its last.
 fn receiving(end: &End) -> Duration {
     let seconds = end.goodput_bps.map(|goodput| end.bytes as f64 * 8.0 / goodput as f64);
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default()
 }
 
-/// The verdict that held for the longest, all flows together, with its mean share.
+/// The limit with the largest share over all flows, and its mean share.
 fn strongest(ends: &[&End]) -> Option<(Limit, f64)> {
     let mut shares: BTreeMap<Limit, f64> = BTreeMap::new();
     for end in ends {
@@ -58,7 +58,7 @@ fn strongest(ends: &[&End]) -> Option<(Limit, f64)> {
     Some((limit, share(total, ends.len() as f64)))
 }
 
-/// The least of all, the mean of all, and the largest of the 99th percentiles: what no flow exceeded more often.
+/// RTT over all flows: the least minimum, the mean of the means, the largest 99th percentile.
 fn round_trips(all: impl Iterator<Item = RttMicros> + Clone) -> RttMicros {
     let measured = all.filter(|rtt| *rtt != RttMicros::default());
     let count = measured.clone().count() as u64;
@@ -69,7 +69,7 @@ fn round_trips(all: impl Iterator<Item = RttMicros> + Clone) -> RttMicros {
     }
 }
 
-/// The other side of all flows. Each of them tells the processor time of the whole process, so the largest holds.
+/// The other side of all flows. Each flow reports the processor time of the whole process, so the largest applies.
 fn peers(ends: &[&End]) -> Option<Peer> {
     let peers: Vec<&Peer> = ends.iter().map(|end| end.peer.as_ref()).collect::<Option<_>>()?;
     let total = |of: fn(&Peer) -> Option<u64>| peers.iter().map(|peer| of(peer)).sum();
@@ -109,13 +109,13 @@ fn flow(number: u64, end: &End, result: &Result<(), Fault>) -> Flow {
 /// A flow in one line.
 pub(super) fn line(flow: &Flow) -> String {
     let peer = flow.peer.clone().unwrap_or_default();
-    // Whoever sent knows how much it repeated.
+    // The sender's counters are the right ones.
     let (sent, again) = match flow.packets_sent > peer.packets_sent.unwrap_or(0) {
         true => (flow.packets_sent, flow.packets_retransmitted),
         false => (peer.packets_sent.unwrap_or(0), peer.packets_retransmitted.unwrap_or(0)),
     };
     format!(
-        "flow {:>3}   {:>8}   {:>11}   RTT {:>7}   {:>7} sent again",
+        "flow {:>3}   {:>8}   {:>11}   RTT {:>7}   {:>7} retransmitted",
         flow.flow,
         ByteSize(flow.bytes).to_string(),
         rate(flow.goodput_bps),

@@ -1,4 +1,4 @@
-//! What a list of places means: which way the data goes.
+//! The meaning of a list of places: the direction of the data.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::exit::{Code, Fault};
 use crate::output::human::reason;
 use crate::values::{HostPort, Location, Place};
 
-/// A copy that can be done.
+/// A possible copy.
 #[derive(Debug)]
 pub(super) enum Plan {
     Push(PushPlan),
@@ -34,7 +34,7 @@ pub(super) struct PullPlan {
 
 #[derive(Debug)]
 pub(super) struct FeedPlan {
-    /// The directory, which stands there already, and the name that the file gets in it.
+    /// An existing directory, and the name of the new file in it.
     pub(super) directory: RelPath,
     pub(super) name: RelPath,
     pub(super) to: Place,
@@ -56,7 +56,7 @@ impl Plan {
             }
             _ if places.contains(&Location::Standard) => {
                 return Err(Fault::usage(
-                    "- stands for stdin or stdout as one end of a copy of one file: `copy - udt://host:port/NAME` or \
+                    "- is stdin or stdout, as one end of a copy of one file: `copy - udt://host:port/NAME` or \
                      `copy udt://host:port/NAME -`",
                 ));
             }
@@ -69,7 +69,7 @@ impl Plan {
             Location::Local(to) if local.is_empty() => {
                 let server = remote[0].server.clone();
                 if remote.iter().any(|place| place.server != server) {
-                    return Err(Fault::usage("one copy brings files from one server; copy from each server by itself"));
+                    return Err(Fault::usage("one copy has one source server; copy from each server separately"));
                 }
                 let paths = remote.iter().map(|place| place.path.clone()).collect();
                 Ok(Self::Pull(PullPlan { server, paths, to: to.clone() }))
@@ -78,8 +78,8 @@ impl Plan {
                 "both ends are on this machine: use `cp`, or write the far end as udt://host:port/path",
             )),
             _ => Err(Fault::usage(
-                "exactly one end is on this machine; copying between two servers, or from here and there at once, is not \
-                 possible",
+                "exactly one end must be on this machine; a copy cannot connect two servers, or have local and remote \
+                 sources",
             )),
         }
     }
@@ -91,20 +91,19 @@ impl FeedPlan {
             let directory = parents.iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
             directory.and_then(|directory| Ok((directory, RelPath::root().join(name.clone())?))).ok()
         });
-        let (directory, name) = name.ok_or_else(|| {
-            Fault::usage(format!("stdin has no name of its own: write the name that it gets, {to}NAME"))
-        })?;
+        let (directory, name) =
+            name.ok_or_else(|| Fault::usage(format!("stdin has no name: write the name of the new file, {to}NAME")))?;
         Ok(Self { directory, name, to: to.clone() })
     }
 }
 
 impl PushPlan {
-    /// Whether the target is a directory in any case: several sources, or the content of one without a name (`.`, `..`).
+    /// Whether the target must be a directory: for several sources, or for a source without a name (`.`, `..`).
     pub(super) fn is_directory(&self) -> bool {
         self.to.is_directory || self.sources.len() > 1 || self.sources.iter().any(|path| path.file_name().is_none())
     }
 
-    /// Whether everything is there; its size, if that can be told without walking through directories.
+    /// Checks that all sources exist. Returns their size in bytes, if no directory is among them.
     pub(super) fn check_sources(&self) -> Result<Option<u64>, Fault> {
         let mut total = Some(0u64);
         for path in &self.sources {
@@ -122,7 +121,7 @@ impl PushPlan {
 }
 
 impl PullPlan {
-    /// Whether the target is a directory in any case: several sources, or the content of the root, which has no name.
+    /// Whether the target must be a directory: for several sources, or for the root, which has no name.
     pub(super) fn is_directory(&self) -> bool {
         self.paths.len() > 1
             || self.paths.iter().any(RelPath::is_root)
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_of_its_own_goes_into_a_directory() {
+    fn sources_without_a_name_go_into_a_directory() {
         for source in [".", "..", "a/..", "/"] {
             let Ok(Plan::Push(push)) = plan(&[source, "udt://h:1/new"]) else { panic!() };
             assert!(push.is_directory(), "{source}");
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_copied_is_a_usage_error() {
+    fn impossible_copies_are_usage_errors() {
         for places in [
             &["a", "b"][..],
             &["udt://h:1/a", "udt://h:1/b"],

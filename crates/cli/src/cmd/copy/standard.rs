@@ -1,4 +1,4 @@
-//! stdin and stdout as one end of a copy: a file whose size nobody knows before its end, and one without a name.
+//! stdin and stdout as one end of a copy: a source of unknown size, and a target without a name.
 
 use std::cell::Cell;
 use std::io::{self, Read, Stdout, Write};
@@ -16,22 +16,22 @@ use farhaul_session::{
 use crate::interrupt::Interrupt;
 use crate::output::human::reason;
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const BLOCK: usize = 256 << 10;
-/// Blocks that may be read ahead.
+/// Blocks of read-ahead.
 const AHEAD: usize = 4;
-/// How often who waits for stdin looks whether anybody still wants it: soon enough for a person who stops the program.
+/// Interval at which a wait for stdin checks for signals and a lost connection: short for a person.
 const LOOK: Duration = Duration::from_millis(100);
-/// Permission bits of what comes out of a pipe; the receiver's umask takes some away, as everywhere.
+/// Permission bits of a file from a pipe, before the receiver's umask.
 const MODE: u32 = 0o666;
 
-/// One file that is stdin. A thread reads it, since nobody knows how long that waits.
+/// Stdin as one file. A separate thread reads it, since a read may wait for ever.
 pub(super) struct StandardInput {
     name: RelPath,
     mtime: Mtime,
     given: bool,
     blocks: Receiver<io::Result<Vec<u8>>>,
-    /// What is left of the last block, from this position on.
+    /// The last block, and the position of its unread rest.
     block: Vec<u8>,
     used: usize,
     taken: u64,
@@ -40,7 +40,7 @@ pub(super) struct StandardInput {
 }
 
 impl StandardInput {
-    /// Begins to read, for a copy over `stream` under this name.
+    /// Starts reading stdin, for a copy over `stream` under this name.
     pub(super) fn begin(name: RelPath, stream: Stream, interrupt: Interrupt) -> io::Result<Self> {
         let (filled, blocks) = sync_channel(AHEAD);
         thread::Builder::new().name("input".into()).spawn(move || {
@@ -58,7 +58,7 @@ impl StandardInput {
                 }
             }
         })?;
-        // Of a file its own time, of a pipe that of the last write.
+        // For a pipe this is the time of the last write.
         let mtime = rustix::fs::fstat(io::stdin())
             .map(|stat| Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) });
         let mtime = mtime.unwrap_or_default();
@@ -89,7 +89,7 @@ impl Source for StandardInput {
                     return Err(Failure::new(FailCode::Io, format!("cannot read stdin: {}", reason(&error))));
                 }
                 Err(RecvTimeoutError::Timeout) if self.is_wanted() => {}
-                // Whoever drives the session learns why from the connection.
+                // The driver of the session learns the reason from the connection.
                 Err(RecvTimeoutError::Timeout) => return Ok(Chunk::Pending),
                 Err(RecvTimeoutError::Disconnected) => return Ok(Chunk::End),
             }
@@ -109,14 +109,14 @@ impl Source for StandardInput {
     fn close(&mut self, _: EntryId) {}
 }
 
-/// Writes the one file that comes to stdout, as it comes: its digest can only be compared afterwards.
+/// Stdout as the target of one file. Bytes leave before their digest is verified.
 pub(super) struct StandardOutput {
     stdout: Stdout,
     closed: Rc<Cell<bool>>,
 }
 
 impl StandardOutput {
-    /// Sets `closed` once nobody reads it any more.
+    /// Sets `closed` once the reader has left.
     pub(super) fn new(closed: Rc<Cell<bool>>) -> Self {
         Self { stdout: io::stdout(), closed }
     }

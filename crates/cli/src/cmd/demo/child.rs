@@ -1,4 +1,4 @@
-//! A process of this same program whose records are read.
+//! A child process of this program, with its records.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -13,20 +13,20 @@ use serde_json::Value;
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 
-/// Longest silence of a child: it reports far more often, and fails by itself long before.
+/// Longest silence of a child. Children report far more often, and time out earlier.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// A child that is stopped when this is dropped.
+/// A child process. Dropping it stops the process.
 pub(super) struct Child {
     process: std::process::Child,
-    /// Whom signals go to, until its number may be somebody else's.
+    /// Target of signals; `None` once the process may be reaped and its id reused.
     target: Arc<Mutex<Option<Pid>>>,
     records: Receiver<Value>,
     complaints: Option<thread::JoinHandle<String>>,
 }
 
 impl Child {
-    /// Starts it in the way of `spawn`.
+    /// Starts the child with `spawn`.
     pub(super) fn start(
         context: &Context,
         arguments: &[&str],
@@ -40,7 +40,7 @@ impl Child {
         });
         command
             .args(arguments)
-            // The demonstration is the same for everybody: no file lies below these.
+            // Ignore settings files, so that the demo is the same for every user.
             .env("XDG_CONFIG_HOME", "/dev/null")
             .env("XDG_CONFIG_DIRS", "/dev/null")
             .stdin(Stdio::null())
@@ -75,12 +75,12 @@ impl Child {
                 let _ = self.process.kill();
             }
             let said = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-            let said = said.lines().last().unwrap_or("it ended without a word").to_owned();
+            let said = said.lines().last().unwrap_or("it ended without a message").to_owned();
             Fault::new(Code::Failed, format!("a process of the demo failed: {said}"))
         })
     }
 
-    /// The next record of this kind.
+    /// The next record with this event.
     pub(super) fn wait_for(&mut self, event: &str) -> Result<Value, Fault> {
         loop {
             let record = self.next()?;
@@ -100,7 +100,7 @@ impl Drop for Child {
 
 fn terminate(process: Option<Pid>) {
     if let Some(process) = process {
-        // It may have ended, but nobody has asked how.
+        // The process may have ended, but is not reaped yet.
         let _ = kill_process(process, Signal::TERM);
     }
 }

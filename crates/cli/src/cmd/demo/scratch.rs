@@ -1,4 +1,4 @@
-//! The demo's directory: made, filled, and removed at the end.
+//! The demo's temporary directory.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, RandomState};
@@ -14,23 +14,23 @@ use rustix::process::geteuid;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 
-/// Bytes that are written or hashed at a time.
+/// Bytes per write or hash.
 const BLOCK: usize = 1 << 20;
-/// Room that is left for others, in bytes.
+/// Space left for other programs, in bytes.
 const RESERVE: u64 = 64 << 20;
 
-/// What the names of such directories begin with; a random number follows.
+/// Prefix of the directories' names. A random number follows.
 const NAME: &str = "farhaul-demo-";
 
-/// A directory that nobody else may enter.
+/// A private directory. Dropping it removes the directory.
 pub(super) struct Scratch {
     path: PathBuf,
-    /// The directory itself, locked for as long as this demo lives.
+    /// The open directory, locked while this demo runs.
     _lock: File,
 }
 
 impl Scratch {
-    /// Makes it; with room for a file of `size` and its copy, if that is known.
+    /// Creates the directory. Checks for space for a file of `size` and its copy, if `size` is known.
     pub(super) fn make(size: Option<ByteSize>) -> Result<Self, Fault> {
         let parent = std::env::temp_dir();
         let cannot = |error: io::Error| {
@@ -46,7 +46,7 @@ impl Scratch {
         if free < needed {
             let (needed, free) = (ByteSize(needed), ByteSize(free));
             let message =
-                format!("{} has {free} free and the demo needs {needed}: use --size, or set TMPDIR", parent.display());
+                format!("{} has {free} free, and the demo needs {needed}: use --size, or set TMPDIR", parent.display());
             return Err(Fault::new(Code::DiskFull, message));
         }
         let scratch = Self::locked(&parent).map_err(cannot)?;
@@ -54,7 +54,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// A directory of a name of its own, with the lock that tells others that it is in use.
+    /// A directory with a unique name. Its lock marks it as in use.
     fn locked(parent: &Path) -> io::Result<Self> {
         loop {
             let path = parent.join(format!("{NAME}{:016x}", RandomState::new().hash_one(())));
@@ -64,9 +64,9 @@ impl Scratch {
                 opened => opened?,
             };
             let scratch = Self { path, _lock: lock };
-            // A file system without locks keeps it from others as well: they cannot lock it either.
+            // On a file system without locks, others cannot lock it either, so it is safe.
             let _ = flock(&scratch._lock, FlockOperation::LockExclusive);
-            // Another demo may have taken it for a stale one before it was locked.
+            // Another demo may have removed it as stale before the lock.
             if scratch.path.is_dir() {
                 return Ok(scratch);
             }
@@ -82,7 +82,7 @@ impl Scratch {
         self.path.join("received")
     }
 
-    /// Makes a file of random bytes; its digest.
+    /// Creates a file of random bytes. Returns its path and digest.
     pub(super) fn make_file(&self, ByteSize(size): ByteSize, interrupt: &Interrupt) -> Result<(PathBuf, Hash), Fault> {
         let path = self.path.join("demo.bin");
         let cannot = |error: io::Error| Fault::new(Code::LocalIo, format!("cannot write {}: {error}", path.display()));
@@ -104,7 +104,7 @@ impl Scratch {
         Ok((path, hasher.finalize()))
     }
 
-    /// The digest of a file as it lies on the disk.
+    /// The digest of a file on the disk.
     pub(super) fn hash(&self, path: &Path) -> Result<Hash, Fault> {
         let cannot = |error: io::Error| super::unreadable(path, &error);
         let mut file = File::open(path).map_err(cannot)?;
@@ -125,8 +125,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what demos have left that were killed: this user's directories that nobody holds the lock of. Where that fails, it is
-/// no concern of this demo.
+/// Removes directories of killed demos: those of this user without a lock. Ignores failures.
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()) {
@@ -140,7 +139,7 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// A directory to be locked; nothing else, and no link to one.
+/// Opens a directory for its lock. Refuses links.
 fn directory(path: &Path) -> io::Result<File> {
     Ok(open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?.into())
 }
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_uses_is_removed_and_nothing_else() {
+    fn only_unlocked_directories_of_demos_are_removed() {
         let parent = std::env::temp_dir().join(format!("farhaul-scratch-{:016x}", RandomState::new().hash_one(())));
         fs::create_dir(&parent).unwrap();
         let used = Scratch::locked(&parent).unwrap();

@@ -1,4 +1,4 @@
-//! The demo's last words: what was reached, against what the link can do.
+//! The demo's report: the results against the capacity of the link.
 
 use std::time::Duration;
 
@@ -10,37 +10,37 @@ use super::testbed::Carrier;
 use crate::limit::share;
 use crate::output::human::{Style, count, digits, percent, plural, time};
 
-/// Payload of a full UDT4 packet, and what it takes on a link: IP, UDP and UDT headers.
+/// Payload of a full UDT4 packet, and its size with IP, UDP and UDT headers, in bytes.
 const PAYLOAD: u64 = 1456;
 const PACKET: u64 = 1500;
-/// Segment of a TCP flow on the same link, for the comparison by formula.
+/// Segment of a TCP flow on the same link, in bits, for the formula.
 const TCP_SEGMENT_BITS: f64 = 1448.0 * 8.0;
-/// Round trips' worth of the link's capacity that a file needs before a rate in the long run says anything about it.
+/// Least file for the formula, in RTTs at the link's capacity. A shorter flow has no steady state.
 const STEADY: u32 = 10;
-/// Marks of the curve, lowest first, and how many at most.
+/// Marks of the curve, lowest first, and their largest number.
 const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const WIDTH: usize = 48;
 
-/// Everything that was measured.
+/// All measurements of a demo.
 pub(super) struct DemoResult {
     pub(super) size: u64,
     pub(super) rate: Rate,
     pub(super) rtt: Duration,
     pub(super) loss: f64,
-    /// The last record of the sending process.
+    /// The `end` record of the sending process.
     pub(super) copy: Value,
-    /// The last record of the receiving process.
+    /// The `end` record of the receiving process.
     pub(super) serve: Value,
     pub(super) carrier: Carrier,
     /// Goodput of each interval, bits per second.
     pub(super) curve: Vec<u64>,
     pub(super) digest: blake3::Hash,
-    /// The kernel's TCP, where it could be run.
+    /// The kernel's TCP, if the demo ran it.
     pub(super) tcp: Option<Tcp>,
 }
 
 impl DemoResult {
-    /// None where the receiver saw no time pass.
+    /// Goodput at the receiver, in bit/s; `None` if no time passed there.
     fn goodput(&self) -> Option<u64> {
         self.serve["goodput_bps"].as_u64()
     }
@@ -49,22 +49,22 @@ impl DemoResult {
         self.copy["seconds"].as_f64().unwrap_or(0.0)
     }
 
-    /// What the link can carry beside headers.
+    /// Capacity of the link for payload.
     fn capacity(&self) -> Rate {
         Rate::from_bits_per_second(self.rate.bits_per_second() / PACKET * PAYLOAD)
     }
 
-    /// Goodput as a share of that.
+    /// Goodput as a share of the capacity for payload.
     pub(super) fn capacity_share(&self) -> Option<f64> {
         self.goodput().map(|goodput| share(goodput as f64, self.capacity().bits_per_second() as f64))
     }
 
-    /// Nothing can be faster: a round trip to connect, one for the data and its confirmation, and the bits themselves.
+    /// Least possible time: one RTT to connect, one for the data and its confirmation, and the transmission.
     pub(super) fn ideal(&self) -> Duration {
         self.rtt * 2 + self.capacity().time_for(self.size)
     }
 
-    /// The whole story for people.
+    /// The report for people.
     pub(super) fn lines(&self, style: Style) -> Vec<String> {
         let row = |name: &str, figure: &str, words: &str| {
             format!("  {name:<12}{}  {words}", style.bold(&format!("{figure:<13}")))
@@ -80,12 +80,12 @@ impl DemoResult {
                 "goodput",
                 &Rate::from_bits_per_second(goodput).to_string(),
                 &format!(
-                    "{} of the {} that the link carries beside headers",
+                    "{} of the {} that the link carries besides headers",
                     percent(self.capacity_share().unwrap_or(0.0)),
                     self.capacity()
                 ),
             ),
-            None => row("goodput", "unknown", "everything came at one moment"),
+            None => row("goodput", "unknown", "all data arrived at once"),
         });
         if self.curve.len() > 2 {
             lines.push(row("over time", "", &format!("{}  start to end", style.green(&self.marks(&self.curve)))));
@@ -94,21 +94,21 @@ impl DemoResult {
             "time",
             &time(Duration::from_secs_f64(self.seconds())),
             &format!(
-                "{} times the ideal of {}: two round trips and the bits",
+                "{} times the ideal of {}: two RTTs and the transmission",
                 digits(self.seconds() / ideal.as_secs_f64()),
                 time(ideal)
             ),
         ));
         lines.push(row(
-            "round trip",
+            "RTT",
             &micros("mean"),
-            &format!("on average; {} at least, {} at the 99th percentile", micros("min"), micros("p99")),
+            &format!("mean; minimum {}, 99th percentile {}", micros("min"), micros("p99")),
         ));
         lines.push(row(
-            "sent again",
+            "retransmits",
             &percent(share(again as f64, sent as f64)),
             &format!(
-                "{} of {}; the link lost {}, its queue refused {}",
+                "{} of {}; the link lost {}, its queue dropped {}",
                 count(again),
                 plural(sent, "packet"),
                 count(self.carrier.up.dropped_loss.packets),
@@ -120,7 +120,7 @@ impl DemoResult {
             &self.cores(copy),
             &format!("sender; receiver {}; {} {}", self.cores(serve), self.carrier.name, time(self.carrier.cpu)),
         ));
-        let limit = self.limit().unwrap_or_else(|| ("unknown".into(), "too short to say".into()));
+        let limit = self.limit().unwrap_or_else(|| ("unknown".into(), "too short for a limit".into()));
         lines.push(row("limited by", &limit.0, &limit.1));
         lines.push(row(
             "verified",
@@ -139,7 +139,7 @@ impl DemoResult {
         lines
     }
 
-    /// Processor time, and how many cores that kept busy.
+    /// Processor time, and the load in percent of a core.
     fn cores(&self, record: &Value) -> String {
         let cpu = &record["cpu_seconds"];
         let seconds = cpu["user"].as_f64().unwrap_or(0.0) + cpu["system"].as_f64().unwrap_or(0.0);
@@ -152,7 +152,7 @@ impl DemoResult {
         Some((limit.replace('_', " "), format!("{} of the time", percent(share))))
     }
 
-    /// What the kernel's TCP made of the same.
+    /// Results of the kernel's TCP with the same file.
     fn tcp_rows(&self, tcp: &Tcp, row: impl Fn(&str, &str, &str) -> String + Copy, style: Style) -> Vec<String> {
         let figure = tcp.goodput.map_or("unknown".into(), |goodput| Rate::from_bits_per_second(goodput).to_string());
         let took = time(Duration::from_secs_f64(tcp.seconds));
@@ -165,7 +165,7 @@ impl DemoResult {
         let (again, sent) = tcp.segments;
         let buffers = tcp.buffer.map_or(String::new(), |buffer| format!("; buffers up to {buffer}"));
         let again = percent(share(again as f64, sent as f64));
-        let details = format!("{} of this kernel, on the same path; {again} sent again{buffers}", tcp.controller);
+        let details = format!("{} of this kernel, on the same path; {again} retransmitted{buffers}", tcp.controller);
         let mut rows = vec![row("kernel TCP", &figure, &fate)];
         if tcp.curve.len() > 2 {
             rows.push(row("over time", "", &format!("{}  start to end", style.dim(&self.marks(&tcp.curve)))));
@@ -177,9 +177,9 @@ impl DemoResult {
         rows
     }
 
-    /// What one flow of classic TCP would reach, by the formula of Mathis et al. (1997): MSS/RTT · √(3/2)/√loss.
+    /// Rate of one Reno flow by the formula of Mathis et al. (1997): MSS/RTT · √(3/2)/√loss.
     fn formula(&self) -> Option<(String, String)> {
-        // Below that, the formula's steady state is never reached: the round trips of the beginning are all there is.
+        // A shorter flow never leaves slow start, which the formula does not cover.
         if self.loss <= 0.0 || self.rtt.is_zero() || self.capacity().time_for(self.size) < self.rtt * STEADY {
             return None;
         }
@@ -187,13 +187,13 @@ impl DemoResult {
         let bits = bits.min(self.capacity().bits_per_second() as f64);
         let reno = Rate::from_bits_per_second(bits as u64);
         let words = format!(
-            "by formula, for one Reno flow at this loss and round trip, after its start: {} (Mathis et al. 1997)",
+            "by formula, for one Reno flow at this loss and RTT, after slow start: {} (Mathis et al. 1997)",
             time(reno.time_for(self.size) + self.rtt * 2)
         );
         Some((reno.to_string(), words))
     }
 
-    /// The goodput over time as a row of marks, against the link's capacity.
+    /// The goodput over time as a row of marks, relative to the link's capacity.
     fn marks(&self, curve: &[u64]) -> String {
         let per_mark = curve.len().div_ceil(WIDTH).max(1);
         let top = self.capacity().bits_per_second().max(1) as f64;
@@ -207,11 +207,11 @@ impl DemoResult {
     }
 }
 
-/// Whether whoever made the path was the limit.
+/// Whether the emulator or the relay kept up.
 fn carrier_row(carrier: &Carrier, row: impl Fn(&str, &str, &str) -> String, style: Style) -> String {
     if carrier.valid {
         let words = format!(
-            "half of the packets up to {} late, 99 % up to {}: the figures are the link's",
+            "half of the packets up to {} late, 99 % up to {}: the results are the link's",
             time(carrier.lateness.p50),
             time(carrier.lateness.p99)
         );

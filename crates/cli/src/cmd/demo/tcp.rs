@@ -1,4 +1,4 @@
-//! The kernel's TCP on the same path, with the same file: what Farhaul is compared with.
+//! The kernel's TCP on the same path with the same file, for comparison.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -19,47 +19,47 @@ use crate::exit::{Code, Fault};
 use crate::output::json::goodput;
 use crate::output::{Output, progress};
 
-/// How often is looked how much has arrived.
+/// Sampling interval of the goodput.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How long a call on a socket may wait before it looks whether it should.
+/// Longest wait of a socket call before it checks for the end.
 const CALL: Duration = Duration::from_millis(200);
-/// Bytes per call: that of `iperf3`.
+/// Bytes per call, as in `iperf3`.
 const BLOCK: usize = 128 << 10;
-/// Buffers of both ends, in bandwidth-delay products: a receiver counts the memory of a packet, some of which is not data, and a sender
-/// holds what is under way and as much again during a recovery.
+/// Buffers of both ends, in bandwidth-delay products. A receiver also counts the overhead of each packet. A sender holds
+/// one product in flight, and another one during recovery.
 const BUFFERS: u64 = 4;
-/// The least largest buffers, as Linux has them by default.
+/// Least size of the largest buffer: the default of Linux.
 const LEAST_BUFFER: u64 = 6 << 20;
 
-/// What was measured.
+/// Results of the kernel's TCP.
 pub(super) struct Tcp {
-    /// The congestion control, as the kernel calls it.
+    /// The kernel's name of the congestion control.
     pub(super) controller: String,
-    /// What arrived.
+    /// Bytes received.
     pub(super) bytes: u64,
-    /// Whether that is the whole file.
+    /// Whether the whole file arrived.
     pub(super) complete: bool,
-    /// From connecting to the receiver's confirmation, or to the end of patience.
+    /// Time from connecting to the receiver's confirmation, or to the time limit.
     pub(super) seconds: f64,
-    /// From the receiver's first byte to its last.
+    /// Rate from the receiver's first byte to its last, in bit/s.
     pub(super) goodput: Option<u64>,
     /// Goodput of each interval, bits per second.
     pub(super) curve: Vec<u64>,
-    /// Segments sent again, and all.
+    /// Segments retransmitted, and all segments.
     pub(super) segments: (u64, u64),
-    /// How large a buffer of either end may become at least, if that could be seen to.
+    /// The smaller cap of both ends' buffers, if known.
     pub(super) buffer: Option<ByteSize>,
     pub(super) carrier: Carrier,
 }
 
-/// What both threads and their watcher know.
+/// Shared by both threads and their watcher.
 struct Progress<'a> {
     context: &'a Context,
     arrived: AtomicU64,
     over: AtomicBool,
 }
 
-/// Sends `file` from `near` to `far`, where it becomes `target`, for no longer than `patience`.
+/// Sends `file` from `near` to `target` on `far`, for `patience` at most.
 pub(super) fn run(
     context: &Context,
     output: &Output,
@@ -85,7 +85,7 @@ pub(super) fn run(
         });
         let curve = progress.watch(&bar, began + patience, || sender.is_finished());
         let confirmed = sender.join().unwrap_or_else(|_| Err(io::Error::other("a defect")));
-        // A sender that failed leaves a receiver that waits.
+        // Release a receiver that waits for a failed sender.
         progress.over.store(true, Ordering::Release);
         (receiver.join().unwrap_or_else(|_| Err(io::Error::other("a defect"))), confirmed, curve)
     });
@@ -111,7 +111,7 @@ pub(super) fn run(
 }
 
 impl Tcp {
-    /// All figures for scripts.
+    /// The part of the `end` record about TCP.
     pub(super) fn record(&self) -> Value {
         json!({
             "congestion_control": self.controller,
@@ -127,14 +127,14 @@ impl Tcp {
     }
 }
 
-/// What a receiver saw.
+/// Bytes and times at the receiver.
 struct Received {
     bytes: u64,
     first: Instant,
     last: Instant,
 }
 
-/// Takes one file; confirms it with a byte when all of it is on the disk.
+/// Receives one file, and confirms it with a byte once it is written.
 fn receive(listener: &TcpListener, target: &Path, progress: &Progress<'_>) -> io::Result<Received> {
     let clock = &progress.context.clock;
     listener.set_nonblocking(true)?;
@@ -170,12 +170,12 @@ fn receive(listener: &TcpListener, target: &Path, progress: &Progress<'_>) -> io
             Err(error) => return Err(error),
         }
     }
-    // A sender that gave up hears nothing.
+    // The sender may have given up.
     let _ = stream.write_all(&[1]);
     Ok(received)
 }
 
-/// Sends all of a file; when that was confirmed, if it was in time.
+/// Sends a file. Returns the time of the confirmation, if it came in time.
 fn send(mut stream: TcpStream, file: &Path, progress: &Progress<'_>) -> io::Result<Option<Instant>> {
     stream.set_write_timeout(Some(CALL))?;
     stream.set_read_timeout(Some(CALL))?;
@@ -211,7 +211,7 @@ fn send(mut stream: TcpStream, file: &Path, progress: &Progress<'_>) -> io::Resu
 }
 
 impl Progress<'_> {
-    /// Shows how much has arrived until it is done or takes too long; the goodput of each interval, bits per second.
+    /// Shows the progress until `done` or the time limit. Returns the goodput of each interval, in bit/s.
     fn watch(&self, bar: &ProgressBar, until: Instant, done: impl Fn() -> bool) -> Vec<u64> {
         let (clock, interrupt) = (&self.context.clock, &self.context.interrupt);
         let (mut curve, mut before, mut next) = (Vec::new(), 0, clock.now() + INTERVAL);
@@ -238,8 +238,8 @@ fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Lets TCP of the calling thread's network use so much memory for each direction of a connection, or more if it may already;
-/// see tcp(7). How much it may use then: what the system gives everybody, where changing that is refused.
+/// Raises the cap of TCP buffers in the calling thread's network to `bytes` per direction; see tcp(7). Returns the smaller
+/// cap of both directions, which stays lower if the system refuses.
 fn raise_buffers(bytes: u64) -> io::Result<u64> {
     let mut smaller = u64::MAX;
     for setting in ["tcp_rmem", "tcp_wmem"] {
@@ -256,7 +256,7 @@ fn raise_buffers(bytes: u64) -> io::Result<u64> {
     Ok(smaller)
 }
 
-/// Segments that a network's TCP has sent again, and all that it sent; from its `/proc/net/snmp`.
+/// Retransmitted and all sent segments of a network's TCP, from its `/proc/net/snmp`.
 fn segments(table: &str) -> Option<(u64, u64)> {
     let mut lines = table.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let (names, values) = (lines.next()?.split(' '), lines.next()?.split(' '));
@@ -265,7 +265,7 @@ fn segments(table: &str) -> Option<(u64, u64)> {
         value.parse::<u64>().ok()
     };
     let again = value("RetransSegs")?;
-    // `OutSegs` does not have those in it (RFC 4022).
+    // `OutSegs` excludes retransmissions (RFC 4022).
     Some((again, value("OutSegs")? + again))
 }
 

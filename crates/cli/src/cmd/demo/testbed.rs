@@ -1,4 +1,4 @@
-//! Where the demo plays: two emulated hosts where this machine permits them, and otherwise a relay between two programs.
+//! The testbed of the demo: two emulated hosts if this machine permits them, otherwise a relay between two programs.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,7 @@ use crate::fault;
 use crate::output::Output;
 use crate::sys::{self, CpuSeconds};
 
-/// What makes the path.
+/// Names of the path's carrier in records.
 const HOSTS: &str = "emulator";
 const RELAY: &str = "relay";
 /// Largest packet of the hosts.
@@ -38,7 +38,7 @@ pub(super) struct Link {
     thread: JoinHandle<io::Result<(RelayReport, CpuSeconds)>>,
 }
 
-/// What the path did and whether it was the limit, whoever made it.
+/// The report of the emulator or the relay.
 pub(super) struct Carrier {
     pub(super) name: &'static str,
     /// From the sender to the receiver.
@@ -51,7 +51,7 @@ pub(super) struct Carrier {
 }
 
 impl Testbed {
-    /// Two hosts; or why there are none.
+    /// Two hosts, or the reason why this machine refuses them.
     pub(super) fn hosts(context: &Context, [up, down]: &[PathSpec; 2]) -> Result<Self, Fault> {
         context.networks.as_ref().map_err(fault::of_emulation)?;
         let (network, [near, far]) = NetworkSpec::pair(up, down, MTU);
@@ -59,16 +59,16 @@ impl Testbed {
         Ok(Self::Hosts { emulation, near, far })
     }
 
-    /// What to say if the path is more than this machine can carry between two hosts.
+    /// The warning if the path exceeds the capacity of this machine between two hosts.
     pub(super) fn warning(&self, [up, down]: &[PathSpec; 2]) -> Result<Option<String>, Fault> {
         let Self::Hosts { .. } = self else { return Ok(None) };
         let asked = capacity::faster([up, down]);
         let carries = capacity::carried(asked, MTU).map_err(|error| fault::of_emulation(&error))?;
-        let advice = "take a lower --rate, and look at the verdict at the end";
+        let advice = "use a lower --rate, and check the verdict at the end";
         Ok(carries.and_then(|carries| capacity::too_fast(asked, carries, MTU, advice)))
     }
 
-    /// As records call it.
+    /// Its name in records.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Hosts { .. } => HOSTS,
@@ -95,7 +95,7 @@ impl Testbed {
         })
     }
 
-    /// Where the sender finds a receiver that listens at `local`.
+    /// The address for the sender of a receiver that listens at `local`.
     pub(super) fn way_to(&mut self, local: &str, output: &Output) -> Result<String, Fault> {
         let Self::Relay { path: [up, down], link } = self else { return Ok(local.to_owned()) };
         let to = local.parse().map_err(|_| Fault::new(Code::Failed, "the server did not say where it listens"))?;
@@ -121,7 +121,7 @@ impl Testbed {
         })
     }
 
-    /// Ends it. None if nothing was carried.
+    /// Ends the testbed. `None` if the path never started.
     pub(super) fn end(self) -> Result<Option<Carrier>, Fault> {
         match self {
             Self::Hosts { emulation, .. } => {
@@ -139,7 +139,7 @@ impl Testbed {
     }
 }
 
-/// Starts a program on this machine. On a host it would end with the host.
+/// Starts a program on this machine that ends with this thread. On a host it ends with the host.
 fn spawn_beside(command: &mut Command) -> io::Result<process::Child> {
     sys::end_with_thread(command);
     command.spawn()

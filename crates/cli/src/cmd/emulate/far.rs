@@ -1,4 +1,4 @@
-//! What runs on the far host: started first, stopped last.
+//! Servers on the far host: started first, stopped last.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -17,16 +17,15 @@ use super::near::ending;
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 
-/// How long a server may take until it listens: many are there after some ten milliseconds, none needs seconds.
+/// Longest wait until a server listens. Most servers need about ten milliseconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it may take after its command has ended with success: a daemon opens its port in the background, and most commands that
-/// end are none.
+/// Longest wait after the command has ended with success. A daemon may still open its port in the background.
 const DAEMON: Duration = Duration::from_millis(300);
-/// How often is looked whether it does.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a server may take for its last words, such as what a capture still holds in memory.
+/// Time for a server to exit, for instance to flush a capture.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// Bytes of what a server prints that are kept, for the case that it fails.
+/// Bytes kept of a server's latest output, for the report of its failure.
 const KEPT: usize = 4096;
 
 /// A command on the far host.
@@ -38,17 +37,17 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Starts `line`, and waits until a port is open that was not; whether that happened, or nothing is left to wait for.
+    /// Starts `line`, and waits until a new port is open. Also returns whether one is, or the command has ended.
     pub(super) fn start(hosts: &Hosts<'_>, context: &Context, line: &str) -> Result<(Self, bool), Fault> {
         let far = hosts.far();
         let before = hosts.emulation.enter(far.host, ports)?;
         let (said, out) = io::pipe()?;
         let mut command = Command::new("sh");
         far.introduce(command.args(["-c", line]));
-        // What the terminal sends is for the near host's command.
+        // Signals of the terminal go to the near host's command.
         command.process_group(0).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         let child = hosts.emulation.spawn(far.host, &mut command)?;
-        // The command has our end of the pipe, which would never be empty otherwise.
+        // Close the write end here. Otherwise the reader would never see the end.
         drop(command);
         let mut served = Self { line: line.to_owned(), child, said: Arc::default(), clock: context.clock };
         served.listen(said)?;
@@ -63,7 +62,7 @@ impl Served {
                     let status = served.child.wait()?;
                     return Err(Fault::new(Code::Failed, served.complaint(status)));
                 }
-                // It went into the background, or had nothing more to do.
+                // It went into the background, or is done.
                 Some(_) if !has_ended => {
                     has_ended = true;
                     until = until.min(context.clock.now() + DAEMON);
@@ -80,10 +79,10 @@ impl Served {
         }
     }
 
-    /// Stops it. What there is to say if it had failed before.
+    /// Stops the server. Returns a complaint if it had failed before.
     pub(super) fn end(mut self) -> Option<String> {
         let had_ended = self.ended().ok()?.is_some();
-        // Also what it has started: its shell may have ended.
+        // The group has its children, too. The shell may have ended.
         let group = Pid::from_child(&self.child);
         let _ = kill_process_group(group, Signal::TERM);
         if had_ended {
@@ -94,19 +93,19 @@ impl Served {
         while self.ended().is_ok_and(|status| status.is_none()) && self.clock.now() < until {
             self.clock.sleep_until(self.clock.now() + LOOK);
         }
-        // Whoever is still there ends with its host, and is waited for by nobody else.
+        // Kill the rest of the group, since nothing else waits for it.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait();
         None
     }
 
-    /// How it ended, if it has. It is not reaped here: its number, which signals go to, could be somebody else's then.
+    /// The exit status, if it has ended. The process is not reaped here, so that its id stays valid for signals.
     fn ended(&self) -> io::Result<Option<WaitIdStatus>> {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::Pid(Pid::from_child(&self.child)), look)?)
     }
 
-    /// Keeps the end of what it prints.
+    /// Keeps the end of the server's output.
     fn listen(&self, mut from: PipeReader) -> io::Result<()> {
         let said = Arc::clone(&self.said);
         thread::Builder::new().name("far host".into()).spawn(move || {
@@ -121,9 +120,9 @@ impl Served {
         Ok(())
     }
 
-    /// Why it is no longer there.
+    /// The message about a server that ended.
     fn complaint(&self, status: ExitStatus) -> String {
-        // What it printed may still be on its way, but whoever ends that early has said little.
+        // Its last output may still be in the pipe.
         self.clock.sleep_until(self.clock.now() + LOOK);
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(said.make_contiguous()).into_owned();
@@ -132,18 +131,18 @@ impl Served {
     }
 }
 
-/// The ports that are open in the calling thread's network: listening TCP sockets and bound UDP sockets, with their inodes.
+/// Open ports in the calling thread's network: listening TCP sockets and bound UDP sockets, with their inodes.
 fn ports() -> io::Result<BTreeSet<String>> {
     let mut open = BTreeSet::new();
     for (table, is_tcp) in [("tcp", true), ("tcp6", true), ("udp", false), ("udp6", false)] {
-        // A system without IPv6 has only two of them.
+        // A system without IPv6 has only two of these tables.
         let text = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
         open.extend(open_in(&text, is_tcp));
     }
     Ok(open)
 }
 
-/// The lines of a table of sockets that are about open ports.
+/// The open ports in a table of sockets.
 fn open_in(table: &str, is_tcp: bool) -> impl Iterator<Item = String> {
     /// The state of listening sockets in `/proc/net/tcp`.
     const LISTEN: &str = "0A";

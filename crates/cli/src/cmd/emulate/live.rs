@@ -1,4 +1,4 @@
-//! Each second, while a command runs: a line about what the path carries just now, and the end if it carries nothing any more.
+//! A line per second about the path while a command runs. A failed emulation ends the command.
 
 use std::io::{IsTerminal, stdout};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -16,14 +16,14 @@ use crate::output::{Output, progress};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// It goes on until this is dropped.
+/// Stops when it is dropped.
 pub(super) struct Live {
     _stop: Sender<()>,
 }
 
 impl Live {
-    /// Begins, with the line if that is `shown` and stderr is a terminal. The line is drawn again in its place where the command
-    /// prints elsewhere; otherwise each is a line of its own among the command's. `command` is ended where the emulation has failed.
+    /// Starts. It prints lines if `shown` is set and stderr is a terminal. If stdout is no terminal, the line is redrawn in
+    /// place. Ends `command` if the emulation fails.
     pub(super) fn begin<'scope>(
         scope: &'scope Scope<'scope, '_>,
         hosts: &'scope Hosts<'_>,
@@ -42,7 +42,7 @@ impl Live {
             let mut before = emulation.look();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if emulation.has_failed() {
-                    // Why is said when it is stopped.
+                    // Stopping the emulation reports the reason.
                     command.end();
                     break;
                 }
@@ -72,7 +72,7 @@ fn line(before: &Snapshot, now: &Snapshot, rates: [Option<Rate>; 2]) -> String {
     format!("{} · {} · late {}", way("up", 0), way("down", 1), time(now.lateness.p99))
 }
 
-/// One direction during the last interval; what is not there needs no words.
+/// One direction during the last interval, without parts that are zero.
 fn way(name: &str, before: &Counters, now: &Counters, passed: Duration, rate: Option<Rate>) -> String {
     let carried = now.delivered.bytes.saturating_sub(before.delivered.bytes);
     let carried = Rate::from_bytes_in(carried, passed).unwrap_or(Rate::ZERO);

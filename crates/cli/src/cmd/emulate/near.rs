@@ -1,4 +1,4 @@
-//! The command on the near host: it has the terminal, gets the signals, and its end is the end of everything.
+//! The command on the near host. It has the terminal, gets the signals, and its end is the end of the emulation.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -19,19 +19,19 @@ use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 use crate::sys;
 
-/// How long a command may take to end after SIGTERM.
+/// Time for a command to end after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// A command to run, and what kind it is.
+/// A command to run, and its kind.
 pub(super) struct CommandLine {
     program: OsString,
     arguments: Vec<OsString>,
-    /// A shell that somebody types into.
+    /// An interactive shell on a terminal.
     pub(super) is_interactive: bool,
 }
 
 impl CommandLine {
-    /// What was typed, or the user's shell.
+    /// The command of the arguments, or the user's shell.
     pub(super) fn of(typed: &[OsString]) -> Self {
         let (program, arguments) = match typed {
             [] => {
@@ -43,7 +43,7 @@ impl CommandLine {
         Self { program, arguments, is_interactive: is_interactive && sys::has_terminal() }
     }
 
-    /// All of it, for records.
+    /// All words of the command, for records.
     pub(super) fn words(&self) -> Vec<String> {
         let words = std::iter::once(&self.program).chain(&self.arguments);
         words.map(|word| word.to_string_lossy().into_owned()).collect()
@@ -60,20 +60,20 @@ pub(super) struct Near {
     child: Child,
     is_interactive: bool,
     target: Target,
-    /// Dropped at the end of the command.
+    /// Dropped when the command ends.
     lives: Sender<()>,
 }
 
-/// Whom signals go to.
+/// The target of signals.
 #[derive(Clone)]
 pub(super) struct Target {
-    /// Nobody, once the command has ended.
+    /// `None` once the command has ended.
     process: Arc<Mutex<Option<Pid>>>,
-    /// Nothing comes there; the other end is dropped at the end of the command.
+    /// Carries no messages. Its sender is dropped when the command ends.
     ended: Arc<Mutex<Receiver<()>>>,
 }
 
-/// How a command ended.
+/// The exit status of a command.
 pub(super) struct Ended(ExitStatus);
 
 impl Near {
@@ -84,7 +84,7 @@ impl Near {
         if line.is_interactive {
             sys::give_terminal(&mut command);
         }
-        // Whoever has asked for an end by now means all of this: a terminal's signal does not reach a command that comes later.
+        // An earlier signal is meant for the whole emulation. The terminal did not send it to this command.
         if let Some(fault) = context.interrupt.fault() {
             return Err(fault);
         }
@@ -96,7 +96,7 @@ impl Near {
         let its = target.clone();
         context.interrupt.passes_on(move |signal, came_before| {
             if signal != SIGTERM {
-                // A terminal sends to all programs in its foreground by itself, but the command may not have been there yet.
+                // The terminal itself sends SIGINT to its foreground, but the command may have started later.
                 if came_before || !sys::has_terminal() {
                     its.send(Signal::INT);
                 }
@@ -107,15 +107,15 @@ impl Near {
         Ok(Self { child, is_interactive: line.is_interactive, target, lives })
     }
 
-    /// Whom signals go to, for others.
+    /// The target of signals, for other senders.
     pub(super) fn target(&self) -> Target {
         self.target.clone()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the command.
     pub(super) fn wait(mut self) -> Result<Ended, Fault> {
         let id = Pid::from_child(&self.child);
-        // It is not buried before signals know of its end: its number could be somebody else's then.
+        // Do not reap it before signals know of its end: its id could be reused.
         let stops = if self.is_interactive { WaitIdOptions::STOPPED } else { WaitIdOptions::empty() };
         loop {
             match waitid(WaitId::Pid(id), WaitIdOptions::EXITED | stops | WaitIdOptions::NOWAIT) {
@@ -134,18 +134,18 @@ impl Near {
     }
 }
 
-/// A shell has stopped, by `suspend`: whoever started this program has the terminal until both go on.
+/// Stops with a shell that was suspended. The parent of this program has the terminal until both continue.
 fn stop_with(shell: Pid) -> rustix::io::Result<()> {
     waitid(WaitId::Pid(shell), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)?;
     sys::set_terminal(getpgrp());
-    // Where nobody could continue it, this does nothing.
+    // In an orphaned process group this does nothing.
     kill_process(getpid(), Signal::TSTP)?;
     sys::set_terminal(shell);
     kill_process_group(shell, Signal::CONT)
 }
 
 impl Target {
-    /// Ends the command: with SIGTERM, and if that does not help, by force.
+    /// Ends the command with SIGTERM, and after a while with SIGKILL.
     pub(super) fn end(&self) {
         self.send(Signal::TERM);
         self.send(Signal::CONT);
@@ -157,27 +157,27 @@ impl Target {
 
     fn send(&self, signal: Signal) {
         if let Some(process) = *self.process.lock().unwrap_or_else(PoisonError::into_inner) {
-            // It may have ended just now.
+            // The command may have ended just now.
             let _ = kill_process(process, signal);
         }
     }
 }
 
 impl Ended {
-    /// As shells tell it.
+    /// The exit code by the shells' convention.
     pub(super) fn exit_code(&self) -> u8 {
         let Self(status) = self;
         let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(Code::Failed.exit())
     }
 
-    /// The signal that ended it.
+    /// The signal that ended the command.
     pub(super) fn signal(&self) -> Option<i32> {
         self.0.signal()
     }
 }
 
-/// An end in words.
+/// An exit status in words.
 pub(super) fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("with exit code {code}"),
@@ -191,9 +191,7 @@ fn cannot_run(program: &OsStr, error: &io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::NotFound => Fault::new(
             Code::CommandNotFound,
-            format!(
-                "cannot run {program}: there is no such command; what is a line for a shell needs `-- sh -c 'LINE'`"
-            ),
+            format!("cannot run {program}: there is no such command; a line for a shell needs `-- sh -c 'LINE'`"),
         ),
         _ => Fault::new(Code::CommandNotRun, format!("cannot run {program}: {}", crate::output::human::reason(error))),
     }

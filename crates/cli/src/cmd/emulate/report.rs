@@ -1,4 +1,4 @@
-//! What an emulation was like, for people and for scripts.
+//! The report of an emulation, for people and for scripts.
 
 use farhaul_emu::capture::BrokenCapture;
 use farhaul_emu::{EmulationReport, Flaw};
@@ -11,7 +11,7 @@ use crate::limit::share;
 use crate::output::human::{count, percent, plural, reason, time};
 use crate::output::json::{ErrorRecord, micros};
 
-/// What a pair's links have done, the one from the near host first.
+/// Counters of both links, the one from the near host first.
 fn ways(report: &EmulationReport) -> [Counters; 2] {
     [0, 1].map(|index| report.links().get(index).copied().unwrap_or_default())
 }
@@ -22,7 +22,7 @@ pub(super) fn lines(report: &EmulationReport) -> Vec<String> {
         let policed = way.dropped_policer.packets;
         let policed = if policed > 0 { format!(", {} by the policer", count(policed)) } else { String::new() };
         format!(
-            "{name}  {} packets in, {} out, {} lost on the link, {} refused by the queue{policed} ({})",
+            "{name}  {} packets in, {} out, {} lost on the link, {} dropped by the queue{policed} ({})",
             count(way.pushed.packets),
             count(way.delivered.packets),
             count(way.dropped_loss.packets),
@@ -36,7 +36,7 @@ pub(super) fn lines(report: &EmulationReport) -> Vec<String> {
         way("to the near host ", &down),
         lateness(report),
         format!(
-            "emulator           {} of a processor; without a look at the hosts for {} at most, 99 % of the times up to {}",
+            "emulator           {} of a processor; hosts not polled for {} at most, 99 % of the gaps up to {}",
             percent(busy(report)),
             time(report.longest_gap),
             time(report.p99_gap)
@@ -62,27 +62,27 @@ fn lateness(report: &EmulationReport) -> String {
     )
 }
 
-/// What is wrong with a capture.
+/// The problem of a capture.
 pub(super) fn broken(capture: &BrokenCapture) -> String {
     let (file, error) = (capture.file.display(), reason(&capture.error));
     format!("packets are missing at the end of {file}: {error}")
 }
 
-/// Whether the path or the emulator was the limit.
+/// The verdict in words: whether the emulator kept up with the path.
 pub(crate) fn verdict(report: &EmulationReport) -> String {
     if report.valid {
-        return "the emulator kept up: what was measured is the path".into();
+        return "the emulator kept up: the measurements are the path's".into();
     }
     let flaws: Vec<String> = report.flaws.iter().map(Flaw::to_string).collect();
-    format!("the emulator did not keep up, so do not trust the figures: {}", flaws.join("; "))
+    format!("the emulator did not keep up, so do not trust the measurements: {}", flaws.join("; "))
 }
 
-/// Share of the time for which the emulator's thread had a processor.
+/// Share of the time for which the emulator's thread ran.
 fn busy(report: &EmulationReport) -> f64 {
     share(report.cpu.as_secs_f64(), report.elapsed.as_secs_f64())
 }
 
-/// What the emulation was like, without what ran in it.
+/// The figures of the emulation, without those of the command.
 pub(crate) fn figures(report: &EmulationReport) -> Value {
     let [up, down] = ways(report).map(|way| {
         json!({
@@ -113,7 +113,7 @@ pub(crate) fn figures(report: &EmulationReport) -> Value {
     })
 }
 
-/// The last record.
+/// The `end` record.
 pub(super) fn record(report: &EmulationReport, ended: &Ended, fault: Option<&Fault>) -> Value {
     let mut record = figures(report);
     record["event"] = "end".into();

@@ -1,4 +1,4 @@
-//! `lab list`: which figures there are.
+//! `lab list`: the list of figures.
 
 use std::fmt::Write as _;
 

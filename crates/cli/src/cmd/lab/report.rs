@@ -1,4 +1,4 @@
-//! `lab report`: all results in a folder as one page.
+//! `lab report`: one page about all results in a folder.
 
 use std::fs;
 use std::path::PathBuf;

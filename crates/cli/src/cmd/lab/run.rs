@@ -1,4 +1,4 @@
-//! `lab run` and `lab sweep`: figures and scenario files, one run after the other on all cores.
+//! `lab run` and `lab sweep`: runs of figures and scenario files, on all cores.
 
 mod tally;
 
@@ -50,7 +50,7 @@ fn axis(text: &str) -> Result<(String, Vec<String>), String> {
     let (key, values) = text.split_once('=').ok_or("an axis is written KEY=V1,V2…, such as link.rate=1mbit,10mbit")?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     if key.is_empty() || values.iter().any(String::is_empty) {
-        return Err(format!("'{text}' leaves a name or a value out"));
+        return Err(format!("'{text}' lacks a name or a value"));
     }
     Ok((key.to_owned(), values))
 }
@@ -63,7 +63,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<(), Fault> {
     };
     let venue = args.options.venue()?;
     if args.pcap.is_some() && !venue.world().is_simulated() {
-        return Err(Fault::usage("--pcap writes the packets of simulated runs: leave it out, or take --world sim"));
+        return Err(Fault::usage("--pcap writes packets of simulated runs only: remove it, or use --world sim"));
     }
     let session = Session { options: &args.options, venue, axes: &[], verb: "run", context };
     session.figures(&names, args.pcap.as_deref())
@@ -75,11 +75,11 @@ pub(super) fn sweep(args: &SweepArgs, context: &Context) -> Result<(), Fault> {
     session.figures(std::slice::from_ref(&args.name), None)
 }
 
-/// A figure, how it is run, and its runs.
+/// A figure, its settings, and its runs.
 type Planned = (Figure, Settings, Vec<Job>);
 
-/// What to do about a path that is too fast.
-const ADVICE: &str = "take lower rates or larger packets, and look at what is marked invalid";
+/// Advice for a path that is too fast.
+const ADVICE: &str = "use lower rates or larger packets, and check for runs marked invalid";
 
 struct Session<'a> {
     options: &'a RunOptions,
@@ -103,7 +103,7 @@ impl Session<'_> {
         tally.end(done, self.options.strict)
     }
 
-    /// Whether there is such a world here: to be known before there is a folder for its results.
+    /// Checks that this machine has the world, before a folder for results exists.
     fn permitted(&self) -> Result<(), Fault> {
         if self.venue.world().is_simulated() {
             return Ok(());
@@ -111,7 +111,7 @@ impl Session<'_> {
         self.context.networks.as_ref().map_err(no_networks).copied()
     }
 
-    /// Paths that are more than this machine carries are tried all the same: flows need not use all of them.
+    /// Warns of paths above the capacity of this machine. They still run, since flows may use less.
     fn warn_of_speed(&self, figures: &[Planned], output: &Output) -> Result<(), Fault> {
         if self.venue.world().is_simulated() {
             return Ok(());
@@ -183,7 +183,7 @@ impl Session<'_> {
         )
     }
 
-    /// All figures and what is to be run of them. Whatever is wrong with any of them is said before anything runs.
+    /// All figures with their runs. Reports all errors before anything runs.
     fn read(&self, names: &[String], output: &Output) -> Result<Vec<Planned>, LabError> {
         let build = folder::build()? + &self.venue.mark();
         let overrides = Overrides {
@@ -199,7 +199,7 @@ impl Session<'_> {
                 continue;
             }
             let (jobs, refusals) = figure.experiment.possible(figure.experiment.jobs(&build)?, &self.venue);
-            // Of several figures or curves the others are run.
+            // With several figures or curves, the others still run.
             if let ([refusal, ..], [], [_]) = (refusals.as_slice(), jobs.as_slice(), names) {
                 return Err(refusal.clone().into());
             }
@@ -215,7 +215,7 @@ impl Session<'_> {
     }
 
     fn settings(&self, name: &str, figure: &Figure, build: &str) -> Settings {
-        // A shipped figure that was named by its file is run again by its id.
+        // Repeat a shipped figure by its id, even if it was named by its file.
         let name = if figure.is_shipped() { &figure.info.id } else { name };
         let mut command = format!("farhaul lab {} {name}", self.verb);
         for (key, values) in self.axes {
@@ -249,7 +249,7 @@ fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The first run, with its packets in a file.
+/// Makes the first run, with its packets in a file.
 fn capture(path: &Path, work: &mut Work, stop: &std::sync::atomic::AtomicBool) -> Result<(), LabError> {
     let over = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let record = farhaul_lab::run::run(&work.figure, &work.jobs[0], &Venue::Simulator, Some(path), &over)?;

@@ -1,15 +1,15 @@
-//! What the other side of a pipe sent.
+//! The data from the other side of a pipe.
 
 use farhaul_session::{MAX_REFUSAL, refusal_in};
 use farhaul_units::Instant;
 
-/// What arrived, and when.
+/// Amount and times of the received data.
 #[derive(Default)]
 pub(super) struct Arrived {
     pub(super) bytes: u64,
     pub(super) first: Option<Instant>,
     pub(super) last: Option<Instant>,
-    /// As many of its first bytes as a refusal may have.
+    /// The first bytes, up to the longest refusal.
     head: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ impl Arrived {
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Whether all of it is what a daemon of this program says to a caller that does not speak its protocol.
+    /// Whether all data is the refusal that a daemon of this program sends to callers of another protocol.
     pub(super) fn is_refusal(&self) -> bool {
         self.bytes == self.head.len() as u64 && refusal_in(&self.head).is_some()
     }

@@ -1,4 +1,4 @@
-//! When a side of a pipe that has nothing more to say stops waiting for the other.
+//! The idle time-out of a pipe after the end of its input.
 //!
 //! Plain UDT4 cannot say that a direction has ended. Two sides whose inputs have ended, and which both wait for the other,
 //! would wait for ever.
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use farhaul_units::Instant;
 
-/// What a side knows of both directions.
+/// A side's view of both directions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quiet {
     /// When the input ended.
     pub(super) ended: Option<Instant>,
-    /// When something came last.
+    /// When data came last.
     pub(super) arrived: Option<Instant>,
-    /// Something is not acknowledged yet.
+    /// Some sent data is not acknowledged yet.
     pub(super) outstanding: bool,
     /// This side keeps the connection open for the other direction.
     pub(super) waits: bool,
 }
 
 impl Quiet {
-    /// When this side gives up if nothing happens until then; none as long as something is to be expected.
+    /// The time at which this side gives up; `None` while data is expected.
     ///
-    /// A side that has only received so far goes on for as long as its sender lives, however slowly data comes: the sender
-    /// closes at its end. Whoever keeps the connection open after its own end has no such promise.
+    /// A side that only receives waits as long as its sender lives, since the sender closes at its end. A side with
+    /// `--wait` gets no such close.
     pub(super) fn ends_at(&self, timeout: Duration) -> Option<Instant> {
         let receives = self.arrived.is_some() && !self.waits;
         let ended = self.ended.filter(|_| !self.outstanding && !receives)?;
@@ -47,7 +47,7 @@ mod tests {
         Quiet { ended: Some(Instant::from_nanos(10_000_000_000)), arrived: None, outstanding: false, waits: false };
 
     #[test]
-    fn without_a_word_from_either_side_the_time_counts_from_the_end_of_the_input() {
+    fn without_data_the_time_out_counts_from_the_end_of_the_input() {
         assert_eq!(ENDED.ends_at(TIMEOUT), Some(at(40)));
         assert_eq!(Quiet { waits: true, ..ENDED }.ends_at(TIMEOUT), Some(at(40)));
     }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_other_direction_waits_anew_after_each_piece() {
+    fn each_piece_of_data_restarts_the_time_out_of_a_waiting_side() {
         for (arrived, end) in [(5, 40), (25, 55), (54, 84)] {
             let quiet = Quiet { arrived: Some(at(arrived)), waits: true, ..ENDED };
             assert_eq!(quiet.ends_at(TIMEOUT), Some(at(end)));

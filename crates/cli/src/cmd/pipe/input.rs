@@ -1,4 +1,4 @@
-//! The thread that sends stdin. It may wait for its terminal for ever, so nobody waits for it.
+//! The thread that sends stdin. It may block on its terminal for ever, so no other thread waits for it.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -17,20 +17,20 @@ use crate::fault;
 use crate::interrupt::Interrupt;
 use crate::sys::Threads;
 
-/// How far stdin is sent.
+/// The progress of sending stdin.
 #[derive(Clone)]
 pub(super) struct Input {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// Where it goes. Held while something is sent, and not while stdin is waited for.
+    /// The connection. Locked while data is sent, but not during reads of stdin.
     stream: Mutex<Option<Stream>>,
-    /// Read so far, sent or not.
+    /// Bytes read so far, sent or not.
     bytes: AtomicU64,
-    /// Time spent waiting for room, in nanoseconds.
+    /// Time spent waiting for the send buffer, in nanoseconds.
     waited: AtomicU64,
-    /// Time for which a processor was what it needed, in nanoseconds; known at the end.
+    /// Time for which it needed a processor, in nanoseconds; known at the end.
     busy: AtomicU64,
     /// Nothing more is sent: the stream was finished, or cannot be.
     closed: AtomicBool,
@@ -41,16 +41,16 @@ struct Shared {
 enum State {
     #[default]
     Open,
-    /// The end of stdin was reached, at this time.
+    /// Stdin ended, at this time.
     Ended(Instant),
-    /// Stdin could not be read.
+    /// Reading stdin failed.
     Unreadable(io::Error),
-    /// The connection took no more.
+    /// The connection failed.
     Cut(Error),
 }
 
 impl Input {
-    /// Begins to send stdin; with `closes`, the stream is finished at its end if there was anything.
+    /// Starts sending stdin. With `closes`, the end of a non-empty stdin finishes the stream.
     pub(super) fn start(stream: Stream, closes: bool, interrupt: Interrupt, clock: Clock) -> io::Result<Self> {
         let shared = Shared {
             stream: Mutex::new(Some(stream)),
@@ -66,7 +66,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Lets go of the stream, once nothing is being sent: the thread may wait for stdin for ever.
+    /// Drops the stream once no send is in progress. The thread may block on stdin for ever.
     pub(super) fn release(&self) {
         self.stream().take();
     }
@@ -76,12 +76,12 @@ impl Input {
         self.shared.bytes.load(Ordering::Acquire)
     }
 
-    /// Seconds spent waiting for room.
+    /// Seconds spent waiting for the send buffer.
     pub(super) fn waited(&self) -> f64 {
         self.shared.waited.load(Ordering::Acquire) as f64 / 1e9
     }
 
-    /// Seconds for which a processor was what it needed, once everything is sent.
+    /// Seconds for which it needed a processor, once everything is sent.
     pub(super) fn busy(&self) -> f64 {
         self.shared.busy.load(Ordering::Acquire) as f64 / 1e9
     }
@@ -99,7 +99,7 @@ impl Input {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// How sending to `peer` ended.
+    /// The result of sending to `peer`.
     pub(super) fn outcome(&self, peer: SocketAddr) -> Result<(), Fault> {
         match &*self.state() {
             State::Open | State::Ended(_) => Ok(()),
@@ -113,7 +113,7 @@ impl Input {
         let mut ended = self.send_all(clock);
         self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
         let is_over = match &ended {
-            // The signal that is to stop this program may have ended its input, which is not complete then.
+            // The signal that stops this program may also have ended its input early.
             State::Ended(_) if interrupt.is_asked_to_stop() => return,
             State::Ended(_) => closes && self.bytes() > 0,
             _ => true,
@@ -133,10 +133,10 @@ impl Input {
         *self.state() = ended;
         self.shared.closed.store(true, Ordering::Release);
         if !is_complete {
-            // At once: who writes stdout may wait for its reader for long.
+            // Abort at once, since the writer of stdout may block for long.
             stream.abort();
         }
-        // Wakes who waits for data that cannot come any more.
+        // Wake the receiver, since no more data can come.
         stream.canceller().cancel();
     }
 

@@ -1,4 +1,4 @@
-//! The thread that writes stdout. It may wait for its reader for ever, so nobody waits for it without looking around.
+//! The thread that writes stdout. It may block on its reader for ever, so waits for it also check for signals.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -12,24 +12,24 @@ use crate::interrupt::Interrupt;
 
 /// Blocks between the connection and stdout: one is filled while the others are written.
 const BLOCKS: usize = 4;
-/// How often who waits for stdout looks whether the program is to stop: soon enough for a person who stops it.
+/// Interval at which a wait for stdout checks for a signal: short for a person.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Room for received bytes, and how many of them there are.
+/// A buffer for received bytes, and their number.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     pub(super) len: usize,
 }
 
-/// Stdout, behind its thread.
+/// Stdout with its thread.
 pub(super) struct Output {
     full: SyncSender<Block>,
-    /// Blocks that are written. It ends with the thread, after the error if there was one.
+    /// Written blocks. It ends with the thread, after its error if there is one.
     written: Receiver<io::Result<Block>>,
     interrupt: Interrupt,
 }
 
-/// Why nothing more is written.
+/// Reason for the end of writing.
 #[derive(Debug)]
 pub(super) enum Unwritable {
     /// Stdout cannot be written to.
@@ -39,17 +39,17 @@ pub(super) enum Unwritable {
 }
 
 impl Output {
-    /// Begins to write; `canceller` ends the wait for data that nobody could write any more.
+    /// Starts writing. On an error, `canceller` ends the wait for more data.
     pub(super) fn start(interrupt: Interrupt, canceller: Canceller) -> io::Result<Self> {
         let (full, blocks) = sync_channel(BLOCKS);
-        // One place more than there are blocks: for the error.
+        // One place per block, and one for the error.
         let (done, written) = sync_channel(BLOCKS + 1);
         for _ in 0..BLOCKS {
             done.try_send(Ok(Block { bytes: vec![0; BLOCK], len: 0 })).expect("there is a place for each block");
         }
         thread::Builder::new().name("output".into()).spawn(move || {
             if let Err(error) = write_all(&blocks, &done) {
-                // Whoever takes the next block finds it, and whoever waits for data is to take one.
+                // The next taker of a block finds the error. Cancel a wait for data, so that it takes one.
                 let _ = done.send(Err(error));
                 canceller.cancel();
             }
@@ -57,15 +57,15 @@ impl Output {
         Ok(Self { full, written, interrupt })
     }
 
-    /// An empty block, once there is one.
+    /// Waits for an empty block.
     pub(super) fn take_block(&self) -> Result<Block, Unwritable> {
-        // The thread ends before its time only with an error, which comes first.
+        // The thread ends early only with an error, which comes first.
         self.next()?.ok_or_else(|| Unwritable::Failed(io::ErrorKind::BrokenPipe.into()))
     }
 
-    /// Hands in a block to be written.
+    /// Queues a block for writing.
     pub(super) fn write(&self, block: Block) {
-        // A thread that has ended has said why.
+        // A thread that has ended has reported its error.
         let _ = self.full.send(block);
     }
 
@@ -76,7 +76,7 @@ impl Output {
         Ok(())
     }
 
-    /// The next block that is written; none if the thread has ended.
+    /// Waits for the next written block; `None` if the thread has ended.
     fn next(&self) -> Result<Option<Block>, Unwritable> {
         loop {
             match self.written.recv_timeout(LOOK) {

@@ -1,4 +1,4 @@
-//! What is sent when something that was asked for is not there: a report for each path, so that the caller learns which.
+//! The answer to a request for missing files: a report for each path.
 
 use std::io;
 
@@ -11,7 +11,7 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Says of each path why it does not come; `error` is why the first one cannot be read.
+    /// Reports a reason for each path. `error` is the reason for the first unreadable one.
     pub(super) fn new(root: &Directory, pull: &Pull, error: &io::Error) -> Self {
         let reports = pull.paths.iter().rev().map(|path| {
             let failure = match DiskSource::beneath(root, std::slice::from_ref(path), pull.recursive) {

@@ -1,16 +1,16 @@
-//! A bounded number of places, each given back when it is dropped.
+//! A bounded number of places. Dropping a place frees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many places and no more.
+/// A counter of taken places with a maximum.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     taken: Arc<AtomicUsize>,
     max: usize,
 }
 
-/// One of them.
+/// One taken place.
 #[derive(Debug)]
 pub(super) struct Place(Arc<AtomicUsize>);
 
@@ -19,7 +19,7 @@ impl Places {
         Self { taken: Arc::default(), max }
     }
 
-    /// A place, if one is free.
+    /// Takes a place, if one is free.
     pub(super) fn take(&self) -> Option<Place> {
         let one_more = |taken| (taken < self.max).then_some(taken + 1);
         let took = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more);
@@ -30,7 +30,7 @@ impl Places {
         self.taken.load(Ordering::Acquire)
     }
 
-    /// Whether none is free at this moment.
+    /// Whether no place is free now.
     pub(super) fn are_taken(&self) -> bool {
         self.taken() >= self.max
     }

@@ -1,4 +1,4 @@
-//! What became of each file: lines, records, the progress bar's length, and the totals at the end.
+//! The log of a copy: a line and a record for each file, the progress bar's length, failures.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::output::Output;
 use crate::output::human::plural;
 use crate::output::json::{FileRecord, FileStatus, Record};
 
-/// Keeps the log of one copy.
+/// The log of one copy.
 pub(crate) struct FileLog {
     output: Output,
     session: Option<u64>,
     meter: Meter,
-    /// Whose length grows with every file that begins, if nobody knew it before.
+    /// A bar whose length grows with each file, if the total is unknown.
     grows: Option<ProgressBar>,
-    /// The file under way, as bytes of its path.
+    /// Path of the current file.
     current: Option<Vec<u8>>,
-    /// When the first byte of content moved, and how many have.
+    /// When the first byte of content moved, and the bytes moved so far.
     first: Option<Instant>,
     moved: u64,
     /// When every entry was answered.
     done: Option<Instant>,
     failures: u64,
-    /// The line about the first failure, as long as it is the only one: then the error of the program tells it.
+    /// The line about the first failure. A single failure is told by the program's error instead.
     untold: Cell<Option<String>>,
     first_failure: Option<(String, Failure, Side)>,
     corrupted: bool,
     accepted: bool,
-    /// What comes is passed on at once, and has no place where it could be kept back.
+    /// The target gets bytes before they are verified.
     without_place: bool,
 }
 
@@ -53,13 +53,13 @@ impl FileLog {
             untold: Cell::new(None),
             first_failure: None,
             corrupted: false,
-            // Whoever serves takes part from the beginning.
+            // A server has accepted by itself.
             accepted: session.is_some(),
             without_place: false,
         }
     }
 
-    /// For a copy whose bytes are out of our hands before they are verified.
+    /// The log of a copy whose target gets bytes before they are verified.
     pub(crate) const fn without_place(mut self) -> Self {
         self.without_place = true;
         self
@@ -75,36 +75,36 @@ impl FileLog {
         self.moved
     }
 
-    /// From the first byte to the confirmation of the last one.
+    /// Time from the first byte to the confirmation of the last one.
     pub(crate) fn until_confirmed(&self) -> Duration {
         self.first.zip(self.done).map_or(Duration::ZERO, |(first, done)| done - first)
     }
 
-    /// The path of the file that is under way, once the other side has taken part.
+    /// Path of the current file, once the other side has accepted the copy.
     pub(crate) fn current(&self) -> Option<&[u8]> {
         self.current.as_deref().filter(|_| self.accepted)
     }
 
-    /// The failure of single files, if there were any.
+    /// The fault of failed files, if there are any.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let (path, failure, side) = self.first_failure.as_ref()?;
         let where_it_was = if *side == Side::Peer { " (on the other side)" } else { "" };
         let what = match self.failures {
             1 => format!("{path} was not copied: {failure}{where_it_was}"),
-            many if self.is_told() => format!("{} were not copied, as said above", plural(many, "file")),
+            many if self.is_told() => format!("{} were not copied, see above", plural(many, "file")),
             many => format!("{} were not copied; the first is {path}: {failure}{where_it_was}", plural(many, "file")),
         };
-        // A server's operator cannot do anything about what a peer wants.
+        // The operator of a server cannot follow advice for its peer.
         let next = next_step(failure.code).filter(|_| self.session.is_none() && !self.corrupted && !self.is_told());
         let what = next.map_or(what.clone(), |next| format!("{what}; {next}"));
         Some(match self.corrupted {
-            true if self.without_place => Fault::new(Code::Integrity, what).and("what was written to stdout is wrong"),
-            true => Fault::new(Code::Integrity, what).and("nothing wrong was put in place; start the copy again"),
+            true if self.without_place => Fault::new(Code::Integrity, what).and("the output on stdout is wrong"),
+            true => Fault::new(Code::Integrity, what).and("no wrong file was created; start the copy again"),
             false => Fault::new(Code::FilesFailed, what),
         })
     }
 
-    /// What broke a session off: `fault`, with the file whose failure it was.
+    /// The fault of a session that broke off: `fault`, with the file that failed.
     pub(crate) fn broken_by(&self, fault: Fault, trouble: &Trouble) -> Fault {
         let Some(line) = self.untold.take() else { return fault };
         let is_about_it = self.first_failure.as_ref().is_some_and(|(_, failure, _)| match trouble {
@@ -123,7 +123,7 @@ impl FileLog {
         }
     }
 
-    /// Whether each failure has had its line.
+    /// Whether each failure has its own line.
     fn is_told(&self) -> bool {
         self.failures > 1 && self.session.is_none() && !self.output.is_json()
     }
@@ -195,13 +195,13 @@ impl FileLog {
     }
 }
 
-/// What can be done about a file that failed.
+/// Advice for a failed file.
 const fn next_step(code: FailCode) -> Option<&'static str> {
     Some(match code {
         FailCode::IsDirectory => "-r copies directories",
         FailCode::NotFound => "check the name and start again",
         FailCode::PermissionDenied => "change the permissions there, or copy as another user",
-        FailCode::Exists => "choose another target, or take away what is there",
+        FailCode::Exists => "choose another target, or remove the existing one",
         FailCode::SourceChanged => "copy it again when nothing writes to it",
         FailCode::NameRefused => "give it another name",
         FailCode::SpecialFile => "only files and directories are copied",

@@ -1,4 +1,4 @@
-//! What a copy gave, as its `end` record says it.
+//! The result of a copy for its `end` record.
 
 use farhaul::Stats;
 use farhaul_session::{Source, Store, Totals};
@@ -11,40 +11,40 @@ use crate::host::{Trouble, Waits};
 use crate::limit::{Limit, is_too_short, share};
 use crate::output::json::{End, RttMicros, goodput};
 
-/// A disk that took this share of the time was what the transfer waited for.
+/// Least share of the time for which a disk is the limit.
 const MOSTLY: f64 = 0.5;
 
-/// What was measured beside the session.
+/// Measurements besides the session's.
 pub(crate) struct Measured {
     pub(crate) stats: Stats,
     pub(crate) rtt: RttMicros,
     pub(crate) meter: Meter,
     pub(crate) waits: Waits,
-    /// The data came out of another program.
+    /// The data came from another program.
     pub(crate) fed: bool,
-    /// Caps of the sending rate and of buffers.
+    /// The user's caps on the sending rate and buffers.
     pub(crate) rate: Option<Rate>,
     pub(crate) buffer: Option<ByteSize>,
 }
 
-/// Fills in what the sending side knows.
+/// Fills in the fields of a sender.
 pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &Measured) {
     common(end, &job.log, job.session.totals(), measured);
     let there = job.session.peer_figures();
-    // A receiver that never came to tell saw about this: confirmations travel half a round trip, as data does.
+    // Without the receiver's report, estimate its time: data and the confirmation take half an RTT each.
     let receiving = there
         .map_or_else(|| job.log.until_confirmed().saturating_sub(measured.stats.min_rtt), |figures| figures.elapsed);
     end.goodput_bps = goodput(end.bytes, receiving);
     end.peer = there.map(measure::peer);
     let Measured { waits, rate, buffer, fed, .. } = *measured;
-    // Who waits for another program does not wait for a disk.
+    // The wait for another program is no wait for a disk.
     let disk = if fed { 0.0 } else { job.source.seconds() };
     let peer_disk = there.and_then(|figures| figures.disk).unwrap_or_default().as_secs_f64();
     let sender = Sender { waits, disk, peer_disk, fed, rate, buffer };
     measure::fill_limit(end, &measured.stats, &sender);
 }
 
-/// Fills in what the receiving side knows.
+/// Fills in the fields of a receiver.
 pub(crate) fn of_receiving<S: Store>(end: &mut End, job: &Receiving<S>, measured: &Measured) {
     common(end, &job.log, job.session.totals(), measured);
     end.goodput_bps = goodput(end.bytes, job.store.moving());
@@ -72,7 +72,7 @@ fn common(end: &mut End, log: &FileLog, totals: Totals, measured: &Measured) {
     end.verified = log.done_after().is_some() && totals.failed == 0;
 }
 
-/// How a copy ended: `why` words the trouble, if there was any.
+/// The result of a copy. `why` makes a fault of its trouble.
 pub(crate) fn result(
     log: &FileLog,
     driven: Result<(), Trouble>,

@@ -1,4 +1,4 @@
-//! A source or store that measures how long the disk takes, and tells the peer about this side at the end.
+//! A source or store that times the disk, and reports this side's figures to the peer at the end.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::host::Ledger;
 use crate::host::measure::{self, Caps, Meter, Sender};
 use crate::host::watch::RoundTrips;
 
-/// Something with a disk behind it, and the time that was spent there.
+/// A source or store, and the time spent in it.
 pub(crate) struct Timed<T> {
     inner: T,
     stream: Stream,
     meter: Meter,
     spent: Duration,
-    /// There is no disk behind it but another program.
+    /// Another program is behind it instead of a disk.
     is_program: bool,
     caps: Caps,
     ledger: Option<Rc<Ledger>>,
@@ -35,37 +35,37 @@ impl<T> Timed<T> {
         Self { inner, stream, meter, spent, is_program, caps, ledger, first: None, last: None, round_trips }
     }
 
-    /// Round-trip times that the peer is told as well.
+    /// Adds the RTTs for the report to the peer.
     pub(super) fn tells(&mut self, round_trips: RoundTrips) {
         self.round_trips = round_trips;
     }
 
-    /// With a program behind it, which takes or gives what it likes.
+    /// Marks another program behind it instead of a disk.
     pub(crate) fn program(self) -> Self {
         Self { is_program: true, caps: Caps { fed: true, ..self.caps }, ..self }
     }
 
-    /// Under these caps, which may be what holds it.
+    /// The end under these caps, which may limit it.
     pub(crate) fn under(self, rate: Option<Rate>, buffer: Option<ByteSize>) -> Self {
         Self { caps: Caps { rate, buffer, ..self.caps }, ..self }
     }
 
-    /// Whose time the session spends.
+    /// Starts the session, with the account of its times.
     pub(in crate::host) fn begin(&mut self, ledger: &Rc<Ledger>) {
         self.ledger = Some(Rc::clone(ledger));
     }
 
-    /// Seconds spent on the disk, or on the program that is there instead.
+    /// Seconds spent in the disk, or in the program instead of it.
     pub(crate) const fn seconds(&self) -> f64 {
         self.spent.as_secs_f64()
     }
 
-    /// Whether a program is there instead of a disk.
+    /// Whether another program is behind it instead of a disk.
     pub(crate) const fn is_program(&self) -> bool {
         self.is_program
     }
 
-    /// From the first to the last bytes of content.
+    /// Time from the first to the last access to content.
     pub(crate) fn moving(&self) -> Duration {
         self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
     }
@@ -76,7 +76,7 @@ impl<T> Timed<T> {
         self.last = Some(now);
     }
 
-    /// What the peer is told.
+    /// Figures for the peer.
     fn figures(&self) -> Figures {
         self.figures_of(&self.stream.stats().unwrap_or_default())
     }
@@ -86,7 +86,7 @@ impl<T> Timed<T> {
         Figures { elapsed: self.moving(), disk: Some(self.spent).filter(|_| !self.is_program), ..figures }
     }
 
-    /// The same of a side that sends, which knows what held it.
+    /// Figures of a sender, with its limit.
     fn sending_figures(&self) -> Figures {
         let stats = self.stream.stats().unwrap_or_default();
         let mut figures = self.figures_of(&stats);

@@ -1,4 +1,4 @@
-//! What is said about figures as they finish: tables and scores in words, or records.
+//! The report of figures as they finish: tables and scores in words, or records.
 
 use std::fs;
 use std::path::Path;
@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 use crate::exit::{Code, Fault};
 use crate::output::{Output, has_written, print};
 
-/// The runs as CSV, in a figure's folder.
+/// Name of the CSV file of runs, in a figure's folder.
 fn csv(world: World) -> String {
     format!("records{}.csv", suffix(world))
 }
 
-/// What the names of files about a world end in, so that each world has its own.
+/// Suffix of files about `world`, so that each world has its own.
 fn suffix(world: World) -> &'static str {
     if world.is_simulated() { "" } else { "-emulated" }
 }
 
-/// The figures so far.
+/// Scores of the figures so far.
 pub(super) struct FigureTally {
     json: bool,
     output: Output,
@@ -31,18 +31,18 @@ pub(super) struct FigureTally {
     scores: usize,
     /// Scores that are not met: `figure/score`.
     unmet: Vec<String>,
-    /// Figures that refer to others which are not finished.
+    /// Finished figures that refer to unfinished ones.
     waiting: Vec<usize>,
 }
 
-/// Tells of single runs.
+/// Prints the records of single runs.
 #[derive(Clone, Copy)]
 pub(super) struct RunPrinter {
     json: bool,
 }
 
 impl RunPrinter {
-    /// A run is finished and kept.
+    /// Reports a run that is finished and kept.
     pub(super) fn run(self, record: &Record) {
         if self.json {
             print_record(&json!({
@@ -61,7 +61,7 @@ impl RunPrinter {
 }
 
 impl FigureTally {
-    /// Who tells of single runs meanwhile.
+    /// The printer of single runs.
     pub(super) fn run_printer(&self) -> RunPrinter {
         RunPrinter { json: self.json }
     }
@@ -81,7 +81,7 @@ impl FigureTally {
         tally
     }
 
-    /// A figure is finished: all its runs are in its result. It is judged once those that it refers to are finished too.
+    /// Takes a finished figure. Evaluates it once all figures that it refers to are finished.
     pub(super) fn figure(&mut self, results: &[FigureResult], place: usize, out: &Path) -> Result<(), LabError> {
         self.waiting.push(place);
         let ready = |place: usize| {
@@ -140,7 +140,7 @@ impl FigureTally {
         self.output.suspend(|| print(&text));
     }
 
-    /// The last line, and whether it failed.
+    /// Prints the last line or record. Returns the failure, if any.
     pub(super) fn end(self, done: Result<(), Fault>, strict: bool) -> Result<(), Fault> {
         let (met, all) = (self.met, self.scores);
         let done = done.and_then(|()| {
@@ -168,7 +168,7 @@ impl FigureTally {
     }
 }
 
-/// How messages call a run.
+/// The name of a run in messages.
 fn name(run: &Record) -> String {
     let point = run.point.iter().map(|(axis, value)| format!("{axis} {}", value.text));
     let curve = Some(run.curve.clone()).filter(|curve| !curve.is_empty());
@@ -176,7 +176,7 @@ fn name(run: &Record) -> String {
     parts.join(", ")
 }
 
-/// Results of earlier runs that scores may refer to; what cannot be read is as if it were not there.
+/// Results of earlier runs that scores may refer to. Unreadable results are ignored.
 fn others(results: &[FigureResult], place: usize, out: &Path) -> Vec<FigureResult> {
     if results[place].refers_to().is_empty() {
         return Vec::new();
