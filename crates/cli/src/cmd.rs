@@ -25,13 +25,13 @@ use farhaul_units::ByteSize;
 
 use crate::exit::Fault;
 use crate::fault;
-use crate::host::Trouble;
 use crate::interrupt::Interrupt;
 use crate::limit::Limit;
 use crate::options::Transport;
 use crate::output::human::{count, percent, time};
 use crate::output::json::{Direction, End, ErrorRecord, Record};
 use crate::output::{self, Output};
+use crate::session::Trouble;
 
 /// Shared by all verbs: the clock, the signals, the right to emulate.
 pub(crate) struct Context {

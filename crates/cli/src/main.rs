@@ -9,7 +9,7 @@
 //! | settings in files, `--show-config` | `config.rs`, `config/` |
 //! | exit codes and error lines | `exit.rs`, `fault.rs` |
 //! | output: words, JSON records, the progress bar | `output/` |
-//! | how a session runs on a stream, and its measurements | `host.rs`, `host/` |
+//! | how a session runs on a stream, and its measurements | `session.rs`, `session/` |
 //! | the verdict on the limit of a transfer | `limit.rs` |
 //! | signals | `interrupt.rs` |
 
@@ -18,11 +18,11 @@ mod cmd;
 mod config;
 mod exit;
 mod fault;
-mod host;
 mod interrupt;
 mod limit;
 mod options;
 mod output;
+mod session;
 mod sys;
 mod values;
 

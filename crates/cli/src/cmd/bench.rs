@@ -14,16 +14,16 @@ use farhaul_units::{ByteSize, parse_duration};
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, limited_by, report_end};
 use crate::exit::{Code, Fault};
-use crate::host::bench::BenchJob;
-use crate::host::measure::{self, Meter};
-use crate::host::watch::{View, Watch};
-use crate::host::{Line, Role, drive};
 use crate::limit::share;
 use crate::options::Transport;
 use crate::output::Output;
 use crate::output::human::{percent, rate, time};
 use crate::output::json::{Direction, End, Start, goodput};
 use crate::output::trace::Trace;
+use crate::session::bench::BenchJob;
+use crate::session::measure::{self, Meter};
+use crate::session::watch::{View, Watch};
+use crate::session::{Channel, Role, drive};
 use crate::values::HostPort;
 
 /// Most connections of a measurement. More would measure the machine instead of the path.
@@ -206,8 +206,8 @@ impl Measurement<'_> {
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, self.view(place))?;
         let caps = self.args.transport.caps();
         let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter).under(caps);
-        let line = Line { stream, role: place.role, clock: self.context.clock, early: place.early };
-        let (waits, driven) = drive(&line, &mut job);
+        let channel = Channel { stream, role: place.role, clock: self.context.clock, early: place.early };
+        let (waits, driven) = drive(&channel, &mut job);
         let outcome = job.outcome.take();
         watch.stop();
         let stats = stream.stats().unwrap_or_default();

@@ -19,15 +19,15 @@ use serde_json::Value;
 
 use super::{Context, connect, end_record, report_end};
 use crate::exit::{Code, Fault};
-use crate::host::Waits;
-use crate::host::measure::{self, Caps, Meter};
-use crate::host::watch::{View, Watch};
 use crate::limit::is_too_short;
 use crate::options::Transport;
 use crate::output::human::{rate, reason, time};
 use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
+use crate::session::Waits;
+use crate::session::measure::{self, Caps, Meter};
+use crate::session::watch::{View, Watch};
 use crate::values::HostPort;
 use arrived::Arrived;
 use idle::Quiet;

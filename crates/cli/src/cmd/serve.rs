@@ -16,16 +16,16 @@ use super::server::{self, Caller};
 use super::{Context, connect, end_record, report_end};
 use crate::exit::{Code, Fault};
 use crate::fault;
-use crate::host::file::outcome::{self, Measured};
-use crate::host::file::{FileLog, Receiving, Sending, Timed};
-use crate::host::measure::Meter;
-use crate::host::watch::{View, Watch};
-use crate::host::{Line, Role, Session, Trouble, drive};
 use crate::options::Transport;
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
+use crate::session::file::outcome::{self, Measured};
+use crate::session::file::{FileLog, Receiving, Sending, Timed};
+use crate::session::measure::Meter;
+use crate::session::watch::{View, Watch};
+use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::values::HostPort;
 use missing::Missing;
 
@@ -182,9 +182,9 @@ impl Server<'_> {
         // A copy works without its watching thread.
         let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();
         job.tells(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
-        let line =
-            Line { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
-        let (waits, driven) = drive(&line, job);
+        let channel =
+            Channel { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
+        let (waits, driven) = drive(&channel, job);
         let rtt = watch.as_mut().map(|watch| {
             watch.stop();
             watch.rtt()

@@ -12,10 +12,10 @@ use farhaul_units::{ByteSize, Rate};
 
 use crate::exit::Fault;
 use crate::fault;
-use crate::host::measure::Caps;
 use crate::output::Output;
 use crate::output::json::Start;
 use crate::output::trace::Trace;
+use crate::session::measure::Caps;
 use crate::values::{some_rate, some_time};
 
 /// Options of every verb that opens connections.

@@ -24,7 +24,7 @@ const DAEMON: Duration = Duration::from_millis(300);
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(10);
 /// Time for a server to exit, for instance to flush a capture.
-const FAREWELL: Duration = Duration::from_millis(500);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Bytes kept of a server's latest output, for the report of its failure.
 const KEPT: usize = 4096;
 
@@ -89,7 +89,7 @@ impl Served {
             let status = self.child.wait().ok()?;
             return (!status.success()).then(|| self.complaint(status));
         }
-        let until = self.clock.now() + FAREWELL;
+        let until = self.clock.now() + EXIT_TIMEOUT;
         while self.ended().is_ok_and(|status| status.is_none()) && self.clock.now() < until {
             self.clock.sleep_until(self.clock.now() + LOOK);
         }

@@ -20,7 +20,7 @@ use crate::exit::{Code, Fault};
 use crate::sys;
 
 /// Time for a command to end after SIGTERM.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A command to run, and its kind.
 pub(super) struct CommandLine {
@@ -150,7 +150,7 @@ impl Target {
         self.send(Signal::TERM);
         self.send(Signal::CONT);
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(EXIT_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             self.send(Signal::KILL);
         }
     }

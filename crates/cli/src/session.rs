@@ -2,8 +2,8 @@
 
 pub(crate) mod bench;
 pub(crate) mod file;
-mod ledger;
 pub(crate) mod measure;
+mod wait_times;
 pub(crate) mod watch;
 
 use std::fmt::Display;
@@ -19,7 +19,7 @@ use farhaul_udp::Clock;
 
 use crate::exit::Fault;
 use crate::fault;
-pub(crate) use ledger::{Ledger, Waits};
+pub(crate) use wait_times::{WaitTimes, Waits};
 use watch::RoundTrips;
 
 /// Bytes per read of a stream: as many as the library moves at once.
@@ -29,12 +29,12 @@ const WAITING_BLOCKS: usize = 64;
 /// Bytes per read of answers.
 const ANSWER_BLOCK: usize = 64 << 10;
 /// Time for the connecting side to close after the end of a session.
-const FAREWELL: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A session with its source or target of data. It exchanges bytes with the other end.
 pub(crate) trait Session {
-    /// Starts the session. `ledger` measures its waiting times.
-    fn begin(&mut self, _ledger: &Rc<Ledger>) {}
+    /// Starts the session. `wait_times` measures its waiting times.
+    fn begin(&mut self, _wait_times: &Rc<WaitTimes>) {}
     /// Whether it mostly writes. Then a separate thread reads.
     fn sends(&self) -> bool;
     fn poll_write(&mut self) -> &[u8];
@@ -52,7 +52,7 @@ pub(crate) trait Session {
 }
 
 /// The connection of a session.
-pub(crate) struct Line<'a> {
+pub(crate) struct Channel<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) role: Role,
     pub(crate) clock: Clock,
@@ -97,11 +97,11 @@ impl From<SessionError> for Trouble {
 }
 
 /// Runs `session` until it is over and the stream is finished.
-pub(crate) fn drive(line: &Line<'_>, session: &mut impl Session) -> (Waits, Result<(), Trouble>) {
-    let ledger = Rc::new(Ledger::begin());
-    session.begin(&ledger);
-    let moved = if session.sends() { send(line, session, &ledger) } else { receive(line, session) };
-    let waits = ledger.waits();
+pub(crate) fn drive(channel: &Channel<'_>, session: &mut impl Session) -> (Waits, Result<(), Trouble>) {
+    let wait_times = Rc::new(WaitTimes::begin());
+    session.begin(&wait_times);
+    let moved = if session.sends() { send(channel, session, &wait_times) } else { receive(channel, session) };
+    let waits = wait_times.waits();
     session.handle_events();
     let result = match (moved, session.error()) {
         // The session's error explains more than the end of the connection that follows.
@@ -115,49 +115,49 @@ pub(crate) fn drive(line: &Line<'_>, session: &mut impl Session) -> (Waits, Resu
 }
 
 /// Runs a receiver on one thread. Its answers are small and never wait long.
-fn receive(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
-    let moved = read_and_answer(line, session);
-    conclude(line, session, &moved, || {
-        line.stream.set_read_timeout(Some(FAREWELL));
-        while line.stream.recv(&mut [0; 64]).is_ok_and(|len| len > 0) {}
+fn receive(channel: &Channel<'_>, session: &mut impl Session) -> Result<(), Trouble> {
+    let moved = read_and_answer(channel, session);
+    conclude(channel, session, &moved, || {
+        channel.stream.set_read_timeout(Some(CLOSE_TIMEOUT));
+        while channel.stream.recv(&mut [0; 64]).is_ok_and(|len| len > 0) {}
     });
     moved
 }
 
-fn read_and_answer(line: &Line<'_>, session: &mut impl Session) -> Result<(), Trouble> {
+fn read_and_answer(channel: &Channel<'_>, session: &mut impl Session) -> Result<(), Trouble> {
     let (mut block, mut first) = (vec![0; BLOCK], true);
     // Answer the opening first, since taking input may wait for the disk.
-    write_pending(line.stream, session)?;
-    feed(session, line.early, line.stream)?;
+    write_pending(channel.stream, session)?;
+    feed(session, channel.early, channel.stream)?;
     loop {
         session.handle_events();
-        write_pending(line.stream, session)?;
+        write_pending(channel.stream, session)?;
         if session.is_over() {
             return Ok(());
         }
         let received = match std::mem::take(&mut first) {
-            true => first_answer(line.stream, &mut block)?,
-            false => line.stream.recv(&mut block)?,
+            true => first_answer(channel.stream, &mut block)?,
+            false => channel.stream.recv(&mut block)?,
         };
         match received {
             0 => return Ok(session.handle_end()?),
-            len => feed(session, &block[..len], line.stream)?,
+            len => feed(session, &block[..len], channel.stream)?,
         }
     }
 }
 
 /// Runs a sender: this thread writes, another one reads the answers.
-fn send(line: &Line<'_>, session: &mut impl Session, ledger: &Ledger) -> Result<(), Trouble> {
-    let stream = line.stream;
+fn send(channel: &Channel<'_>, session: &mut impl Session, wait_times: &WaitTimes) -> Result<(), Trouble> {
+    let stream = channel.stream;
     thread::scope(|scope| {
         let (answers, inbox) = sync_channel(WAITING_BLOCKS);
         let reader = thread::Builder::new().name("answers".into());
         let moved = match reader.spawn_scoped(scope, move || read_answers(stream, &answers)) {
-            Ok(_) => write_and_listen(line, session, &inbox, ledger),
+            Ok(_) => write_and_listen(channel, session, &inbox, wait_times),
             Err(error) => Err(give_up(session, &error)),
         };
-        conclude(line, session, &moved, || {
-            while inbox.recv_timeout(FAREWELL).is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
+        conclude(channel, session, &moved, || {
+            while inbox.recv_timeout(CLOSE_TIMEOUT).is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
         });
         // Cancel the reader wherever it waits: closing alone does not wake a wait for data.
         drop(inbox);
@@ -212,14 +212,14 @@ fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, Error> {
 }
 
 fn write_and_listen(
-    line: &Line<'_>,
+    channel: &Channel<'_>,
     session: &mut impl Session,
     inbox: &Receiver<Answer>,
-    ledger: &Ledger,
+    wait_times: &WaitTimes,
 ) -> Result<(), Trouble> {
-    let (stream, clock) = (line.stream, line.clock);
-    if !line.early.is_empty() {
-        take(session, Ok(line.early.to_vec()))?;
+    let (stream, clock) = (channel.stream, channel.clock);
+    if !channel.early.is_empty() {
+        take(session, Ok(channel.early.to_vec()))?;
     }
     loop {
         while let Ok(answer) = inbox.try_recv() {
@@ -233,14 +233,14 @@ fn write_and_listen(
                 Ok(len) => session.handle_written(len),
                 Err(error) => return Err(last_words(session, inbox, error)),
             }
-            ledger.add_room(clock.now() - began);
+            wait_times.add_room(clock.now() - began);
         } else if session.is_over() {
             return Ok(());
         } else if has_questions(session) {
             // An event was handled, and there is something to write now.
         } else {
             let answer = inbox.recv();
-            ledger.add_peer(clock.now() - began);
+            wait_times.add_peer(clock.now() - began);
             take(session, answer.unwrap_or_else(|_| Ok(Vec::new())))?;
         }
     }
@@ -313,25 +313,30 @@ fn write_pending(stream: &Stream, session: &mut impl Session) -> Result<(), Erro
 }
 
 /// Ends the connection. The connecting side closes after a success. A failing side sends its reason and closes.
-fn conclude(line: &Line<'_>, session: &mut impl Session, moved: &Result<(), Trouble>, wait_for_peer: impl FnOnce()) {
+fn conclude(
+    channel: &Channel<'_>,
+    session: &mut impl Session,
+    moved: &Result<(), Trouble>,
+    wait_for_peer: impl FnOnce(),
+) {
     let cancelled = matches!(moved, Err(Trouble::Connection(Error::Cancelled)));
     if cancelled {
         session.cancel(Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() });
     }
     // Writing may fail because the peer is gone.
-    let told = write_pending(line.stream, session).is_ok();
+    let told = write_pending(channel.stream, session).is_ok();
     if cancelled && session.sends() {
         // The send buffer may be long. The end of the connection tells the peer sooner.
-        line.stream.close();
+        channel.stream.close();
     } else if cancelled {
         // The peer still gets the commits, without a wait on this side.
-        line.stream.finish_in_background();
-    } else if told && moved.is_ok() && line.role == Role::Accepting && session.error().is_none() {
+        channel.stream.finish_in_background();
+    } else if told && moved.is_ok() && channel.role == Role::Accepting && session.error().is_none() {
         wait_for_peer();
         // If a signal stopped this side meanwhile, the last answers may still be in flight.
-        line.stream.finish_in_background();
+        channel.stream.finish_in_background();
     } else if told {
-        let _ = line.stream.finish();
+        let _ = channel.stream.finish();
     }
 }
 

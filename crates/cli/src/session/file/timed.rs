@@ -7,9 +7,9 @@ use farhaul::{Stats, Stream};
 use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store};
 use farhaul_units::{ByteSize, Instant, Rate};
 
-use crate::host::Ledger;
-use crate::host::measure::{self, Caps, Meter, Sender};
-use crate::host::watch::RoundTrips;
+use crate::session::WaitTimes;
+use crate::session::measure::{self, Caps, Meter, Sender};
+use crate::session::watch::RoundTrips;
 
 /// A source or store, and the time spent in it.
 pub(crate) struct Timed<T> {
@@ -20,7 +20,7 @@ pub(crate) struct Timed<T> {
     /// Another program is behind it instead of a disk.
     is_program: bool,
     caps: Caps,
-    ledger: Option<Rc<Ledger>>,
+    wait_times: Option<Rc<WaitTimes>>,
     /// When content was first and last read or written.
     first: Option<Instant>,
     last: Option<Instant>,
@@ -31,8 +31,8 @@ impl<T> Timed<T> {
     /// `inner` as one end of a copy over `stream`.
     pub(crate) fn new(inner: T, stream: Stream, meter: Meter) -> Self {
         let (caps, round_trips) = (Caps::default(), RoundTrips::default());
-        let (is_program, ledger, spent) = (false, None, Duration::ZERO);
-        Self { inner, stream, meter, spent, is_program, caps, ledger, first: None, last: None, round_trips }
+        let (is_program, wait_times, spent) = (false, None, Duration::ZERO);
+        Self { inner, stream, meter, spent, is_program, caps, wait_times, first: None, last: None, round_trips }
     }
 
     /// Adds the RTTs for the report to the peer.
@@ -51,8 +51,8 @@ impl<T> Timed<T> {
     }
 
     /// Starts the session, with the account of its times.
-    pub(in crate::host) fn begin(&mut self, ledger: &Rc<Ledger>) {
-        self.ledger = Some(Rc::clone(ledger));
+    pub(in crate::session) fn begin(&mut self, wait_times: &Rc<WaitTimes>) {
+        self.wait_times = Some(Rc::clone(wait_times));
     }
 
     /// Seconds spent in the disk, or in the program instead of it.
@@ -90,9 +90,9 @@ impl<T> Timed<T> {
     fn sending_figures(&self) -> Figures {
         let stats = self.stream.stats().unwrap_or_default();
         let mut figures = self.figures_of(&stats);
-        if let Some(ledger) = &self.ledger {
+        if let Some(wait_times) = &self.wait_times {
             let disk = if self.is_program { 0.0 } else { self.seconds() };
-            let sender = Sender { disk, ..self.caps.sender(ledger.waits()) };
+            let sender = Sender { disk, ..self.caps.sender(wait_times.waits()) };
             measure::tell_limit(&mut figures, self.meter, &stats, &sender);
         }
         figures

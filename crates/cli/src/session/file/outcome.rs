@@ -6,10 +6,10 @@ use farhaul_units::{ByteSize, Rate};
 
 use super::{FileLog, Receiving, Sending};
 use crate::exit::{Code, Fault};
-use crate::host::measure::{self, Meter, Sender};
-use crate::host::{Trouble, Waits};
 use crate::limit::{Limit, is_too_short, share};
 use crate::output::json::{End, RttMicros, goodput};
+use crate::session::measure::{self, Meter, Sender};
+use crate::session::{Trouble, Waits};
 
 /// Least share of the time for which a disk is the limit.
 const MOSTLY: f64 = 0.5;

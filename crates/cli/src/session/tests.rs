@@ -77,8 +77,8 @@ fn a_processor_that_has_too_much_to_do_is_the_limit() {
         let stream = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap()).unwrap().connect(to).unwrap();
         let mut session = Computing { blocks: 300, block: vec![7; 4096], given: 4096 };
         let meter = Meter::start(clock);
-        let line = Line { stream: &stream, role: Role::Connecting, clock, early: &[] };
-        let (waits, driven) = drive(&line, &mut session);
+        let channel = Channel { stream: &stream, role: Role::Connecting, clock, early: &[] };
+        let (waits, driven) = drive(&channel, &mut session);
         assert!(driven.is_ok());
         let mut end = End { seconds: meter.elapsed().as_secs_f64(), ..End::default() };
         measure::fill_limit(&mut end, &stream.stats().unwrap_or_default(), &Sender { waits, ..Sender::default() });
@@ -191,8 +191,8 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
             let session = FileReceiver::accept(&open.unwrap(), ReceiveLimits::default());
             let mut job = Storing { session, store: Gated { inner: MemoryStore::default(), gate } };
             let clock = Clock::start();
-            let line = Line { stream: &stream, role: Role::Accepting, clock, early: &early[used..] };
-            assert!(drive(&line, &mut job).1.is_ok());
+            let channel = Channel { stream: &stream, role: Role::Accepting, clock, early: &early[used..] };
+            assert!(drive(&channel, &mut job).1.is_ok());
             job.store.inner.tree
         });
         let stream = Stream::connect(to).unwrap();

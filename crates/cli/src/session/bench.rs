@@ -8,7 +8,7 @@ use farhaul_units::Instant;
 
 use super::measure::{self, Caps, Meter};
 use super::watch::Watch;
-use super::{Ledger, Session};
+use super::{Session, WaitTimes};
 
 /// A measurement on a stream.
 pub(crate) struct BenchJob<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct BenchJob<'a> {
     watch: &'a Watch,
     meter: Meter,
     caps: Caps,
-    ledger: Option<Rc<Ledger>>,
+    wait_times: Option<Rc<WaitTimes>>,
     /// When the session first requested this side's figures. A receiver then has all data.
     complete: Option<Instant>,
     /// Figures of the sender and of the receiver, and the time of their arrival.
@@ -27,8 +27,8 @@ pub(crate) struct BenchJob<'a> {
 
 impl<'a> BenchJob<'a> {
     pub(crate) fn new(session: Bench, sends: bool, stream: &'a Stream, watch: &'a Watch, meter: Meter) -> Self {
-        let (caps, ledger) = (Caps::default(), None);
-        Self { session, sends, stream, watch, meter, caps, ledger, complete: None, outcome: None }
+        let (caps, wait_times) = (Caps::default(), None);
+        Self { session, sends, stream, watch, meter, caps, wait_times, complete: None, outcome: None }
     }
 
     /// The job under these caps, which may limit it.
@@ -40,16 +40,16 @@ impl<'a> BenchJob<'a> {
         self.complete.get_or_insert(self.meter.now());
         let stats = self.stream.stats().unwrap_or_default();
         let mut figures = self.meter.figures(&stats, self.watch.rtt());
-        if let Some(ledger) = self.ledger.as_ref().filter(|_| self.sends) {
-            measure::tell_limit(&mut figures, self.meter, &stats, &self.caps.sender(ledger.waits()));
+        if let Some(wait_times) = self.wait_times.as_ref().filter(|_| self.sends) {
+            measure::tell_limit(&mut figures, self.meter, &stats, &self.caps.sender(wait_times.waits()));
         }
         self.session.handle_figures(figures);
     }
 }
 
 impl Session for BenchJob<'_> {
-    fn begin(&mut self, ledger: &Rc<Ledger>) {
-        self.ledger = Some(Rc::clone(ledger));
+    fn begin(&mut self, wait_times: &Rc<WaitTimes>) {
+        self.wait_times = Some(Rc::clone(wait_times));
     }
 
     fn sends(&self) -> bool {

@@ -8,11 +8,11 @@ use farhaul_units::Instant;
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Fault};
-use crate::host::Trouble;
-use crate::host::measure::Meter;
 use crate::output::Output;
 use crate::output::human::plural;
 use crate::output::json::{FileRecord, FileStatus, Record};
+use crate::session::Trouble;
+use crate::session::measure::Meter;
 
 /// The log of one copy.
 pub(crate) struct FileLog {

@@ -7,13 +7,13 @@ use crate::sys::Threads;
 
 /// Waiting times of the writing thread while a session runs.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct WaitTimes {
     threads: Threads,
     room: Cell<f64>,
     peer: Cell<f64>,
 }
 
-impl Ledger {
+impl WaitTimes {
     /// Starts on the thread that runs the session.
     pub(super) fn begin() -> Self {
         Self { threads: Threads::begin(), room: Cell::new(0.0), peer: Cell::new(0.0) }

@@ -9,7 +9,7 @@ use farhaul_session::{Abort, FileReceiver, FileSender, SessionError, Source, Sto
 use std::rc::Rc;
 
 use super::watch::RoundTrips;
-use super::{Ledger, Session};
+use super::{Session, WaitTimes};
 pub(crate) use log::FileLog;
 pub(crate) use timed::Timed;
 
@@ -28,8 +28,8 @@ pub(crate) struct Receiving<S> {
 }
 
 impl<S: Source> Session for Sending<S> {
-    fn begin(&mut self, ledger: &Rc<Ledger>) {
-        self.source.begin(ledger);
+    fn begin(&mut self, wait_times: &Rc<WaitTimes>) {
+        self.source.begin(wait_times);
     }
 
     fn tells(&mut self, round_trips: RoundTrips) {
