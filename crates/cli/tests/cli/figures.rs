@@ -1,4 +1,4 @@
-//! What records say agrees with itself, and says nothing that was not measured.
+//! Consistency of the figures in records. Unmeasured figures are absent.
 
 use std::process::Stdio;
 

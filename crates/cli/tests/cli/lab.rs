@@ -12,7 +12,7 @@ use crate::emulate::FORBIDDEN;
 use crate::process::{Scratch, Started, farhaul, farhaul_under};
 use crate::requirement::runs;
 
-/// What somebody writes who has read one page of the documentation.
+/// The first scenario of a newcomer, after one page of the documentation.
 const NEWCOMER: &str = "\
 title = \"My first link\"
 duration = \"3s\"
@@ -240,7 +240,7 @@ fn selective_acknowledgements_of_a_run_are_read_by_wireshark() {
     }
 }
 
-/// What tshark says of these fields, a line for each packet and none malformed; `None` where it is not installed.
+/// These fields from tshark, one line per packet, after a check for malformed packets; `None` if it is not installed.
 fn dissected(pcap: &str, fields: &[&str]) -> Option<String> {
     let mut command = Command::new("tshark");
     command.args(["-r", pcap, "-d", "udp.port==9000,udt", "-T", "fields"]);

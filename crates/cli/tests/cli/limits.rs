@@ -1,6 +1,6 @@
-//! Each verdict of `limited_by` in a run that is throttled in exactly that way. That of a busy processor is forced in
-//! `host/tests.rs`: congestion control follows a process that merely gets less of it, and is then the limit indeed. So it is
-//! where a machine stops what is measured for a while; hence each run has three tries.
+//! Each verdict of `limited_by`, in a run with exactly that throttle. `session/tests.rs` covers the busy processor, because
+//! congestion control adapts to a slower process and becomes the limit. The same happens when a machine pauses a run, so
+//! each run has three tries.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -107,7 +107,7 @@ fn a_small_send_buffer_on_a_long_path_is_the_limit() {
 fn a_reader_at_the_far_end_that_does_not_read_is_the_limit() {
     let scratch = Scratch::new();
     let file = scratch.file("input", 4_000_000);
-    // Whoever reads the far end's output passes it on at a tenth of the speed of anything else here.
+    // The reader of the far end's output passes it on at a tenth of any other speed here.
     let mut last = Server::begin_to(&["pipe"], Stdio::null());
     let mut far = Server::begin(&["pipe", "--buffer", "256kB"]);
     last.feed(b"");

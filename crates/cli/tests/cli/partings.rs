@@ -1,5 +1,5 @@
-//! A peer that goes in the middle of a transfer, one way or another: both ends end with an error that names it, and the
-//! incomplete file keeps its temporary name.
+//! A peer that leaves in the middle of a transfer. Both ends fail with an error that names the peer, and the incomplete
+//! file keeps its temporary name.
 
 use std::process::Stdio;
 

@@ -1,5 +1,5 @@
-//! Rights that an ordinary user lacks, from the beginning or from the middle of a copy on: the file is named, with its side,
-//! and the others arrive.
+//! Permissions that an ordinary user lacks, from the start or from the middle of a copy. The error names the file and its
+//! side, and the other files arrive.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

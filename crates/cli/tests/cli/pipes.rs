@@ -116,7 +116,7 @@ fn an_input_that_breaks_off_in_the_middle_is_no_end_of_its_stream() {
     let mut receiving = Receiving::from(&sender);
     far.write_all(&[7; SOME]).unwrap();
     receiving.has_received(SOME);
-    // Whoever closes a socket without having read everything resets the connection.
+    // Closing a socket with unread data resets the connection.
     (&echo).write_all(b"never read").unwrap();
     drop(far);
     assert_eq!(sender.wait_for("end")["error"]["code"], "LOCAL_IO");
@@ -130,7 +130,7 @@ fn a_sender_that_a_signal_stops_before_its_first_byte_is_no_empty_stream() {
     let arguments = [&["pipe", "--plain", "--json", "--connect", &sender.address][..], &LONG].concat();
     let mut run = Started::begin(&arguments, Stdio::piped());
     let output = run.output();
-    // What arrives at the sender tells that it is connected.
+    // Data at the sender proves the connection.
     let mut input = run.input();
     input.write_all(b"x").unwrap();
     sender.output().read_exact(&mut [0]).unwrap();
@@ -140,7 +140,7 @@ fn a_sender_that_a_signal_stops_before_its_first_byte_is_no_empty_stream() {
     drop(input);
 }
 
-/// What receives cannot write to `stdout`, and a sender of more than it takes learns that.
+/// A receiver that cannot write to `stdout` fails, and so does a sender of more data than it takes.
 #[track_caller]
 fn receiver_cannot_write_to(stdout: Stdio, code: &str) {
     let mut sender = Server::begin_with(&[&["pipe"][..], &LONG].concat(), File::open("/dev/zero").unwrap().into());

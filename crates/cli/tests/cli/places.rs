@@ -69,7 +69,7 @@ fn incomplete_files_are_no_part_of_a_tree() {
     );
     farhaul(&["copy", "--plain", "-r", &scratch.at("root/deep"), &format!("{url}there")]).succeeds();
     assert_eq!(scratch.names("root/there"), ["mine.fhpart"]);
-    // Who names one wants it: it is a right beginning.
+    // A partial file can be copied by its name.
     farhaul(&["copy", "--plain", &format!("{url}{partial}"), &scratch.at("back")]).succeeds();
     assert_eq!(scratch.names("back"), [partial, "deep", "file"]);
 }

@@ -113,7 +113,7 @@ pub(crate) fn farhaul_with(input: &[u8], arguments: &[&str]) -> Run {
     let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
-        // Whoever does not read to the end is no failure of this side.
+        // A child may end before it has read all input.
         scope.spawn(move || drop(stdin.write_all(input)));
         Started(child).end()
     })
@@ -156,7 +156,7 @@ impl Started {
         }
     }
 
-    /// What it prints from now on, to be read by the test.
+    /// The rest of its output, for the test to read.
     pub(crate) fn output(&mut self) -> ChildStdout {
         self.0.stdout.take().unwrap()
     }
@@ -241,7 +241,7 @@ impl Reporting {
     }
 }
 
-/// What every listening run gets: a port of its own, and records.
+/// Arguments of every listening run: a port of the system's choice, and records.
 const LISTENING: [&str; 4] = ["--plain", "--json", "--listen", "127.0.0.1:0"];
 
 /// A listening run whose address is known.
@@ -292,7 +292,7 @@ impl Server {
         Self { child, lines, address, process }
     }
 
-    /// What it writes, to be read by somebody else.
+    /// Its output, for another reader.
     pub(crate) fn output(&mut self) -> ChildStdout {
         self.child.stdout.take().unwrap()
     }

@@ -1,4 +1,4 @@
-//! What is refused before anything happens: one line for people, `end` for programs, each with the option by its name.
+//! Refusals before anything happens: one line for people, `end` for programs, each with the name of the option.
 
 use std::net::UdpSocket;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! What a test needs of the machine beside the program, and the line that says why the test is skipped.
+//! Requirements of tests on the machine, and the line about a skipped test.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! What is written where nobody reads, or where nothing fits: the exit code is that of what was done.
+//! Output to a closed pipe or a full disk, and the exit code of such a run.
 
 use std::fs::{self, File};
 use std::process::Stdio;

@@ -31,8 +31,7 @@ fn two_empty_inputs_end_with_the_idle_time_out() {
     assert_eq!([server.end().0, run.code], [8, 8], "{}", run.stderr);
 }
 
-/// A free port below those that the kernel gives away (from 32768), so that none of the tests that run beside this one
-/// gets it in the meantime.
+/// A free port below the ephemeral ones (from 32768), so that no concurrent test gets it meanwhile.
 pub(crate) fn port_of_our_own() -> u16 {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     let next = || 20_000 + (std::process::id() * 8 + TAKEN.fetch_add(1, Ordering::Relaxed)) % 10_000;

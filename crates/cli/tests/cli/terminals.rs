@@ -1,4 +1,4 @@
-//! What people see: progress on terminals only, colours unless they are refused, the state on request.
+//! Output for people: progress on terminals only, colours unless refused, the state on request.
 
 use std::process::Stdio;
 
