@@ -28,6 +28,22 @@ impl Estimate {
         let half_width = Some(interval.half_width).filter(|half_width| half_width.is_finite());
         (!values.is_empty() && interval.mean.is_finite()).then_some(Self { mean: interval.mean, half_width })
     }
+
+    /// The mean with its interval: `941 ± 2.1 Mbit/s`.
+    #[must_use]
+    pub fn print(self, unit: Unit) -> String {
+        let shown = unit.shown_for(self.mean);
+        match self.half_width {
+            Some(half_width) if half_width > 0.0 => {
+                // Two digits: the interval is no better known than that.
+                let size = shown.factor * half_width;
+                let digit = libm::pow(10.0, libm::log10(size).floor() - 1.0);
+                let rounded = (size / digit).round() * digit / shown.factor;
+                format!("{}\u{a0}±\u{a0}{}", shown.number(self.mean), shown.print(rounded))
+            }
+            _ => shown.print(self.mean),
+        }
+    }
 }
 
 /// All runs of one curve at one point.

@@ -9,8 +9,8 @@ use crate::expression::{Expression, ExpressionError, Reference};
 use crate::figures::{Figure, shipped};
 use crate::folder;
 use crate::metric::{Quantity, RunMetric};
-use crate::run::vocabulary::Vocabulary;
 use crate::scenario::reader::{Node, Section, Value, listed, nearest};
+use crate::scenario::vocabulary::Vocabulary;
 use crate::scenario::{Job, Overrides, PlotKind, PlotSpec, ScoreSpec};
 
 #[cfg(test)]

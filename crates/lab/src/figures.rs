@@ -25,6 +25,8 @@ pub struct FigureInfo {
     pub shows: String,
     /// The figure's own words (Markdown): choices made where the paper is silent, what differs and why.
     pub readme: String,
+    /// Whether Farhaul ships it like this, so that the numbers in its README are those of the shipped full run.
+    pub is_shipped: bool,
     /// What the paper reports.
     pub published: Vec<Published>,
 }
@@ -275,9 +277,12 @@ impl Source<'_> {
             source: words(&scenario.source),
             shows: words(&scenario.shows),
             readme: self.readme.to_owned(),
+            is_shipped: false,
             published,
         };
-        Ok(Figure { info, experiment, text: self.text, published: self.published.to_owned() })
+        let mut figure = Figure { info, experiment, text: self.text, published: self.published.to_owned() };
+        figure.info.is_shipped = figure.is_shipped();
+        Ok(figure)
     }
 }
 

@@ -9,7 +9,7 @@
 //! | when a score is met, and by how much | `score.rs` |
 //! | how published numbers are written down | `paper.rs` |
 //! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
-//! | which names a scenario may mention | `check.rs`, `run/vocabulary.rs` |
+//! | which names a scenario may mention | `check.rs`, `scenario/vocabulary.rs` |
 //! | where runs take place | `world.rs` |
 //! | what stands behind a protocol's name: simulated | `world/sim/build.rs` |
 //! | what is measured | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |

@@ -3,6 +3,8 @@
 //! A key is a quantity (`drops`), a quantity of a flow (`goodput.udt`) or a statistic of a quantity (`goodput.total`). Records,
 //! scores, plots and reports take their keys from here.
 
+use std::collections::BTreeSet;
+
 use crate::expression::Unit;
 
 /// A physical quantity or a count: the part of a key before its first dot.
@@ -175,6 +177,25 @@ impl Quantity {
     }
 }
 
+/// The flows that have this quantity among these keys of metrics or series, `udt-2` before `udt-10`.
+///
+/// The mean over numbered flows, such as `goodput.udt` beside `goodput.udt-1`, is no flow.
+#[must_use]
+pub fn flows_of<'k>(quantity: Quantity, keys: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+    let own = keys.into_iter().filter(|key| RunMetric::with_key(key).is_none());
+    let flows: BTreeSet<&str> = own.filter_map(|key| quantity.flow_of(key)).collect();
+    let is_single = |flow: &&str| !flows.contains(&*format!("{flow}-1"));
+    let mut single: Vec<&str> = flows.iter().copied().filter(is_single).collect();
+    single.sort_by_key(|flow| numbered(flow));
+    single
+}
+
+/// A name and the number at its end, which orders `udt-2` before `udt-10`.
+pub(crate) fn numbered(name: &str) -> (String, u64) {
+    let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
+    (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
+}
+
 /// A metric of a whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -295,6 +316,9 @@ mod tests {
         }
         assert!(Quantity::ALL.windows(2).all(|pair| pair[0].name() < pair[1].name()));
         assert!(RunMetric::ALL.windows(2).all(|pair| pair[0].key() < pair[1].key()));
+        let keys =
+            ["goodput.a-10", "goodput.a-2", "goodput.a-1", "goodput.a", "goodput.b", "goodput.total", "loss.c", "jain"];
+        assert_eq!(flows_of(Quantity::Goodput, keys), ["a-1", "a-2", "a-10", "b"]);
         assert_eq!((Quantity::of_key("goodputs.udt"), Quantity::Goodput.flow_of("goodputs.udt")), (None, None));
     }
 }

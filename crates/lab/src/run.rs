@@ -6,7 +6,6 @@ pub mod pcap;
 mod series;
 #[cfg(test)]
 mod tests;
-pub mod vocabulary;
 
 use std::path::Path;
 

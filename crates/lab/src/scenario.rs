@@ -13,6 +13,7 @@ pub(crate) mod setup;
 #[cfg(test)]
 mod tests;
 pub(crate) mod topology;
+pub mod vocabulary;
 
 pub use axis::{Axis, Curve, base_units};
 pub use expand::{Experiment, Job, Overrides};
@@ -55,6 +56,8 @@ pub struct Scenario {
     pub flows: Vec<String>,
     /// What is drawn.
     pub plots: Vec<PlotSpec>,
+    /// Whether the scenario declares no plots, so that these are the usual ones.
+    pub draws_by_default: bool,
     /// What must hold.
     pub scores: Vec<ScoreSpec>,
 }
@@ -88,6 +91,7 @@ impl Scenario {
             axes,
             curves,
             flows: Vec::new(),
+            draws_by_default: !root.has("plot"),
             plots: root
                 .sections("plot")?
                 .into_iter()

@@ -1,100 +1,219 @@
-//! Results as a table for people, and as CSV for other programs.
+//! Results as tables for people: of the runs, and of their flows.
+
+mod csv;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::aggregate::{Estimate, Measurements, grid};
-use crate::expression::{Expression, Unit};
+use crate::aggregate::{Measurements, Place, Point, grid};
+use crate::expression::Expression;
 use crate::figures::FigureResult;
-use crate::metric::{Quantity, RunMetric};
+use crate::metric::{Quantity, RunMetric, flows_of};
 use crate::scenario::{PlotKind, Scenario};
 
-/// Columns of metrics that are shown at most: what fits on a screen.
-const MAX_COLUMNS: usize = 14;
-/// Metrics of the run in the table of a scenario that draws none.
-const OF_RUN: [RunMetric; 3] = [RunMetric::Utilisation, RunMetric::Jain, RunMetric::QueueMean];
+pub use csv::csv;
 
-/// A table with a line for each curve at each point: what the figure draws, as means over the seeds with their 95 % interval.
-/// `measurements` holds it and the figures that it refers to.
+/// Columns of metrics that are shown at most: the width of a screen.
+const MAX_COLUMNS: usize = 14;
+/// Flows that are shown one by one at most. Of more flows, those of one kind have one line, their mean.
+const MAX_FLOWS: usize = 24;
+/// Metrics of the run in the table of a scenario that draws none.
+const OF_RUN: [RunMetric; 8] = [
+    RunMetric::GoodputTotal,
+    RunMetric::Utilisation,
+    RunMetric::Jain,
+    RunMetric::QueueMean,
+    RunMetric::QueueMax,
+    RunMetric::Drops,
+    RunMetric::Completed,
+    RunMetric::CompletionMean,
+];
+/// Metrics of a flow in the same tables.
+const OF_FLOW: [Quantity; 6] = [
+    Quantity::Goodput,
+    Quantity::Loss,
+    Quantity::Retransmitted,
+    Quantity::Rtt,
+    Quantity::Utilisation,
+    Quantity::Completion,
+];
+
+/// The head of the column with the names of curves.
+pub(crate) const CURVE: &str = "curve";
+
+/// The head of the column with the names of flows.
+pub(crate) const FLOW: &str = "flow";
+
+/// A table: labels first, then numbers with their units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The names of the columns: labels, then metrics by their keys.
+    pub head: Vec<String>,
+    /// How many of the columns are labels.
+    pub labels: usize,
+    /// The lines.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The tables of a figure: means over the seeds with their 95 % interval, a line for each curve at each point.
+///
+/// The columns are the metrics that the figure draws. A scenario that declares no plots has a table of its runs and one of their
+/// flows. `measurements` holds the figure and those that it refers to.
+#[must_use]
+pub fn tables(result: &FigureResult, measurements: &Measurements<'_>) -> Vec<Table> {
+    if result.scenario.draws_by_default {
+        let tables = [of_runs(result, measurements, &run_columns(result)), of_flows(result, measurements)];
+        return tables.into_iter().filter(|table| table.head.len() > table.labels).collect();
+    }
+    let mut columns = drawn_columns(result);
+    if columns.is_empty() {
+        let keys = keys(result);
+        let goodputs = result.scenario.flows.iter().map(|flow| Quantity::Goodput.of_flow(flow));
+        columns = run_columns(result);
+        columns.extend(goodputs.filter(|key| keys.contains(&**key)));
+    }
+    columns.truncate(MAX_COLUMNS);
+    vec![of_runs(result, measurements, &columns)]
+}
+
+/// The tables as text in columns.
 #[must_use]
 pub fn text(result: &FigureResult, measurements: &Measurements<'_>) -> String {
-    let rows = rows(result, measurements);
-    let widths: Vec<usize> = (0..rows[0].len())
-        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:<width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    let texts: Vec<String> = tables(result, measurements).iter().map(Table::text).collect();
+    texts.join("\n")
 }
 
-/// The head of the table and its lines.
-fn rows(result: &FigureResult, measurements: &Measurements<'_>) -> Vec<Vec<String>> {
-    let scenario = &result.scenario;
-    let columns = columns(result);
-    let mut rows = Vec::new();
+impl Table {
+    fn text(&self) -> String {
+        let lines = || std::iter::once(&self.head).chain(&self.rows);
+        let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        let mut text = String::new();
+        for row in lines() {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                let _ = write!(line, "{cell:<width$}  ");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A line for each curve at each point.
+fn of_runs(result: &FigureResult, measurements: &Measurements<'_>, columns: &[String]) -> Table {
+    let mut table = empty(&result.scenario);
+    table.head.extend(columns.iter().cloned());
+    for (labels, curve, point) in lines(&result.scenario) {
+        let place = measurements.at(&result.info.id, curve, &point);
+        let cells = columns.iter().map(|column| cell(column, &place));
+        table.rows.push(labels.into_iter().chain(cells).collect());
+    }
+    table
+}
+
+/// A line for each flow of each curve at each point.
+fn of_flows(result: &FigureResult, measurements: &Measurements<'_>) -> Table {
+    let keys = keys(result);
+    let flows = flows(&keys);
+    let columns =
+        OF_FLOW.iter().filter(|quantity| flows.iter().any(|(flow, _)| keys.contains(&*quantity.of_flow(flow))));
+    let columns: Vec<Quantity> = columns.copied().collect();
+    let mut table = empty(&result.scenario);
+    table.head.push(FLOW.to_owned());
+    table.labels += 1;
+    table.head.extend(columns.iter().map(|quantity| quantity.name().to_owned()));
+    for (labels, curve, point) in lines(&result.scenario) {
+        let place = measurements.at(&result.info.id, curve, &point);
+        for (flow, label) in &flows {
+            let cells: Vec<String> = columns.iter().map(|quantity| cell(&quantity.of_flow(flow), &place)).collect();
+            // Not every curve has every flow.
+            if cells.iter().any(|cell| cell != NO_VALUE) {
+                table.rows.push(labels.iter().cloned().chain([label.clone()]).chain(cells).collect());
+            }
+        }
+    }
+    table
+}
+
+/// The flows in the keys of metrics, with their labels.
+fn flows(keys: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let single = flows_of(Quantity::Goodput, keys.iter().copied());
+    let flow = |name: &str| (name.to_owned(), name.to_owned());
+    if single.len() <= MAX_FLOWS {
+        return single.into_iter().map(flow).collect();
+    }
+    let mut found: Vec<(String, String)> = Vec::new();
+    for name in &single {
+        let group = name.rsplit_once('-').map(|(group, _)| group);
+        match group.filter(|group| keys.contains(&*Quantity::Goodput.of_flow(group))) {
+            None => found.push(flow(name)),
+            Some(group) if found.iter().any(|(known, _)| known == group) => {}
+            Some(group) => {
+                let of_group = |name: &&&str| name.rsplit_once('-').is_some_and(|(other, _)| other == group);
+                let count = single.iter().filter(of_group).count();
+                found.push((group.to_owned(), format!("{group} (mean of {count})")));
+            }
+        }
+    }
+    found
+}
+
+/// A table with the columns of labels.
+fn empty(scenario: &Scenario) -> Table {
+    let curve = (scenario.curves.len() > 1).then(|| CURVE.to_owned());
+    let head: Vec<String> = curve.into_iter().chain(scenario.axes.iter().map(|axis| axis.name.clone())).collect();
+    Table { labels: head.len(), head, rows: Vec::new() }
+}
+
+/// The labels, curve and point of each line.
+fn lines(scenario: &Scenario) -> Vec<(Vec<String>, &str, Point)> {
+    let mut lines = Vec::new();
     for curve in &scenario.curves {
         for point in grid(scenario) {
-            let place = measurements.at(&result.info.id, &curve.name, &point);
-            let mut row = Vec::new();
-            if scenario.curves.len() > 1 {
-                row.push(curve.name.clone());
-            }
-            row.extend(scenario.axes.iter().filter_map(|axis| Some(point.get(&axis.name)?.text.clone())));
-            let cells = columns.iter().map(|column| {
-                let Ok(expression) = Expression::parse_number(column) else { return "?".to_owned() };
-                place.estimate(&expression).map_or("-".to_owned(), |estimate| cell(estimate, expression.unit(&place)))
-            });
-            row.extend(cells);
-            rows.push(row);
+            let name = (scenario.curves.len() > 1).then(|| curve.name.clone());
+            let values = scenario.axes.iter().filter_map(|axis| Some(point.get(&axis.name)?.text.clone()));
+            lines.push((name.into_iter().chain(values).collect(), curve.name.as_str(), point));
         }
     }
-    let mut head = Vec::new();
-    if scenario.curves.len() > 1 {
-        head.push("curve".to_owned());
-    }
-    head.extend(scenario.axes.iter().map(|axis| axis.name.clone()));
-    head.extend(columns);
-    rows.insert(0, head);
-    rows
+    lines
 }
 
-fn cell(estimate: Estimate, unit: Unit) -> String {
-    let mean = unit.print(estimate.mean);
-    match estimate.half_width {
-        Some(half_width) if half_width > 0.0 => format!("{mean} ±{}", unit.print(half_width)),
-        _ => mean,
-    }
+/// Stands in for a value that was not measured.
+const NO_VALUE: &str = "-";
+
+fn cell(column: &str, place: &Place<'_>) -> String {
+    let Ok(expression) = Expression::parse_number(column) else { return "?".to_owned() };
+    place.estimate(&expression).map_or(NO_VALUE.to_owned(), |estimate| estimate.print(expression.unit(place)))
 }
 
-/// The metrics that the figure draws, or those that everybody looks at first.
-fn columns(result: &FigureResult) -> Vec<String> {
+/// The keys of all metrics of all runs.
+fn keys(result: &FigureResult) -> BTreeSet<&str> {
+    result.records.iter().flat_map(|record| record.metrics.keys()).map(String::as_str).collect()
+}
+
+/// The metrics of the run that people look at first, as far as they were measured.
+fn run_columns(result: &FigureResult) -> Vec<String> {
+    let keys = keys(result);
+    OF_RUN.iter().map(|metric| metric.key()).filter(|key| keys.contains(key)).map(str::to_owned).collect()
+}
+
+/// The metrics that the figure draws, but for those over time.
+fn drawn_columns(result: &FigureResult) -> Vec<String> {
     let mut columns = Vec::new();
     let mut add = |name: &str| {
         if !columns.iter().any(|column| column == name) {
             columns.push(name.to_owned());
         }
     };
-    let names: BTreeSet<&str> =
-        result.records.iter().flat_map(|record| record.metrics.keys()).map(String::as_str).collect();
+    let keys = keys(result);
     for y in drawn(&result.scenario) {
         match y.strip_suffix('*') {
-            Some(prefix) => names.iter().filter(|name| name.starts_with(prefix)).for_each(|name| add(name)),
+            Some(prefix) => keys.iter().filter(|key| key.starts_with(prefix)).for_each(|key| add(key)),
             None => add(y),
         }
     }
-    if columns.is_empty() {
-        let flows = result.scenario.flows.iter().map(|flow| Quantity::Goodput.of_flow(flow));
-        let shown: Vec<String> = flows.chain(OF_RUN.map(|metric| metric.key().to_owned())).collect();
-        columns.extend(shown.into_iter().filter(|name| names.contains(name.as_str())));
-    }
-    columns.truncate(MAX_COLUMNS);
     columns
 }
 
@@ -103,44 +222,12 @@ fn drawn(scenario: &Scenario) -> impl Iterator<Item = &str> {
     plots.flat_map(|plot| plot.y.iter().map(String::as_str))
 }
 
-/// One line for each run, with all its metrics in base units.
-#[must_use]
-pub fn csv(result: &FigureResult) -> String {
-    let metrics: BTreeSet<&str> =
-        result.records.iter().flat_map(|record| record.metrics.keys()).map(String::as_str).collect();
-    let axes: Vec<&str> = result.scenario.axes.iter().map(|axis| axis.name.as_str()).collect();
-    let mut text = String::from("figure,curve");
-    axes.iter().for_each(|axis| text.extend([",", &field(axis)]));
-    text.push_str(",seed");
-    metrics.iter().for_each(|metric| text.extend([",", &field(metric)]));
-    text.push('\n');
-    for record in &result.records {
-        let _ = write!(text, "{},{}", field(&record.figure), field(&record.curve));
-        for axis in &axes {
-            let value = record.point.get(*axis).map_or(String::new(), |value| field(&value.text));
-            let _ = write!(text, ",{value}");
-        }
-        let _ = write!(text, ",{}", record.seed);
-        for metric in &metrics {
-            let value = record.metrics.get(*metric).map_or(String::new(), f64::to_string);
-            let _ = write!(text, ",{value}");
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// A field of CSV (RFC 4180).
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::testing::{Grid, figure};
 
-    fn result() -> FigureResult {
+    pub(crate) fn result() -> FigureResult {
         let grid = Grid { rates: &["1mbit", "10mbit"], rtts: &[], seeds: 2 };
         figure("a3", grid, Vec::new(), |run| {
             vec![("utilisation".to_owned(), 0.9 + 0.01 * run.seed as f64), ("goodput.total".to_owned(), run.rate)]
@@ -148,25 +235,48 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_a_line_for_each_run() {
-        let csv = csv(&result());
-        let lines: Vec<&str> = csv.lines().collect();
-        assert_eq!(lines.len(), 1 + 2 * 2 * 2);
-        assert_eq!(lines[0], "figure,curve,rate,seed,goodput.total,utilisation");
-        assert_eq!(lines[1], "a3,udt-2004,1mbit,1,1000000,0.91");
-        assert_eq!((field("a"), field("a,\"b\"")), ("a".to_owned(), "\"a,\"\"b\"\"\"".to_owned()));
-    }
-
-    #[test]
     fn a_table_has_a_line_for_each_curve_at_each_point() {
-        let mut result = result();
-        result.scenario.plots.clear();
+        let result = result();
         let text = text(&result, &Measurements::new([&result]));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 4, "{text}");
-        assert!(lines[0].starts_with("curve     rate    utilisation"), "{text}");
-        assert!(lines[1].contains("91.5") && lines[1].contains('±'), "{text}");
+        assert!(lines[0].starts_with("curve     rate    goodput.total  utilisation"), "{text}");
+        assert!(lines[1].contains("1\u{a0}Mbit/s") && lines[1].contains("91.5") && lines[1].contains('±'), "{text}");
     }
+
+    #[test]
+    fn a_scenario_that_draws_by_default_has_a_table_of_runs_and_one_of_flows() {
+        let mut result = figure("mine", Grid { rates: &["1mbit", "10mbit"], rtts: &[], seeds: 2 }, Vec::new(), |run| {
+            let flows = [("a", 0.1), ("b", 0.2)].into_iter().chain((1..=30).map(|_| ("c", 0.3)));
+            let mut metrics = vec![("jain".to_owned(), 0.9), ("goodput.total".to_owned(), run.rate)];
+            for (number, (flow, loss)) in flows.enumerate() {
+                let name = if flow == "c" { format!("c-{}", number - 1) } else { flow.to_owned() };
+                metrics.push((format!("goodput.{name}"), run.rate / 2.0));
+                metrics.push((format!("loss.{name}"), loss));
+            }
+            metrics.push(("goodput.c".to_owned(), run.rate / 2.0));
+            metrics
+        });
+        result.scenario.draws_by_default = true;
+        let measurements = Measurements::new([&result]);
+        let tables = tables(&result, &measurements);
+        assert_eq!(tables.len(), 2);
+        assert_eq!(
+            (&*tables[0].head, tables[0].labels),
+            (&["curve", "rate", "goodput.total", "jain"].map(str::to_owned)[..], 2)
+        );
+        assert_eq!(
+            (&*tables[1].head, tables[1].labels),
+            (&["curve", "rate", "flow", "goodput", "loss"].map(str::to_owned)[..], 3)
+        );
+        assert_eq!(tables[1].rows.len(), 2 * 2 * 3, "{:?}", tables[1].rows);
+        let cells = ["udt-2004", "1mbit", "a", "500\u{a0}kbit/s", "10\u{a0}%"];
+        assert_eq!(tables[1].rows[0], cells);
+        assert_eq!(tables[1].rows[2][2], "c (mean of 30)");
+        let text = text(&result, &measurements);
+        assert!(text.contains("\n\ncurve"), "an empty line between them: {text}");
+    }
+
     #[test]
     fn a_column_that_refers_to_another_figure_has_its_values() {
         let mut result = result();

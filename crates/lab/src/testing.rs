@@ -67,6 +67,7 @@ pub(crate) fn figure(
             .collect(),
         flows: vec!["udt".to_owned()],
         plots: Vec::new(),
+        draws_by_default: false,
         scores,
     };
     let mut records = Vec::new();
@@ -87,6 +88,7 @@ pub(crate) fn figure(
         source: "Figure 3, §4.1".to_owned(),
         shows: "Utilisation stays high unless the link is slow and the path long.".to_owned(),
         readme: String::new(),
+        is_shipped: true,
         published: Vec::new(),
     };
     FigureResult {

@@ -40,14 +40,26 @@ fn ten_lines_by_a_newcomer_run() {
     let run = farhaul(&["lab", "run", &scenario, "--out", &scratch.at("out")]);
     run.succeeds();
     let stdout = String::from_utf8(run.stdout).unwrap();
-    assert!(stdout.contains("goodput.udt") && stdout.contains("goodput.tcp"), "{stdout}");
+    for words in ["goodput.total", "utilisation", "\n\nflow ", "\nudt ", "\ntcp ", " loss ", " rtt "] {
+        assert!(stdout.contains(words), "{words}: {stdout}");
+    }
     assert!(stdout.ends_with("scores: 0 of 0 met\n"), "{stdout}");
     let csv = fs::read_to_string(scratch.at("out/mine/records.csv")).unwrap();
     assert_eq!(csv.lines().count(), 2);
     let page = farhaul(&["lab", "report", &scratch.at("out")]);
     page.succeeds();
     let page = String::from_utf8(page.stdout).unwrap();
-    assert!(fs::read_to_string(page.trim()).unwrap().contains("My first link"));
+    let page = fs::read_to_string(page.trim()).unwrap();
+    for words in [
+        "My first link",
+        "Goodput of each flow over time",
+        "Queue at the bottleneck",
+        "<path class=\"line",
+        "<th>Flow</th>",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains("no data"));
 }
 
 #[test]

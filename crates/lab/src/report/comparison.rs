@@ -36,25 +36,9 @@ impl Ours {
     pub fn print(&self, unit: Unit) -> String {
         match self.range {
             None => "–".to_owned(),
-            Some((low, high)) if low == high => print(low, unit),
+            Some((low, high)) if low == high => low.print(unit),
             Some((low, high)) => format!("{} … {}", unit.print(low.mean), unit.print(high.mean)),
         }
-    }
-}
-
-/// An estimate with its interval: `941 ± 2.1 Mbit/s`.
-#[must_use]
-pub fn print(estimate: Estimate, unit: Unit) -> String {
-    let shown = unit.shown_for(estimate.mean);
-    match estimate.half_width {
-        Some(half_width) if half_width > 0.0 => {
-            // Two digits: the interval is no better known than that.
-            let size = shown.factor * half_width;
-            let digit = libm::pow(10.0, libm::log10(size).floor() - 1.0);
-            let rounded = (size / digit).round() * digit / shown.factor;
-            format!("{}\u{a0}±\u{a0}{}", shown.number(estimate.mean), shown.print(rounded))
-        }
-        _ => shown.print(estimate.mean),
     }
 }
 

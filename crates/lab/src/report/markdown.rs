@@ -3,8 +3,8 @@
 
 use super::svg::escape;
 
-/// The body of a README. Its first heading is left out, because the page has the figure's title.
-pub(super) fn to_html(markdown: &str) -> String {
+/// The body of a README, with headings of this level. Its first heading is left out, because the page has the figure's title.
+pub(super) fn to_html(markdown: &str, level: u8) -> String {
     let mut writer = Writer::default();
     let mut first_heading = true;
     let mut fenced = false;
@@ -23,7 +23,7 @@ pub(super) fn to_html(markdown: &str) -> String {
         } else if let Some(heading) = heading(text) {
             writer.close();
             if !first_heading || !text.starts_with("# ") {
-                writer.html.push_str(&format!("<h3>{}</h3>\n", inline(heading)));
+                writer.html.push_str(&format!("<h{level}>{}</h{level}>\n", inline(heading)));
             }
             first_heading = false;
         } else if let Some(item) = text.strip_prefix("- ").or_else(|| text.strip_prefix("* ")) {
@@ -203,7 +203,7 @@ mod tests {
     fn the_marks_of_a_readme_become_html() {
         let text = "# A5\n\nTen flows,\n*quickly* and **fairly**.\n\n## Departures\n- one `x < y`\n  goes on\n- [two](https://example.org/a?b&c)\n\n```\n<pre>\n```\n";
         assert_eq!(
-            to_html(text),
+            to_html(text, 3),
             "<p>Ten flows,\n<em>quickly</em> and <b>fairly</b>.</p>\n<h3>Departures</h3>\n<ul>\n<li>one <code>x &lt; y</code>\ngoes on\
              </li>\n<li><a href=\"https://example.org/a?b&amp;c\">two</a></li>\n</ul>\n<pre><code>&lt;pre&gt;\n</code></pre>\n"
         );
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn words_and_marks_go_on_over_the_end_of_a_line() {
         assert_eq!(
-            to_html("- before a **DropTail\n  link**\n- next"),
+            to_html("- before a **DropTail\n  link**\n- next", 3),
             "<ul>\n<li>before a <b>DropTail\nlink</b></li>\n<li>next</li>\n</ul>\n"
         );
     }
@@ -221,19 +221,20 @@ mod tests {
     fn tables_and_indented_commands_are_set_as_such() {
         assert_eq!(
             to_html(
-                "| queue | `udt` |\n| --- | ---: |\n| 10 | 85 % |\n| - | - |\n\nRun:\n\n    farhaul lab run a5\n\n    <b>\n\nEnd"
+                "| queue | `udt` |\n| --- | ---: |\n| 10 | 85 % |\n| - | - |\n\nRun:\n\n    farhaul lab run a5\n\n    <b>\n\nEnd",
+                3
             ),
             "<div class=\"wide\"><table>\n<thead><tr><th>queue</th><th><code>udt</code></th></tr></thead>\n<tbody>\n\
              <tr><td>10</td><td>85 %</td></tr>\n<tr><td>-</td><td>-</td></tr>\n</tbody>\n</table></div>\n<p>Run:</p>\n\
              <pre><code>farhaul lab run a5\n\n&lt;b&gt;\n</code></pre>\n<p>End</p>\n"
         );
-        assert_eq!(to_html("| a | b\n|"), "<p>| a | b\n|</p>\n");
+        assert_eq!(to_html("| a | b\n|", 3), "<p>| a | b\n|</p>\n");
     }
 
     #[test]
     fn what_is_no_mark_is_text() {
-        assert_eq!(to_html("2 * 3 * 4 [x] `y <script>"), "<p>2 * 3 * 4 [x] `y &lt;script&gt;</p>\n");
-        assert_eq!(to_html("[x](javascript:alert(1))"), "<p>x)</p>\n");
-        assert_eq!(to_html("é*ü* *"), "<p>é<em>ü</em> *</p>\n");
+        assert_eq!(to_html("2 * 3 * 4 [x] `y <script>", 3), "<p>2 * 3 * 4 [x] `y &lt;script&gt;</p>\n");
+        assert_eq!(to_html("[x](javascript:alert(1))", 3), "<p>x)</p>\n");
+        assert_eq!(to_html("é*ü* *", 3), "<p>é<em>ü</em> *</p>\n");
     }
 }

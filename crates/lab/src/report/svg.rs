@@ -24,7 +24,7 @@ use crate::scenario::{PlotKind, PlotSpec};
 use canvas::Canvas;
 pub(crate) use canvas::{escape, number};
 use data::Source;
-pub(crate) use data::meant_at;
+pub(crate) use data::{meant_at, words};
 pub(crate) use marks::in_words;
 
 /// Width of every drawing, in its own units: about a text column in CSS pixels.

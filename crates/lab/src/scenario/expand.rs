@@ -7,8 +7,10 @@ use farhaul_units::Rate;
 
 use super::axis::{Axis, Changes, Curve, changes};
 use super::edit::{name_elements, set};
+use super::plot::by_default;
 use super::reader::{Node, Section, Value, read};
 use super::setup::Setup;
+use super::vocabulary::Vocabulary;
 use super::{AllChanges, Scenario};
 use crate::error::ScenarioError;
 use crate::key::Key;
@@ -125,6 +127,12 @@ impl Experiment {
         let (first, _) = experiment.setup(&[&experiment.changes.curves[0], &experiment.first_point()])?;
         experiment.scenario.duration = first.duration.as_secs_f64();
         experiment.scenario.warmup = first.warmup.as_secs_f64();
+        if experiment.scenario.draws_by_default {
+            let keeps_series = first.series.unwrap_or(experiment.scenario.axes.is_empty());
+            let vocabulary = Vocabulary::of(&first, keeps_series);
+            let flows = first.flows.iter().map(|flow| flow.name.as_str());
+            experiment.scenario.plots = by_default(&experiment.scenario.axes, &flows.collect::<Vec<_>>(), &vocabulary);
+        }
         experiment.scenario.flows = first.flows.into_iter().map(|flow| flow.name).collect();
         Ok(experiment)
     }

@@ -1,5 +1,7 @@
 //! What is drawn.
 
+mod default;
+
 use super::axis::base_units;
 use super::reader::{Section, Value, listed};
 use crate::error::ScenarioError;
@@ -65,6 +67,8 @@ pub enum Scale {
     /// Equal ratios are equally far apart.
     Log,
 }
+
+pub(super) use default::by_default;
 
 impl PlotSpec {
     /// Reads a `[[plot]]`, the `place`-th from 0.

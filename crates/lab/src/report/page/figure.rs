@@ -4,13 +4,17 @@ use std::fmt::Write as _;
 
 use super::{Shown, cited, summary};
 use crate::aggregate::{Measurements, describe};
-use crate::figures::FigureResult;
+use crate::figures::{FigureInfo, FigureResult};
 use crate::report::comparison::{Row, compare};
 use crate::report::markdown;
-use crate::report::svg::{self, escape, in_words};
+use crate::report::svg::{self, escape, in_words, words};
 use crate::scenario::{PlotKind, PlotSpec, Scenario, ScoreSource};
 use crate::score::{ScoreResult, Worst};
+use crate::table::{self, Table};
 use crate::world::World;
+
+/// Tables of more lines are folded.
+const MAX_OPEN_ROWS: usize = 16;
 
 pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
     let info = &shown.figure.info;
@@ -38,13 +42,79 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
         html.push_str(&scores(judged, (!world.is_simulated()).then_some(*world)));
     }
     html.push_str(&invalid(shown.figure));
-    html.push_str(&markdown::to_html(&info.readme));
+    html.push_str(&this_run(shown, measurements));
+    html.push_str(&readme(info));
     let commands = [Some(&shown.figure.command), shown.figure.emulated.as_ref().map(|emulated| &emulated.command)];
     let commands: Vec<String> = commands.into_iter().flatten().map(|command| escape(command)).collect();
     let _ = writeln!(html, "<pre><code>{}</code></pre>", commands.join("\n"));
     html.push_str(&values(shown, measurements));
     html.push_str("</section>\n");
     html
+}
+
+/// The numbers of this run, so that nobody takes those of the README for them.
+fn this_run(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
+    if shown.figure.records.is_empty() {
+        return "<h3>This run</h3>\n<p>No run is finished yet.</p>\n".to_owned();
+    }
+    let how = escape(&how_all(shown).join(" · "));
+    let mut html = format!("<h3>This run</h3>\n<p class=\"meta\">{how}</p>\n");
+    for table in table::tables(shown.figure, measurements) {
+        let rows = numbers(&table, &shown.figure.scenario);
+        if table.rows.len() > MAX_OPEN_ROWS {
+            let of = if table.head.iter().any(|head| head == table::FLOW) { "flows" } else { "runs" };
+            let count = table.rows.len();
+            let _ =
+                write!(html, "<details>\n<summary>Numbers of the {of}: {count} lines</summary>\n{rows}</details>\n");
+        } else {
+            html.push_str(&rows);
+        }
+    }
+    html
+}
+
+/// A table of numbers: labels to the left, numbers to the right.
+fn numbers(table: &Table, scenario: &Scenario) -> String {
+    let label = |name: &str| scenario.curves.iter().find(|curve| curve.name == name).map_or("", |curve| &curve.label);
+    let class = |column: usize| if column < table.labels { "" } else { " class=\"n\"" };
+    let row = |cells: &[String], tag: &str| {
+        let cells = cells.iter().enumerate();
+        let cells: String =
+            cells.map(|(column, cell)| format!("<{tag}{}>{}</{tag}>", class(column), escape(cell))).collect();
+        format!("<tr>{cells}</tr>")
+    };
+    let head: Vec<String> = table.head.iter().map(|name| capital(&words(name))).collect();
+    let mut html = format!("<div class=\"wide\"><table>\n<thead>{}</thead>\n<tbody>\n", row(&head, "th"));
+    for cells in &table.rows {
+        let mut cells = cells.clone();
+        if table.head.first().is_some_and(|head| head == table::CURVE) {
+            cells[0] = label(&cells[0]).to_owned();
+        }
+        let _ = writeln!(html, "{}", row(&cells, "td"));
+    }
+    html + "</tbody>\n</table></div>\n"
+}
+
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The figure's README, labelled, since its numbers are of another run.
+fn readme(info: &FigureInfo) -> String {
+    if info.readme.is_empty() {
+        return String::new();
+    }
+    let (title, label) = if info.is_shipped {
+        (
+            "Shipped result",
+            "From the README of this figure. Its numbers are those of the shipped full run, not of this run.",
+        )
+    } else {
+        ("Notes", "From README.md beside the scenario. Its numbers need not be those of this run.")
+    };
+    let text = markdown::to_html(&info.readme, 4);
+    format!("<h3>{title}</h3>\n<p class=\"meta\">{label}</p>\n<div class=\"readme\">\n{text}</div>\n")
 }
 
 /// What stands below a drawing: its title, and whether it shows one run of several.
@@ -60,19 +130,32 @@ fn caption(plot: &PlotSpec, seeds: &[u64]) -> String {
 
 /// Where the figure is from, and how it was run.
 fn source(shown: &Shown<'_>) -> String {
-    let (info, scenario) = (&shown.figure.info, &shown.figure.scenario);
+    let info = &shown.figure.info;
     let mut parts = Vec::new();
     parts.extend((!info.paper.is_empty()).then(|| cited(&info.paper).to_owned()));
     parts.extend((!info.source.is_empty()).then(|| info.source.clone()));
-    parts.extend((!shown.figure.world.is_simulated()).then(|| "emulated".to_owned()));
-    parts.push(how(scenario, shown.figure.world));
-    parts.extend(shown.figure.quick.then(|| "quick form".to_owned()));
-    if let Some(emulated) = &shown.figure.emulated {
-        parts.push(format!("emulated: {}", how(&emulated.scenario, emulated.world)));
-        parts.extend(emulated.quick.then(|| "quick form".to_owned()));
-    }
+    parts.extend(how_all(shown));
     let parts: Vec<String> = parts.iter().map(|part| escape(part)).collect();
     format!("<p class=\"meta\">{}</p>\n", parts.join(" · "))
+}
+
+/// How it was run, in each world.
+fn how_all(shown: &Shown<'_>) -> Vec<String> {
+    let figure = shown.figure;
+    let mut parts = Vec::new();
+    parts.extend((!figure.world.is_simulated()).then(|| "emulated".to_owned()));
+    parts.push(how(&figure.scenario, figure.world));
+    parts.push(form(figure));
+    if let Some(emulated) = &figure.emulated {
+        parts.push(format!("emulated: {}", how(&emulated.scenario, emulated.world)));
+        parts.push(form(emulated));
+    }
+    parts
+}
+
+/// Whether the full or the quick form was run.
+fn form(figure: &FigureResult) -> String {
+    if figure.quick { "quick form" } else { "full form" }.to_owned()
 }
 
 /// How long it was run, and how often.

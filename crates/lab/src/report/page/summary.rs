@@ -10,20 +10,28 @@ use crate::world::World;
 pub(super) fn html(shown: &[Shown<'_>]) -> String {
     let worlds = worlds(shown);
     let (met, of) = tally(shown, worlds[0]);
-    let mut html = String::from(
+    let of_papers = shown.is_empty() || shown.iter().any(|shown| cites_a_paper(shown));
+    let mut html = String::from(if of_papers {
         "<h1>The papers, run again</h1>\n<p class=\"lead\">Experiments of the papers on UDT, in a simulator that runs the very \
-         code that ships, beside the numbers that were published.</p>\n",
-    );
+         code that ships, beside the numbers that were published.</p>\n"
+    } else {
+        "<h1>Results of the lab</h1>\n<p class=\"lead\">Experiments in a simulator that runs the very code that ships.</p>\n"
+    });
     if worlds.contains(&World::Emulated) {
         html.push_str(
             "<p>What is called emulated took place in real time, between real sockets on an emulated network, the kernel’s own TCP \
              among them. Lines of such runs are dashed, their bars hollow.</p>\n",
         );
     }
-    let figures = if shown.len() == 1 { "figure" } else { "figures" };
+    let (one, many) = if of_papers { ("figure", "figures") } else { ("scenario", "scenarios") };
+    let figures = if shown.len() == 1 { one } else { many };
+    let scores = match of {
+        0 if !shown.is_empty() => "No scores".to_owned(),
+        of => format!("{met} of {of} scores met"),
+    };
     let _ = writeln!(
         html,
-        "<p class=\"verdict\"><b>{met} of {of} scores met</b>{} in {} {figures}.{}{}</p>",
+        "<p class=\"verdict\"><b>{scores}</b>{} in {} {figures}.{}{}</p>",
         if worlds[0].is_simulated() { "" } else { ", emulated," },
         shown.len(),
         worlds.get(1).map_or(String::new(), |world| {
@@ -47,7 +55,7 @@ fn papers(shown: &[Shown<'_>]) -> String {
     let known = PAPERS.iter().map(|paper| (paper.key, paper.cited, paper.title));
     for (key, cited, title) in known.chain([("", "Scenarios of one’s own", "")]) {
         let of_paper = |shown: &&Shown<'_>| match key {
-            "" => !PAPERS.iter().any(|paper| paper.key == shown.figure.info.paper),
+            "" => !cites_a_paper(shown),
             key => shown.figure.info.paper == key,
         };
         let figures: Vec<&Shown<'_>> = shown.iter().filter(of_paper).collect();
@@ -69,6 +77,11 @@ fn papers(shown: &[Shown<'_>]) -> String {
          <tbody>\n{rows}</tbody>\n</table>\n",
         heads(shown, "Scores met")
     )
+}
+
+/// Whether it is a figure of a paper, and no scenario of one's own.
+fn cites_a_paper(shown: &Shown<'_>) -> bool {
+    PAPERS.iter().any(|paper| paper.key == shown.figure.info.paper)
 }
 
 /// The worlds that any figure was run in, at least one.

@@ -85,6 +85,57 @@ fn every_drawing_has_a_form_for_a_narrow_page() {
 }
 
 #[test]
+fn numbers_of_this_run_stand_beside_the_shipped_ones_and_both_say_whose_they_are() {
+    let mut results = gallery();
+    let figure = &mut results[0];
+    figure.quick = true;
+    figure.info.readme = "# A3\n\n## Result\n\nFull run: utilisation 12.3 %.\n".to_owned();
+    let page = page(&results[..1]);
+    tags(&page);
+    let places = [
+        "<h3>This run</h3>",
+        "quick form",
+        "98.4",
+        "<h3>Shipped result</h3>",
+        "of the shipped full run, not of this run",
+        "12.3 %",
+    ];
+    let mut from = page.find("<section").expect("the figure");
+    for words in places {
+        from += page[from..].find(words).unwrap_or_else(|| panic!("{words} stands below the one before it"));
+    }
+    let mut own = gallery();
+    (own[0].info.is_shipped, own[0].info.readme) = (false, "# Mine\n\n12.3 %\n".to_owned());
+    let page = super::page(&own[..1]);
+    assert!(page.contains("<h3>Notes</h3>") && !page.contains("shipped"), "{page}");
+}
+
+#[test]
+fn a_scenario_that_declares_no_plots_has_tables_of_runs_and_flows() {
+    let mut results = gallery().split_off(1);
+    results.truncate(1);
+    let figure = &mut results[0];
+    (figure.scenario.draws_by_default, figure.info.paper) = (true, String::new());
+    figure.scenario.scores.clear();
+    for record in &mut figure.records {
+        for flow in ["udt", "tcp"] {
+            record.metrics.extend([(format!("goodput.{flow}"), 48e6), (format!("loss.{flow}"), 0.01)]);
+            record.metrics.insert(format!("rtt.{flow}"), 0.023);
+        }
+    }
+    let page = page(&results);
+    tags(&page);
+    for words in
+        ["Results of the lab", "No scores", "<th>Flow</th>", ">Goodput</th>", ">Loss</th>", ">Round-trip time</th>"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    for value in ["48\u{a0}Mbit/s", "1\u{a0}%", "23\u{a0}ms"] {
+        assert!(page.contains(value), "{value}");
+    }
+}
+
+#[test]
 fn a_plot_without_a_point_of_the_grid_is_left_out() {
     let mut results = gallery();
     let plots = |results: &[FigureResult]| page(results).matches("<figure>").count();

@@ -3,7 +3,7 @@
 use crate::aggregate::{Estimate, Measurements, Point, grid, same};
 use crate::expression::{Environment, Expression, Reference, Shown, Unit};
 use crate::figures::{FigureResult, Published};
-use crate::metric::{Quantity, RunMetric};
+use crate::metric::{Quantity, RunMetric, numbered};
 use crate::record::Record;
 use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
 use crate::world::twin::simulated_twin;
@@ -215,12 +215,6 @@ pub(crate) fn describe(point: &Point, source: &Source<'_>) -> String {
     let value =
         |axis: &Axis| Some(format!("{} {}", words(&axis.name).to_lowercase(), value_words(point.get(&axis.name)?)));
     axes.filter_map(value).collect::<Vec<_>>().join(", ")
-}
-
-/// Orders `udt-2` before `udt-10`.
-fn numbered(name: &str) -> (String, u64) {
-    let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
-    (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
 }
 
 /// A value of an axis as a reader likes it: `100 Mbit/s` for `100mbit`.

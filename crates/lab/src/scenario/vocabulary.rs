@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use farhaul_netem::Discipline;
 
+use super::flow::{FlowSpec, Protocol};
+use super::setup::Setup;
 use crate::metric::{Quantity, RunMetric};
-use crate::scenario::flow::{FlowSpec, Protocol};
-use crate::scenario::setup::Setup;
 
 /// Metrics of every flow.
 const OF_EVERY_FLOW: [Quantity; 3] = [Quantity::Goodput, Quantity::Loss, Quantity::Packets];
