@@ -1,16 +1,45 @@
 //! How drawings and the page look: colours for light and dark, lines, type.
 
-/// Colours by role. Curves have the hues of Okabe and Ito ("Color Universal Design", 2008), which people tell apart whatever
-/// their eyes see, darkened or lightened to stand out from the ground; lines with an order have a ramp whose lightness runs one
-/// way.
+#[cfg(test)]
+mod tests;
+
+/// Colours of ground and text, on light and on dark ground.
 const LIGHT: &str = "--ground:#fffefb;--ink:#1d1c1a;--soft:#5f5c56;--faint:#e5e1d8;--rule:#b8b2a5;\
---met:#1f6f4a;--unmet:#a8321e;--link:#1f4e79;--code:#f5f2ea;\
---s0:#0069a8;--s1:#cf5a00;--s2:#00875f;--s3:#a8518b;--s4:#b98900;--s5:#4a4a8a;\
---r0:#0d0887;--r1:#41049d;--r2:#6a00a8;--r3:#8f0da4;--r4:#b12a90;--r5:#cc4778;--r6:#de5f65;--r7:#ea7b4c;--r8:#e99b2f;--r9:#d6a900;";
+--met:#1f6f4a;--unmet:#a8321e;--link:#1f4e79;--code:#f5f2ea;";
 const DARK: &str = "--ground:#171614;--ink:#ece8df;--soft:#a39e93;--faint:#33312c;--rule:#5a564d;\
---met:#6cc49a;--unmet:#f0907a;--link:#8fbfe8;--code:#211f1c;\
---s0:#56a9de;--s1:#f08a45;--s2:#3fbf95;--s3:#d993c2;--s4:#e6bd4d;--s5:#9a9ae0;\
---r0:#7f74f2;--r1:#9666ee;--r2:#ae5ae4;--r3:#c554d3;--r4:#d859b9;--r5:#e6679a;--r6:#f07a7c;--r7:#f6935f;--r8:#fab04c;--r9:#f6d24a;";
+--met:#6cc49a;--unmet:#f0907a;--link:#8fbfe8;--code:#211f1c;";
+
+/// How many colours lines without an order have. Further lines have them again, dashed.
+pub(super) const HUES: usize = 6;
+/// Colours of lines without an order, on light and on dark ground. Differences in lightness keep them apart for readers who do
+/// not see all hues: the tests compute by how much.
+const LIGHT_HUES: [&str; HUES] = ["#0069a8", "#cf5a00", "#35a08f", "#7a1050", "#5c5400", "#2f1790"];
+const DARK_HUES: [&str; HUES] = ["#56a9de", "#f08a45", "#8ff2e6", "#b8446f", "#efe370", "#5f6ae0"];
+
+/// How many colours lines with an order have.
+pub(super) const STEPS: usize = 6;
+/// Colours of lines with an order: the lightness rises in even steps.
+const LIGHT_STEPS: [&str; STEPS] = ["#240f32", "#2c1877", "#094f62", "#046e6f", "#688258", "#b48f0a"];
+const DARK_STEPS: [&str; STEPS] = ["#795a90", "#647cd0", "#63a1dd", "#1bcde1", "#b2e0ba", "#f5f778"];
+
+/// Dashes of the second and the third line of a colour. Lines of emulated runs have a dash of their own.
+pub(super) const DASHES: usize = 2;
+
+/// The colours of a ground as variables.
+fn variables(ground: &str, hues: [&str; HUES], steps: [&str; STEPS]) -> String {
+    let named = |prefix: char, colours: &[&str]| -> String {
+        colours.iter().enumerate().map(|(index, colour)| format!("--{prefix}{index}:{colour};")).collect()
+    };
+    format!("{ground}{}{}", named('s', &hues), named('r', &steps))
+}
+
+fn light() -> String {
+    variables(LIGHT, LIGHT_HUES, LIGHT_STEPS)
+}
+
+fn dark() -> String {
+    variables(DARK, DARK_HUES, DARK_STEPS)
+}
 
 /// Rules of drawings, inside of a page or alone.
 const DRAWING: &str = "
@@ -25,10 +54,15 @@ const DRAWING: &str = "
 .plot .axis{stroke:var(--rule);stroke-width:1}
 .plot .line,.plot .leader{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 .plot .thin{stroke-width:1.4}
-.plot .leader{stroke-width:1;opacity:.7}
+.plot .thin.d1,.plot .thin.d2{stroke-width:1.7}
+.plot .leader{stroke-width:1.2}
+.plot .line.d1,.plot .leader.d1{stroke-dasharray:3 4}
+.plot .line.d2,.plot .leader.d2{stroke-dasharray:9 4 1 4}
 .plot .band{fill:var(--c);opacity:.16}
 .plot .dot,.plot .bar{fill:var(--c)}
 .plot .bar{opacity:.86}
+.plot .bar.d1{fill-opacity:.35;stroke:var(--c)}
+.plot .bar.d2{fill-opacity:.6;stroke:var(--c);stroke-dasharray:1 3}
 .plot .line.emulated,.plot .leader.emulated{stroke-dasharray:6 4}
 .plot .dot.emulated{fill:var(--ground);stroke:var(--c);stroke-width:1.4}
 .plot .bar.emulated{opacity:1;fill:var(--ground);stroke:var(--c);stroke-width:2}
@@ -43,18 +77,21 @@ const DRAWING: &str = "
 /// Classes of colours.
 fn colours() -> String {
     let class = |prefix: char, index: usize| format!(".plot .{prefix}{index}{{--c:var(--{prefix}{index})}}\n");
-    (0..6).map(|index| class('s', index)).chain((0..10).map(|index| class('r', index))).collect()
+    (0..HUES).map(|index| class('s', index)).chain((0..STEPS).map(|index| class('r', index))).collect()
 }
 
 /// The style sheet of a drawing that is a file of its own.
 pub(super) fn alone() -> String {
-    format!(".plot{{{LIGHT}}}\n@media(prefers-color-scheme:dark){{.plot{{{DARK}}}}}\n{}{DRAWING}", colours())
+    let (light, dark) = (light(), dark());
+    format!(".plot{{{light}}}\n@media(prefers-color-scheme:dark){{.plot{{{dark}}}}}\n{}{DRAWING}", colours())
 }
 
 /// The style sheet of the page.
 pub(super) fn page() -> String {
     format!(
-        ":root{{color-scheme:light dark;{LIGHT}}}\n@media(prefers-color-scheme:dark){{:root{{{DARK}}}}}\n{PAGE}{}{DRAWING}",
+        ":root{{color-scheme:light dark;{}}}\n@media(prefers-color-scheme:dark){{:root{{{}}}}}\n{PAGE}{}{DRAWING}",
+        light(),
+        dark(),
         colours()
     )
 }
@@ -68,6 +105,9 @@ main{max-width:46rem;margin:0 auto;padding:4.5rem 1.25rem 6rem}
 h1{font-size:2.1rem;line-height:1.15;font-weight:500;letter-spacing:-.01em;margin:0 0 .6rem}
 h2{font-size:1.35rem;line-height:1.25;font-weight:600;margin:0}
 h3{font-size:1rem;font-weight:600;margin:2rem 0 .4rem}
+h4{font-size:1rem;font-weight:500;font-style:italic;margin:1.4rem 0 .4rem}
+h3+.meta{margin-top:0}
+.readme{border-left:2px solid var(--faint);padding-left:1rem}
 p,ul{margin:.7rem 0}
 ul{padding-left:1.2rem}
 a{color:var(--link);text-decoration:none;border-bottom:1px solid transparent}
@@ -83,6 +123,7 @@ th{font-weight:500;color:var(--soft);border-bottom-color:var(--rule)}
 th:last-child,td:last-child{padding-right:0}
 td.n,th.n{text-align:right;white-space:nowrap}
 .wide{overflow-x:auto}
+.wide td:first-child{min-width:8rem}
 .met{color:var(--met)}.unmet{color:var(--unmet)}
 td.id{white-space:nowrap;font-weight:600}
 th.state,td.state{white-space:nowrap}

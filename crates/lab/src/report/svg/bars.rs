@@ -70,9 +70,7 @@ fn panels<'a>(source: &Source<'a>) -> Vec<Panel<'a>> {
                 let mut name = Vec::new();
                 name.extend(axis.and_then(|axis| point.get(&axis.name)).map(value_words));
                 if metrics.len() > 1 || source.plot.y.iter().any(|metric| metric.ends_with('*')) {
-                    // Above the axis stands what is measured; below it whose, unless that leaves open which metric is meant.
-                    let flow = metric.split_once('.').map(|(_, flow)| flow.to_owned());
-                    name.push(flow.filter(|_| !source.mixed()).unwrap_or_else(|| words(metric)));
+                    name.push(source.short_words(metric));
                 }
                 categories.push((name.join(", "), bars(source, metric, point)));
             }
@@ -159,6 +157,9 @@ fn draw_bar(
         if let Some((Some(low), Some(high))) = ends {
             canvas.line("whisker", (middle, low), (middle, high));
         }
+    }
+    if bar.estimate.is_none() {
+        canvas.text("tick", (middle, zero - 4.0), Anchor::Middle, "–");
     }
     if let Some((published, height)) = bar.published.and_then(|published| Some((published, place(published.value)?))) {
         symbol(canvas, (middle, height), published.bound, "");

@@ -1,5 +1,7 @@
 //! Panels with lines: axes, bands, lines, published marks.
 
+use std::collections::BTreeMap;
+
 use super::canvas::{Anchor, Canvas, number, through, width};
 use super::data::{Source, shown, with_unit, words};
 use super::escape;
@@ -7,14 +9,14 @@ use super::legend;
 use super::marks::{Mark, Spot, symbol};
 use super::scale::{Scale, round_up};
 use crate::expression::{Shown, Unit};
+use crate::report::style::{DASHES, HUES, STEPS};
 use crate::scenario::Scale as Spacing;
 
-/// As many lines are told apart by hue; more, or those with an order, by a ramp from dark to light.
-pub(super) const MOST_HUES: usize = 6;
-/// Steps of that ramp in the style sheet.
-const RAMP: usize = 10;
-/// As many lines are labelled at their ends; more in a legend above.
-const MOST_LABELS: usize = 8;
+/// Labels at the ends of lines take this share of their panel at most, where several panels stand side by side.
+const MOST_FOR_LABELS: f64 = 0.3;
+
+/// Panels do not share an axis if this share of it is too much for one of them.
+const FLAT: f64 = 0.2;
 
 /// Room to the left of a panel, for tick labels.
 const LEFT: f64 = 52.0;
@@ -80,13 +82,16 @@ impl Line {
     }
 }
 
-/// The class of the colour of one thing among several.
+/// The classes of the colour of one thing among several, and of its dash if there are more things than colours.
 pub(super) fn colour(index: usize, of: usize, ordered: bool) -> String {
-    if (ordered && of > 2) || of > MOST_HUES || index >= MOST_HUES {
-        format!("r{}", (index * (RAMP - 1) / (of.max(2) - 1)).min(RAMP - 1))
+    let (colour, dash) = if ordered && of > 2 {
+        let step = ((index * (STEPS - 1)) as f64 / (of - 1) as f64).round() as usize;
+        // Of more lines than steps, neighbours may have the same colour.
+        (format!("r{}", step.min(STEPS - 1)), if of > STEPS { index % 2 } else { 0 })
     } else {
-        format!("s{index}")
-    }
+        (format!("s{}", index % HUES), index / HUES % (DASHES + 1))
+    };
+    if dash == 0 { colour } else { format!("{colour} d{dash}") }
 }
 
 /// A class, for what was emulated and stands beside what was simulated.
@@ -98,7 +103,7 @@ pub(super) fn in_world(class: String, emulated: bool) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Panel {
     pub(super) title: String,
-    /// Panels of the same group share their upright axis.
+    /// The point of the grid. Panels of the same point share their upright axis.
     pub(super) group: usize,
     pub(super) lines: Vec<Line>,
     pub(super) marks: Vec<Mark>,
@@ -113,6 +118,8 @@ struct Frame<'a> {
     /// Number of colours.
     colours: usize,
     labelled: bool,
+    /// Width of a panel with everything around it.
+    cell: f64,
 }
 
 /// Draws all panels and gives the height.
@@ -126,16 +133,18 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
     let together = panels.len() == 1 || (over_time && panels.len() <= 2);
     let columns = if together || source.is_narrow() { 1 } else { 2 };
     let height = if panels.len() == 1 { 250.0 } else { 170.0 };
-    let most = panels.iter().map(|panel| panel.lines.len()).max().unwrap_or(0);
-    let labelled = panels.len() == 1 && !source.is_narrow() && most <= MOST_LABELS && legend::fits(&panels[0]);
+    let cell = source.width / columns as f64;
+    let room = panels.iter().map(legend::room).fold(0.0, f64::max);
+    let is_roomy = (panels.len() == 1 && !source.is_narrow()) || room <= MOST_FOR_LABELS * cell;
+    let labelled = is_roomy && panels.iter().all(|panel| legend::fits(panel, height));
     let colours = panels.iter().flat_map(|panel| &panel.lines).map(|line| line.colour + 1).max().unwrap_or(1);
     let x_range = x_range(source, &horizontal, &panels);
     let x_shown = shown(&source.plot.x_axis, horizontal.unit, x_range.1);
-    let frame = Frame { source, horizontal: &horizontal, x_range, x_shown, colours, labelled };
+    let frame = Frame { source, horizontal: &horizontal, x_range, x_shown, colours, labelled, cell };
 
+    let own_axes = over_time || uneven(&panels);
     let mut top = legend::above(canvas, source, &panels, colours, labelled);
-    let right = if labelled { legend::room(&panels[0]) } else { RIGHT };
-    let cell = source.width / columns as f64;
+    let right = if labelled { room } else { RIGHT };
     let title_rows = panels.iter().map(|panel| title_rows(&panel.title, cell).len()).max().unwrap_or(0);
     let head = ROW * (title_rows + 1) as f64;
     for (index, row) in panels.chunks(columns).enumerate() {
@@ -143,16 +152,28 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
             let left = column as f64 * cell;
             let area = Area {
                 left: left + LEFT,
-                right: left + cell - if columns > 1 { RIGHT } else { right },
+                right: left + cell - right,
                 top: top + head + CLEAR - 4.0,
                 bottom: top + head + CLEAR - 4.0 + height,
             };
-            let y_range = y_range(source, panels.iter().filter(|other| other.group == panel.group));
+            let y_range = y_range(source, panels.iter().filter(|other| !own_axes || other.group == panel.group));
             frame.panel(canvas, panel, &area, y_range, index * columns + column);
         }
         top += head + CLEAR - 4.0 + height + BELOW;
     }
     top
+}
+
+/// Whether a group of panels would be flat on an axis that fits all of them.
+fn uneven(panels: &[Panel]) -> bool {
+    let mut greatest: BTreeMap<usize, f64> = BTreeMap::new();
+    for panel in panels {
+        let points = panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1.abs());
+        let of_group = greatest.entry(panel.group).or_default();
+        *of_group = points.fold(*of_group, f64::max);
+    }
+    let of_groups = || greatest.values().copied().filter(|value| *value > 0.0);
+    of_groups().fold(f64::INFINITY, f64::min) < FLAT * of_groups().fold(0.0, f64::max)
 }
 
 /// A title in one row, or where that does not fit in so much room, the curve above and the point below.
@@ -204,7 +225,7 @@ impl Frame<'_> {
     fn titles(&self, canvas: &mut Canvas, panel: &Panel, area: &Area, y_range: (f64, f64)) {
         let plot = self.source.plot;
         let left = area.left - LEFT + 6.0;
-        for (above, row) in title_rows(&panel.title, area.right + RIGHT - left).into_iter().rev().enumerate() {
+        for (above, row) in title_rows(&panel.title, self.cell).into_iter().rev().enumerate() {
             canvas.text("title", (left, area.top - CLEAR - ROW * (above + 1) as f64), Anchor::Start, row);
         }
         let shown = shown(&plot.y_axis, self.source.unit(), y_range.1);
@@ -215,16 +236,17 @@ impl Frame<'_> {
     fn across(&self, canvas: &mut Canvas, x: &Scale, area: &Area) {
         let plot = self.source.plot;
         canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
-        for tick in x.ticks(&self.horizontal.values, TICK_WIDTH) {
+        let with_units = plot.x_axis.scale == Spacing::Log && plot.x_axis.unit.is_none();
+        let label = |tick: f64| match self.horizontal.words.get(tick as usize) {
+            Some(word) => word.clone(),
+            None if with_units => self.horizontal.unit.print(tick),
+            None => self.x_shown.number(tick),
+        };
+        let widest = self.horizontal.values.iter().map(|value| width(&label(*value))).fold(0.0, f64::max);
+        for tick in x.ticks(&self.horizontal.values, TICK_WIDTH.max(widest)) {
             let Some(place) = x.place(tick) else { continue };
             canvas.line("axis", (place, area.bottom), (place, area.bottom + 4.0));
-            let text = match self.horizontal.words.get(tick as usize) {
-                Some(word) => word.clone(),
-                None if plot.x_axis.scale == Spacing::Log && plot.x_axis.unit.is_none() => {
-                    self.horizontal.unit.print(tick)
-                }
-                None => self.x_shown.number(tick),
-            };
+            let text = label(tick);
             // The last label of the last panel stays on the drawing.
             let middle = place.min(self.source.width - width(&text) / 2.0);
             canvas.text("tick", (middle, area.bottom + 17.0), Anchor::Middle, &text);
@@ -234,7 +256,6 @@ impl Frame<'_> {
             None if self.horizontal.name == "time" => "Time".to_owned(),
             None => words(&self.horizontal.name),
         };
-        let with_units = plot.x_axis.scale == Spacing::Log && plot.x_axis.unit.is_none();
         let words = if with_units { words } else { with_unit(&words, self.x_shown) };
         canvas.text("words", ((area.left + area.right) / 2.0, area.bottom + 34.0), Anchor::Middle, &words);
     }

@@ -155,6 +155,13 @@ impl<'a> Source<'a> {
         self.plot.y.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1]))
     }
 
+    /// A metric in words: of a flow only its name, unless that leaves open which metric is meant.
+    pub(crate) fn short_words(&self, metric: &str) -> String {
+        let flow = metric.split_once('.').map(|(_, flow)| flow.to_owned());
+        let several = self.plot.y.len() > 1 || self.plot.y.iter().any(|metric| metric.ends_with('*'));
+        flow.filter(|_| several && !self.mixed()).unwrap_or_else(|| words(metric))
+    }
+
     /// What stands above the upright axis, without unit.
     pub(crate) fn y_words(&self) -> String {
         self.plot.y_axis.label.clone().unwrap_or_else(|| {

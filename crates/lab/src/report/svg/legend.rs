@@ -10,24 +10,29 @@ use crate::figures::Bound;
 /// Left edge of legends.
 const LEFT: f64 = 6.0;
 /// Width of a sample of a line.
-const SAMPLE: f64 = 20.0;
+const SAMPLE: f64 = 26.0;
 /// From one entry to the next.
 const GAP: f64 = 18.0;
 /// Labels at line ends are this far apart.
 const APART: f64 = 16.0;
-/// From a line's end to its label.
-const LEADER: f64 = 24.0;
+/// Lines that end no further apart end together: nobody sees which is above.
+const TOGETHER: f64 = 6.0;
+/// From a line's end to the sample of the line beside its label.
+const LEADER: f64 = 14.0;
+/// Width of that sample.
+const KEY: f64 = 16.0;
 
 /// Writes what stands above all panels and gives its height: what the marks are, and the lines unless they are labelled.
 pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
     let mut row = Row { canvas, x: LEFT, y: 14.0, width: source.width };
+    let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
+    // Over time a panel is a point of the grid: its title says which.
+    let over_time = panels.iter().flat_map(|panel| &panel.lines).any(|line| line.over_time);
+    if !by.is_empty() && !over_time {
+        let by = by.join(", ");
+        row.text(&if labelled { format!("Lines by {}", by.to_lowercase()) } else { format!("{by}:") });
+    }
     if !labelled {
-        let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
-        // Over time a panel is a point of the grid: its title says which.
-        let over_time = panels.iter().flat_map(|panel| &panel.lines).any(|line| line.over_time);
-        if !by.is_empty() && !over_time {
-            row.text(&format!("{}:", by.join(", ")));
-        }
         let mut seen: Vec<(&str, String)> = Vec::new();
         for line in panels.iter().flat_map(|panel| &panel.lines) {
             let entry = (line.label.as_str(), line.class(of));
@@ -132,15 +137,16 @@ impl Row<'_> {
 /// Labels at line ends take this much room at most; a longer one belongs into a legend above.
 const MOST_ROOM: f64 = 190.0;
 
-/// Whether no label of a panel is too long to stand beside its line.
-pub(super) fn fits(panel: &Panel) -> bool {
-    panel.lines.iter().all(|line| width(&line.label) <= MOST_ROOM)
+/// Whether the labels of a panel of this height can stand beside their lines: none is too long, and none meets another.
+pub(super) fn fits(panel: &Panel, height: f64) -> bool {
+    let rows = (height / APART).floor() as usize + 1;
+    panel.lines.len() <= rows && panel.lines.iter().all(|line| width(&line.label) <= MOST_ROOM)
 }
 
 /// Room that labels at the ends of a panel's lines need.
 pub(super) fn room(panel: &Panel) -> f64 {
     let widest = panel.lines.iter().map(|line| width(&line.label)).fold(0.0, f64::max);
-    LEADER + 10.0 + widest.min(MOST_ROOM)
+    LEADER + KEY + 14.0 + widest.min(MOST_ROOM)
 }
 
 /// Labels each line at its end.
@@ -152,17 +158,32 @@ pub(super) fn beside(canvas: &mut Canvas, panel: &Panel, (x, y): (&Scale, &Scale
             ends.push((index, (right, height.clamp(area.top, area.bottom))));
         }
     }
-    ends.sort_by(|one, other| one.1.1.total_cmp(&other.1.1).then(one.0.cmp(&other.0)));
-    let heights: Vec<f64> = ends.iter().map(|(_, end)| end.1).collect();
+    order(&mut ends);
+    let mut heights: Vec<f64> = ends.iter().map(|(_, end)| end.1).collect();
+    heights.sort_by(f64::total_cmp);
     for ((index, end), label) in ends.iter().zip(spread(&heights, area.top, area.bottom)) {
         let line = &panel.lines[*index];
         if line.label.is_empty() {
             continue;
         }
         let knee = area.right.max(end.0) + 4.0;
-        let leader = [(end.0, end.1), (knee, end.1), (knee + LEADER - 12.0, label)];
-        canvas.path(&format!("leader {}", line.class(of)), &through(&leader));
-        canvas.text("words", (knee + LEADER - 8.0, label + 4.0), Anchor::Start, &line.label);
+        let key = knee + LEADER;
+        canvas.path(&format!("leader {}", line.class(of)), &through(&[*end, (knee, end.1), (key, label)]));
+        canvas.line(&format!("line {}", line.class(of)), (key, label), (key + KEY, label));
+        canvas.text("words", (key + KEY + 4.0, label + 4.0), Anchor::Start, &line.label);
+    }
+}
+
+/// Orders labels from top to bottom as the ends of their lines. Ends too close for their labels to show that order are in the
+/// order of the lines, so that `udt-2` follows `udt-1`.
+fn order(ends: &mut [(usize, (f64, f64))]) {
+    ends.sort_by(|one, other| one.1.1.total_cmp(&other.1.1));
+    let mut begin = 0;
+    while begin < ends.len() {
+        let top = ends[begin].1.1;
+        let close = ends[begin..].iter().take_while(|(_, end)| end.1 - top <= TOGETHER).count();
+        ends[begin..begin + close].sort_by_key(|(index, _)| *index);
+        begin += close;
     }
 }
 
@@ -191,5 +212,12 @@ mod tests {
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= APART - 1e-9), "{places:?}");
         assert!(places.iter().all(|place| (0.0..=100.0).contains(place)));
         assert_eq!(spread(&[20.0, 70.0], 0.0, 100.0), [20.0, 70.0]);
+    }
+
+    #[test]
+    fn labels_of_lines_that_end_together_stand_in_the_order_of_the_lines() {
+        let mut ends = [(2, (0.0, 50.0)), (0, (0.0, 51.0)), (1, (0.0, 49.0)), (3, (0.0, 5.0))];
+        order(&mut ends);
+        assert_eq!(ends.map(|(index, _)| index), [3, 0, 1, 2]);
     }
 }

@@ -17,10 +17,10 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
     // One line a curve can share a panel; with more lines each curve has its own.
     let together = source.plot.by.is_empty();
     let mut panels = Vec::new();
-    for (rest, points) in source.groups(&within) {
-        let mut shared = Panel { title: describe(&rest, source), ..Panel::default() };
+    for (group, (rest, points)) in source.groups(&within).into_iter().enumerate() {
+        let mut shared = Panel { title: describe(&rest, source), group, ..Panel::default() };
         for (index, curve) in &curves {
-            let mut own = Panel { title: curve.label.clone(), ..Panel::default() };
+            let mut own = Panel { title: curve.label.clone(), group, ..Panel::default() };
             if !rest.is_empty() {
                 own.title = format!("{}: {}", curve.label, describe(&rest, source));
             }
@@ -98,7 +98,7 @@ fn name(source: &Source<'_>, metric: &str, curve: &str, by: &Point, metrics: usi
         parts.extend(source.plot.by.iter().filter_map(|axis| by.get(axis)).map(super::data::value_words));
     }
     if metrics > 1 || parts.is_empty() {
-        parts.push(super::data::words(metric));
+        parts.push(source.short_words(metric));
     }
     parts.join(", ")
 }

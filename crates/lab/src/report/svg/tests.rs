@@ -54,6 +54,94 @@ fn every_drawing_alone_is_well_formed_and_the_same_each_time() {
     }
 }
 
+/// The second figure of the gallery, over time, with this many flows.
+fn flows(count: u32) -> Vec<FigureResult> {
+    let mut results = gallery();
+    for record in &mut results[1].records {
+        record.series.clear();
+        for flow in 1..=count {
+            record.series.insert(format!("goodput.udt-{flow}"), vec![(0.0, 1e6), (9.0, 1e6 * f64::from(flow))]);
+        }
+    }
+    results
+}
+
+#[test]
+fn ten_lines_have_a_colour_or_a_dash_of_their_own_and_a_label_at_their_end() {
+    let results = flows(10);
+    let figure = &results[1];
+    let measurements = Measurements::new(&results);
+    for drawing in [drawing_of(&results, "a5"), draw_narrow(figure, &figure.scenario.plots[0], &measurements).svg] {
+        let lines = |kind: &str| -> Vec<String> {
+            let begin = format!("<path class=\"{kind} ");
+            let classes =
+                drawing.lines().filter_map(|line| Some(line.strip_prefix(&*begin)?.split_once('"')?.0.to_owned()));
+            classes.collect()
+        };
+        for panel in lines("line thin").chunks(10) {
+            assert_eq!(panel.iter().collect::<BTreeSet<_>>().len(), 10, "{panel:?}");
+            assert!(panel.iter().all(|class| class.starts_with('s')), "no ramp of one colour: {panel:?}");
+        }
+        assert_eq!(lines("leader").len(), lines("line thin").len());
+        let labels: Vec<(f64, f64, String)> =
+            texts(&drawing, "words").into_iter().filter(|(.., text)| text.starts_with("udt-")).collect();
+        assert_eq!(labels.len(), 2 * 10, "each panel has its own");
+        for (index, (x, y, _)) in labels.iter().enumerate() {
+            assert!(
+                labels[index + 1..].iter().all(|(other, row, _)| x != other || (y - row).abs() >= 15.9),
+                "{labels:?}"
+            );
+        }
+    }
+    // More lines than labels fit beside have a legend above, and still no two of them look alike.
+    let many = drawing_of(&flows(18), "a5");
+    assert!(!many.contains("leader"));
+    assert_eq!((0..18).map(|line| chart::colour(line, 18, false)).collect::<BTreeSet<_>>().len(), 18);
+    assert_eq!((0..12).map(|line| chart::colour(line, 12, true)).collect::<BTreeSet<_>>().len(), 12);
+}
+
+#[test]
+fn panels_of_small_values_beside_large_ones_have_axes_of_their_own() {
+    let mut results = gallery();
+    let figure = results.iter_mut().find(|result| result.info.id == "b3").unwrap();
+    figure.scenario.plots[0].by.clear();
+    let ticks = |results: &[FigureResult]| {
+        texts(&drawing_of(results, "b3"), "tick").into_iter().map(|(.., text)| text).collect::<BTreeSet<_>>()
+    };
+    assert!(ticks(&results).contains("100") && !ticks(&results).contains("1"), "{:?}", ticks(&results));
+    let figure = results.iter_mut().find(|result| result.info.id == "b3").unwrap();
+    for record in &mut figure.records {
+        let slow = record.point["rate"].text == "10mbit";
+        record.metrics.values_mut().for_each(|value| *value *= if slow { 0.01 } else { 1.0 });
+    }
+    assert!(ticks(&results).contains("1"), "{:?}", ticks(&results));
+}
+
+#[test]
+fn titles_of_labelled_panels_stand_clear_of_what_is_above_them() {
+    let mut results = gallery();
+    let figure = results.iter_mut().find(|result| result.info.id == "b3").unwrap();
+    figure.scenario.curves[0].label = "hosts of two nodes: queue of ten packets".to_owned();
+    (figure.scenario.plots[0].x, figure.scenario.plots[0].by) = (Some("rate".to_owned()), vec!["rtt".to_owned()]);
+    figure.info.published.clear();
+    let svg = drawing_of(&results, "b3");
+    assert!(svg.contains("leader"), "its lines are labelled");
+    let above = texts(&svg, "words").iter().find(|(.., text)| text.starts_with("Lines by")).expect("the legend").1;
+    for (_, y, title) in texts(&svg, "title") {
+        assert!(y >= above + 17.9, "{title} meets the legend: {svg}");
+    }
+}
+
+#[test]
+fn a_bar_without_data_is_not_taken_for_zero() {
+    let mut results = gallery();
+    let figure = results.iter_mut().find(|result| result.info.id == "a10").unwrap();
+    for record in figure.records.iter_mut().filter(|record| record.curve == "udt") {
+        record.metrics.remove("goodput.flow-2");
+    }
+    assert_eq!(texts(&drawing_of(&results, "a10"), "tick").iter().filter(|(.., text)| text == "–").count(), 1);
+}
+
 #[test]
 fn a_drawing_without_data_says_so() {
     for mut figure in gallery() {

@@ -37,7 +37,6 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
                 };
                 let mut line = Line::new(label);
                 line.colour = if together { source.hue(*index) } else { panel.lines.len() };
-                line.ordered = names.len() > super::chart::MOST_HUES;
                 line.over_time = true;
                 line.emulated = together && !curve.world.is_simulated();
                 line.points = thin(begun(run, name));
@@ -64,16 +63,19 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
     (horizontal, panels)
 }
 
-/// The series of a run. A goodput series has no zeros before its flow began, except the last one, from which the line rises.
+/// The series of a run, from the time when its flow began.
 ///
-/// Other series, such as the length of a queue, keep their zeros.
+/// A goodput series keeps the last zero before that, from which the line rises. Series of the run, such as the queue, keep all of
+/// their zeros.
 fn begun<'a>(run: &'a Record, name: &str) -> &'a [(f64, f64)] {
     let series = run.series.get(name).map_or(&[][..], Vec::as_slice);
-    if Quantity::Goodput.flow_of(name).is_none() {
-        return series;
+    let first = series.iter().position(|(_, value)| *value != 0.0).unwrap_or(0);
+    match Quantity::of_key(name) {
+        Some(Quantity::Goodput) => &series[first.saturating_sub(1)..],
+        // No RTT and no period is zero: nothing was measured yet.
+        Some(Quantity::Rtt | Quantity::Period) => &series[first..],
+        _ => series,
     }
-    let first = series.iter().position(|(_, rate)| *rate != 0.0).unwrap_or(0);
-    &series[first.saturating_sub(1)..]
 }
 
 /// A series with few enough points, whose peaks and troughs are still there.
@@ -104,11 +106,12 @@ mod tests {
         let late = vec![(0.1, 0.0), (0.2, 0.0), (0.3, 0.0), (0.4, 5.0), (0.5, 0.0)];
         let silent = vec![(0.1, 0.0), (0.2, 0.0)];
         run.series.clear();
-        for name in ["goodput.a", "queue"] {
+        for name in ["goodput.a", "rtt.a", "queue"] {
             run.series.insert(name.to_owned(), late.clone());
         }
         run.series.insert("goodput.silent".to_owned(), silent.clone());
         assert_eq!(begun(&run, "goodput.a"), &late[2..]);
+        assert_eq!(begun(&run, "rtt.a"), &late[3..]);
         assert_eq!(begun(&run, "queue"), &late[..]);
         assert_eq!(begun(&run, "goodput.silent"), &silent[..]);
         assert!(begun(&run, "goodput.unknown").is_empty());
