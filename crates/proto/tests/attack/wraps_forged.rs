@@ -170,7 +170,8 @@ fn confirmations_guessed_around_the_wrap_neither_raise_the_round_trip_nor_stop_t
 
 #[test]
 fn round_trips_and_rates_that_a_peer_invents_while_numbers_wrap_stop_nothing() {
-    // The peer's acknowledgements are true except for their measurements.
+    // Its acknowledgements are true except for their measurements. An invented RTT moves the smoothed RTT of this peer's own
+    // connection while no sample contradicts it. The minimum comes from this side's samples alone.
     let known = withstands(
         3,
         Box::new(|datagram, rng| {
