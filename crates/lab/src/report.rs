@@ -1,7 +1,7 @@
-//! What a reader sees: drawings, and the page that sets them beside the papers' numbers.
+//! Drawings, and the page that shows them beside the papers' numbers.
 //!
-//! A drawing is an SVG of its own ([`mod@svg`]), with text as text, light and dark. The page ([`mod@page`]) is one HTML file that asks the network
-//! for nothing and needs no script.
+//! A drawing is an SVG of its own ([`mod@svg`]), with text as text, for light and dark schemes. The page ([`mod@page`])
+//! is one HTML file without scripts. It loads nothing from the network.
 
 pub mod comparison;
 mod markdown;

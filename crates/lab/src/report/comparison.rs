@@ -6,25 +6,25 @@ use crate::figures::{FigureResult, Published};
 use crate::report::svg::meant_at;
 use crate::world::World;
 
-/// What one curve gave where a published number is meant.
+/// The result of one curve at the place of a published number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ours {
-    /// The curve, as readers see it.
+    /// The name of the curve for readers.
     pub curve: String,
-    /// Where it was measured.
+    /// The world of the runs.
     pub world: World,
-    /// The least and the greatest of all points that are meant; `None` without data.
+    /// The least and the greatest value of all points at that place; `None` without data.
     pub range: Option<(Estimate, Estimate)>,
 }
 
-/// One published number, and ours beside it.
+/// One published number and our results beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<'a> {
-    /// What the paper says.
+    /// The published number.
     pub published: &'a Published,
-    /// Where, in words; empty for everywhere.
+    /// The place in words; empty for all points.
     pub place: String,
-    /// What the number measures.
+    /// The unit of the number.
     pub unit: Unit,
     /// All curves, in the scenario's order.
     pub ours: Vec<Ours>,
@@ -69,7 +69,7 @@ pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) ->
     figure.info.published.iter().map(row).collect()
 }
 
-/// The curve, as readers see it beside the name of its world.
+/// The name of the curve for readers, without the name of its world.
 fn label(curve: &crate::scenario::Curve) -> String {
     let world = curve.world.to_string();
     let label = curve.label.replace(&format!(", {world}"), "");

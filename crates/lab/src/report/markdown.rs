@@ -1,9 +1,12 @@
-//! The little Markdown that the figures' README files need, as HTML: headings, paragraphs, lists, tables, `code`, fences and indented
-//! code, *emphasis*, **weight**, [links](https://…). Everything else is text. HTML in it is text, too.
+//! Converts the Markdown of the figures' README files to HTML: headings, paragraphs, lists, tables, code, *emphasis*,
+//! **weight** and links.
+//!
+//! All other text stays text, and so does HTML.
 
 use super::svg::escape;
 
-/// The body of a README, with headings of this level. Its first heading is left out, because the page has the figure's title.
+/// The body of a README, with headings of this level. The first heading is left out, because the page has the figure's
+/// title.
 pub(super) fn to_html(markdown: &str, level: u8) -> String {
     let mut writer = Writer::default();
     let mut first_heading = true;
@@ -16,7 +19,7 @@ pub(super) fn to_html(markdown: &str, level: u8) -> String {
         } else if fenced {
             writer.code(line);
         } else if text.is_empty() {
-            // Between lines of indented code it is one of them, which is known only when the code goes on.
+            // An empty line belongs to indented code only if the code continues.
             if writer.open == Block::Code { writer.blank += 1 } else { writer.close() }
         } else if let Some(code) = line.strip_prefix("    ").filter(|_| writer.open.may_precede_code()) {
             writer.code(code);
@@ -49,7 +52,7 @@ enum Block {
 }
 
 impl Block {
-    /// Inside of paragraphs and lists an indented line goes on with the text.
+    /// In paragraphs and lists an indented line continues the text.
     fn may_precede_code(self) -> bool {
         matches!(self, Self::None | Self::Code)
     }
@@ -59,11 +62,11 @@ impl Block {
 struct Writer {
     html: String,
     open: Block,
-    /// Text of the paragraph or item so far: marks may reach over the ends of lines.
+    /// Text of the paragraph or item so far, because marks may span lines.
     pending: String,
     /// Empty lines of code that are not written yet.
     blank: usize,
-    /// Whether the open table has its body already.
+    /// Whether the open table already has its body.
     body: bool,
 }
 
@@ -127,7 +130,7 @@ impl Writer {
         self.html.push('\n');
     }
 
-    /// The first row is the head; the rule of dashes below it ends it and is not shown.
+    /// A row of a table. The first row is the head. The line of dashes below it ends the head and is not shown.
     fn row(&mut self, row: &str) {
         let head = self.open != Block::Table;
         self.change(Block::Table);
@@ -151,7 +154,7 @@ fn heading(text: &str) -> Option<&str> {
     (rest.len() < text.len() && rest.starts_with(' ')).then(|| rest.trim())
 }
 
-/// Marks inside of a line. One that is opened and not closed is text.
+/// Converts marks inside of a line. An unclosed mark is text.
 fn inline(text: &str) -> String {
     let mut html = String::new();
     let mut rest = text;
@@ -172,7 +175,7 @@ fn inline(text: &str) -> String {
     html + &escape(rest)
 }
 
-/// The mark that a text begins with, as HTML, and what follows it.
+/// The HTML of the mark at the beginning of a text, and the rest of the text.
 fn mark(text: &str) -> Option<(String, &str)> {
     if let Some(code) = text.strip_prefix('`') {
         let (code, rest) = code.split_once('`')?;
@@ -187,7 +190,8 @@ fn mark(text: &str) -> Option<(String, &str)> {
     }
     let (words, rest) = text.strip_prefix('[')?.split_once("](")?;
     let (to, rest) = rest.split_once(')')?;
-    // A link leads to a page or to a place on this one; files beside the README are not beside the report.
+    // A link leads to a page on the network or to a place on this page. Files beside the README are not beside the
+    // report.
     if to.starts_with("https://") || to.starts_with('#') {
         Some((format!("<a href=\"{}\">{}</a>", escape(to), escape(words)), rest))
     } else {

@@ -1,4 +1,4 @@
-//! The page: how many scores are met, and every figure beside what its paper reports.
+//! The page: the number of scores met, and every figure beside the paper's results.
 
 mod figure;
 mod summary;
@@ -11,18 +11,18 @@ use crate::report::{style, worlds};
 use crate::score::{ScoreResult, evaluate};
 use crate::world::World;
 
-/// What a key of `docs/papers/papers.bib` stands for.
+/// A paper and its key in `docs/papers/papers.bib`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaperInfo {
     /// The key: `udt-2004`.
     pub key: &'static str,
-    /// Who wrote it, and when: `Gu and Grossman 2004`.
+    /// Authors and year: `Gu and Grossman 2004`.
     pub cited: &'static str,
-    /// Its title.
+    /// The title.
     pub title: &'static str,
 }
 
-/// The papers whose figures there are, in the order of the page.
+/// The papers with figures, in the order of the page.
 pub const PAPERS: [PaperInfo; 5] = [
     PaperInfo {
         key: "udt-2004",
@@ -51,10 +51,10 @@ pub const PAPERS: [PaperInfo; 5] = [
     },
 ];
 
-/// A figure with its scores, as the page shows it.
+/// A figure with its scores.
 struct Shown<'a> {
     figure: &'a FigureResult,
-    /// In each world that it was run in.
+    /// The scores in each world in which the figure was run.
     judged: Vec<(World, Vec<ScoreResult>)>,
 }
 
@@ -67,15 +67,15 @@ impl Shown<'_> {
         self.judged.iter().any(|(known, _)| *known == world)
     }
 
-    /// Its scores in a world; none if it was not run there.
+    /// The scores in a world; none if the figure was not run there.
     fn scores(&self, world: World) -> &[ScoreResult] {
         self.judged.iter().find(|(known, _)| *known == world).map_or(&[], |(_, scores)| scores)
     }
 }
 
-/// The whole report: one HTML file that asks the network for nothing.
+/// The whole report: one HTML file that loads nothing from the network.
 ///
-/// The figures stand in the order of their papers, then of their numbers; scenarios of one's own come last.
+/// Figures are in the order of their papers, then of their numbers. Users' scenarios come last.
 #[must_use]
 pub fn page(results: &[FigureResult]) -> String {
     let joined = worlds::joined(results);
@@ -112,28 +112,28 @@ pub fn page(results: &[FigureResult]) -> String {
     )
 }
 
-/// What was measured in one world.
+/// The measurements of one world.
 fn in_world(results: &[FigureResult], world: World) -> Measurements<'_> {
     Measurements::new(results.iter().filter(|result| result.world == world))
 }
 
-/// Place of a figure on the page: by paper, then by the letter and the number of its id, so that A10 follows A9.
+/// The place of a figure on the page: by paper, then by the letter and the number of its id, so that A10 follows A9.
 fn order(paper: &str, id: &str) -> (usize, String, u64, String) {
     let place = PAPERS.iter().position(|known| known.key == paper).unwrap_or(PAPERS.len());
     let letters = id.trim_start_matches(|character: char| character.is_ascii_alphabetic());
     let digits: String = letters.chars().take_while(char::is_ascii_digit).collect();
-    // Those without a number follow those with one.
+    // Figures without a number follow those with one.
     let number = digits.parse().unwrap_or(u64::MAX);
     (place, id[..id.len() - letters.len()].to_owned(), number, id.to_owned())
 }
 
-/// An id as a place on the page.
+/// An id as an anchor on the page.
 fn anchor(id: &str) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' };
     id.chars().map(plain).collect()
 }
 
-/// A paper as the page cites it: its authors, or the key of one that is not known.
+/// The citation of a paper: its authors, or the key of an unknown paper.
 fn cited(key: &str) -> &str {
     PAPERS.iter().find(|paper| paper.key == key).map_or(key, |paper| paper.cited)
 }

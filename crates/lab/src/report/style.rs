@@ -1,4 +1,4 @@
-//! How drawings and the page look: colours for light and dark, lines, type.
+//! The look of drawings and page: colours for light and dark schemes, lines, type.
 
 #[cfg(test)]
 mod tests;
@@ -9,23 +9,24 @@ const LIGHT: &str = "--ground:#fffefb;--ink:#1d1c1a;--soft:#5f5c56;--faint:#e5e1
 const DARK: &str = "--ground:#171614;--ink:#ece8df;--soft:#a39e93;--faint:#33312c;--rule:#5a564d;\
 --met:#6cc49a;--unmet:#f0907a;--link:#8fbfe8;--code:#211f1c;";
 
-/// How many colours lines without an order have. Further lines have them again, dashed.
+/// The number of colours of lines without an order. Further lines have the same colours with dashes.
 pub(super) const HUES: usize = 6;
-/// Colours of lines without an order, on light and on dark ground. Differences in lightness keep them apart for readers who do
-/// not see all hues: the tests compute by how much.
+/// Colours of lines without an order, on light and on dark ground. Differences in lightness keep them apart for readers
+/// who do not see all hues. The tests compute the distances.
 const LIGHT_HUES: [&str; HUES] = ["#0069a8", "#cf5a00", "#35a08f", "#7a1050", "#5c5400", "#2f1790"];
 const DARK_HUES: [&str; HUES] = ["#56a9de", "#f08a45", "#8ff2e6", "#b8446f", "#efe370", "#5f6ae0"];
 
-/// How many colours lines with an order have.
+/// The number of colours of lines with an order.
 pub(super) const STEPS: usize = 6;
-/// Colours of lines with an order: the lightness rises in even steps.
+/// Colours of lines with an order. The lightness rises in even steps.
 const LIGHT_STEPS: [&str; STEPS] = ["#240f32", "#2c1877", "#094f62", "#046e6f", "#688258", "#b48f0a"];
 const DARK_STEPS: [&str; STEPS] = ["#795a90", "#647cd0", "#63a1dd", "#1bcde1", "#b2e0ba", "#f5f778"];
 
-/// Dashes of the second and the third line of a colour. Lines of emulated runs have a dash of their own.
+/// The number of dash patterns, for the second and the third line of a colour. Emulated lines have a pattern of their
+/// own.
 pub(super) const DASHES: usize = 2;
 
-/// The colours of a ground as variables.
+/// The colours of a ground as CSS variables.
 fn variables(ground: &str, hues: [&str; HUES], steps: [&str; STEPS]) -> String {
     let named = |prefix: char, colours: &[&str]| -> String {
         colours.iter().enumerate().map(|(index, colour)| format!("--{prefix}{index}:{colour};")).collect()
@@ -41,7 +42,7 @@ fn dark() -> String {
     variables(DARK, DARK_HUES, DARK_STEPS)
 }
 
-/// Rules of drawings, inside of a page or alone.
+/// Rules of drawings, on a page or alone.
 const DRAWING: &str = "
 .plot{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','Liberation Sans',Arial,sans-serif;font-variant-numeric:tabular-nums}
 .plot .ground{fill:var(--ground)}
@@ -74,13 +75,13 @@ const DRAWING: &str = "
 .plot .empty{fill:none;stroke:var(--faint)}
 ";
 
-/// Classes of colours.
+/// CSS classes of the colours.
 fn colours() -> String {
     let class = |prefix: char, index: usize| format!(".plot .{prefix}{index}{{--c:var(--{prefix}{index})}}\n");
     (0..HUES).map(|index| class('s', index)).chain((0..STEPS).map(|index| class('r', index))).collect()
 }
 
-/// The style sheet of a drawing that is a file of its own.
+/// The style sheet of a drawing in a file of its own.
 pub(super) fn alone() -> String {
     let (light, dark) = (light(), dark());
     format!(".plot{{{light}}}\n@media(prefers-color-scheme:dark){{.plot{{{dark}}}}}\n{}{DRAWING}", colours())

@@ -1,7 +1,7 @@
-//! Drawings as SVG: lines, series over time, heat maps, bars, with the papers' numbers as marks of their own.
+//! Drawings as SVG: lines, series over time, heat maps and bars, with the papers' numbers as separate marks.
 //!
-//! A drawing scales to the width that it gets, follows the reader's light or dark scheme, names itself to screen readers, and
-//! is the same to the byte for the same results.
+//! A drawing scales to its width, follows the reader's light or dark scheme, and names itself to screen readers. The
+//! same results give the same bytes.
 
 mod bars;
 mod canvas;
@@ -27,29 +27,30 @@ use data::Source;
 pub(crate) use data::{meant_at, words};
 pub(crate) use marks::in_words;
 
-/// Width of every drawing, in its own units: about a text column in CSS pixels.
+/// The width of every drawing, in its own units: about a text column in CSS pixels.
 const WIDTH: f64 = 720.0;
-/// Width of a drawing for a phone, whose panels stand one below the other: that of a panel where two stand side by side.
+/// The width of a drawing for a phone. Its panels stand one below the other, each as wide as one of two panels side by
+/// side.
 const NARROW: f64 = WIDTH / 2.0;
 
 /// One drawing of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drawing {
-    /// Its name in the scenario: what to call the file.
+    /// The name in the scenario, which names the file.
     pub name: String,
-    /// What stands above it.
+    /// The title.
     pub title: String,
-    /// The file's text.
+    /// The text of the file.
     pub svg: String,
 }
 
-/// All drawings of a figure, as files. `measurements` holds the figure and those that its expressions refer to.
+/// All drawings of a figure, as files. `measurements` holds the figure and those to which its expressions refer.
 #[must_use]
 pub fn drawings(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<Drawing> {
     drawn(figure, measurements).map(|plot| draw(figure, plot, measurements, true)).collect()
 }
 
-/// The plots of a figure that have a point of its grid: the quick form may have none of those that a plot asks for.
+/// The plots of a figure that have a point of its grid. The quick form may lack the points of a plot.
 pub(crate) fn drawn<'a>(
     figure: &'a FigureResult,
     measurements: &'a Measurements<'a>,
@@ -63,7 +64,7 @@ pub(crate) fn draw_narrow(figure: &FigureResult, plot: &PlotSpec, measurements: 
     render(&Source { figure, plot, measurements, width: NARROW }, false)
 }
 
-/// One drawing. One that does not stand alone leaves its style to the page around it.
+/// One drawing. A drawing that does not stand alone takes its style from the page.
 pub(crate) fn draw(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>, alone: bool) -> Drawing {
     render(&Source { figure, plot, measurements, width: WIDTH }, alone)
 }
@@ -82,7 +83,7 @@ fn render(source: &Source<'_>, alone: bool) -> Drawing {
     Drawing { name: plot.name.clone(), title, svg }
 }
 
-/// What the names of a drawing's parts begin with, so that they are unique on a page.
+/// The prefix of ids in a drawing, so that they are unique on a page.
 fn id(source: &Source<'_>) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     let narrow = if source.is_narrow() { "-narrow" } else { "" };

@@ -1,4 +1,4 @@
-//! One figure from several worlds: its curves once for each of them, side by side.
+//! One figure from several worlds: each curve once for each world, side by side.
 
 use crate::figures::FigureResult;
 use crate::record::Record;
@@ -6,7 +6,7 @@ use crate::scenario::{Axis, Curve};
 use crate::world::World;
 use crate::world::twin::emulated_twin;
 
-/// All figures, each once: of one that was run in both worlds, every curve is there twice.
+/// All figures, each once. A figure that was run in both worlds has every curve twice.
 #[must_use]
 pub fn joined(results: &[FigureResult]) -> Vec<FigureResult> {
     let mut joined: Vec<FigureResult> = Vec::new();
@@ -20,7 +20,7 @@ pub fn joined(results: &[FigureResult]) -> Vec<FigureResult> {
     joined.into_iter().map(labelled).collect()
 }
 
-/// Both worlds as one figure.
+/// Joins the results of both worlds into one figure.
 fn join(simulated: &FigureResult, emulated: &FigureResult) -> FigureResult {
     let mut both = simulated.clone();
     let scenario = &mut both.scenario;
@@ -57,7 +57,7 @@ fn add_values(axis: &mut Axis, from: &Axis) {
     }
 }
 
-/// Emulated curves say that they are, and whether one of their runs cannot be believed.
+/// Labels emulated curves, and those with invalid runs.
 fn labelled(mut figure: FigureResult) -> FigureResult {
     let (world, joined) = (figure.world, figure.emulated.is_some());
     let mut curves = std::mem::take(&mut figure.scenario.curves);

@@ -13,7 +13,7 @@ use crate::score::{ScoreResult, Worst};
 use crate::table::{self, Table};
 use crate::world::World;
 
-/// Tables of more lines are folded.
+/// Longer tables are folded.
 const MAX_OPEN_ROWS: usize = 16;
 
 pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
@@ -52,7 +52,7 @@ pub(super) fn html(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String
     html
 }
 
-/// The numbers of this run, so that nobody takes those of the README for them.
+/// The tables of this run, labelled, so that the README's numbers are not taken for this run's.
 fn this_run(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
     if shown.figure.records.is_empty() {
         return "<h3>This run</h3>\n<p>No run is finished yet.</p>\n".to_owned();
@@ -73,7 +73,7 @@ fn this_run(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
     html
 }
 
-/// A table of numbers: labels to the left, numbers to the right.
+/// A table with labels to the left and numbers to the right.
 fn numbers(table: &Table, scenario: &Scenario) -> String {
     let label = |name: &str| scenario.curves.iter().find(|curve| curve.name == name).map_or("", |curve| &curve.label);
     let class = |column: usize| if column < table.labels { "" } else { " class=\"n\"" };
@@ -100,7 +100,7 @@ fn capital(words: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The figure's README, labelled, since its numbers are of another run.
+/// The figure's README, labelled, because its numbers are of another run.
 fn readme(info: &FigureInfo) -> String {
     if info.readme.is_empty() {
         return String::new();
@@ -117,7 +117,7 @@ fn readme(info: &FigureInfo) -> String {
     format!("<h3>{title}</h3>\n<p class=\"meta\">{label}</p>\n<div class=\"readme\">\n{text}</div>\n")
 }
 
-/// What stands below a drawing: its title, and whether it shows one run of several.
+/// The caption of a drawing: its title, and the seed if it shows one run of several.
 fn caption(plot: &PlotSpec, seeds: &[u64]) -> String {
     let mut parts = Vec::new();
     parts.extend(plot.title.as_ref().map(|title| escape(title)));
@@ -128,7 +128,7 @@ fn caption(plot: &PlotSpec, seeds: &[u64]) -> String {
     if parts.is_empty() { String::new() } else { format!("<figcaption>{}.</figcaption>\n", parts.join(". ")) }
 }
 
-/// Where the figure is from, and how it was run.
+/// The source of the figure, and how it was run.
 fn source(shown: &Shown<'_>) -> String {
     let info = &shown.figure.info;
     let mut parts = Vec::new();
@@ -139,7 +139,7 @@ fn source(shown: &Shown<'_>) -> String {
     format!("<p class=\"meta\">{}</p>\n", parts.join(" · "))
 }
 
-/// How it was run, in each world.
+/// The duration, seeds and form of the runs in each world.
 fn how_all(shown: &Shown<'_>) -> Vec<String> {
     let figure = shown.figure;
     let mut parts = Vec::new();
@@ -153,12 +153,12 @@ fn how_all(shown: &Shown<'_>) -> Vec<String> {
     parts
 }
 
-/// Whether the full or the quick form was run.
+/// The name of the form that was run.
 fn form(figure: &FigureResult) -> String {
     if figure.quick { "quick form" } else { "full form" }.to_owned()
 }
 
-/// How long it was run, and how often.
+/// The duration and the number of seeds.
 fn how(scenario: &Scenario, world: World) -> String {
     let seeds = match scenario.seeds.len() {
         1 => "one seed".to_owned(),
@@ -168,7 +168,7 @@ fn how(scenario: &Scenario, world: World) -> String {
     format!("{}\u{a0}s in {time} time, {seeds}", crate::expression::three_digits(scenario.duration))
 }
 
-/// Runs that cannot be believed, and why.
+/// The invalid runs and the reasons.
 fn invalid(figure: &FigureResult) -> String {
     let runs = figure.records.iter().filter(|run| !run.is_valid());
     let mut items = String::new();
@@ -188,7 +188,7 @@ fn invalid(figure: &FigureResult) -> String {
     )
 }
 
-/// The table of scores; those of another world than the simulator say which.
+/// The table of scores. Its head names the world unless that is the simulator.
 fn scores(scores: &[ScoreResult], world: Option<World>) -> String {
     if scores.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! The top of the page: how many scores are met, by paper and by figure.
+//! The top of the page: the scores that are met, by paper and by figure.
 
 use std::fmt::Write as _;
 
@@ -79,25 +79,25 @@ fn papers(shown: &[Shown<'_>]) -> String {
     )
 }
 
-/// Whether it is a figure of a paper, and no scenario of one's own.
+/// Whether it is a figure of a paper, and not a user's scenario.
 fn cites_a_paper(shown: &Shown<'_>) -> bool {
     PAPERS.iter().any(|paper| paper.key == shown.figure.info.paper)
 }
 
-/// The worlds that any figure was run in, at least one.
+/// The worlds in which any figure was run, at least one.
 fn worlds(shown: &[Shown<'_>]) -> Vec<World> {
     let there = |world: &World| shown.iter().any(|shown| shown.was_run_in(*world));
     let worlds: Vec<World> = [World::Simulated, World::Emulated].into_iter().filter(there).collect();
     if worlds.is_empty() { vec![World::Simulated] } else { worlds }
 }
 
-/// How many scores are met in a world, of how many.
+/// The number of scores that are met in a world, and the number of all.
 fn tally<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>, world: World) -> (usize, usize) {
     let counts = shown.into_iter().map(|shown| count(shown.scores(world)));
     counts.fold((0, 0), |(met, of), (more_met, more)| (met + more_met, of + more))
 }
 
-/// The heads of columns about scores: one for each world.
+/// The heads of the columns with scores, one for each world.
 fn heads(shown: &[Shown<'_>], words: &str) -> String {
     let worlds = worlds(shown);
     let head = |world: &World| match worlds.as_slice() {
@@ -139,7 +139,7 @@ fn contents(shown: &[Shown<'_>]) -> String {
     )
 }
 
-/// Scores in a word: a sign as well as a colour, for whoever does not see one of them.
+/// Scores in one word, with a sign beside the colour for readers who do not see it.
 pub(super) fn state(scores: &[ScoreResult]) -> String {
     match count(scores) {
         (_, 0) => "no score".to_owned(),

@@ -1,11 +1,11 @@
 use super::*;
 use crate::testing::{both_worlds, flawed, gallery};
 
-/// Tags that have no end.
+/// Tags without an end tag.
 const EMPTY: [&str; 2] = ["meta", "!doctype"];
 
-/// The tags of a page or drawing in the order in which they begin, after checking that each one ends in its place and that
-/// nothing outside of tags is left unescaped.
+/// The tags of a page or drawing in the order in which they begin. Checks that each tag ends in its place and that all
+/// text is escaped.
 pub(crate) fn tags(text: &str) -> Vec<&str> {
     let mut open: Vec<&str> = Vec::new();
     let mut seen = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn tags(text: &str) -> Vec<&str> {
     seen
 }
 
-/// The page without its style and without what is inside of drawings.
+/// The page without its style and without the content of drawings.
 fn structure(page: &str) -> String {
     let mut text = String::new();
     let mut skip = false;

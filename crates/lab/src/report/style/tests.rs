@@ -1,19 +1,20 @@
-//! Colours that readers tell apart, whichever hues they see.
+//! Readers can tell the colours apart, whichever hues they see.
 
 use super::*;
 
-/// How sight without one kind of cone changes linear red, green and blue: Machado, Oliveira and Fernandes, "A physiologically-based
-/// model for simulation of color vision deficiency" (2009), full severity; the first one changes nothing.
+/// Maps of linear red, green and blue for normal sight and for sight without one kind of cone. Source: Machado,
+/// Oliveira and Fernandes, "A physiologically-based model for simulation of color vision deficiency" (2009), full
+/// severity.
 const SIGHTS: [[[f64; 3]; 3]; 4] = [
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
     [[0.152_286, 1.052_583, -0.204_868], [0.114_503, 0.786_281, 0.099_216], [-0.003_882, -0.048_116, 1.051_998]],
     [[0.367_322, 0.860_646, -0.227_968], [0.280_085, 0.672_501, 0.047_413], [-0.011_820, 0.042_940, 0.968_881]],
     [[1.255_528, -0.076_749, -0.178_779], [-0.078_411, 0.930_809, 0.147_602], [0.004_733, 0.691_367, 0.303_900]],
 ];
-/// Distances in Oklab, in per cent of the way from black to white. A difference of 2 can just be seen.
+/// Least distances in Oklab, in per cent of the distance from black to white. Readers just see a difference of 2.
 const APART: f64 = 10.0;
 const STEP: f64 = 9.0;
-/// The least contrast of a line with its ground, for WCAG 2.1.
+/// The least contrast of a line with its ground. WCAG 2.1 asks for 3.
 const CONTRAST: f64 = 2.9;
 
 fn linear(colour: &str) -> [f64; 3] {
@@ -27,7 +28,7 @@ fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
     matrix.map(|row| row.iter().zip(vector).map(|(factor, value)| factor * value).sum())
 }
 
-/// Oklab (Ottosson 2020) of a colour as it is seen.
+/// The Oklab coordinates (Ottosson 2020) of a colour as a reader sees it.
 fn seen(colour: &str, sight: [[f64; 3]; 3]) -> [f64; 3] {
     let cones = times(
         [
@@ -47,7 +48,7 @@ fn seen(colour: &str, sight: [[f64; 3]; 3]) -> [f64; 3] {
     )
 }
 
-/// The distance of two colours for whoever sees least of it.
+/// The distance of two colours for the reader who sees least of it.
 fn apart(one: &str, other: &str) -> f64 {
     let distance = |sight| {
         let (one, other) = (seen(one, sight), seen(other, sight));

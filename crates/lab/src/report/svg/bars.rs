@@ -1,4 +1,4 @@
-//! A metric by category: values of an axis, or several metrics; one bar for each curve.
+//! A metric by category: values of an axis, or several metrics. Each curve has one bar.
 
 use super::canvas::{Anchor, Canvas, width};
 use super::chart::{Area, CLEAR, ROW, colour, in_world, range_of, upright};
@@ -13,9 +13,9 @@ use crate::scenario::Scale as Spacing;
 
 /// Height of a panel.
 const HEIGHT: f64 = 190.0;
-/// Rows that names of categories take at most.
+/// The most rows that names of categories take.
 const MOST_NAME_ROWS: usize = 4;
-/// Room to the left of it.
+/// Space to the left of a panel.
 const LEFT: f64 = 52.0;
 
 struct Bar<'a> {
@@ -133,7 +133,7 @@ fn step(panel: &Panel<'_>, area: &Area) -> f64 {
     (area.right - area.left) / panel.categories.len().max(1) as f64
 }
 
-/// Rows that the names of the categories need, each in the row below that of its neighbour, so that none meets another.
+/// The rows that the names of the categories need. Neighbours are in different rows, so that none overlaps.
 fn name_rows(panel: &Panel<'_>, area: &Area) -> usize {
     let widest = panel.categories.iter().map(|(name, _)| width(name)).fold(0.0, f64::max);
     let needed = (widest / step(panel, area)).ceil();

@@ -1,11 +1,11 @@
-//! Writing SVG: elements, numbers of a fixed form, escaped text, and how wide text will be.
+//! Writes SVG: elements, numbers of a fixed form, escaped text, and estimates of the width of text.
 
 use std::fmt::Write as _;
 
-/// Size of the text, in units of the drawing, as the style sheet has it.
+/// The size of text in units of the drawing, as in the style sheet.
 pub(crate) const FONT_SIZE: f64 = 12.0;
 
-/// Where text stands against its position.
+/// The side of the text at its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -13,7 +13,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A drawing being written.
+/// A drawing in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
     out: String,
@@ -54,7 +54,7 @@ impl Canvas {
         self.put(&format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escape(text)));
     }
 
-    /// A line of its own, verbatim.
+    /// Appends a line verbatim.
     pub(crate) fn put(&mut self, element: &str) {
         self.out.push_str(element);
         self.out.push('\n');
@@ -71,14 +71,14 @@ pub(crate) fn through(points: &[(f64, f64)]) -> String {
     d
 }
 
-/// A coordinate: one decimal, which is finer than a screen, and none where it is zero.
+/// A coordinate with one decimal, which is finer than a screen.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Text as content or attribute of XML and HTML; characters that XML cannot hold are left out.
+/// Text as content or attribute of XML and HTML. Characters that XML cannot hold are left out.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -97,7 +97,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// About how wide a text will be at the drawing's font size: system fonts differ, so this is on the wide side.
+/// The estimated width of a text at the drawing's font size. System fonts differ, so the estimate is on the wide side.
 pub(crate) fn width(text: &str) -> f64 {
     let em = |character: char| match character {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' | '\u{a0}' => 0.36,
@@ -108,7 +108,7 @@ pub(crate) fn width(text: &str) -> f64 {
     text.chars().map(em).sum::<f64>() * FONT_SIZE
 }
 
-/// A text in rows of this width at most, broken at spaces; a word that is wider has a row of its own.
+/// A text in rows of this width at most, broken at spaces. A wider word has a row of its own.
 pub(crate) fn rows(text: &str, room: f64) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -12,37 +12,37 @@ use crate::expression::{Shown, Unit};
 use crate::report::style::{DASHES, HUES, STEPS};
 use crate::scenario::Scale as Spacing;
 
-/// Labels at the ends of lines take this share of their panel at most, where several panels stand side by side.
+/// The most space for labels at the ends of lines, as a share of the panel, where several panels stand side by side.
 const MOST_FOR_LABELS: f64 = 0.3;
 
-/// Panels do not share an axis if this share of it is too much for one of them.
+/// Panels share an axis unless one of them would use less than this share of it.
 const FLAT: f64 = 0.2;
 
-/// Room to the left of a panel, for tick labels.
+/// Space to the left of a panel, for tick labels.
 const LEFT: f64 = 52.0;
-/// Room to the right of a panel without labels.
+/// Space to the right of a panel without labels.
 const RIGHT: f64 = 14.0;
-/// Room below a panel, for tick labels and the axis' name.
+/// Space below a panel, for tick labels and the axis' name.
 const BELOW: f64 = 44.0;
-/// Room that a tick's label needs across and upright.
+/// Space for a tick's label, horizontally and vertically.
 const TICK_WIDTH: f64 = 52.0;
 const TICK_HEIGHT: f64 = 34.0;
-/// From the axis' name to the top of the plot, so that the name stands clear of the topmost tick.
+/// From the axis' name to the top of the plot, so that the name stays clear of the topmost tick.
 pub(super) const CLEAR: f64 = 14.0;
 /// Height of a line of text.
 pub(super) const ROW: f64 = 18.0;
-/// From the end of the axis to the first and last value, so that no mark sits on it.
+/// From the end of the axis to the first and last value, so that no mark sits on the axis.
 const INSET: f64 = 8.0;
 
-/// The axis from left to right.
+/// The horizontal axis.
 #[derive(Clone, Debug)]
 pub(super) struct Horizontal {
-    /// Name of the axis or metric, or `time`.
+    /// The name of the axis or metric, or `time`.
     pub(super) name: String,
     pub(super) unit: Unit,
     /// The values of the grid; none over time.
     pub(super) values: Vec<f64>,
-    /// Their words, if they are no numbers.
+    /// The words of the values, if they are no numbers.
     pub(super) words: Vec<String>,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct Horizontal {
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) label: String,
-    /// Which colour, counted within the drawing.
+    /// The index of its colour in the drawing.
     pub(super) colour: usize,
-    /// Whether its place among the others means something.
+    /// Whether the lines have an order.
     pub(super) ordered: bool,
-    /// Whether it was emulated and not simulated.
+    /// Whether its runs were emulated.
     pub(super) emulated: bool,
     /// Whether it is a series, which has no marks at its points.
     pub(super) over_time: bool,
@@ -76,17 +76,17 @@ impl Line {
         }
     }
 
-    /// The class of its colour.
+    /// The classes of its colour and dash.
     pub(super) fn class(&self, of: usize) -> String {
         in_world(colour(self.colour, of, self.ordered), self.emulated)
     }
 }
 
-/// The classes of the colour of one thing among several, and of its dash if there are more things than colours.
+/// The classes of the colour of one of several things. With more things than colours, also the class of a dash.
 pub(super) fn colour(index: usize, of: usize, ordered: bool) -> String {
     let (colour, dash) = if ordered && of > 2 {
         let step = ((index * (STEPS - 1)) as f64 / (of - 1) as f64).round() as usize;
-        // Of more lines than steps, neighbours may have the same colour.
+        // With more lines than steps, neighbours may have the same colour.
         (format!("r{}", step.min(STEPS - 1)), if of > STEPS { index % 2 } else { 0 })
     } else {
         (format!("s{}", index % HUES), index / HUES % (DASHES + 1))
@@ -94,7 +94,7 @@ pub(super) fn colour(index: usize, of: usize, ordered: bool) -> String {
     if dash == 0 { colour } else { format!("{colour} d{dash}") }
 }
 
-/// A class, for what was emulated and stands beside what was simulated.
+/// Adds the class of emulated runs.
 pub(super) fn in_world(class: String, emulated: bool) -> String {
     if emulated { class + " emulated" } else { class }
 }
@@ -103,13 +103,13 @@ pub(super) fn in_world(class: String, emulated: bool) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Panel {
     pub(super) title: String,
-    /// The point of the grid. Panels of the same point share their upright axis.
+    /// The point of the grid. Panels of the same point share their vertical axis.
     pub(super) group: usize,
     pub(super) lines: Vec<Line>,
     pub(super) marks: Vec<Mark>,
 }
 
-/// What all panels have in common.
+/// The settings that all panels share.
 struct Frame<'a> {
     source: &'a Source<'a>,
     horizontal: &'a Horizontal,
@@ -118,11 +118,11 @@ struct Frame<'a> {
     /// Number of colours.
     colours: usize,
     labelled: bool,
-    /// Width of a panel with everything around it.
+    /// The width of a panel with its margins.
     cell: f64,
 }
 
-/// Draws all panels and gives the height.
+/// Draws all panels and returns the height.
 pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizontal, Vec<Panel>)) -> f64 {
     let (horizontal, panels) = content;
     if panels.iter().all(|panel| panel.lines.iter().all(|line| line.points.is_empty())) {
@@ -164,7 +164,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizonta
     top
 }
 
-/// Whether a group of panels would be flat on an axis that fits all of them.
+/// Whether some group of panels would be flat on a shared axis.
 fn uneven(panels: &[Panel]) -> bool {
     let mut greatest: BTreeMap<usize, f64> = BTreeMap::new();
     for panel in panels {
@@ -176,16 +176,16 @@ fn uneven(panels: &[Panel]) -> bool {
     of_groups().fold(f64::INFINITY, f64::min) < FLAT * of_groups().fold(0.0, f64::max)
 }
 
-/// A title in one row, or where that does not fit in so much room, the curve above and the point below.
+/// The title in one row. If it does not fit, the curve is in the first row and the point in the second.
 fn title_rows(title: &str, room: f64) -> Vec<&str> {
-    // Titles are bold, which takes a tenth more.
+    // Titles are bold and a tenth wider.
     if 1.1 * width(title) + 12.0 <= room {
         return if title.is_empty() { Vec::new() } else { vec![title] };
     }
     title.split_once(": ").map_or(vec![title], |(curve, point)| vec![curve, point])
 }
 
-/// Where the lines of a panel are.
+/// The area of a panel's lines.
 pub(super) struct Area {
     pub(super) left: f64,
     pub(super) right: f64,
@@ -247,7 +247,7 @@ impl Frame<'_> {
             let Some(place) = x.place(tick) else { continue };
             canvas.line("axis", (place, area.bottom), (place, area.bottom + 4.0));
             let text = label(tick);
-            // The last label of the last panel stays on the drawing.
+            // Keeps the last label on the drawing.
             let middle = place.min(self.source.width - width(&text) / 2.0);
             canvas.text("tick", (middle, area.bottom + 17.0), Anchor::Middle, &text);
         }
@@ -302,7 +302,7 @@ impl Frame<'_> {
     }
 }
 
-/// The upright axis: labels and lines across.
+/// Draws the labels of the vertical axis and the grid lines.
 pub(super) fn upright(canvas: &mut Canvas, source: &Source<'_>, y: &Scale, range: (f64, f64), area: &Area) {
     let axis = &source.plot.y_axis;
     let shown = shown(axis, source.unit(), range.1);
@@ -333,12 +333,12 @@ fn y_range<'p>(source: &Source<'_>, panels: impl Iterator<Item = &'p Panel>) -> 
         values.extend(panel.marks.iter().map(|mark| mark.spot.value()));
     }
     let (low, high) = range_of(source, values);
-    // An interval that reaches below zero, of values that do not, is cut off: no rate, time or share is below nothing.
+    // A rate, time or share is never negative. Where all values are positive, intervals below zero are cut off.
     let linear = source.plot.y_axis.range.is_none() && source.plot.y_axis.scale == Spacing::Linear;
     (if linear && least >= 0.0 { low.max(0.0) } else { low }, high)
 }
 
-/// The range of the upright axis: the scenario's, or from zero to the first round number above everything.
+/// The range of the vertical axis: the scenario's, or from zero to the first round number above all values.
 pub(super) fn range_of(source: &Source<'_>, values: Vec<f64>) -> (f64, f64) {
     let axis = &source.plot.y_axis;
     if let Some([low, high]) = axis.range {

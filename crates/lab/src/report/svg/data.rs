@@ -1,4 +1,4 @@
-//! What a drawing is made of, taken from measurements: which values, at which points, in which unit.
+//! The data of a drawing: values, points and units, taken from measurements.
 
 use crate::aggregate::{Estimate, Measurements, Point, grid, same};
 use crate::expression::{Environment, Expression, Reference, Shown, Unit};
@@ -8,13 +8,13 @@ use crate::record::Record;
 use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
 use crate::world::twin::simulated_twin;
 
-/// A drawing to be made.
+/// A drawing to make.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) figure: &'a FigureResult,
     pub(crate) plot: &'a PlotSpec,
     pub(crate) measurements: &'a Measurements<'a>,
-    /// How wide it is to be.
+    /// The width of the drawing.
     pub(crate) width: f64,
 }
 
@@ -22,18 +22,18 @@ pub(crate) struct Source<'a> {
 const RATE_AXIS: (&str, &str) = ("rate", "Link rate");
 
 impl<'a> Source<'a> {
-    /// Whether there is room for one panel only.
+    /// Whether only one panel fits side by side.
     pub(crate) fn is_narrow(&self) -> bool {
         self.width < super::WIDTH
     }
 
-    /// The curves that are drawn, with their place in the scenario, which decides their colour.
+    /// The curves of the drawing with their place in the scenario, which decides their colour.
     pub(crate) fn curves(&self) -> Vec<(usize, &'a Curve)> {
         let wanted = |curve: &Curve| self.plot.curves.is_empty() || self.plot.curves.contains(&curve.name);
         self.figure.scenario.curves.iter().enumerate().filter(|(_, curve)| wanted(curve)).collect()
     }
 
-    /// The colour of a curve by its place in the scenario: an emulated one has that of its simulated twin.
+    /// The colour of a curve by its place in the scenario. An emulated curve has the colour of its simulated twin.
     pub(crate) fn hue(&self, index: usize) -> usize {
         let curves = &self.figure.scenario.curves;
         let twin = curves.get(index).and_then(|curve| simulated_twin(&curve.name));
@@ -41,13 +41,13 @@ impl<'a> Source<'a> {
         curves[..place].iter().filter(|curve| simulated_twin(&curve.name).is_none()).count()
     }
 
-    /// How many colours curves have.
+    /// The number of colours of curves.
     pub(crate) fn hues(&self) -> usize {
         let curves = self.figure.scenario.curves.len();
         (0..curves).map(|index| self.hue(index) + 1).max().unwrap_or(1)
     }
 
-    /// The points of the grid that are drawn.
+    /// The points of the grid in the drawing.
     pub(crate) fn points(&self) -> Vec<Point> {
         let mut points = grid(&self.figure.scenario);
         if let Some(filter) = self.plot.filter.as_deref().and_then(|text| Expression::parse_condition(text).ok()) {
@@ -63,7 +63,7 @@ impl<'a> Source<'a> {
         self.figure.scenario.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// Points in groups of equal values of all axes but these, in the grid's order.
+    /// Points in groups with equal values of all axes but these, in the grid's order.
     pub(crate) fn groups(&self, but: &[&str]) -> Vec<(Point, Vec<Point>)> {
         let mut groups: Vec<(Point, Vec<Point>)> = Vec::new();
         for point in self.points() {
@@ -88,7 +88,7 @@ impl<'a> Source<'a> {
         self.measurements.runs(&self.figure.info.id, curve, point).first().copied()
     }
 
-    /// The metrics to draw, with patterns such as `goodput.*` replaced by what the runs have.
+    /// The metrics to draw. The keys of the runs replace patterns such as `goodput.*`.
     pub(crate) fn metrics(&self) -> Vec<String> {
         let runs = self.figure.records.iter();
         let mut names: Vec<&String> = runs.flat_map(|run| run.metrics.keys()).collect();
@@ -97,7 +97,7 @@ impl<'a> Source<'a> {
         self.expand(&names)
     }
 
-    /// The same for series.
+    /// The series to draw.
     pub(crate) fn series(&self, run: &Record) -> Vec<String> {
         self.expand(&run.series.keys().collect::<Vec<_>>())
     }
@@ -135,7 +135,7 @@ impl<'a> Source<'a> {
         self.figure.info.published.iter().filter(meant).collect()
     }
 
-    /// What a number on the upright axis measures.
+    /// The unit of the vertical axis.
     pub(crate) fn unit(&self) -> Unit {
         let Some(name) = self.plot.y.first() else { return Unit::Number };
         let point = self.points().into_iter().next().unwrap_or_default();
@@ -144,25 +144,25 @@ impl<'a> Source<'a> {
             Ok(expression) => expression.unit(&place),
             Err(_) => place.unit(&Reference { name: name.clone(), curve: None, figure: None }),
         };
-        // An axis for an index and a share has bare numbers: a unit would be wrong for one of them.
+        // An axis for an index and a share has bare numbers, because a unit would be wrong for one of them.
         let unit = of(name);
         if self.plot.y.iter().all(|other| of(other) == unit) { unit } else { Unit::Number }
     }
 
-    /// Whether metrics of several kinds share the upright axis, such as an index and a share.
+    /// Whether several quantities share the vertical axis, such as an index and a share.
     pub(crate) fn mixed(&self) -> bool {
         let kind = |metric: &String| metric.split_once('.').map_or(metric.clone(), |(kind, _)| kind.to_owned());
         self.plot.y.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1]))
     }
 
-    /// A metric in words: of a flow only its name, unless that leaves open which metric is meant.
+    /// A metric in words. If all metrics have the same quantity, only the flow.
     pub(crate) fn short_words(&self, metric: &str) -> String {
         let flow = metric.split_once('.').map(|(_, flow)| flow.to_owned());
         let several = self.plot.y.len() > 1 || self.plot.y.iter().any(|metric| metric.ends_with('*'));
         flow.filter(|_| several && !self.mixed()).unwrap_or_else(|| words(metric))
     }
 
-    /// What stands above the upright axis, without unit.
+    /// The name of the vertical axis, without its unit.
     pub(crate) fn y_words(&self) -> String {
         self.plot.y_axis.label.clone().unwrap_or_else(|| {
             if self.mixed() {
@@ -201,7 +201,7 @@ pub(crate) fn words(name: &str) -> String {
     }
 }
 
-/// The unit that an axis is shown in: the scenario's, or what suits its greatest value.
+/// The step of the unit of an axis: the scenario's, or the best one for its greatest value.
 pub(crate) fn shown(axis: &PlotAxis, unit: Unit, greatest: f64) -> Shown {
     axis.unit.as_deref().and_then(|suffix| unit.shown_as(suffix)).unwrap_or_else(|| unit.shown_for(greatest))
 }
@@ -211,7 +211,7 @@ pub(crate) fn with_unit(words: &str, shown: Shown) -> String {
     if shown.suffix.is_empty() { words.to_owned() } else { format!("{words} ({})", shown.suffix) }
 }
 
-/// Whether a published number is meant at a point: every axis that it names has its value.
+/// Whether a published number belongs to a point: the point has the value of every axis that the number names.
 pub(crate) fn meant_at(published: &Published, point: &Point) -> bool {
     published.point.iter().all(|(axis, value)| point.get(axis).is_some_and(|here| same(here, value)))
 }
@@ -224,7 +224,7 @@ pub(crate) fn describe(point: &Point, source: &Source<'_>) -> String {
     axes.filter_map(value).collect::<Vec<_>>().join(", ")
 }
 
-/// A value of an axis as a reader likes it: `100 Mbit/s` for `100mbit`.
+/// A value of an axis for readers: `100 Mbit/s` for `100mbit`.
 pub(crate) fn value_words(value: &crate::record::AxisValue) -> String {
     match (Unit::of_quantity(&value.text), value.number) {
         (Unit::Number, _) | (_, None) => value.text.clone(),

@@ -1,4 +1,4 @@
-//! A metric over two axes, as colours with the numbers in them; one panel for each curve.
+//! A metric over two axes, as colours with the numbers in them. Each curve has one panel.
 
 use super::canvas::{Anchor, Canvas, rows};
 use super::chart::ROW;
@@ -9,20 +9,21 @@ use crate::expression::{Expression, Shown};
 use crate::figures::Published;
 use crate::scenario::Axis;
 
-/// Room to the left of a panel, for the values of the upright axis.
+/// Space to the left of a panel, for the values of the vertical axis.
 const LEFT: f64 = 84.0;
-/// Room below, for the other axis.
+/// Space below a panel, for the horizontal axis.
 const BELOW: f64 = 48.0;
 /// Height of a cell.
 const CELL: f64 = 36.0;
 
-/// Cells of a row at most where two panels stand side by side.
+/// The most cells in a row where two panels stand side by side.
 const MOST_BESIDE: usize = 6;
 
-/// From least to greatest, in equal steps: lightness falls all the way, so that it reads without colour too.
+/// Colours from least to greatest, in equal steps. The lightness falls throughout, so that the map reads without colour
+/// too.
 const STOPS: [(f64, f64, f64); 5] =
     [(250.0, 241.0, 222.0), (214.0, 225.0, 203.0), (141.0, 187.0, 181.0), (62.0, 132.0, 158.0), (28.0, 70.0, 118.0)];
-/// From this share of the range on, text in a cell is light.
+/// Text in a cell is light from this share of the range on.
 const LIGHT_FROM: f64 = 0.62;
 
 struct Cell<'a> {
@@ -44,7 +45,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data: a heat map needs two axes");
         return 80.0;
     };
-    // Many columns and few rows change places where there is no room for columns.
+    // Many columns and few rows change places where the columns do not fit.
     let turned = source.is_narrow() && x.values.len() > MOST_BESIDE && y.values.len() < x.values.len();
     let (x, y) = if turned { (y, x) } else { (x, y) };
     let panels = panels(source, x, y);
@@ -83,7 +84,7 @@ fn panels<'a>(source: &Source<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
     for (rest, points) in source.groups(&[&x.name, &y.name]) {
         for (index, curve) in source.curves() {
             let published = source.published(&metric, index);
-            // A number for a whole row or the whole map would hide in each cell; it stands in the table.
+            // A published number for a whole row or map would hide in each cell. The table shows it.
             let here = |point: &Point| {
                 let full = |p: &&&Published| p.point.contains_key(&x.name) && p.point.contains_key(&y.name);
                 published.iter().find(|p| full(p) && meant_at(p, point)).copied()
@@ -150,7 +151,7 @@ fn draw_panel(
     canvas.text("words", (middle, bottom + 33.0), Anchor::Middle, &axes);
 }
 
-/// The colour at a share of the range.
+/// The colour of a share of the range.
 fn fill(share: f64) -> String {
     let place = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
     let index = (place.floor() as usize).min(STOPS.len() - 2);

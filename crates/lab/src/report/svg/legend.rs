@@ -1,4 +1,4 @@
-//! Who is who: labels at the ends of lines, or rows above the panels; never on the data.
+//! Names of lines: labels at their ends, or a legend above the panels, never on the data.
 
 use super::canvas::{Anchor, Canvas, rows, through, width};
 use super::chart::{Area, Panel, ROW};
@@ -13,20 +13,20 @@ const LEFT: f64 = 6.0;
 const SAMPLE: f64 = 26.0;
 /// From one entry to the next.
 const GAP: f64 = 18.0;
-/// Labels at line ends are this far apart.
+/// The distance between labels at the ends of lines.
 const APART: f64 = 16.0;
-/// Lines that end no further apart end together: nobody sees which is above.
+/// Lines whose ends are closer than this have no visible order.
 const TOGETHER: f64 = 6.0;
 /// From a line's end to the sample of the line beside its label.
 const LEADER: f64 = 14.0;
-/// Width of that sample.
+/// The width of that sample.
 const KEY: f64 = 16.0;
 
-/// Writes what stands above all panels and gives its height: what the marks are, and the lines unless they are labelled.
+/// Writes the legend above all panels and returns its height: marks, and the lines unless they are labelled.
 pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
     let mut row = Row { canvas, x: LEFT, y: 14.0, width: source.width };
     let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
-    // Over time a panel is a point of the grid: its title says which.
+    // Over time, the title of a panel names the point of the grid.
     let over_time = panels.iter().flat_map(|panel| &panel.lines).any(|line| line.over_time);
     if !by.is_empty() && !over_time {
         let by = by.join(", ");
@@ -47,7 +47,7 @@ pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], 
     if row.x > LEFT { row.y + 10.0 } else { row.y - 14.0 }
 }
 
-/// The meaning of marks and bands, for drawings without lines.
+/// Writes the legend of a drawing without lines.
 pub(super) fn meaning(
     canvas: &mut Canvas,
     source: &Source<'_>,
@@ -109,7 +109,7 @@ impl Row<'_> {
             self.y += if number > 0 { ROW } else { 0.0 };
             self.canvas.text("words", (indent, self.y), Anchor::Start, row);
         }
-        // Nothing stands beside a label of several rows.
+        // A label of several rows takes the whole width.
         self.x = if rows.len() > 1 { self.width } else { indent + width(label) + GAP };
     }
 
@@ -134,22 +134,22 @@ impl Row<'_> {
     }
 }
 
-/// Labels at line ends take this much room at most; a longer one belongs into a legend above.
+/// The widest label at the end of a line. A longer one belongs in a legend above.
 const MOST_ROOM: f64 = 190.0;
 
-/// Whether the labels of a panel of this height can stand beside their lines: none is too long, and none meets another.
+/// Whether the labels of a panel of this height fit beside their lines without overlap.
 pub(super) fn fits(panel: &Panel, height: f64) -> bool {
     let rows = (height / APART).floor() as usize + 1;
     panel.lines.len() <= rows && panel.lines.iter().all(|line| width(&line.label) <= MOST_ROOM)
 }
 
-/// Room that labels at the ends of a panel's lines need.
+/// The space for labels at the ends of a panel's lines.
 pub(super) fn room(panel: &Panel) -> f64 {
     let widest = panel.lines.iter().map(|line| width(&line.label)).fold(0.0, f64::max);
     LEADER + KEY + 14.0 + widest.min(MOST_ROOM)
 }
 
-/// Labels each line at its end.
+/// Draws a label at the end of each line.
 pub(super) fn beside(canvas: &mut Canvas, panel: &Panel, (x, y): (&Scale, &Scale), area: &Area, of: usize) {
     let mut ends: Vec<(usize, (f64, f64))> = Vec::new();
     for (index, line) in panel.lines.iter().enumerate() {
@@ -174,8 +174,8 @@ pub(super) fn beside(canvas: &mut Canvas, panel: &Panel, (x, y): (&Scale, &Scale
     }
 }
 
-/// Orders labels from top to bottom as the ends of their lines. Ends too close for their labels to show that order are in the
-/// order of the lines, so that `udt-2` follows `udt-1`.
+/// Orders labels from top to bottom as the ends of their lines. Ends without a visible order keep the order of the
+/// lines, so that `udt-2` follows `udt-1`.
 fn order(ends: &mut [(usize, (f64, f64))]) {
     ends.sort_by(|one, other| one.1.1.total_cmp(&other.1.1));
     let mut begin = 0;
@@ -187,7 +187,7 @@ fn order(ends: &mut [(usize, (f64, f64))]) {
     }
 }
 
-/// Heights as near to the wanted ones (which rise) as they can be without meeting.
+/// Positions as near as possible to the wanted ones, which rise, without overlap.
 fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
     for height in wanted {

@@ -1,4 +1,5 @@
-//! A metric over an axis: one line for each curve, or a panel for each curve and a line for each value of the second axis.
+//! A metric over an axis. A panel has one line for each curve. With a second axis, each curve has a panel, and each
+//! value a line.
 
 use super::chart::{Horizontal, Line, Panel};
 use super::data::{Source, describe, meant_at};
@@ -14,7 +15,7 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
     within.extend(source.plot.by.iter().map(String::as_str));
     let metrics = source.metrics();
     let curves = source.curves();
-    // One line a curve can share a panel; with more lines each curve has its own.
+    // Curves with one line each share a panel. With more lines, each curve has its own.
     let together = source.plot.by.is_empty();
     let mut panels = Vec::new();
     for (group, (rest, points)) in source.groups(&within).into_iter().enumerate() {
@@ -71,7 +72,7 @@ fn horizontal(source: &Source<'_>, x: &str) -> Horizontal {
     }
 }
 
-/// The points of each line, by the values of the axes that lines are told apart by.
+/// The points of each line, by the values of the axes that tell lines apart.
 fn rows(source: &Source<'_>, points: &[Point], x: &str) -> Vec<(Point, Vec<Point>)> {
     let mut rows: Vec<(Point, Vec<Point>)> = Vec::new();
     for point in points {
@@ -120,7 +121,7 @@ fn trace(source: &Source<'_>, line: &mut Line, curve: &str, row: &[Point], metri
     line.band.sort_by(|one, other| one.0.total_cmp(&other.0));
 }
 
-/// Where a point lies from left to right: its number, or the place of its word.
+/// The horizontal position of a point: its number, or the index of its word.
 fn place(point: &Point, axis: &str, horizontal: &Horizontal) -> Option<f64> {
     let value = point.get(axis)?;
     if horizontal.words.is_empty() {

@@ -1,14 +1,14 @@
-//! Marks for what a paper reports: always in ink, never in a curve's colour alone, so that nobody takes them for ours.
+//! Marks for published numbers. They always have an outline in ink, so that readers do not take them for ours.
 
 use super::canvas::{Canvas, through};
 use crate::figures::Bound;
 
-/// Where a published number stands.
+/// The place of a published number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Spot {
     /// At a value of the horizontal axis.
     At(f64, f64),
-    /// At all of them.
+    /// At all values of the horizontal axis.
     Across(f64),
 }
 
@@ -25,16 +25,16 @@ impl Spot {
 pub(super) struct Mark {
     pub(super) spot: Spot,
     pub(super) bound: Bound,
-    /// Which line of the panel it is about.
+    /// The index of the line that the number is about.
     pub(super) line: usize,
-    /// As it was written.
+    /// The number as it was written.
     pub(super) text: String,
 }
 
-/// From the middle of a mark to its corners.
+/// From the centre of a mark to its corners.
 const RADIUS: f64 = 5.0;
 
-/// A diamond for a number, hollow if it is about one; a triangle that points to where the value may lie.
+/// A diamond for a number, hollow for "about", or a triangle that points to the allowed values.
 pub(super) fn symbol(canvas: &mut Canvas, at: (f64, f64), bound: Bound, colour: &str) {
     let (x, y) = at;
     let r = RADIUS;
@@ -47,7 +47,7 @@ pub(super) fn symbol(canvas: &mut Canvas, at: (f64, f64), bound: Bound, colour: 
     canvas.path(&format!("{fill} {colour}"), &format!("{}Z", through(&corners)));
 }
 
-/// How a published number is said: `≥ 98%`.
+/// A published number in words: `≥ 98%`.
 pub(crate) fn in_words(text: &str, bound: Bound) -> String {
     match bound {
         Bound::Is => text.to_owned(),

@@ -1,8 +1,8 @@
-//! From values to places, and which values get a tick.
+//! Maps values to positions, and chooses the ticks.
 
 use crate::scenario::Scale as Spacing;
 
-/// No place is further from the axis' beginning than so many of its lengths.
+/// The greatest distance of a position from the beginning of the axis, in lengths of the axis.
 const FARTHEST: f64 = 20.0;
 
 /// One direction of a drawing.
@@ -14,7 +14,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Maps `values` to `places`. A range without width is widened, so that there is something to draw on.
+    /// Maps `values` to `places`. Widens a range without width, so that there is something to draw on.
     pub(crate) fn new(spacing: Spacing, values: (f64, f64), places: (f64, f64)) -> Self {
         let (low, high) = values;
         let values = match spacing {
@@ -27,8 +27,9 @@ impl Scale {
         Self { spacing, values, places }
     }
 
-    /// Where a value lies; `None` for what a logarithmic axis cannot show. Values outside of the range lie outside, where they are
-    /// cut off, but never further than a few times the axis' length.
+    /// The position of a value; `None` for values that a logarithmic axis cannot show.
+    ///
+    /// Values outside of the range have positions outside, where they are cut off. The distance is bounded.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let (low, high) = self.values;
         let share = match self.spacing {
@@ -42,8 +43,8 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// Values to mark, whose labels need so much room each. Those that were measured, if they are few and far enough apart,
-    /// otherwise round ones.
+    /// The values with ticks, whose labels need this much space each. Measured values are taken if they are few and far
+    /// enough apart, otherwise round ones.
     pub(crate) fn ticks(&self, measured: &[f64], room: f64) -> Vec<f64> {
         let places: Vec<f64> = measured.iter().filter_map(|value| self.place(*value)).collect();
         let apart = places.windows(2).all(|pair| (pair[1] - pair[0]).abs() >= room);
@@ -58,7 +59,7 @@ impl Scale {
     }
 }
 
-/// A step of 1, 2 or 5 times a power of ten that gives at most about `most` values.
+/// A step of 1, 2 or 5 times a power of ten that gives about `most` values at most.
 fn round_step(span: f64, most: f64) -> f64 {
     let rough = span / most;
     let power = libm::pow(10.0, libm::log10(rough).floor());

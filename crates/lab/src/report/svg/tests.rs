@@ -54,7 +54,7 @@ fn every_drawing_alone_is_well_formed_and_the_same_each_time() {
     }
 }
 
-/// The second figure of the gallery, over time, with this many flows.
+/// The gallery with this many flows in its figure over time.
 fn flows(count: u32) -> Vec<FigureResult> {
     let mut results = gallery();
     for record in &mut results[1].records {
@@ -93,7 +93,7 @@ fn ten_lines_have_a_colour_or_a_dash_of_their_own_and_a_label_at_their_end() {
             );
         }
     }
-    // More lines than labels fit beside have a legend above, and still no two of them look alike.
+    // More lines than labels fit have a legend above. Still, no two of them look alike.
     let many = drawing_of(&flows(18), "a5");
     assert!(!many.contains("leader"));
     assert_eq!((0..18).map(|line| chart::colour(line, 18, false)).collect::<BTreeSet<_>>().len(), 18);
@@ -211,7 +211,7 @@ fn a_label_too_long_for_its_line_stands_above() {
     assert!(drawing_of(&gallery(), "b1").contains("leader"));
 }
 
-/// Texts of a drawing and where they begin, as `(x, y, text)`.
+/// The texts of a drawing and their positions, as `(x, y, text)`.
 fn texts(svg: &str, class: &str) -> Vec<(f64, f64, String)> {
     let number = |text: &str, name: &str| -> f64 {
         text.split_once(&format!(" {name}=\"")).unwrap().1.split('"').next().unwrap().parse().unwrap()

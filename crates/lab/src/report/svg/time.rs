@@ -1,4 +1,4 @@
-//! Series over time, of the first seed: one panel for each curve and point of the grid.
+//! Series over time, of the first seed. Each curve has one panel at each point of the grid.
 
 use super::chart::{Horizontal, Line, Panel};
 use super::data::{Source, describe, meant_at};
@@ -7,9 +7,10 @@ use crate::expression::Unit;
 use crate::metric::Quantity;
 use crate::record::Record;
 
-/// More panels than this are no figure; a scenario picks points by `where`.
+/// The most panels of a drawing. A scenario selects points by `where`.
 const MOST_PANELS: usize = 12;
-/// More points of a line than this cannot be told apart; neighbours are then drawn by their least and greatest value.
+/// The most points of a line that readers can tell apart. Of more points, the least and greatest of neighbours are
+/// drawn.
 const MOST_POINTS: usize = 600;
 
 pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
@@ -63,22 +64,22 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
     (horizontal, panels)
 }
 
-/// The series of a run, from the time when its flow began.
+/// The series of a run, from the start of its flow.
 ///
-/// A goodput series keeps the last zero before that, from which the line rises. Series of the run, such as the queue, keep all of
-/// their zeros.
+/// A goodput series keeps the last zero before the start, from which the line rises. Series of the run, such as the
+/// queue, keep all their zeros.
 fn begun<'a>(run: &'a Record, name: &str) -> &'a [(f64, f64)] {
     let series = run.series.get(name).map_or(&[][..], Vec::as_slice);
     let first = series.iter().position(|(_, value)| *value != 0.0).unwrap_or(0);
     match Quantity::of_key(name) {
         Some(Quantity::Goodput) => &series[first.saturating_sub(1)..],
-        // No RTT and no period is zero: nothing was measured yet.
+        // A zero means that nothing was measured yet.
         Some(Quantity::Rtt | Quantity::Period) => &series[first..],
         _ => series,
     }
 }
 
-/// A series with few enough points, whose peaks and troughs are still there.
+/// A series with few enough points, which keeps peaks and troughs.
 fn thin(series: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if series.len() <= MOST_POINTS {
         return series.to_vec();
