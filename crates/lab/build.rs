@@ -1,4 +1,4 @@
-//! Finds the figures below `figures/`, so that the program carries them: one row of a table for each.
+//! Finds the figures below `figures/`, so that the program carries them. Each becomes a row of a table.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn main() -> io::Result<()> {
     fs::write(Path::new(&env::var("OUT_DIR").map_err(io::Error::other)?).join("figures.rs"), table)
 }
 
-/// The folders in a folder, by name; none if there is no such folder.
+/// The folders in a folder, by name. A folder that does not exist has none.
 fn folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! From runs to what a figure says: means over seeds, with their 95 % confidence intervals.
+//! Means over seeds with their 95 % confidence intervals.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::record::{AxisValue, Record};
 use crate::scenario::Scenario;
 use crate::world::twin::{emulated_twin, simulated_twin};
 
-/// Where in a grid: the value of each axis by its name.
+/// A point of a grid: the value of each axis by its name.
 pub type Point = BTreeMap<String, AxisValue>;
 
 /// A mean over seeds.
@@ -18,7 +18,7 @@ pub type Point = BTreeMap<String, AxisValue>;
 pub struct Estimate {
     /// In base units.
     pub mean: f64,
-    /// Half the width of the 95 % confidence interval; `None` for a single run, which says nothing about it.
+    /// Half the width of the 95 % confidence interval; `None` for a single run.
     pub half_width: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl Estimate {
         let shown = unit.shown_for(self.mean);
         match self.half_width {
             Some(half_width) if half_width > 0.0 => {
-                // Two digits: the interval is no better known than that.
+                // More than two digits of the interval would be noise.
                 let size = shown.factor * half_width;
                 let digit = libm::pow(10.0, libm::log10(size).floor() - 1.0);
                 let rounded = (size / digit).round() * digit / shown.factor;
@@ -56,17 +56,17 @@ struct Cell<'a> {
     means: BTreeMap<&'a str, f64>,
 }
 
-/// What the runs of one figure gave.
+/// All runs of one figure.
 #[derive(Clone, Debug)]
 struct Measured<'a> {
     scenario: &'a Scenario,
     cells: Vec<Cell<'a>>,
 }
 
-/// What the runs of all figures gave, by figure, curve and point.
+/// The runs of all figures, by figure, curve and point.
 ///
-/// A metric counts only where every seed of the scenario was run and every run has it: a mean over what happened to be
-/// there would be a different measurement.
+/// A metric counts only if every seed of the scenario was run and every run has it. A mean over other runs would be a
+/// different measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements<'a> {
     figures: BTreeMap<&'a str, Measured<'a>>,
@@ -80,7 +80,7 @@ impl<'a> Measurements<'a> {
         Self { figures }
     }
 
-    /// What names mean at a point of a curve of a figure.
+    /// The values of names at a point of a curve of a figure.
     #[must_use]
     pub fn at<'m>(&'m self, figure: &'m str, curve: &'m str, point: &'m Point) -> Place<'m> {
         Place { measurements: self, figure, curve, point, seed: None }
@@ -136,12 +136,12 @@ fn means<'a>(runs: &[&'a Record]) -> BTreeMap<&'a str, f64> {
     first.metrics.keys().filter_map(|name| Some((name.as_str(), mean(name)?))).collect()
 }
 
-/// Whether a point of another figure is the same place: every axis that it has stands at the same value here.
+/// Whether a point of another figure is this point: every axis of the other figure has the same value here.
 fn lies_at(other: &Point, point: &Point) -> bool {
     other.iter().all(|(axis, value)| point.get(axis).is_some_and(|here| same(here, value)))
 }
 
-/// Whether two values of an axis are the same, however they are written: `0.1ms` is `100us`.
+/// Whether two values of an axis are equal, however they are written: `0.1ms` is `100us`.
 pub(crate) fn same(one: &AxisValue, other: &AxisValue) -> bool {
     match (one.number, other.number) {
         (Some(one), Some(other)) => (one - other).abs() <= 1e-9 * one.abs().max(other.abs()),
@@ -161,7 +161,7 @@ pub struct Place<'m> {
 }
 
 impl Place<'_> {
-    /// The expression over the means, with the interval that it has over the seeds.
+    /// The expression over the means, with its interval over the seeds.
     #[must_use]
     pub fn estimate(&self, expression: &Expression) -> Option<Estimate> {
         let mean = expression.number(self).ok()?;
@@ -183,9 +183,9 @@ impl Environment for Place<'_> {
         }
         let figure = reference.figure.as_deref().unwrap_or(self.figure);
         let curves = &self.measurements.figures.get(figure)?.scenario.curves;
-        // The same curve of another figure, or its first if it has none of that name.
+        // The same curve of another figure. If that figure has no curve of this name, its first curve.
         let curve = match &reference.curve {
-            // Of an emulated curve, others are meant as they were emulated.
+            // An emulated curve refers to other emulated curves.
             Some(curve) if simulated_twin(self.curve).is_some() => &emulated_twin(curve),
             Some(curve) => curve,
             None if curves.iter().any(|curve| curve.name == self.curve) => self.curve,
@@ -210,7 +210,7 @@ impl Environment for Place<'_> {
     }
 }
 
-/// All points of a scenario's grid, the last axis fastest.
+/// All points of a scenario's grid. The last axis changes fastest.
 #[must_use]
 pub fn grid(scenario: &Scenario) -> Vec<Point> {
     let mut points = vec![Point::new()];

@@ -1,4 +1,5 @@
-//! Before anything runs: every metric, series, axis, curve and figure that plots, scores and `paper.csv` name must exist.
+//! Checks names before anything runs: metrics, series, axes, curves and figures in plots, scores and `paper.csv` must
+//! exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +20,7 @@ mod tests;
 /// The most names that a message lists.
 const MAX_LISTED: usize = 24;
 
-/// Everything that plots and scores of a figure can name.
+/// All names that plots and scores of a figure can mention.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Metrics and series of each curve.
@@ -49,10 +50,11 @@ impl Names {
     }
 }
 
-/// Checks all names in figures that are about to be run. `out` may hold results of other scenarios, which scores may refer to.
+/// Checks all names in figures that are about to run. `out` may hold results of other scenarios, to which scores may
+/// refer.
 ///
 /// # Errors
-/// The first name that does not exist, with its file and line and the nearest one that does.
+/// The first name that does not exist, with its file and line and the nearest name that exists.
 pub fn check(figures: &[&Figure], out: &Path) -> Result<(), LabError> {
     let mut names = BTreeMap::new();
     for figure in figures {
@@ -72,12 +74,12 @@ pub fn check(figures: &[&Figure], out: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The names of a figure that is not run now: a shipped one, or one with results in `out`.
+/// The names of a figure that does not run now: a shipped one, or one with results in `out`.
 fn names_of(id: &str, out: &Path) -> Result<Option<Names>, LabError> {
     if let Some(figure) = shipped().iter().find(|figure| figure.id == id) {
         return Ok(Some(figure.read(&Overrides::default())?.names()?));
     }
-    // Results that cannot be read are as good as none.
+    // Results that cannot be read count as absent.
     let results = folder::results(out).unwrap_or_default();
     let mut names = Names::default();
     for record in results.iter().filter(|result| result.info.id == id).flat_map(|result| &result.records) {
@@ -87,7 +89,7 @@ fn names_of(id: &str, out: &Path) -> Result<Option<Names>, LabError> {
     Ok(Some(names).filter(|names| !names.curves.is_empty()))
 }
 
-/// A name that does not exist, with the line of the key in which it stands.
+/// A message about a name that does not exist, and the line of the key that holds it.
 type Wrong = (usize, String);
 
 struct Checker<'a> {

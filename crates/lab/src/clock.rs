@@ -1,8 +1,8 @@
-//! Real time, which only says how long a run took.
+//! Real time. It only says how long a run took.
 
 use std::time::Instant;
 
-/// Measures from now on.
+/// A stopwatch that runs from its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch(Instant);
 
@@ -12,7 +12,7 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// Seconds since then.
+    /// Seconds since the start.
     pub(crate) fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }

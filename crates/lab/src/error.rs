@@ -1,33 +1,33 @@
-//! What can be wrong with a scenario, and what can go wrong while it runs.
+//! Errors of scenarios and of runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A scenario that cannot be run: where it says so, what is wrong, what is allowed.
+/// A scenario that cannot be run: the place of the mistake, the mistake, and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct ScenarioError {
-    /// The file, as it was named.
+    /// The file, as the user named it.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there, and what is allowed.
+    /// The mistake and the allowed values.
     pub message: String,
 }
 
-/// Why the lab could not do what it was asked for.
+/// An error of the lab.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The scenario is at fault.
+    /// A mistake in the scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// There is no such figure.
+    /// No figure has this name.
     #[error(
         "there is no figure '{name}': `farhaul lab list` names all of them, and a scenario file ends in .toml{nearest}"
     )]
     NoFigure {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// A hint, or nothing.
         nearest: String,
@@ -35,39 +35,39 @@ pub enum LabError {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file of earlier results is not what it should be.
+    /// A file of earlier results is damaged or is something else.
     #[error("{}:{line}: {message}", path.display())]
     Store {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The mistake.
         message: String,
     },
-    /// It was told to stop.
+    /// The user stopped the program.
     #[error("stopped before everything was run; the same command goes on from there")]
     Stopped,
-    /// There are no networks to emulate here.
+    /// This machine cannot emulate networks.
     #[error("{0}; --world sim needs neither")]
     Emulate(#[from] farhaul_emu::EmulateError),
-    /// The experiment cannot be run in this world.
+    /// The experiment cannot run in this world.
     #[error("{reason}")]
     Refused {
-        /// Why, and what to do.
+        /// The reason and a way out.
         reason: String,
     },
-    /// A run broke off: a defect of its world or of what ran there.
+    /// A run failed, because of a defect of its world or of a program in it.
     #[error("the run {name} broke off: {reason}")]
     Broken {
-        /// Which run.
+        /// The name of the run.
         name: String,
-        /// What it said.
+        /// The message of the defect.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The small language of scores and plots: arithmetic over metrics and axes, comparisons, `and`, `or`.
+//! The language of scores and plots: arithmetic over metrics and axes, comparisons, `and`, `or`.
 //!
 //! ```text
 //! utilisation >= 0.98
@@ -7,11 +7,12 @@
 //! queue == "red" and goodput.min >= 10mbit
 //! ```
 //!
-//! A quantity is a number with its unit written on to it (`100mbit`, `10ms`, `1MB`, `5%`) and counts in base units. A name may hold
-//! `-` and `.`, so a difference of names is written with spaces: `a - b`. `name[curve]` is that curve's value at the same point,
-//! `name@figure` another figure's. An axis of words is compared with a word in quotes.
+//! A quantity is a number with its unit attached (`100mbit`, `10ms`, `1MB`, `5%`). It counts in base units. A name may
+//! hold `-` and `.`, so a difference of names needs spaces: `a - b`. `name[curve]` is the value of that curve at the
+//! same point. `name@figure` is the value of another figure. An axis of words is compared with a word in quotes.
 //!
-//! Every name has to have a value: what refers to missing data has no value either, whichever side of `or` it stands on.
+//! Every name must have a value. An expression with a missing value has no value, even if the name stands beside an
+//! `or`.
 use std::fmt;
 
 mod judge;
@@ -26,19 +27,19 @@ pub use judge::{Judgement, Margin};
 pub use quantity::quantity_in_base_units;
 pub use unit::{Shown, Unit, three_digits};
 
-/// The longest text that is read, in bytes. A score is one thought; what is longer is a mistake.
+/// The longest expression, in bytes. A longer one is a mistake.
 pub const MAX_LENGTH: usize = 1_000;
-/// How deeply brackets and functions may be nested.
+/// The deepest nesting of brackets and functions.
 pub const MAX_DEPTH: usize = 32;
 
 /// A metric or an axis that an expression mentions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
-    /// Name of the metric (`goodput.udt`) or of the axis (`rtt`).
+    /// The name of the metric (`goodput.udt`) or of the axis (`rtt`).
     pub name: String,
-    /// Curve whose value is meant, if not the one at hand.
+    /// The curve of the value; `None` for the present curve.
     pub curve: Option<String>,
-    /// Figure whose value is meant, if not the one at hand.
+    /// The figure of the value; `None` for the present figure.
     pub figure: Option<String>,
 }
 
@@ -55,21 +56,21 @@ impl fmt::Display for Reference {
     }
 }
 
-/// What names mean at one point of a figure.
+/// The values of names at one point of a figure.
 pub trait Environment {
-    /// Value of a metric or an axis in base units, if there is one.
+    /// The value of a metric or an axis in base units, if there is one.
     fn number(&self, reference: &Reference) -> Option<f64>;
 
-    /// Value of an axis as the scenario writes it.
+    /// The value of an axis as the scenario writes it.
     fn text(&self, axis: &str) -> Option<&str>;
 
-    /// What a metric or an axis measures.
+    /// The unit of a metric or an axis.
     fn unit(&self, reference: &Reference) -> Unit {
         Unit::of_metric(&reference.name)
     }
 }
 
-/// What kind of answer an expression gives.
+/// The kind of an expression's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number in base units.
@@ -78,35 +79,35 @@ pub enum Kind {
     Condition,
 }
 
-/// Why an expression has no value at a point.
+/// The reason why an expression has no value at a point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoValue {
-    /// Something it mentions was not measured there.
+    /// A metric in the expression was not measured there.
     #[error("no data: {0}")]
     Missing(String),
     /// A division by zero or a number out of range.
     #[error("the result is not a finite number")]
     NotFinite,
-    /// A condition stands where a number is asked for, or the reverse.
+    /// A condition stands in place of a number, or the reverse.
     #[error("the expression is a {found:?}, which cannot be used here")]
     WrongKind {
-        /// What it is.
+        /// The kind that was found.
         found: Kind,
     },
 }
 
-/// Why a text is no expression, and where.
+/// A mistake in an expression, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct ExpressionError {
-    /// Which character, from 1.
+    /// The column, from 1.
     pub column: usize,
-    /// What is wrong and what is allowed.
+    /// The mistake and the allowed text.
     pub message: String,
 }
 
-/// An expression that was read.
+/// A parsed expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     text: String,
@@ -116,7 +117,7 @@ pub struct Expression {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
-    /// In base units, and what it measures.
+    /// The value in base units, and its unit.
     Number(f64, Unit),
     Reference(Reference),
     Negative(Box<Node>),
@@ -147,7 +148,7 @@ enum Function {
     Max,
 }
 
-/// How two numbers are compared.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -164,12 +165,12 @@ pub enum Comparison {
     Unequal,
 }
 
-/// Two numbers are equal if they differ by no more than this share of the greater one: quantities are scaled by their units,
-/// which costs the last digits.
+/// Two numbers are equal if they differ by at most this share of the greater one. Scaling by units costs the last
+/// digits.
 const EQUAL_WITHIN: f64 = 1e-9;
 
 impl Comparison {
-    /// As it is printed.
+    /// The printed symbol.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
@@ -202,16 +203,16 @@ impl fmt::Display for Expression {
 }
 
 impl Expression {
-    /// Reads a text of either kind.
+    /// Parses an expression of either kind.
     ///
     /// # Errors
-    /// With the place of the first thing that cannot be read, and what could stand there.
+    /// The place of the first mistake, and the text that could stand there.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         let (root, kind) = parse::parse(text)?;
         Ok(Self { text: text.trim().to_owned(), root, kind })
     }
 
-    /// Reads a text that has to be a number: `goodput.udt / goodput.tcp`.
+    /// Parses an expression that must be a number: `goodput.udt / goodput.tcp`.
     ///
     /// # Errors
     /// As [`Expression::parse`], and for a condition.
@@ -219,7 +220,7 @@ impl Expression {
         Self::parse_kind(text, Kind::Number, "this is a condition, but a number is needed: leave the comparison out")
     }
 
-    /// Reads a text that has to be a condition: `utilisation >= 0.98`.
+    /// Parses an expression that must be a condition: `utilisation >= 0.98`.
     ///
     /// # Errors
     /// As [`Expression::parse`], and for a number.
@@ -240,7 +241,7 @@ impl Expression {
         }
     }
 
-    /// As it was written.
+    /// The text, as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -252,7 +253,7 @@ impl Expression {
         self.kind
     }
 
-    /// The name, if the expression is nothing but a metric or an axis.
+    /// The name, if the expression is only a metric or an axis.
     #[must_use]
     pub fn as_reference(&self) -> Option<&Reference> {
         match &self.root {
@@ -261,8 +262,8 @@ impl Expression {
         }
     }
 
-    /// Everything that it mentions, in order, so that unknown names can be refused before anything runs.
-    /// Axes that are compared with words are among it.
+    /// All metrics and axes in the expression, in order, so that unknown names can be refused before anything runs.
+    /// Axes that are compared with words are among them.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
@@ -276,7 +277,7 @@ impl Expression {
         found
     }
 
-    /// The axes that it compares with words, and the words.
+    /// The axes that the expression compares with words, and the words.
     #[must_use]
     pub fn compared_texts(&self) -> Vec<(&str, &str)> {
         let mut found = Vec::new();
@@ -299,7 +300,7 @@ impl Expression {
         }
     }
 
-    /// What the number measures.
+    /// The unit of the number.
     pub fn unit(&self, environment: &dyn Environment) -> Unit {
         self.root.unit(environment)
     }

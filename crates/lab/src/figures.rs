@@ -1,4 +1,4 @@
-//! The figures of the papers, as they are shipped.
+//! The figures of the papers, as the program ships them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,56 +10,56 @@ use crate::record::{AxisValue, Record};
 use crate::scenario::{Experiment, Job, Overrides, Scenario, files, nearest};
 use crate::world::World;
 
-/// What a figure is, before it is run.
+/// A figure before it is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureInfo {
-    /// Lower case: `a5`, `b3`, `a-err`; for a scenario of one's own its file's name.
+    /// The id in lower case: `a5`, `b3`, `a-err`. For a user's scenario, the name of its file.
     pub id: String,
-    /// Key of the paper in `docs/papers/papers.bib`; empty for a scenario of one's own.
+    /// The paper's key in `docs/papers/papers.bib`; empty for a user's scenario.
     pub paper: String,
-    /// What stands above it.
+    /// The title.
     pub title: String,
-    /// Where in the paper.
+    /// The place in the paper.
     pub source: String,
-    /// One line: what one should see.
+    /// The expected result in one line.
     pub shows: String,
-    /// The figure's own words (Markdown): choices made where the paper is silent, what differs and why.
+    /// The figure's README in Markdown: choices where the paper is silent, differences and their reasons.
     pub readme: String,
-    /// Whether Farhaul ships it like this, so that the numbers in its README are those of the shipped full run.
+    /// Whether Farhaul ships the figure in this form. The README then has the numbers of the shipped full run.
     pub is_shipped: bool,
-    /// What the paper reports.
+    /// The numbers that the paper reports.
     pub published: Vec<Published>,
 }
 
 /// One number that a paper reports: a line of the figure's `paper.csv`.
 ///
-/// The file's columns are `metric`, `value` (a number or a quantity, `940mbit`, `98%`), optionally `curve`, `bound`
-/// (`is`, `about`, `at-least`, `at-most`), `note`; every other column is an axis of the figure, with an empty cell for
-/// "everywhere".
+/// The columns `metric` and `value` are required. A value is a number or a quantity (`940mbit`, `98%`). The columns
+/// `curve`, `bound` (`is`, `about`, `at-least`, `at-most`) and `note` are optional. Every other column is an axis of
+/// the figure, and an empty cell means all its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// For this curve only.
+    /// The curve; `None` for all.
     pub curve: Option<String>,
-    /// Where in the grid; axes that are not named are meant at all their values.
+    /// The place in the grid. An axis that is absent means all its values.
     pub point: BTreeMap<String, AxisValue>,
-    /// Which metric, or the name of a series.
+    /// The key of a metric or a series.
     pub metric: String,
-    /// In base units.
+    /// The value in base units.
     pub value: f64,
-    /// As it was written.
+    /// The value as it was written.
     pub text: String,
-    /// How the number is meant.
+    /// The kind of bound.
     pub bound: Bound,
-    /// What has to be known about it.
+    /// A remark for the reader.
     pub note: String,
-    /// Its line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: usize,
 }
 
-/// How a published number is meant.
+/// The kind of a published number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bound {
-    /// Printed in the paper.
+    /// The paper prints the number.
     #[default]
     Is,
     /// "About".
@@ -70,33 +70,33 @@ pub enum Bound {
     AtMost,
 }
 
-/// A figure and what its runs gave.
+/// A figure and the records of its runs.
 #[derive(Clone, Debug)]
 pub struct FigureResult {
-    /// What it is.
+    /// The figure.
     pub info: FigureInfo,
-    /// The scenario, as it was run (with `--quick`, its quick form).
+    /// The scenario that was run: with `--quick`, its quick form.
     pub scenario: Scenario,
-    /// Where it was run.
+    /// The world of the runs.
     pub world: World,
-    /// All its runs, ordered by curve, point and seed.
+    /// All runs, ordered by curve, point and seed.
     pub records: Vec<Record>,
-    /// Whether it is the quick form.
+    /// Whether the quick form was run.
     pub quick: bool,
     /// The command that runs it again.
     pub command: String,
-    /// The same in the emulated world, where this stands for both: see [`joined`](crate::report::worlds::joined).
+    /// The emulated result, if this one stands for both worlds: see [`joined`](crate::report::worlds::joined).
     pub emulated: Option<Box<FigureResult>>,
 }
 
 impl FigureResult {
-    /// Ids of the figures that its scores and plots compare it with.
+    /// Ids of the figures to which its scores and plots refer.
     pub fn refers_to(&self) -> BTreeSet<String> {
         refers_to(&self.scenario)
     }
 }
 
-/// Ids of the other figures that a scenario's scores and plots mention.
+/// Ids of the other figures to which a scenario's scores and plots refer.
 fn refers_to(scenario: &Scenario) -> BTreeSet<String> {
     let scores =
         scenario.scores.iter().flat_map(|score| score.expressions().into_iter().chain(score.filter.as_deref()));
@@ -112,9 +112,9 @@ fn refers_to(scenario: &Scenario) -> BTreeSet<String> {
 /// A figure as the program carries it: the files of its folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
-    /// Its folder's name, which is its id.
+    /// The id, which is the name of its folder.
     pub id: &'static str,
-    /// Key of the paper: the name of the folder above.
+    /// The paper's key, which is the name of the folder above.
     pub paper: &'static str,
     /// `scenario.toml`
     pub scenario: &'static str,
@@ -131,24 +131,24 @@ pub fn shipped() -> &'static [Shipped] {
     SHIPPED
 }
 
-/// A figure or a scenario of one's own, ready to be expanded into runs.
+/// A figure or a user's scenario, ready to be expanded into runs.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What it is.
+    /// The figure.
     pub info: FigureInfo,
     /// Its experiments.
     pub experiment: Experiment,
-    /// The scenario's text.
+    /// The text of the scenario.
     pub text: String,
-    /// The text of `paper.csv`, empty if there is none.
+    /// The text of `paper.csv`; empty if there is none.
     pub published: String,
 }
 
 impl Figure {
-    /// The figure with this id, in any case; or, for a name that ends in `.toml`, the scenario in that file.
+    /// The figure with this id, in any case. A name that ends in `.toml` is the file of a scenario.
     ///
     /// # Errors
-    /// There is none, or it cannot be read or run.
+    /// The figure does not exist, cannot be read or cannot be run.
     pub fn find(name: &str, overrides: &Overrides) -> Result<Self, LabError> {
         if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
             return Self::file(Path::new(name), overrides);
@@ -164,12 +164,12 @@ impl Figure {
         }
     }
 
-    /// Ids of the figures that its scores and plots compare it with.
+    /// Ids of the figures to which its scores and plots refer.
     pub(crate) fn refers_to(&self) -> BTreeSet<String> {
         refers_to(&self.experiment.scenario)
     }
 
-    /// The names that plots and scores can mention: of its runs here, in full and in the quick form.
+    /// The names that plots and scores can mention: those of its runs here, in the full form and in the quick form.
     ///
     /// # Errors
     /// An experiment that cannot be run here.
@@ -177,7 +177,7 @@ impl Figure {
         self.all_jobs().map(|jobs| Names::of(&jobs))
     }
 
-    /// The files that its runs read, by the names that the scenario has for them: here, in full and in the quick form.
+    /// The files that its runs read, by their names in the scenario: runs here, in the full form and in the quick form.
     ///
     /// # Errors
     /// An experiment that cannot be run here.
@@ -188,28 +188,28 @@ impl Figure {
         Ok(names.map(|name| (name.clone(), files::place(scenario, name))).collect())
     }
 
-    /// Its runs here, in full and in the quick form.
+    /// Its runs here, in the full form and in the quick form.
     fn all_jobs(&self) -> Result<Vec<Job>, ScenarioError> {
         let mut jobs = self.experiment.jobs("")?;
         for quick in [false, true] {
             let overrides = Overrides { quick, ..Overrides::default() };
-            // What cannot be run otherwise is not asked for here.
+            // Another form that cannot be run has no names and no files.
             let other = Experiment::read(&self.info.id, self.experiment.file(), &self.text, &overrides);
             jobs.extend(other.and_then(|experiment| experiment.jobs("")).unwrap_or_default());
         }
         Ok(jobs)
     }
 
-    /// Whether it is a figure of this program as it is shipped, wherever it was read from.
+    /// Whether this is a shipped figure in its shipped form, from whichever file it was read.
     pub fn is_shipped(&self) -> bool {
         let same = |shipped: &&Shipped| shipped.id == self.info.id && shipped.scenario == self.text;
         shipped().iter().find(same).is_some_and(|shipped| shipped.published == self.published)
     }
 
-    /// The scenario in a file, with `paper.csv` and `README.md` beside it if there are any.
+    /// The scenario in a file, with `paper.csv` and `README.md` beside it if they exist.
     ///
     /// # Errors
-    /// It cannot be read or run.
+    /// The scenario cannot be read or run.
     pub fn file(path: &Path, overrides: &Overrides) -> Result<Self, LabError> {
         let read = |path: &Path| std::fs::read_to_string(path).map_err(|source| LabError::file(path, source));
         let beside = |name: &str| match path.with_file_name(name) {
@@ -228,7 +228,7 @@ impl Figure {
     }
 }
 
-/// What a scenario file is called: as the folder of a figure, or as the file.
+/// The id of a scenario file: the name of a figure's folder, or the name of the file.
 fn id_of(path: &Path) -> String {
     let words = |name: Option<&std::ffi::OsStr>| name.map(|name| name.to_string_lossy().into_owned());
     let stem = words(path.file_stem()).unwrap_or_default();
@@ -239,10 +239,10 @@ fn id_of(path: &Path) -> String {
 }
 
 impl Shipped {
-    /// Reads its files.
+    /// Parses the files of the figure.
     ///
     /// # Errors
-    /// What is wrong with them; a test reads all of them.
+    /// A mistake in the files. A test reads all of them.
     pub fn read(&self, overrides: &Overrides) -> Result<Figure, LabError> {
         let file = format!("figures/{}/{}/scenario.toml", self.paper, self.id);
         let Self { id, scenario, published, readme, .. } = *self;
@@ -250,7 +250,7 @@ impl Shipped {
     }
 }
 
-/// The files of a figure, wherever they are from.
+/// The files of a figure.
 struct Source<'a> {
     id: &'a str,
     file: &'a str,

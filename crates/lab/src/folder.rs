@@ -1,4 +1,4 @@
-//! The folder of results of one figure: its scenario, how it was run, and its records.
+//! The folder with the results of one figure: its scenario, its settings and its records.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,44 +12,44 @@ use crate::scenario::{Overrides, files};
 use crate::store::Store;
 use crate::world::World;
 
-/// Says how the figure was run, in each world.
+/// The file with the settings, for each world.
 const RUNS: [(World, &str); 2] = [(World::Simulated, "run.json"), (World::Emulated, "run-emulated.json")];
 /// A copy of the scenario.
 const SCENARIO: &str = "scenario.toml";
 
-/// How a figure was run.
+/// The settings of a figure's runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Its id, or the name of its file.
+    /// The id of the figure, or the name of its file.
     pub figure: String,
     /// The command that runs it again.
     pub command: String,
-    /// The quick form.
+    /// Whether the quick form is run.
     pub quick: bool,
-    /// This seed in place of the scenario's.
+    /// The seed that replaces the scenario's.
     pub seed: Option<u64>,
     /// Axes that were replaced or added.
     #[serde(default)]
     pub axes: Vec<(String, Vec<String>)>,
-    /// Which program ran it.
+    /// The key of the program that ran it.
     pub build: String,
-    /// Where it was run.
+    /// The world of the runs.
     #[serde(default)]
     pub world: World,
 }
 
 impl Settings {
-    /// What is changed in the scenario.
+    /// The changes to the scenario.
     pub fn overrides(&self) -> Overrides {
         Overrides { quick: self.quick, seed: self.seed, axes: self.axes.clone(), ..Overrides::default() }
     }
 }
 
-/// Makes the folder of a figure below `out` and notes how it is run. The scenario's copy takes the files along that it names,
-/// so that it can be run from there.
+/// Makes the folder of a figure below `out` and stores its settings. The copy of the scenario includes the files that
+/// it names, so that it runs from there.
 ///
 /// # Errors
-/// It cannot be written, or one of those files cannot be read.
+/// The folder cannot be written, or one of those files cannot be read.
 pub fn begin(out: &Path, figure: &Figure, settings: &Settings) -> Result<PathBuf, LabError> {
     let folder = out.join(&figure.info.id);
     fs::create_dir_all(&folder).map_err(|source| LabError::file(&folder, source))?;
@@ -69,7 +69,7 @@ pub fn begin(out: &Path, figure: &Figure, settings: &Settings) -> Result<PathBuf
     Ok(folder)
 }
 
-/// The file that says how a figure was run in a world.
+/// The file with the settings for a world.
 fn file(world: World) -> &'static str {
     RUNS.iter().find(|(known, _)| *known == world).map_or("run.json", |(_, file)| file)
 }
@@ -77,7 +77,7 @@ fn file(world: World) -> &'static str {
 /// Copies the files that a scenario names.
 fn keep_files(folder: &Path, figure: &Figure) -> Result<(), LabError> {
     let at_home = |path: &Path| Some(path.parent()?.canonicalize().ok()? == folder.canonicalize().ok()?);
-    // A scenario that lies in the folder of its results has them already; copies would hide what is changed in them later.
+    // A scenario in the folder of its results has its files already. Copies would hide later changes to them.
     if at_home(Path::new(figure.experiment.file())) == Some(true) {
         return Ok(());
     }
@@ -93,11 +93,10 @@ fn keep_files(folder: &Path, figure: &Figure) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The results of all figures below `out`, in the order of their names, one for each world that they were run in; those that were
-/// not run to the end have fewer records.
+/// The results of all figures below `out`, by name, one for each world. Unfinished figures have fewer records.
 ///
 /// # Errors
-/// Something cannot be read, or there are none.
+/// A file cannot be read, or the folder does not exist.
 pub fn results(out: &Path) -> Result<Vec<FigureResult>, LabError> {
     let entries = fs::read_dir(out).map_err(|source| LabError::file(out, source))?;
     let mut folders: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
@@ -106,7 +105,7 @@ pub fn results(out: &Path) -> Result<Vec<FigureResult>, LabError> {
     runs.filter(|(_, run)| run.is_file()).map(|(folder, run)| result(folder, &run)).collect()
 }
 
-/// The result in one figure's folder, of the world that `path` is about.
+/// The result in one figure's folder with the settings in `path`.
 fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
     let text = fs::read_to_string(path).map_err(|source| LabError::file(path, source))?;
     let settings: Settings = serde_json::from_str(&text).map_err(|wrong| LabError::Store {
@@ -131,10 +130,10 @@ fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
     })
 }
 
-/// What tells this program from any other: a hash of its file.
+/// The key of this program: a hash of its file.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn build() -> Result<String, LabError> {
     let path = std::env::current_exe().map_err(|source| LabError::file("the program", source))?;
     let bytes = fs::read(&path).map_err(|source| LabError::file(&path, source))?;

@@ -1,8 +1,8 @@
-//! Names for runs that say what they depend on: a hash that is the same on every machine and in every version.
+//! Keys of runs: a hash of everything that a run depends on, equal on every machine and in every version.
 
 use std::fmt;
 
-/// FNV-1a with 128 bits: offset and prime from the authors' page, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+/// FNV-1a with 128 bits. Offset and prime are from the authors' page, <http://www.isthe.com/chongo/tech/comp/fnv/>.
 const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
@@ -11,31 +11,31 @@ const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 pub(crate) struct Key(u128);
 
 impl Key {
-    /// The hash of nothing.
+    /// The hash of no input.
     pub(crate) fn new() -> Self {
         Self(OFFSET)
     }
 
-    /// With bytes behind what is there.
+    /// Appends bytes.
     #[must_use]
     pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME)))
     }
 
-    /// With a file's content behind what is there, eight bytes at a time: for telling large contents apart quickly.
+    /// Appends the content of a file, eight bytes at a time, which is fast for large files.
     #[must_use]
     pub(crate) fn content(self, bytes: &[u8]) -> Self {
         let words = bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)));
         Self(words.fold(self.0, |hash, word| (hash ^ word).wrapping_mul(PRIME))).number(bytes.len() as u64)
     }
 
-    /// With a text behind what is there, and its end.
+    /// Appends a text and its length.
     #[must_use]
     pub(crate) fn text(self, text: &str) -> Self {
         self.bytes(text.as_bytes()).number(text.len() as u64)
     }
 
-    /// With a number behind what is there.
+    /// Appends a number.
     #[must_use]
     pub(crate) fn number(self, number: u64) -> Self {
         self.bytes(&number.to_be_bytes())

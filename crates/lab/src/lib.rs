@@ -1,22 +1,23 @@
-//! Experiments as data: a scenario file says what is to be run, the lab runs it and draws it beside what a paper found.
+//! Experiments as data: a scenario file describes the experiment. The lab runs it and draws it beside the paper's
+//! result.
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | what one run says about itself | `record.rs` |
+//! | the record of a run | `record.rs` |
 //! | the keys of metrics and series | `metric.rs` |
-//! | what an expression can say, and what it means | `expression.rs`, `expression/*.rs` |
+//! | the language of expressions | `expression.rs`, `expression/*.rs` |
 //! | means and intervals over seeds | `aggregate.rs` |
-//! | when a score is met, and by how much | `score.rs` |
-//! | how published numbers are written down | `paper.rs` |
-//! | what a scenario can say | `scenario.rs`, `scenario/*.rs` |
-//! | which names a scenario may mention | `check.rs`, `scenario/vocabulary.rs` |
-//! | where runs take place | `world.rs` |
-//! | what stands behind a protocol's name: simulated | `world/sim/build.rs` |
-//! | what is measured | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
-//! | how many runs are done, and kept | `sweep.rs`, `store.rs`, `folder.rs` |
-//! | tables and CSV | `table.rs` |
-//! | how results are drawn, and the page | `report.rs`, `report/*.rs` |
-//! | the shipped figures, and what the papers report | `figures.rs` |
+//! | scores | `score.rs` |
+//! | the format of published numbers | `paper.rs` |
+//! | the format of scenarios | `scenario.rs`, `scenario/*.rs` |
+//! | the names that a scenario may mention | `check.rs`, `scenario/vocabulary.rs` |
+//! | the worlds of runs | `world.rs` |
+//! | the simulated agents of a protocol | `world/sim/build.rs` |
+//! | the metrics and series | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
+//! | the order and storage of runs | `sweep.rs`, `store.rs`, `folder.rs` |
+//! | tables and CSV | `table.rs`, `table/csv.rs` |
+//! | drawings and the page | `report.rs`, `report/*.rs` |
+//! | the shipped figures and published numbers | `figures.rs` |
 #![forbid(unsafe_code)]
 
 pub mod aggregate;

@@ -1,7 +1,7 @@
-//! The keys of everything that a run measures, each with its unit and its words.
+//! The keys of all metrics and series, each with its unit and its words.
 //!
-//! A key is a quantity (`drops`), a quantity of a flow (`goodput.udt`) or a statistic of a quantity (`goodput.total`). Records,
-//! scores, plots and reports take their keys from here.
+//! A key is a quantity (`drops`), a quantity of a flow (`goodput.udt`) or a statistic of a quantity (`goodput.total`).
+//! Records, scores, plots and reports take their keys from here.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::expression::Unit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Quantity {
-    /// Acknowledgements of acknowledgements.
+    /// Acknowledgements of acknowledgements (ACK2).
     Ack2s,
     /// Full acknowledgements.
     Acks,
@@ -19,11 +19,11 @@ pub enum Quantity {
     Capacity,
     /// The share of transfers that are done.
     Completed,
-    /// The time that a transfer took.
+    /// The duration of a transfer.
     Completion,
     /// The time until the flows share evenly.
     Convergence,
-    /// Falls of the rate.
+    /// The number of times that the rate fell.
     Dips,
     /// Packets that the queue or the policer dropped.
     Drops,
@@ -37,29 +37,29 @@ pub enum Quantity {
     LightAcks,
     /// The share of packets that were lost.
     Loss,
-    /// Packets lost so far.
+    /// The number of lost packets so far.
     Losses,
-    /// Loss reports.
+    /// Loss reports (NAK).
     Naks,
     /// Data packets.
     Packets,
-    /// The period between two packets.
+    /// The interval between two packets.
     Period,
-    /// Packets that wait at the bottleneck.
+    /// The packets in the bottleneck's queue.
     Queue,
-    /// The queue as RED averages it.
+    /// RED's average of the queue.
     Red,
-    /// The share of packets that were sent again.
+    /// The share of retransmitted packets.
     Retransmitted,
     /// The round-trip time.
     Rtt,
-    /// The rate of data on the wire.
+    /// The rate of data packets on the wire.
     Sent,
     /// The stability index.
     Stability,
     /// Retransmission time-outs.
     Timeouts,
-    /// The share of the bottleneck's capacity.
+    /// The share of the bottleneck's capacity in use.
     Utilisation,
     /// The congestion window.
     Window,
@@ -170,7 +170,7 @@ impl Quantity {
         key.strip_prefix(self.name())?.strip_prefix('.')
     }
 
-    /// The pattern for the keys of this quantity of all flows: `goodput.*`.
+    /// The pattern for this quantity of all flows: `goodput.*`.
     #[must_use]
     pub fn of_all_flows(self) -> String {
         self.of_flow("*")
@@ -204,15 +204,15 @@ pub enum RunMetric {
     Completed,
     /// The time from the first start of a transfer to the end of the last one.
     CompletionAll,
-    /// The longest transfer.
+    /// The longest duration of a transfer.
     CompletionMax,
-    /// The mean over transfers.
+    /// The mean duration of a transfer.
     CompletionMean,
-    /// The time that 99 % of the transfers need at most.
+    /// The 99th percentile of the durations.
     CompletionP99,
     /// The time from the last start until the flows share evenly.
     Convergence,
-    /// Packets that queue or policer dropped.
+    /// Packets that the bottleneck's queue or policer dropped.
     Drops,
     /// Packets lost on the bottleneck, behind its queue.
     Errors,
@@ -228,13 +228,13 @@ pub enum RunMetric {
     QueueMax,
     /// The mean queue.
     QueueMean,
-    /// The queue that is not exceeded in 99 % of the samples.
+    /// The 99th percentile of the queue's samples.
     QueueP99,
     /// The mean of RED's average queue.
     RedAverage,
     /// The stability index.
     Stability,
-    /// The share of the bottleneck's capacity that first transmissions take.
+    /// The share of the bottleneck's capacity in use by first transmissions.
     Utilisation,
 }
 
@@ -286,7 +286,7 @@ impl RunMetric {
         }
     }
 
-    /// The part of its key behind the dot: `total` of `goodput.total`.
+    /// The part of the key after the dot: `total` of `goodput.total`.
     #[must_use]
     pub fn statistic(self) -> Option<&'static str> {
         self.key().split_once('.').map(|(_, statistic)| statistic)

@@ -1,4 +1,4 @@
-//! What papers report, as figures carry it: a table of numbers with their place, `paper.csv`.
+//! The numbers that papers report, in the table `paper.csv` of each figure.
 //!
 //! ```text
 //! curve,rate,rtt,metric,value,bound,note
@@ -6,9 +6,9 @@
 //! ,,,jain,0.99,about,
 //! ```
 //!
-//! `metric` and `value` have to be there, `curve`, `bound` (`is`, `about`, `at-least`, `at-most`) and `note` may be; every other
-//! column is an axis of the figure, whose empty cell means "everywhere". Fields with commas stand in double quotes. Empty lines
-//! and lines that begin with `#` are skipped.
+//! `metric` and `value` are required. `curve`, `bound` (`is`, `about`, `at-least`, `at-most`) and `note` are optional.
+//! Every other column is an axis of the figure, and an empty cell means all its values. Fields with commas stand in
+//! double quotes. Empty lines and lines that begin with `#` are skipped.
 
 use std::collections::BTreeMap;
 
@@ -19,23 +19,23 @@ use crate::record::AxisValue;
 #[cfg(test)]
 mod tests;
 
-/// Why a table of published numbers cannot be read.
+/// A mistake in a table of published numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct PaperError {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// What is wrong and what is allowed.
+    /// The mistake and the allowed values.
     pub message: String,
 }
 
 const BOUNDS: [(&str, Bound); 4] =
     [("is", Bound::Is), ("about", Bound::About), ("at-least", Bound::AtLeast), ("at-most", Bound::AtMost)];
 
-/// Reads `paper.csv`. `axes` are the names that its columns may have beside the fixed ones.
+/// Parses `paper.csv`. `axes` are the names of further columns.
 ///
 /// # Errors
-/// An unknown or missing column, a row of another length, a value that is no quantity, an unknown bound.
+/// An unknown or missing column, a row of another length, a value that is no quantity, or an unknown bound.
 pub fn read(text: &str, axes: &[&str]) -> Result<Vec<Published>, PaperError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let Some((line, header)) = lines.next() else { return Ok(Vec::new()) };
@@ -128,7 +128,7 @@ fn fields(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// What stands up to the closing quote, where two quotes are one, and what follows it.
+/// The text up to the closing quote, and the rest. Two quotes stand for one.
 fn quoted_field(text: &str) -> Result<(String, &str), String> {
     let mut field = String::new();
     let mut rest = text;

@@ -1,9 +1,9 @@
-//! Names that exist pass; every other one is refused with its line and the nearest name.
+//! Names that exist pass. Every other name is refused with its line and the nearest name.
 
 use super::*;
 use crate::scenario::Experiment;
 
-/// Nine lines: an axis `rate` of two values, two flows and two curves follow.
+/// Nine lines with two flows. Axes, curves, plots and scores follow.
 const HEAD: &str =
     "title = 'x'\nduration = '4s'\n[link]\nrate = '12mbit'\nrtt = '10ms'\n[[flow]]\n[[flow]]\nprotocol = 'tcp'\n\n";
 const GRID: &str = "[[axis]]\nname = 'rate'\nset = 'link.rate'\nvalues = ['1mbit', '2mbit']\n\

@@ -1,32 +1,32 @@
-//! Conditions, answered with by how much they hold or fail.
+//! Evaluates conditions, with the margin by which they hold or fail.
 
 use super::{Comparison, Environment, Expression, Kind, NoValue, Node, Unit};
 
-/// What decided a condition at a point: of conditions joined by `and` the one closest to failing, of those joined by `or` the one
+/// The comparison that decided a condition at a point. Of `and` it is the side closest to failing, of `or` the side
 /// that holds best.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Whether the whole condition holds.
     pub holds: bool,
-    /// The two sides of the comparison that decided it; absent if it was one of words.
+    /// The two sides of the deciding comparison; absent for a comparison of words.
     pub margin: Option<Margin>,
 }
 
 /// A comparison with its numbers, in base units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Margin {
-    /// What was measured: the left side.
+    /// The measured value: the left side.
     pub measured: f64,
-    /// How it was compared.
+    /// The comparison.
     pub comparison: Comparison,
-    /// What it was compared with: the right side.
+    /// The bound: the right side.
     pub bound: f64,
-    /// What both measure.
+    /// The unit of both sides.
     pub unit: Unit,
 }
 
 impl Margin {
-    /// By how much the comparison holds, in base units; negative where it fails.
+    /// The margin by which the comparison holds, in base units; negative where it fails.
     #[must_use]
     pub fn slack(&self) -> f64 {
         let above = self.measured - self.bound;
@@ -38,7 +38,7 @@ impl Margin {
         }
     }
 
-    /// The slack as a share of the bound, or in base units where the bound is zero: what ranks points from worst to best.
+    /// The slack as a share of the bound, or in base units if the bound is zero. It ranks points from worst to best.
     #[must_use]
     pub fn relative_slack(&self) -> f64 {
         if self.bound == 0.0 { self.slack() } else { self.slack() / self.bound.abs() }
@@ -46,13 +46,14 @@ impl Margin {
 }
 
 impl Judgement {
-    /// Orders judgements from failing by most to holding by most. Words hold or fail outright, within 1 of the bound.
+    /// Orders judgements from the largest failure to the largest margin. A comparison of words holds or fails by one
+    /// bound.
     fn rank(&self) -> (bool, f64) {
         let slack = self.margin.as_ref().map_or(if self.holds { 1.0 } else { -1.0 }, Margin::relative_slack);
         (self.holds, slack)
     }
 
-    /// Whether this one is closer to failing, or fails by more.
+    /// Whether this judgement fails by more, or holds by less.
     #[must_use]
     pub fn is_worse_than(&self, other: &Self) -> bool {
         let ((holds, slack), (other_holds, other_slack)) = (self.rank(), other.rank());
@@ -61,7 +62,7 @@ impl Judgement {
 }
 
 impl Expression {
-    /// Whether the condition holds at a point, and by how much.
+    /// Whether the condition holds at a point, and its margin.
     ///
     /// # Errors
     /// Missing data, a result that is not finite, or a number.

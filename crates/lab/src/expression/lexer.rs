@@ -1,4 +1,4 @@
-//! From characters to tokens, each with its column.
+//! Splits text into tokens, each with its column.
 
 use super::quantity::quantity_in_base_units;
 use super::unit::Unit;
@@ -6,11 +6,11 @@ use super::{Comparison, ExpressionError, MAX_LENGTH, Operator};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// In base units, and what it measures.
+    /// The value in base units, and its unit.
     Number(f64, Unit),
     Name(String),
     Text(String),
-    /// `[curve]`, brackets and all: a curve's name may hold anything but a bracket.
+    /// `[curve]` with its brackets. The name of a curve may hold anything but a bracket.
     Curve(String),
     At,
     Open,
@@ -23,7 +23,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// As a message calls it.
+    /// The token in messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Number(number, _) => format!("the number {number}"),
@@ -81,7 +81,7 @@ impl Lexer {
         self.characters.get(self.next + ahead).copied()
     }
 
-    /// Takes characters as long as the predicate, given the one after it as well, likes them.
+    /// Takes characters while the predicate holds. The predicate also sees the next character.
     fn take_while(&mut self, like: impl Fn(Option<char>, char) -> bool) -> String {
         let start = self.next;
         while let Some(character) = self.peek(0) {
@@ -153,7 +153,7 @@ impl Lexer {
         if inside.is_empty() { Err(error(column, format!("{what} is missing"))) } else { Ok(inside) }
     }
 
-    /// A number with what is written on to it.
+    /// A number with the unit attached to it.
     fn quantity(&mut self, column: usize) -> Result<Token, ExpressionError> {
         let mut text = self.take_while(|_, character| character.is_ascii_digit() || character == '.');
         let exponent = matches!(self.peek(0), Some('e' | 'E'));
@@ -176,7 +176,7 @@ fn is_name_start(character: char) -> bool {
     character.is_ascii_alphabetic() || character == '_'
 }
 
-/// Dots and hyphens belong to a name if it goes on behind them: `goodput.udt-2004`.
+/// Dots and hyphens belong to a name if it continues after them: `goodput.udt-2004`.
 fn is_name_character(next: Option<char>, character: char) -> bool {
     let goes_on = |next: Option<char>| next.is_some_and(|next| next.is_ascii_alphanumeric() || next == '_');
     match character {

@@ -1,4 +1,4 @@
-//! From tokens to a tree, by recursive descent: `or` binds least, then `and`, comparison, sum, product, sign.
+//! Recursive descent from tokens to a tree. `or` binds least, then `and`, comparison, sum, product, sign.
 
 use super::lexer::{Token, error, tokens};
 use super::{Comparison, ExpressionError, Function, Kind, MAX_DEPTH, Node, Operator, Reference};
@@ -21,7 +21,7 @@ struct Parser {
     tokens: Vec<(usize, Token)>,
     next: usize,
     depth: usize,
-    /// Column behind the last character.
+    /// The column after the last character.
     end: usize,
 }
 
@@ -66,7 +66,7 @@ impl Parser {
         self.chain(&Token::And, Self::comparison, Node::And)
     }
 
-    /// `part (link part)*`, where all parts have to be conditions as soon as there is a link.
+    /// `part (link part)*`. With a link, all parts must be conditions.
     fn chain(&mut self, link: &Token, part: fn(&mut Self) -> Parsed, join: fn(Box<Node>, Box<Node>) -> Node) -> Parsed {
         let mut column = self.column();
         let (mut left, kind) = part(self)?;
@@ -131,7 +131,7 @@ impl Parser {
         Ok((left, kind))
     }
 
-    /// A sign, a number, a name, a function or brackets. The only level that recurses, so the depth is counted here.
+    /// A sign, a number, a name, a function or brackets. Only this level recurses, so it counts the depth.
     fn factor(&mut self) -> Parsed {
         if self.depth == MAX_DEPTH {
             return Err(self.here(format!("brackets, signs and functions are nested more than {MAX_DEPTH} deep")));

@@ -1,10 +1,11 @@
-//! Numbers with units, as scenarios and scores write them, in base units.
+//! Numbers with units, as scenarios and scores write them, converted to base units.
 
 use farhaul_units::{ByteSize, Rate, parse_duration};
 
 /// Reads `100mbit` as bits per second, `10ms` as seconds, `1MB` as bytes, `5%` as a share, and a bare number as itself.
 ///
-/// `None` for what is no quantity. A time is tried first and a size before a rate, so `1m` is a minute and `1MB` a megabyte.
+/// Gives `None` for other text. Times take precedence over sizes, and sizes over rates: `1m` is a minute and `1MB` a
+/// megabyte.
 #[must_use]
 pub fn quantity_in_base_units(text: &str) -> Option<f64> {
     let text = text.trim();

@@ -1,4 +1,4 @@
-//! What numbers measure, and how they are printed.
+//! Units of numbers, and their printed form.
 
 use super::{Environment, Function, Node, Operator};
 use crate::metric::Quantity;
@@ -21,10 +21,10 @@ pub enum Unit {
     Packets,
 }
 
-/// How a unit is printed: the factor that numbers are multiplied by, and what stands behind them.
+/// A step of a unit: a factor, and the suffix of the printed number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
-    /// From base units to shown ones.
+    /// The factor from base units.
     pub factor: f64,
     /// `Mbit/s`, `ms`, `%`; empty for a bare number.
     pub suffix: &'static str,
@@ -42,13 +42,13 @@ const fn shown(factor: f64, suffix: &'static str) -> Shown {
 }
 
 impl Unit {
-    /// Of a metric or series by its name; a bare number for what is not known.
+    /// The unit of a metric or series by its key; a bare number for an unknown key.
     #[must_use]
     pub fn of_metric(name: &str) -> Self {
         Quantity::of_key(name).map_or(Self::Number, Quantity::unit)
     }
 
-    /// Of a quantity as it is written: `100mbit` is a rate.
+    /// The unit of a written quantity: `100mbit` is a rate.
     #[must_use]
     pub fn of_quantity(text: &str) -> Self {
         let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || ".eE-+".contains(character));
@@ -73,7 +73,7 @@ impl Unit {
         }
     }
 
-    /// The step of the unit that a number of this size is best printed in: 940000000 in Mbit/s.
+    /// The best step for a number of this size: Mbit/s for 940000000 bit/s.
     #[must_use]
     pub fn shown_for(self, value: f64) -> Shown {
         let ladder = self.ladder();
@@ -83,7 +83,7 @@ impl Unit {
         best.copied().unwrap_or_else(|| if value == 0.0 { ladder[ladder.len() / 2] } else { ladder[0] })
     }
 
-    /// The step of the unit with this name, if it is one of it.
+    /// The step of this unit with this name.
     #[must_use]
     pub fn shown_as(self, suffix: &str) -> Option<Shown> {
         self.ladder().iter().find(|step| step.suffix.eq_ignore_ascii_case(suffix.trim())).copied()
@@ -116,7 +116,7 @@ impl Shown {
         three_digits(value * self.factor)
     }
 
-    /// The number with the unit behind a space that does not break.
+    /// The number and its unit, with a non-breaking space between them.
     #[must_use]
     pub fn print(&self, value: f64) -> String {
         match self.suffix {
@@ -127,7 +127,7 @@ impl Shown {
     }
 }
 
-/// Three significant digits and no zeros at the end, but never fewer digits than the whole part has: 0.987, 94.1, 12345.
+/// Three significant digits without trailing zeros, but all digits of the whole part: 0.987, 94.1, 12345.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     let size = value.abs();
@@ -151,12 +151,12 @@ pub fn three_digits(value: f64) -> String {
     };
     let text = format!("{value:.decimals$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    // A minus as long as a plus, and none before zero.
+    // A minus sign as wide as a plus, and none before zero.
     if text == "-0" { "0".to_owned() } else { text.replace('-', "\u{2212}") }
 }
 
 impl Node {
-    /// What the number measures: sums keep the unit, quotients of the same unit lose it.
+    /// The unit of the number. Sums keep the unit. Quotients of equal units have none.
     pub(super) fn unit(&self, environment: &dyn Environment) -> Unit {
         match self {
             Self::Reference(reference) => environment.unit(reference),
