@@ -1,4 +1,4 @@
-//! One run: it takes place in its world, and is then asked what happened.
+//! One run: it takes place in its world, and its metrics are computed afterwards.
 
 pub(crate) mod marks;
 mod metrics;
@@ -16,11 +16,11 @@ use crate::scenario::Job;
 use crate::world::{Venue, emu, sim};
 use marks::Marks;
 
-/// Runs a job of the scenario that is called `figure`; breaks off once it is `over`. In the simulator every packet that a host
-/// sends is written to `capture`, if wanted.
+/// Runs a job of the scenario `figure`, and stops once `over` says so. In the simulator, the packets of all hosts go to
+/// `capture` if it is given.
 ///
 /// # Errors
-/// The capture cannot be written, or it was broken off; in the emulator, what is missing there.
+/// The capture cannot be written, or the run was stopped. In the emulator also whatever this machine lacks.
 pub fn run(
     figure: &str,
     job: &Job,

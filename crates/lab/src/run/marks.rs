@@ -1,4 +1,4 @@
-//! When a run is looked at, and what is seen.
+//! Samples of a run: their instants and their counters.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use farhaul_units::Duration;
 use crate::scenario::flow::FlowSpec;
 use crate::scenario::setup::Setup;
 
-/// The length of the samples that stability and convergence are computed from: the papers' second.
+/// The length of the samples for stability and convergence: one second, as in the papers.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// Everything at one instant.
+/// All counters at one instant.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) at: Duration,
@@ -27,11 +27,11 @@ pub(crate) struct Row {
 pub(crate) struct FlowRow {
     pub(crate) sender: Stats,
     pub(crate) receiver: Stats,
-    /// What of it has left the bottleneck.
+    /// The counters of the flow at the bottleneck's exit.
     pub(crate) tally: FlowTally,
 }
 
-/// When a run is looked at, in order: every sample, every second, and whenever something begins or ends.
+/// The instants of samples, in order: every sample, every second, and each beginning and end.
 pub(crate) fn times(setup: &Setup) -> BTreeSet<Duration> {
     let mut times = BTreeSet::from([setup.warmup, setup.duration]);
     for period in [setup.sample, SECOND] {
@@ -48,7 +48,7 @@ pub(crate) fn times(setup: &Setup) -> BTreeSet<Duration> {
     times
 }
 
-/// From when to when a flow is measured: after the warm-up, while it sends.
+/// The time in which a flow is measured: after the warm-up, while it sends.
 pub(crate) fn active(setup: &Setup, flow: &FlowSpec) -> (Duration, Duration) {
     let end = flow.stop.unwrap_or(setup.duration).min(setup.duration);
     let begin = flow.start.max(setup.warmup).min(end);
@@ -62,7 +62,7 @@ pub(crate) struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// The row of an instant that was looked at.
+    /// The row of a sampled instant.
     pub(crate) fn at(&self, time: Duration) -> &Row {
         let place = self.rows.partition_point(|row| row.at < time);
         &self.rows[place.min(self.rows.len() - 1)]
@@ -74,7 +74,7 @@ impl Marks<'_> {
         inside.filter(move |row| row.at.as_nanos() % period.as_nanos() == 0)
     }
 
-    /// A counter's rate per second in each period from one instant to another, with the period's end.
+    /// The rate of a counter per second, for each period between two instants, with the end of the period.
     pub(crate) fn rates(
         &self,
         period: Duration,

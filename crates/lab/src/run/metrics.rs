@@ -1,4 +1,4 @@
-//! What a run found, in numbers.
+//! The metrics of a run.
 
 mod flows;
 
@@ -16,9 +16,10 @@ use super::marks::{Marks, SECOND, active};
 use crate::metric::{Quantity, RunMetric};
 use crate::world::Ending;
 
-/// Flows have converged when Jain's index of one second stays at or above this; our reading of the 2004 paper's figure 5.
+/// Flows have converged when Jain's index of one second stays at or above this. This is our reading of figure 5 of the
+/// 2004 paper.
 const FAIR: f64 = 0.95;
-/// For so many seconds at least.
+/// The least number of seconds for which it stays there.
 const FOR_SECONDS: usize = 2;
 
 /// Metrics by name.
@@ -37,7 +38,7 @@ pub(super) fn all(marks: &Marks<'_>, endings: &[Ending]) -> Metrics {
     metrics
 }
 
-/// Flows that compete: cross traffic asks nobody.
+/// Flows that compete. Cross traffic does not adapt.
 fn competing<'a>(marks: &Marks<'a>) -> impl Iterator<Item = (usize, &'a str)> {
     let flows = marks.setup.flows.iter().enumerate();
     flows.filter(|(_, flow)| !flow.protocol.is_cross_traffic()).map(|(index, flow)| (index, flow.name.as_str()))
@@ -62,7 +63,7 @@ fn fairness(marks: &Marks<'_>, metrics: &mut Metrics) {
     if samples.iter().all(|flow| flow.len() >= 2) {
         metrics.insert(RunMetric::Stability.key().into(), stability(&slices(&samples)));
     }
-    // From when all of them are there.
+    // The last start, and the first full second after it.
     let begin = competing(marks).map(|(index, _)| setup.flows[index].start).max().unwrap_or_default();
     let first = SECOND * u32::try_from(begin.as_nanos().div_ceil(SECOND.as_nanos())).unwrap_or(u32::MAX);
     let together: Vec<Vec<f64>> =
@@ -76,8 +77,8 @@ fn fairness(marks: &Marks<'_>, metrics: &mut Metrics) {
 
 /// The goodput of all competing flows together, in one window, so that it never exceeds the link.
 ///
-/// The window begins with the first flow, or at the end of the warm-up if that is later. It ends with the last flow: a finished
-/// transfer ends when its last byte was acknowledged. `None` if no flow sends in the window.
+/// The window begins with the first flow, or at the end of the warm-up if that is later. It ends with the last flow. A
+/// finished transfer ends when its last byte is acknowledged. `None` if no flow sends in the window.
 fn total(marks: &Marks<'_>, endings: &[Ending]) -> Option<f64> {
     let setup = marks.setup;
     let lifetimes = competing(marks).map(|(index, _)| {

@@ -1,4 +1,4 @@
-//! Packets of a run as a file that Wireshark reads.
+//! Writes the packets of a run to a file for Wireshark.
 
 mod tcp;
 
@@ -32,9 +32,9 @@ pub struct Writer {
 struct State {
     file: BufWriter<File>,
     packet: Vec<u8>,
-    /// What TCP's sequence numbers mean in bytes.
+    /// Maps TCP's sequence numbers to bytes.
     streams: tcp::Streams,
-    /// Why nothing is written any more.
+    /// The error that ended the writing.
     failed: Option<io::Error>,
 }
 
@@ -42,7 +42,7 @@ impl Writer {
     /// Creates the file, or empties it.
     ///
     /// # Errors
-    /// It cannot be created or written to.
+    /// The file cannot be created or written.
     pub fn create(path: &Path) -> Result<Self, LabError> {
         let create = || {
             let mut file = BufWriter::new(File::create(path)?);
@@ -54,7 +54,7 @@ impl Writer {
         Ok(Self { path: path.to_owned(), file: Rc::new(RefCell::new(state)) })
     }
 
-    /// What a world gives its packets to.
+    /// A capture that writes to this file.
     pub fn sink(&self) -> Capture {
         let file = Rc::clone(&self.file);
         Box::new(move |now, passing, packet| {
@@ -64,10 +64,10 @@ impl Writer {
         })
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     ///
     /// # Errors
-    /// Anything that could not be written since the beginning.
+    /// The first error since the file was created.
     pub fn finish(self) -> Result<(), LabError> {
         let mut state = self.file.borrow_mut();
         let result = match state.failed.take() {
@@ -98,8 +98,8 @@ impl State {
     }
 }
 
-/// IPv4, UDP and what it carries; cross traffic carries nothing, though its headers say how much it would be. Gives the
-/// packet's whole length.
+/// Writes IPv4, UDP and the payload, and returns the packet's whole length. Packets of cross traffic have no payload,
+/// although their headers give its length.
 fn datagram(packet: &PooledPacket, out: &mut Vec<u8>) -> u32 {
     let carried: &[u8] = match packet.payload() {
         Payload::Datagram => packet.bytes(),

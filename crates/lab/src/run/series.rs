@@ -1,4 +1,4 @@
-//! What happened over time.
+//! Series over time.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use farhaul_units::Duration;
 use super::marks::{FlowRow, Marks, Row};
 use crate::metric::Quantity;
 
-/// Significant digits that are kept: a drawing shows three.
+/// Significant digits of stored values. A drawing shows three.
 const DIGITS: i32 = 6;
 
 type Series = Vec<(f64, f64)>;
 
-/// `goodput.NAME` (bit/s in each period), `window.NAME` (packets), `period.NAME` and `rtt.NAME` (s), `losses.NAME` (packets so
-/// far), and `queue` (packets).
+/// `goodput.NAME` (bit/s in each period), `window.NAME` (packets), `period.NAME` and `rtt.NAME` (s), `losses.NAME`
+/// (packets so far), and `queue` (packets).
 pub(super) fn all(marks: &Marks<'_>) -> BTreeMap<String, Series> {
     let setup = marks.setup;
     let mut all = BTreeMap::new();
@@ -51,12 +51,12 @@ fn sender(row: &FlowRow) -> Stats {
     row.sender
 }
 
-/// Packets that a sender heard were lost, or that it sent again where nobody tells.
+/// Packets reported lost. Where the receiver sends no loss reports, the retransmitted packets.
 pub(super) fn losses(stats: &Stats) -> u64 {
     stats.totals.packets_lost_sending.max(stats.totals.packets_retransmitted)
 }
 
-/// With so many digits as are kept.
+/// A value with the stored number of digits.
 fn rounded(value: f64) -> f64 {
     format!("{value:.*e}", DIGITS as usize - 1).parse().unwrap_or(value)
 }

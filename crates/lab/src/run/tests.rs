@@ -40,7 +40,7 @@ fn what_exceeds_the_link_is_dropped() {
 
 #[test]
 fn a_transfer_takes_its_bytes_over_the_rate() {
-    // 1.5 MB over 12 Mbit/s take a second and the round trip of the connection; headers and the start, some more.
+    // 1.5 MB over 12 Mbit/s take a second. The connection adds a round trip, and headers and the start add some more.
     for protocol in ["udt", "udt-2004", "tcp"] {
         let text =
             format!("{}[[flow]]\nname = 'a'\nprotocol = '{protocol}'\nbytes = '1.5MB'\n", LINK.replace("4s", "9s"));
@@ -127,7 +127,7 @@ fn a_host_that_arrivals_keep_busy_gets_less_than_a_fast_one() {
         record(&format!("{link}[[flow]]\nprotocol = 'cbr'\nrate = '480mbit'\n{receiver}")).metrics["goodput.cbr"]
     };
     near(goodput(""), 480e6, 0.001);
-    // 40 000 packets a second: interrupts of 20 µs take 0.8 of the processor, 80 µs each packet that is taken.
+    // 40 000 packets a second: interrupts of 20 µs take 0.8 of the processor, and each packet that is read takes 80 µs.
     let slow = "receiver = { per_arrival = '20us', per_data = '80us', receive_buffer = '150kB' }";
     near(goodput(slow), 30e6, 0.01);
 }
@@ -141,7 +141,7 @@ fn transfers_of_a_list_run_so_many_at_a_time_until_all_are_done() {
         assert_eq!(metrics["completed"], 1.0);
         assert!(metrics["completion.mean"] < metrics["completion.max"] + 1e-9);
     }
-    // One after the other: all of them take as long as each together.
+    // One after the other, all transfers take the sum of their durations.
     near(one["completion.all"], 20.0 * one["completion.mean"], 1e-9);
     near(one["goodput.t"], 20.0 * 8.0 * 150e3 / one["completion.all"], 1e-9);
     assert!(
@@ -149,11 +149,11 @@ fn transfers_of_a_list_run_so_many_at_a_time_until_all_are_done() {
             && four.contains_key("completion.t-4")
             && !four.contains_key("completion.t-5")
     );
-    // Four at a time share the link, which they leave idle less often.
+    // Four transfers at a time leave the link idle less often.
     assert!(four["completion.mean"] > 2.0 * one["completion.mean"]);
     assert!(four["completion.all"] < one["completion.all"]);
     assert!(four["completion.all"] > 20.0 * 8.0 * 150e3 / 12e6);
-    // What is cut off is counted as far as it came.
+    // Unfinished transfers count as far as they came.
     let cut = record(&format!("{LINK}{flow}").replace("'4s'", "'2s'")).metrics;
     assert!(cut["completed"] > 0.2 && cut["completed"] < 1.0 && !cut.contains_key("completion.all"));
 }

@@ -1,4 +1,4 @@
-//! Metrics of each flow, and of those alike.
+//! Metrics of each flow, and means over the flows of a `count`.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,11 @@ use crate::run::series::losses;
 use crate::scenario::flow::FlowSpec;
 use crate::world::Ending;
 
-/// A rate that falls by this share from one second to the next has a dip: one cut of UDT, by an eighth or a ninth, can be seen.
+/// A rate has a dip if it falls by this share from one second to the next. A single cut of UDT, by an eighth or a
+/// ninth, counts.
 const DIP: f64 = 0.1;
 
-/// Adds `METRIC.FLOW` for each flow, and for flows with a `count` their mean.
+/// Adds `METRIC.FLOW` for each flow, and the mean for flows with a `count`.
 pub(super) fn add(marks: &Marks<'_>, endings: &[Ending], metrics: &mut Metrics) {
     let mut completions = Vec::new();
     // The values of each flow of a group, by quantity and group.
@@ -35,7 +36,7 @@ pub(super) fn add(marks: &Marks<'_>, endings: &[Ending], metrics: &mut Metrics) 
             own.insert(Quantity::Completion, mean(&done));
         }
         if let Some(taken) = taken.filter(|taken| *taken > 0.0) {
-            // Nothing is transferred from then on: the rate is that of what it transferred.
+            // A finished transfer has the rate of its whole size, from its start to its end.
             own.insert(Quantity::Goodput, 8.0 * flow.bytes.unwrap_or(0) as f64 * done.len() as f64 / taken);
         }
         completions.extend(done);
@@ -65,7 +66,7 @@ pub(super) fn add(marks: &Marks<'_>, endings: &[Ending], metrics: &mut Metrics) 
     }
 }
 
-/// How many transfers all flows have to make: those that share a list count it once.
+/// The number of transfers of all flows. Flows that share a list count it once.
 fn transfers(flows: &[FlowSpec]) -> u32 {
     let sized = || flows.iter().filter(|flow| flow.bytes.is_some());
     let lists: BTreeMap<&str, u32> = sized().filter_map(|flow| Some((flow.group.as_str(), flow.transfers?))).collect();
@@ -115,7 +116,7 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     own.insert(Quantity::Acks, received(|stats| stats.totals.acks_sent));
     own.insert(Quantity::LightAcks, received(|stats| stats.totals.light_acks_sent));
     own.insert(Quantity::Naks, received(|stats| stats.totals.naks_sent));
-    // Every full acknowledgement that arrives is answered by one.
+    // The sender answers every full acknowledgement with one ACK2.
     own.insert(Quantity::Ack2s, difference(|stats| stats.totals.acks_received));
     own.insert(Quantity::Timeouts, difference(|stats| stats.totals.timeouts));
     let per_second = marks.rates(SECOND, (begin, end), |row| row.flows[index].receiver.totals.bytes_read);
@@ -130,7 +131,7 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     if !round_trips.is_empty() {
         own.insert(Quantity::Rtt, mean(&round_trips));
     }
-    // What UDT believes that the path can carry; TCP has no such estimate.
+    // UDT's estimate of the path's capacity. TCP has none.
     let rows = marks.every(setup.sample, begin, end);
     let estimates: Vec<f64> =
         rows.map(|row| row.flows[index].sender.capacity.packets_per_second()).filter(|rate| *rate > 0.0).collect();
@@ -140,8 +141,8 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     own
 }
 
-/// How often the rate of a second fell by a tenth or more below that of the second before; falls without a rise between them are
-/// one.
+/// The number of seconds whose rate is at least a tenth below that of the second before. Falls without a rise between
+/// them count once.
 fn dips(per_second: impl Iterator<Item = f64>) -> usize {
     let (mut dips, mut falling, mut before) = (0, false, 0.0);
     for rate in per_second {

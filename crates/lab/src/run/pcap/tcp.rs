@@ -1,8 +1,8 @@
-//! TCP headers for the agents' segments, with the options that carry what they say: SACK permitted, SACK blocks.
+//! TCP headers for the agents' segments, with the options for SACK permitted and SACK blocks.
 //!
-//! Agents number segments, TCP numbers bytes: each stream's segments are as long as its first one, but for the last. The model
-//! counts no options in a packet's length ([`HEADER`](farhaul_sim::agent::tcp::HEADER) has none), so a packet with some is
-//! longer in the file, by the options, than it was on the simulated link.
+//! Agents number segments, and TCP numbers bytes. All segments of a stream have the length of its first one, except the
+//! last. The model counts no options in a packet's length ([`HEADER`](farhaul_sim::agent::tcp::HEADER) has none). A
+//! packet with options is longer in the file than on the simulated link.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,34 +15,34 @@ use super::ip_header;
 const TCP: u8 = 6;
 /// Length of a TCP header without options, in words of four bytes (RFC 9293 §3.1).
 const HEADER_WORDS: usize = 5;
-/// The window that every segment shows: the agents' has no number of bytes.
+/// The window in every segment. The agents' windows are not in bytes.
 const WINDOW: u16 = u16::MAX;
 /// TCP's flags.
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
-/// Option that fills up a word (RFC 9293 §3.2).
+/// The option that fills up a word (RFC 9293 §3.2).
 const NO_OPERATION: u8 = 1;
-/// Option of a SYN: selective acknowledgements may be sent, and its length (RFC 2018 §2).
+/// The option of a SYN that permits selective acknowledgements, with its length (RFC 2018 §2).
 const SACK_PERMITTED: [u8; 2] = [4, 2];
-/// Option of an acknowledgement: blocks that have arrived, two edges of four bytes each (RFC 2018 §3).
+/// The option with blocks that have arrived, two edges of four bytes each (RFC 2018 §3).
 const SACK: u8 = 5;
 const BLOCK: usize = 8;
 
 /// Options have 40 bytes at most (RFC 9293 §3.1).
 const _: () = assert!(4 + BLOCK * MAX_SACK_BLOCKS <= 40);
 
-/// What the sequence numbers of all streams mean in bytes: of each sender, receiver and connection between them.
+/// Maps sequence numbers to bytes, for each sender, receiver and connection between them.
 #[derive(Debug, Default)]
 pub(super) struct Streams(BTreeMap<(SocketAddr, SocketAddr, u32), Stream>);
 
-/// Data one way.
+/// The data in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// Bytes of a full segment; zero before there was any.
+    /// Bytes of a full segment; zero before the first one.
     full: u32,
-    /// Number and bytes of the last segment, once it has been sent.
+    /// Number and bytes of the last segment, once it was sent.
     last: Option<(u64, u32)>,
 }
 
@@ -56,21 +56,22 @@ impl Stream {
         }
     }
 
-    /// The sequence number of a segment's first byte. SYN has the number before the first byte's, FIN that behind the last's.
+    /// The sequence number of a segment's first byte. SYN has the number before it, and FIN the number after the last
+    /// byte.
     fn byte(&self, number: u64) -> u32 {
         let first = |number: u64| number * u64::from(self.full) + 1;
         let byte = match self.last {
             Some((last, payload)) if number > last => first(last) + u64::from(payload) + 1,
             _ => first(number),
         };
-        // They wrap.
+        // Sequence numbers wrap.
         byte as u32
     }
 }
 
 impl Streams {
-    /// IPv4 and TCP headers of a segment that has `wire_len` bytes on a link; its data is cut off, as its length says. Gives
-    /// the packet's whole length.
+    /// Writes IPv4 and TCP headers of a segment that has `wire_len` bytes on a link, and returns the packet's whole
+    /// length. The data are cut off, and the length shows it.
     pub(super) fn segment(
         &mut self,
         (from, to): (SocketAddr, SocketAddr),
@@ -92,7 +93,7 @@ impl Streams {
             SegmentKind::Ack => (ACK, 1),
         };
         let ack = if flags & ACK == 0 { 0 } else { received.byte(segment.ack) };
-        // Who calls again does so from its next port.
+        // A sender that connects again uses its next port.
         let caller = usize::from(matches!(segment.kind, SegmentKind::SynAck | SegmentKind::Ack));
         let mut ports = [from.port(), to.port()];
         ports[caller] = ports[caller].wrapping_add(segment.connection as u16);
@@ -102,7 +103,7 @@ impl Streams {
         out.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
         out.extend(seq.to_be_bytes());
         out.extend(ack.to_be_bytes());
-        // The header's length in words has the high four bits.
+        // The header's length in words is in the high four bits.
         out.extend([((HEADER_WORDS + options.len() / 4) as u8) << 4, flags]);
         out.extend(WINDOW.to_be_bytes());
         // Checksum and urgent pointer.
@@ -112,7 +113,7 @@ impl Streams {
     }
 }
 
-/// A segment's options, whole words; `received` is what its acknowledgement speaks of.
+/// A segment's options in whole words. `received` is the stream that it acknowledges.
 fn options(segment: &Segment, received: &Stream) -> Vec<u8> {
     let mut options = Vec::new();
     if segment.sack_permitted {
@@ -152,7 +153,7 @@ mod tests {
         data
     }
 
-    /// What stands in the file behind the IP header, and how long the packet is said to be.
+    /// The bytes after the IP header, and the packet's length according to it.
     fn written(streams: &mut Streams, ends: (SocketAddr, SocketAddr), segment: &Segment) -> (Vec<u8>, u32) {
         let mut out = Vec::new();
         let length = streams.segment(ends, segment.header + segment.payload, segment, &mut out);
