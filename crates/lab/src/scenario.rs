@@ -1,4 +1,4 @@
-//! A scenario: what is run, what is swept, what is drawn and what must hold.
+//! A scenario: its runs, its sweep, its drawings and its scores.
 
 pub mod axis;
 mod edit;
@@ -26,43 +26,43 @@ use reader::{Node, Section, Value};
 
 use crate::error::ScenarioError;
 
-/// Seeds of one scenario.
+/// The most seeds of a scenario.
 const MAX_SEEDS: i64 = 10_000;
 
-/// A scenario file, read and checked.
+/// A scenario file, parsed and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Its name: the figure's id, or the file's name without extension.
+    /// The figure's id, or the file's name without extension.
     pub name: String,
-    /// What stands above it.
+    /// The title.
     pub title: String,
     /// Key of the paper in `docs/papers/papers.bib`.
     pub paper: Option<String>,
-    /// Where in the paper: `Figure 3, §4.1`.
+    /// The place in the paper: `Figure 3, §4.1`.
     pub source: Option<String>,
-    /// One line: what one should see.
+    /// The expected result in one line.
     pub shows: Option<String>,
-    /// Virtual seconds of a run.
+    /// The duration of a run in virtual seconds.
     pub duration: f64,
-    /// Virtual seconds that rates are not measured in.
+    /// The warm-up in virtual seconds, in which rates are not measured.
     pub warmup: f64,
-    /// The seeds, each of which is one run at each point.
+    /// The seeds. Each is one run at each point.
     pub seeds: Vec<u64>,
-    /// The grid, slowest axis first.
+    /// The axes of the grid, slowest first.
     pub axes: Vec<Axis>,
     /// The curves, at least one.
     pub curves: Vec<Curve>,
-    /// Names of the flows of the first curve at the first point.
+    /// The names of the flows of the first curve at the first point.
     pub flows: Vec<String>,
-    /// What is drawn.
+    /// The drawings.
     pub plots: Vec<PlotSpec>,
-    /// Whether the scenario declares no plots, so that these are the usual ones.
+    /// Whether the scenario declares no plots and has the default ones.
     pub draws_by_default: bool,
-    /// What must hold.
+    /// The scores.
     pub scores: Vec<ScoreSpec>,
 }
 
-/// What axes and curves set, in the scenario's order.
+/// The changes by axes and curves, in the scenario's order.
 #[derive(Clone, Debug)]
 struct AllChanges {
     /// For each axis, for each of its values.
@@ -104,7 +104,7 @@ impl Scenario {
         Ok((scenario, AllChanges { axes: of_axes, curves: of_curves }))
     }
 
-    /// Names must be unique, and what refers to them must find them.
+    /// Checks that names are unique, and that references find them.
     fn check_names(&self, root: &mut Section<'_>) -> Result<(), ScenarioError> {
         let axes: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         let curves: Vec<&str> = self.curves.iter().map(|curve| curve.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What a sweep changes: axes of a grid, and curves drawn over it.
+//! Axes of a grid, and curves over it.
 
 use farhaul_units::{ByteSize, Rate, parse_duration, parse_ratio};
 
@@ -10,9 +10,10 @@ use crate::world::World;
 /// One dimension of the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// How plots, scores and records call it.
+    /// The name in plots, scores and records.
     pub name: String,
-    /// The keys that it sets, as dotted paths: `link.rate`, `flow.udt.rtt`; none if every value names its own.
+    /// The keys that the axis sets, as dotted paths: `link.rate`, `flow.udt.rtt`. None if every value names its own
+    /// keys.
     pub set: Vec<String>,
     /// The values in the scenario's order.
     pub values: Vec<AxisValue>,
@@ -21,11 +22,11 @@ pub struct Axis {
 /// The same experiment with some keys changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// How plots, scores and records call it; empty for the only curve of a scenario that names none.
+    /// The name in plots, scores and records; empty for the only curve of a scenario that names none.
     pub name: String,
-    /// How a reader of the plot should see it; the name unless the scenario says otherwise.
+    /// The label for readers; the name unless the scenario has one.
     pub label: String,
-    /// Where its runs took place, once it has any.
+    /// The world of its runs, once it has any.
     pub world: World,
 }
 
@@ -33,7 +34,7 @@ pub struct Curve {
 pub(crate) type Changes = Vec<(String, Node)>;
 
 impl Axis {
-    /// Reads an `[[axis]]`, and what each of its values sets.
+    /// Parses an `[[axis]]`, with the changes of each value.
     pub(crate) fn read(mut section: Section<'_>) -> Result<(Self, Vec<Changes>), ScenarioError> {
         let name = section.required_text("name")?;
         if !is_word(&name) {
@@ -74,7 +75,7 @@ impl Axis {
     }
 }
 
-/// A value that names what it sets: `{ label = "1 Gbit/s", "link.rate" = "1gbit", "link.rtt" = "10ms" }`.
+/// A value with its own keys: `{ label = "1 Gbit/s", "link.rate" = "1gbit", "link.rtt" = "10ms" }`.
 fn labelled(section: &Section<'_>, axis: &str, node: &Node) -> Result<(AxisValue, Changes), ScenarioError> {
     let refuse = || {
         let message = format!(
@@ -93,7 +94,7 @@ fn labelled(section: &Section<'_>, axis: &str, node: &Node) -> Result<(AxisValue
 }
 
 impl Curve {
-    /// Reads a `[[curve]]`, and what it sets.
+    /// Parses a `[[curve]]`, with its changes.
     pub(crate) fn read(mut section: Section<'_>) -> Result<(Self, Changes), ScenarioError> {
         let name = section.required_text("name")?;
         let label = section.text("label")?.unwrap_or_else(|| name.clone());
@@ -117,7 +118,7 @@ pub(crate) fn changes(table: &Table) -> Changes {
     table.iter().map(|(key, node)| (key.clone(), node.clone())).collect()
 }
 
-/// What somebody typed without quotes, as the scenario would have it.
+/// The scenario's value for a text without quotes.
 fn typed(text: &str) -> Value {
     if let Ok(number) = text.parse::<i64>() {
         return Value::Integer(number);
@@ -134,7 +135,7 @@ fn is_word(name: &str) -> bool {
     letters && name.starts_with(|letter: char| letter.is_ascii_alphabetic())
 }
 
-/// A value as it was written, and as a number in base units if it is one.
+/// A value as text, and as a number in base units if it is one.
 pub fn axis_value(text: &str) -> AxisValue {
     AxisValue { text: text.to_owned(), number: base_units(text) }
 }
@@ -147,7 +148,7 @@ pub fn base_units(text: &str) -> Option<f64> {
     if text.ends_with('%') {
         return parse_ratio(text).ok();
     }
-    // A rate's units include bytes, as in 1MB/s; without the time they are a size.
+    // The units of rates include bytes, as in 1MB/s. Without the time it is a size.
     let size = text.parse::<ByteSize>().ok().map(|ByteSize(bytes)| bytes as f64);
     let rate = || text.parse::<Rate>().ok().map(|rate| rate.bits_per_second() as f64);
     let time = || parse_duration(text).ok().map(|time| time.as_secs_f64());

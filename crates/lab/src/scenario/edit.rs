@@ -1,17 +1,17 @@
-//! Changing a scenario before it is read: what axes, curves and `[quick]` do.
+//! Changes to a scenario before it is parsed, by axes, curves and `[quick]`.
 
 use super::reader::{Node, Table, Value, nearest};
 
 /// Selects every element of a list.
 const ALL: &str = "*";
 
-/// Sets what a dotted path leads to: `link.rate`, `flow.udt.rtt`, `flow.2.start`, `axis.rate.values`.
+/// Sets the value at a dotted path: `link.rate`, `flow.udt.rtt`, `flow.2.start`, `axis.rate.values`.
 ///
-/// Elements of lists are found by their `name`, by their place from 1, or all by `*`. Tables on the way and keys at the end
-/// are made where they do not exist. A table set onto a table is merged into it, unless it says of which `kind` it is.
+/// Elements of lists are found by their `name`, by their place from 1, or all by `*`. Missing tables and keys are
+/// created. A table is merged into an existing table, unless it has a `kind`.
 ///
 /// # Errors
-/// There is no such element, or something on the way is neither table nor list. Says so without a line.
+/// There is no such element, or a part of the path is neither table nor list. The message has no line.
 pub(crate) fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), String> {
     let segments: Vec<&str> = path.split('.').collect();
     if segments.iter().any(|segment| segment.is_empty()) {
@@ -57,7 +57,7 @@ fn replace(node: &mut Node, value: &Node) {
     }
 }
 
-/// The place of the element that is called so.
+/// The place of the element with this name.
 fn find(items: &[Node], name: &str) -> Result<usize, String> {
     let names: Vec<&str> = items.iter().map(|item| name_of(item).unwrap_or("")).collect();
     if let Some(place) = names.iter().position(|other| *other == name) {
@@ -72,7 +72,7 @@ fn find(items: &[Node], name: &str) -> Result<usize, String> {
     }
 }
 
-/// What an element of a list is called.
+/// The name of an element of a list.
 pub(crate) fn name_of(node: &Node) -> Option<&str> {
     match &node.value {
         Value::Table(table) => match &table.get("name")?.value {
@@ -83,7 +83,7 @@ pub(crate) fn name_of(node: &Node) -> Option<&str> {
     }
 }
 
-/// Gives every flow and link without a name the one that paths, records and plots know it by.
+/// Names every flow and link without a name, for paths, records and plots.
 pub(crate) fn name_elements(root: &mut Node) {
     let Value::Table(table) = &mut root.value else { return };
     if let Some(Node { value: Value::List(flows), .. }) = table.get_mut("flow") {
@@ -101,7 +101,7 @@ fn text<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
     }
 }
 
-/// Names those without a name; numbered where several would have the same.
+/// Names the elements without a name, and numbers equal names.
 fn name_all(items: &mut [Node], default: impl Fn(&Table) -> String) {
     let defaults: Vec<Option<String>> = items
         .iter()

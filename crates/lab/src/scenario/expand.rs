@@ -1,4 +1,4 @@
-//! From a scenario to its runs: every curve at every point of the grid with every seed.
+//! Expands a scenario into its runs: every curve at every point of the grid with every seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,26 +17,27 @@ use crate::key::Key;
 use crate::record::AxisValue;
 use crate::world::Venue;
 
-/// Runs of one scenario: what a machine does in a month.
+/// The most runs of one scenario: a month of a machine.
 const MAX_JOBS: usize = 1_000_000;
 
-/// What the command line changes.
+/// Changes by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// The quick form of the scenario.
     pub quick: bool,
-    /// This seed in place of the scenario's.
+    /// The seed that replaces the scenario's.
     pub seed: Option<u64>,
     /// Values of an axis by its name, or of a key by its path.
     pub axes: Vec<(String, Vec<String>)>,
-    /// A smoke run for tests: the first and the last point of each curve, for a moment of virtual time, without warm-up.
+    /// A smoke run for tests: the first and the last point of each curve, for a moment of virtual time, without
+    /// warm-up.
     pub smoke: bool,
 }
 
-/// A scenario and the experiments that it stands for.
+/// A scenario and all its setups.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What is known without running it.
+    /// The scenario.
     pub scenario: Scenario,
     changes: AllChanges,
     smoke: bool,
@@ -49,37 +50,37 @@ pub struct Experiment {
 pub struct Job {
     /// The curve's name.
     pub curve: String,
-    /// Where in the grid.
+    /// The point of the grid.
     pub point: BTreeMap<String, AxisValue>,
     /// The seed.
     pub seed: u64,
-    /// What it is called in records: equal if and only if everything is equal that the run depends on.
+    /// The key in records. Runs have equal keys if and only if everything is equal that they depend on.
     pub key: String,
-    /// Whether time series are kept: those of the first seed are drawn.
+    /// Whether the run keeps series. The first seed's series are drawn.
     pub(crate) series: bool,
     pub(crate) setup: Arc<Setup>,
 }
 
 impl Job {
-    /// How messages call it.
+    /// The name in messages.
     pub fn name(&self, figure: &str) -> String {
         let point: String = self.point.iter().map(|(axis, value)| format!(" {axis}={}", value.text)).collect();
         let curve = if self.curve.is_empty() { String::new() } else { format!(" {}", self.curve) };
         format!("{figure}{curve}{point} seed={}", self.seed)
     }
 
-    /// The files that it reads, as the scenario calls them.
+    /// The files that it reads, by their names in the scenario.
     pub(crate) fn files(&self) -> &BTreeSet<String> {
         &self.setup.files
     }
 
-    /// What it asks of a machine that carries its packets in real time: the rate of the fastest link, and the size of the largest packets in
-    /// bytes. `None` if no link has a rate.
+    /// The rate of the fastest link, and the size of the largest packets in bytes. A machine must carry both in real
+    /// time. `None` if no link has a rate.
     pub fn demand(&self) -> Option<(Rate, u32)> {
         Some((self.setup.fastest_link()?, self.setup.largest_packet()?))
     }
 
-    /// Packets that its bottleneck can carry while it lasts: what longer runs are begun first by.
+    /// The packets that the bottleneck can carry during the run. Runs with more of them begin first.
     pub fn weight(&self) -> f64 {
         let links = &self.setup.topology.links;
         let rate = links[self.setup.topology.bottleneck].path.rate.map_or(1e9, |rate| rate.bits_per_second() as f64);
@@ -88,14 +89,14 @@ impl Job {
 }
 
 impl Experiment {
-    /// Reads a scenario's text; `file` is how messages call it, `name` how records do.
+    /// Parses a scenario's text. Messages call it `file`, and records call it `name`.
     ///
     /// # Errors
-    /// Anything in it that cannot be run, with its line.
+    /// A mistake in the scenario, with its line.
     pub fn read(name: &str, file: &str, text: &str, overrides: &Overrides) -> Result<Self, ScenarioError> {
         let mut root = read(file, text)?;
         name_elements(&mut root);
-        // Mistakes in the scenario itself are reported before those that its quick form makes.
+        // Reports mistakes of the scenario before those of its quick form.
         Scenario::read(name, file, &root)?;
         if overrides.quick {
             for (path, value) in quick(file, &root)? {
@@ -142,7 +143,7 @@ impl Experiment {
         &self.file
     }
 
-    /// The scenario as it is written, with the quick form's changes if that is run.
+    /// The scenario as it was written, with the changes of the quick form if that is run.
     pub(crate) fn root(&self) -> &Node {
         &self.root
     }
@@ -151,10 +152,10 @@ impl Experiment {
         self.changes.axes.iter().flat_map(|values| values[0].clone()).collect()
     }
 
-    /// All runs, in the order of curves, points and seeds. `build` names the program that runs them.
+    /// All runs, in the order of curves, points and seeds. `build` is the key of the program.
     ///
     /// # Errors
-    /// An experiment that cannot be run, with the line of what makes it so.
+    /// An experiment that cannot be run, with the line of the mistake.
     pub fn jobs(&self, build: &str) -> Result<Vec<Job>, ScenarioError> {
         let points: usize = self.scenario.axes.iter().map(|axis| axis.values.len()).product();
         let count = points.saturating_mul(self.scenario.curves.len()).saturating_mul(self.scenario.seeds.len());
@@ -171,7 +172,7 @@ impl Experiment {
         Ok(jobs)
     }
 
-    /// Those of `jobs` that can be run there, and for the others why not, with the line that says so, once for each line.
+    /// The jobs that can be run in this world, and the reasons against the others, once for each line.
     pub fn possible(&self, jobs: Vec<Job>, venue: &Venue) -> (Vec<Job>, Vec<ScenarioError>) {
         let mut refusals: Vec<ScenarioError> = Vec::new();
         let possible = jobs.into_iter().filter(|job| match venue.refusal(&job.setup) {
@@ -192,7 +193,7 @@ impl Experiment {
     fn point(&self, build: &str, curve: usize, mut index: usize, jobs: &mut Vec<Job>) -> Result<(), ScenarioError> {
         let mut point = BTreeMap::new();
         let mut layers = vec![&self.changes.curves[curve]];
-        // The last axis is the fastest.
+        // The last axis changes fastest.
         for (axis, changes) in self.scenario.axes.iter().zip(&self.changes.axes).rev() {
             let place = index % axis.values.len();
             index /= axis.values.len();
@@ -213,7 +214,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The experiment with these changes, and its text in a form that does not depend on the file's.
+    /// The setup after these changes, and its text in a form that does not depend on the file's.
     fn setup(&self, layers: &[&Changes]) -> Result<(Setup, String), ScenarioError> {
         let mut root = self.root.clone();
         for (path, value) in layers.iter().copied().flatten() {
@@ -221,7 +222,7 @@ impl Experiment {
         }
         let setup = Setup::read(&self.file, &root)?;
         let setup = if self.smoke { setup.smoke() } else { setup };
-        // Recorded links are files of their own.
+        // Recorded links are in files of their own.
         let recorded: String = setup.topology.links.iter().map(|link| format!("{:?}", link.path.variation)).collect();
         Ok((setup, Setup::canonical(&root) + &recorded))
     }

@@ -1,4 +1,4 @@
-//! Files that a scenario names, which are recorded links: where they are, and where a results folder keeps its copies.
+//! The files of recorded links that a scenario names, and their copies in a results folder.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ pub(super) const TRACE: &str = "trace";
 /// The folder of copies, beside the copy of the scenario.
 const COPIES: &str = "files";
 
-/// Where the file is that the scenario in `scenario` calls `name`: its copy, or beside the scenario.
+/// The file that the scenario in `scenario` calls `name`: its copy, or the file beside the scenario.
 pub(crate) fn place(scenario: &Path, name: &str) -> PathBuf {
     let copy = scenario.with_file_name(copy(name));
     if copy.is_file() { copy } else { scenario.with_file_name(name) }
 }
 
-/// The path of a copy from the folder that holds the scenario's. It is never outside of that folder, whatever the name is; the
-/// hash tells names apart that end alike, such as `a/link` and `../link`.
+/// The path of a copy from the folder of the scenario's copy. It is always inside of that folder. The hash tells names
+/// apart that end alike, such as `a/link` and `../link`.
 pub(crate) fn copy(name: &str) -> PathBuf {
     let last = Path::new(name).file_name().map(|last| last.to_string_lossy().into_owned()).unwrap_or_default();
     Path::new(COPIES).join(format!("{}-{last}", Key::new().text(name)))
 }
 
-/// The names in what a scenario says about one experiment, all changes made. Only links have the key.
+/// The file names in one setup, after all changes. Only links have this key.
 pub(super) fn named<'a>(experiment: impl Iterator<Item = &'a Node>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     experiment.for_each(|node| collect(node, &mut names));

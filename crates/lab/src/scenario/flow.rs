@@ -1,4 +1,4 @@
-//! One flow: what `[[flow]]` says about it.
+//! One flow: the keys of `[[flow]]`.
 
 use farhaul_cc::Spec;
 use farhaul_sim::agent::disk::DiskSpec;
@@ -14,61 +14,61 @@ mod window;
 
 pub(crate) use window::Window;
 
-/// Flows of one scenario: what a run of hours could still simulate.
+/// The most flows of a scenario, which some hours can simulate.
 const MAX_FLOWS: i64 = 10_000;
-/// Transfers of one flow, for the same reason.
+/// The most transfers of a flow, for the same reason.
 const MAX_TRANSFERS: i64 = 1_000_000;
-/// What a flow with a list of transfers is.
+/// The rule for lists of transfers, in messages.
 const LISTS: &str = "`concurrent` of them run at a time, until all are done";
-/// Bytes of a packet on the wire: the least that UDT takes, and what an IP packet can have.
+/// Bytes of a packet on the wire: the least that UDT accepts, and the most of an IP packet.
 const PACKET_SIZES: std::ops::RangeInclusive<i64> = 576..=65_535;
 /// Bytes of a packet on the wire: the MTU of the papers.
 const PACKET: u32 = 1_500;
 
-/// A flow, or several alike.
+/// A flow, or several of the same kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FlowSpec {
-    /// How records and plots call it.
+    /// The name in records and plots.
     pub(crate) name: String,
-    /// The name of those alike: `name` of the scenario.
+    /// The name of all flows of this kind: `name` of the scenario.
     pub(crate) group: String,
     pub(crate) protocol: Protocol,
     pub(crate) start: Duration,
-    /// It begins up to so much later, as the seed decides.
+    /// The longest random delay of the start. The seed decides it.
     pub(crate) spread: Duration,
-    /// When it ends, done or not; `None` for the run's end.
+    /// The end, finished or not; `None` for the end of the run.
     pub(crate) stop: Option<Duration>,
-    /// What it transfers; `None` for no end of it.
+    /// The size of the transfer in bytes; `None` for an endless one.
     pub(crate) bytes: Option<u64>,
-    /// How many transfers of that size its group makes, one after the other in each of its flows; `None` for one by each flow.
+    /// The number of transfers of the group, one after the other in each flow; `None` for one transfer per flow.
     pub(crate) transfers: Option<u32>,
-    /// Its own round trip; `None` for the link's.
+    /// The flow's own RTT; `None` for the link's.
     pub(crate) round_trip: Option<Duration>,
-    /// Its hosts, where nodes have names.
+    /// The flow's hosts, where nodes have names.
     pub(crate) ends: Option<(String, String)>,
     /// Bytes of a full packet on the wire.
     pub(crate) packet: u32,
-    /// What packets cost its sending and its receiving host; nothing unless told otherwise.
+    /// The processor time that packets cost its sending and its receiving host; none by default.
     pub(crate) machines: [Option<HostCost>; 2],
-    /// Where it stands.
+    /// The line in the scenario.
     pub(crate) line: usize,
 }
 
-/// What sends.
+/// The sender's protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Protocol {
     /// UDT.
     Udt(Udt),
     /// TCP.
     Tcp(Tcp),
-    /// The reference library, in its own program; the emulated world's only.
+    /// The reference library in its own program, in the emulated world only.
     Libudt,
-    /// Packets that nobody answers.
+    /// Cross traffic: packets without any answer.
     Cross(Rate, Pattern),
 }
 
 impl Tcp {
-    /// The law of its window.
+    /// The controller of the window.
     pub(crate) fn window_law(&self) -> Spec {
         let law = match (self.cubic, self.recovery) {
             (true, _) => "cubic",
@@ -80,7 +80,7 @@ impl Tcp {
 }
 
 impl Protocol {
-    /// Whether it is background, which fairness is not asked about.
+    /// Whether it is cross traffic, which fairness leaves out.
     pub(crate) fn is_cross_traffic(&self) -> bool {
         matches!(self, Self::Cross(..))
     }
@@ -91,11 +91,11 @@ impl Protocol {
 pub(crate) struct Udt {
     pub(crate) generation: Generation,
     pub(crate) controller: Spec,
-    /// Packets that must arrive beyond a gap before it is a loss.
+    /// The packets beyond a gap before the gap is a loss.
     pub(crate) reorder_tolerance: u32,
-    /// Whether the receiver warns when the round trip grows; the 2004 protocol's only.
+    /// Whether the receiver sends delay warnings when the RTT grows. Only the 2004 protocol has them.
     pub(crate) delay_warnings: bool,
-    /// How much time one burst may stand for; `None` for the default.
+    /// The longest time that one burst stands for; `None` for the default.
     pub(crate) burst_time: Option<Duration>,
     /// The disk that the sender reads from.
     pub(crate) disk: Option<DiskSpec>,
@@ -106,31 +106,31 @@ pub(crate) struct Udt {
 pub(crate) enum Generation {
     /// UDT4.
     Udt4,
-    /// That of the 2004 paper.
+    /// The protocol of the 2004 paper.
     Udt2004,
 }
 
 /// A TCP sender and its receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tcp {
-    /// What it does about losses.
+    /// The loss recovery.
     pub(crate) recovery: Recovery,
-    /// Whether its window is CUBIC's.
+    /// Whether the window is CUBIC's.
     pub(crate) cubic: bool,
-    /// The most packets in flight; a bandwidth-delay product is that of the bottleneck and the flow's own round trip.
+    /// The most packets in flight. A bandwidth-delay product is that of the bottleneck and the flow's own RTT.
     pub(crate) window: Window,
     /// Whether the receiver acknowledges every other packet.
     pub(crate) delayed_ack: bool,
-    /// The shortest retransmission time-out; `None` for RFC 6298's.
+    /// The shortest retransmission time-out; `None` for that of RFC 6298.
     pub(crate) min_rto: Option<Duration>,
 }
 
-/// When cross traffic sends.
+/// The pattern of cross traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pattern {
-    /// Evenly.
+    /// At even intervals.
     Constant,
-    /// Evenly for a while, then not at all for a while.
+    /// At even intervals for a while, then none for a while.
     OnOff(Duration, Duration),
     /// At random.
     Poisson,
@@ -157,7 +157,7 @@ const KINDS: [(&str, Kind); 7] = [
     ("poisson", Kind::Poisson),
 ];
 
-/// Senders of TCP that there are, and whether their window is CUBIC's; `sack` is the usual one.
+/// The TCP senders, and whether their window is CUBIC's. `sack` is the default.
 const RECOVERIES: [(&str, (Recovery, bool)); 5] = [
     ("tahoe", (Recovery::Tahoe, false)),
     ("reno", (Recovery::Reno, false)),
@@ -167,7 +167,7 @@ const RECOVERIES: [(&str, (Recovery, bool)); 5] = [
 ];
 
 impl FlowSpec {
-    /// Reads a `[[flow]]` into the flows that it stands for.
+    /// Parses a `[[flow]]` into one or several flows.
     pub(crate) fn read(mut section: Section<'_>, named_nodes: bool) -> Result<Vec<Self>, ScenarioError> {
         let line = section.line();
         let group = section.required_text("name")?;
@@ -222,7 +222,7 @@ impl FlowSpec {
     }
 }
 
-/// A list of transfers: how many there are, and how many run at a time.
+/// A list of transfers: the number of all, and the number at a time.
 fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u32, i64)>, ScenarioError> {
     let transfers = section.integer("transfers", 1..=MAX_TRANSFERS)?;
     let at_a_time = section.integer("concurrent", 1..=MAX_FLOWS)?;
@@ -295,7 +295,7 @@ fn udt(section: &mut Section<'_>, generation: Generation) -> Result<Udt, Scenari
     })
 }
 
-/// `{ per_arrival = "2us", per_data = "8us", receive_buffer = "1MB" }`: what packets cost a host.
+/// `{ per_arrival = "2us", per_data = "8us", receive_buffer = "1MB" }`: the costs of packets for a host.
 fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<HostCost>, ScenarioError> {
     let Some(mut table) = section.section(key)? else { return Ok(None) };
     let spec = HostCost {
@@ -309,7 +309,8 @@ fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<HostCo
     Ok(Some(spec))
 }
 
-/// `{ rate = "400mbit", block = "1MB", ahead = "8MB" }`; without `ahead` the next block is read once all before it is acknowledged.
+/// `{ rate = "400mbit", block = "1MB", ahead = "8MB" }`. Without `ahead` the next block is read after everything before
+/// it is acknowledged.
 fn disk(section: &mut Section<'_>) -> Result<Option<DiskSpec>, ScenarioError> {
     let Some(mut table) = section.section("disk")? else { return Ok(None) };
     let (Some(rate), Some(block)) = (table.rate("rate")?, table.size("block")?) else {

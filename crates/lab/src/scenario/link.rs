@@ -1,4 +1,4 @@
-//! One link: what `[link]`, `[[links]]` and `[access]` say about it.
+//! One link: the keys of `[link]`, `[[links]]` and `[access]`.
 
 mod loss;
 mod queue;
@@ -15,22 +15,22 @@ pub(crate) use queue::{Limit, packets_of, products};
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkSpec {
-    /// Everything but the queue's length.
+    /// Everything except the length of the queue.
     pub(crate) path: PathSpec,
-    /// The queue's length.
+    /// The length of the queue.
     pub(crate) limit: Limit,
-    /// The round trip that a queue given in bandwidth-delay products is meant for, if it is said.
+    /// The RTT for a queue in bandwidth-delay products, if the scenario has one.
     pub(crate) product_of: Option<Duration>,
 }
 
 impl LinkSpec {
-    /// A link as described, for a queue of flows whose longest round trip is this.
+    /// The link for flows whose longest RTT is this.
     pub(crate) fn path(&self, round_trip: Duration) -> PathSpec {
         let queue = self.limit.size(self.path.nominal_rate(), self.product_of.unwrap_or(round_trip));
         PathSpec { queue, ..self.path.clone() }
     }
 
-    /// Reads the keys that all links have; what is not given is as in `base`.
+    /// Parses the keys that all links have. Absent keys are as in `base`.
     pub(crate) fn read(section: &mut Section<'_>, base: &Self) -> Result<Self, ScenarioError> {
         let mut spec = base.clone();
         let path = &mut spec.path;
@@ -72,7 +72,7 @@ impl LinkSpec {
 }
 
 impl Default for LinkSpec {
-    /// A perfect link, before which one bandwidth-delay product may wait once it has a rate.
+    /// A perfect link. Once it has a rate, its queue holds one bandwidth-delay product.
     fn default() -> Self {
         Self {
             path: PathSpec::default(),

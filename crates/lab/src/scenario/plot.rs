@@ -1,4 +1,4 @@
-//! What is drawn.
+//! The drawings of a scenario: the keys of `[[plot]]`.
 
 mod default;
 
@@ -10,51 +10,52 @@ use crate::expression::Unit;
 /// One drawing of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlotSpec {
-    /// File name of the drawing, without extension: `plot` unless the scenario names it, numbered from the second on.
+    /// The file name of the drawing, without extension: `plot` unless the scenario names it. Further ones have a
+    /// number.
     pub name: String,
-    /// What stands above it; the figure's title unless the scenario has one.
+    /// The title; the figure's title unless the scenario has one.
     pub title: Option<String>,
-    /// Which kind of drawing.
+    /// The kind of drawing.
     pub kind: PlotKind,
     /// The axis or metric from left to right; `None` for [`PlotKind::Time`].
     pub x: Option<String>,
-    /// Metrics, expressions of metrics or, over time, names of series. `goodput.*` means those of all flows.
+    /// Metrics, expressions of metrics or, over time, keys of series. `goodput.*` stands for all flows.
     pub y: Vec<String>,
-    /// Axes that give one line for each of their values (for [`PlotKind::Heat`]: the axis from bottom to top).
+    /// Axes with one line for each of their values. For [`PlotKind::Heat`], the axis from bottom to top.
     pub by: Vec<String>,
-    /// Only these curves; all if empty.
+    /// The curves to draw; all if empty.
     pub curves: Vec<String>,
-    /// Only the points of the grid for which this expression holds.
+    /// The points of the grid to draw: those for which this expression holds.
     pub filter: Option<String>,
-    /// From left to right.
+    /// The horizontal axis.
     pub x_axis: PlotAxis,
-    /// From bottom to top (for [`PlotKind::Heat`]: the colour).
+    /// The vertical axis. For [`PlotKind::Heat`], the colour.
     pub y_axis: PlotAxis,
 }
 
 /// Kinds of drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotKind {
-    /// A metric over an axis, one line for each curve and each value of `by`; bands are the 95 % interval over seeds.
+    /// A metric over an axis, one line for each curve and each value of `by`. Bands are the 95 % interval over seeds.
     Lines,
     /// Series over time, of the first seed.
     Time,
-    /// A metric over two axes, as colours; one panel for each curve.
+    /// A metric over two axes, as colours. Each curve has one panel.
     Heat,
-    /// A metric by category: values of `x`, or the flows if `y` names several metrics; one bar for each curve.
+    /// A metric by category: values of `x`, or the flows if `y` names several metrics. Each curve has one bar.
     Bars,
 }
 
-/// How one direction of a drawing is laid out.
+/// The layout of one axis of a drawing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlotAxis {
-    /// What stands beside it; the metric's or axis' own words if absent.
+    /// The label; the words of the metric or axis if absent.
     pub label: Option<String>,
     /// Linear or logarithmic.
     pub scale: Scale,
-    /// From where to where, in base units; chosen from the data if absent.
+    /// The ends in base units; from the data if absent.
     pub range: Option<[f64; 2]>,
-    /// The unit that numbers are shown in (`Mbit/s`, `ms`, `%`, …); chosen from the metric if absent.
+    /// The unit of the numbers (`Mbit/s`, `ms`, `%`, …); the metric's if absent.
     pub unit: Option<String>,
 }
 
@@ -71,7 +72,7 @@ pub enum Scale {
 pub(super) use default::by_default;
 
 impl PlotSpec {
-    /// Reads a `[[plot]]`, the `place`-th from 0.
+    /// Parses a `[[plot]]`, the `place`-th from 0.
     pub(crate) fn read(mut section: Section<'_>, place: usize) -> Result<Self, ScenarioError> {
         let default = if place == 0 { "plot".to_owned() } else { format!("plot-{}", place + 1) };
         let name = section.text("name")?.unwrap_or(default);

@@ -1,4 +1,4 @@
-//! TOML in which every value knows its line, and sections that complain about keys that nobody asked for.
+//! Parses TOML into values that know their line, and refuses unknown keys.
 
 mod nearest;
 mod section;
@@ -14,16 +14,16 @@ pub(crate) use section::{listed, share};
 
 use crate::error::ScenarioError;
 
-/// A value and where it stands.
+/// A value and its line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     /// The line, from 1.
     pub(crate) line: usize,
-    /// What stands there.
+    /// The value.
     pub(crate) value: Value,
 }
 
-/// What can stand in a scenario.
+/// A value of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     /// Words or a quantity, in quotes.
@@ -44,7 +44,7 @@ pub(crate) enum Value {
 pub(crate) type Table = BTreeMap<String, Node>;
 
 impl Value {
-    /// Which kind of value it is, for messages.
+    /// The kind of value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
@@ -57,7 +57,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// Always in the same form, whatever the file's: what is hashed and shown.
+    /// Prints the same form for the same value, however it is written. This form is hashed and shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -82,10 +82,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// Reads a scenario's text.
+/// Parses a scenario's text.
 ///
 /// # Errors
-/// It is no TOML, or holds a date.
+/// The text is no TOML, or holds a date.
 pub(crate) fn read(file: &str, text: &str) -> Result<Node, ScenarioError> {
     let lines = Lines::new(text);
     let error = |line: usize, message: String| ScenarioError { file: file.to_owned(), line, message };
@@ -134,7 +134,7 @@ fn node(from: &DeValue<'_>, line: usize, lines: &Lines) -> Result<Value, (usize,
     })
 }
 
-/// Where lines begin.
+/// The offsets at which lines begin.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -1,24 +1,24 @@
-//! What a figure has to reach.
+//! The scores of a figure: the keys of `[[score]]`.
 
 use super::reader::Section;
 use crate::error::ScenarioError;
 
-/// One bound: what must hold, where, and whose claim it is.
+/// One score: its bound, the points where it must hold, and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoreSpec {
-    /// Short name, unique in its figure.
+    /// A short name, unique in the figure.
     pub id: String,
     /// The bound in words.
     pub says: String,
-    /// The curve that it is about; `None` for the first one.
+    /// The curve; `None` for the first one.
     pub curve: Option<String>,
-    /// Only the points of the grid for which this expression over axes holds.
+    /// The points of the grid: those for which this expression over axes holds.
     pub filter: Option<String>,
-    /// What is demanded.
+    /// The bound.
     pub must: Demand,
-    /// Who says so.
+    /// The source of the bound.
     pub source: ScoreSource,
-    /// The scenario's line that it stands on.
+    /// The line in the scenario.
     pub line: usize,
 }
 
@@ -29,7 +29,7 @@ pub enum Demand {
     Holds {
         /// Such as `utilisation >= 0.98`.
         expression: String,
-        /// At this share of the points, in 0..=1.
+        /// The share of the points where it must hold, in 0..=1.
         share: f64,
     },
     /// A metric only falls or only rises along an axis.
@@ -38,24 +38,24 @@ pub enum Demand {
         expression: String,
         /// The axis.
         along: String,
-        /// Which way.
+        /// The direction.
         direction: Direction,
-        /// How far it may go the wrong way from one point to the next, as a share of its value.
+        /// The greatest step in the wrong direction, as a share of the value.
         tolerance: f64,
     },
     /// Two metrics differ at one point at least.
     Differs {
         /// The metric, or an expression.
         expression: String,
-        /// What it is compared with: `share[udt]@a8`.
+        /// The other metric: `share[udt]@a8`.
         than: String,
-        /// By this share of the greater one.
+        /// The least difference, as a share of the greater one.
         by: f64,
     },
 }
 
 impl Demand {
-    /// Its expressions, each with its key in the scenario and whether it is a condition.
+    /// The expressions, each with its key in the scenario and whether it is a condition.
     pub(crate) fn texts(&self) -> Vec<(&'static str, &str, bool)> {
         match self {
             Self::Holds { expression, .. } => vec![("must", expression, true)],
@@ -65,7 +65,7 @@ impl Demand {
     }
 }
 
-/// Which way along an axis.
+/// The direction along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Later values are smaller.
@@ -74,7 +74,7 @@ pub enum Direction {
     Rising,
 }
 
-/// Who set a bound.
+/// The source of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreSource {
     /// The paper reports it.
@@ -84,12 +84,12 @@ pub enum ScoreSource {
 }
 
 impl ScoreSpec {
-    /// The expressions that it compares.
+    /// The expressions of the bound.
     pub fn expressions(&self) -> Vec<&str> {
         self.must.texts().into_iter().map(|(_, text, _)| text).collect()
     }
 
-    /// Reads a `[[score]]`.
+    /// Parses a `[[score]]`.
     pub(crate) fn read(mut section: Section<'_>) -> Result<Self, ScenarioError> {
         let line = section.line();
         let sources = [("paper", ScoreSource::Paper), ("ours", ScoreSource::Ours)];

@@ -1,4 +1,4 @@
-//! One experiment, all choices made: what a run is built from.
+//! The setup of one run, after all changes.
 
 use std::collections::BTreeSet;
 
@@ -10,42 +10,42 @@ use super::reader::{Node, Section, Value};
 use super::topology::{Topology, has_named_nodes};
 use crate::error::ScenarioError;
 
-/// A day: what a run of hours could still simulate.
+/// The longest run: a day, which some hours can simulate.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 /// The shortest period of time series: a tenth of UDT's SYN interval.
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(1);
-/// How often a time series has a value, unless the scenario says otherwise: ten SYN intervals.
+/// The default period of time series: ten SYN intervals.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// Values of a time series: what a drawing can still show, many times over.
+/// The most values of a time series, many times more than a drawing shows.
 const MAX_SAMPLES: u128 = 1_000_000;
-/// Flows of one run.
+/// The most flows of a run.
 const MAX_FLOWS: usize = 10_000;
 
-/// Bits that the bottleneck of a smoke run can carry while it lasts, and how long it lasts at most.
+/// The bits that the bottleneck of a smoke run can carry, and the longest smoke run.
 const SMOKE_BITS: u64 = 400_000_000;
 const LONGEST_SMOKE: Duration = Duration::from_secs(2);
 
-/// Keys of a scenario that say nothing about one experiment.
+/// Keys of a scenario that do not belong to a setup.
 const KEYS_OF_SCENARIOS: [&str; 11] =
     ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "plot", "score", "series"];
 
-/// What a run is built from.
+/// The setup of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setup {
     pub(crate) duration: Duration,
     pub(crate) warmup: Duration,
-    /// Period of time series.
+    /// The period of time series.
     pub(crate) sample: Duration,
-    /// Whether time series are kept; `None` if the scenario does not say.
+    /// Whether the run keeps time series; `None` if the scenario does not say.
     pub(crate) series: Option<bool>,
     pub(crate) topology: Topology,
     pub(crate) flows: Vec<FlowSpec>,
-    /// The files that it names.
+    /// The files that the setup names.
     pub(crate) files: BTreeSet<String>,
 }
 
 impl Setup {
-    /// The same for a moment, without warm-up.
+    /// A short form without warm-up.
     pub(super) fn smoke(mut self) -> Self {
         let rate = self.topology.links[self.topology.bottleneck].path.nominal_rate();
         let short = rate.map_or(LONGEST_SMOKE, |rate| rate.time_for(SMOKE_BITS / 8));
@@ -65,12 +65,12 @@ impl Setup {
         self.topology.links.iter().filter_map(|link| link.path.nominal_rate()).max()
     }
 
-    /// Everything that the experiment depends on as text, the same however the file is written.
+    /// All settings of the run as text, the same however the file is written.
     pub(crate) fn canonical(root: &Node) -> String {
         own(root).map(|(key, node)| format!("{key} = {}\n", node.value)).collect()
     }
 
-    /// Reads it from a scenario to which nothing is to be changed any more.
+    /// Parses the setup from a scenario after all changes.
     pub(crate) fn read(file: &str, root: &Node) -> Result<Self, ScenarioError> {
         let files = files::named(own(root).map(|(_, node)| node));
         let mut root = Section::of(file, "the scenario", root)?;
@@ -125,7 +125,7 @@ impl Setup {
     }
 }
 
-/// What a scenario says about the experiment itself.
+/// The keys of a scenario that belong to the setup.
 fn own(root: &Node) -> impl Iterator<Item = (&String, &Node)> {
     let table = if let Value::Table(table) = &root.value { Some(table) } else { None };
     table.into_iter().flatten().filter(|(key, _)| !KEYS_OF_SCENARIOS.contains(&key.as_str()))

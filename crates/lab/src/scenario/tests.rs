@@ -1,4 +1,4 @@
-//! What a scenario may say, and what is said to those that say something else.
+//! Scenarios that are accepted, and messages about mistakes.
 
 use super::expand::{Experiment, Overrides};
 use super::*;
@@ -15,7 +15,7 @@ fn jobs(text: &str) -> Result<Vec<Job>, ScenarioError> {
     experiment(text)?.jobs("build")
 }
 
-/// The message of what cannot be run, with its line.
+/// The message of a scenario that cannot be run, with its line.
 #[track_caller]
 fn refused(text: &str) -> String {
     let error = jobs(text).err().unwrap_or_else(|| panic!("this is accepted: {text}"));

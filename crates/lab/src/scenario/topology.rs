@@ -1,4 +1,4 @@
-//! Nodes, links and who sits where: from `[link]` and `[access]`, or from `[[links]]`.
+//! Nodes, links and the places of flows: from `[link]` and `[access]`, or from `[[links]]`.
 
 mod dumbbell;
 mod named;
@@ -14,15 +14,15 @@ use crate::error::ScenarioError;
 /// A network, ready to be built.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Topology {
-    /// How many nodes it has.
+    /// The number of nodes.
     pub(crate) nodes: usize,
-    /// Its links, in the order in which the simulator numbers them.
+    /// The links, in the order of the simulator's numbers.
     pub(crate) links: Vec<Link>,
-    /// Routes that differ from the shortest way: at a node, towards another, by a link.
+    /// Routes that differ from the shortest path: at a node, towards another, by a link.
     pub(crate) routes: Vec<(usize, usize, usize)>,
-    /// The link at which utilisation and queue are measured.
+    /// The link with the measurements of utilisation and queue.
     pub(crate) bottleneck: usize,
-    /// Where each flow begins and ends.
+    /// The nodes where each flow begins and ends.
     pub(crate) places: Vec<(usize, usize)>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Link {
 }
 
 impl Topology {
-    /// Reads it from a scenario.
+    /// Parses the network from a scenario.
     pub(crate) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Self, ScenarioError> {
         let (short, long) = (root.has("link"), root.has("links"));
         let topology = match (short, long) {
@@ -64,14 +64,14 @@ impl Topology {
         graph
     }
 
-    /// Propagation from one node to another and back.
+    /// The propagation delay from one node to another and back.
     pub(crate) fn round_trip(&self, graph: &Graph, (from, to): (usize, usize)) -> Option<Duration> {
         let one_way = |way: Vec<usize>| way.into_iter().map(|link| self.links[link].path.delay).sum::<Duration>();
         Some(one_way(graph.way(from, to)?) + one_way(graph.way(to, from)?))
     }
 }
 
-/// Whether `[[links]]` give names to nodes, which flows then need.
+/// Whether `[[links]]` name the nodes. Flows then need the names.
 pub(crate) fn has_named_nodes(root: &mut Section<'_>) -> bool {
     root.has("links")
 }

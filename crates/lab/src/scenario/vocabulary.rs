@@ -1,7 +1,7 @@
-//! The metrics and series that a run can have, known before it takes place.
+//! The metrics and series that a run can have, known before the run.
 //!
-//! This mirrors `run/metrics.rs` and `run/series.rs`. A metric of the vocabulary may still be missing in a record: flows need not
-//! converge, and transfers need not finish.
+//! This mirrors `run/metrics.rs` and `run/series.rs`. A record may still lack a metric of the vocabulary: flows need
+//! not converge, and transfers need not finish.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How much a TCP sender may have in flight: `window = …`, the buffers of both hosts.
+//! The most that a TCP sender may have in flight: `window = …`, the buffers of both hosts.
 
 use farhaul_units::{Duration, Rate};
 
@@ -12,19 +12,19 @@ const UNLIMITED: u32 = 1_000_000;
 /// The most packets in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Window {
-    /// So many.
+    /// A number of packets.
     Packets(u32),
-    /// Bandwidth-delay products of the bottleneck and the flow's own round trip, and how many packets at least.
+    /// Bandwidth-delay products of the bottleneck and the flow's own RTT.
     Products {
-        /// How many.
+        /// The multiple.
         times: f64,
-        /// At least so many packets.
+        /// The least number of packets.
         least: u64,
     },
 }
 
 impl Window {
-    /// The window before a bottleneck of `rate`.
+    /// The window for a bottleneck of `rate`.
     pub(crate) fn packets(self, rate: Option<Rate>, round_trip: Duration) -> u32 {
         match self {
             Self::Packets(packets) => packets,
@@ -49,7 +49,7 @@ pub(super) fn read(section: &mut Section<'_>) -> Result<Window, ScenarioError> {
     Ok(window)
 }
 
-/// A window alone, as a number or in words.
+/// A window without a table, as a number or as text.
 fn limit(value: &Value, least: u64) -> Result<Window, String> {
     match value {
         Value::Integer(number) => match u32::try_from(*number) {

@@ -1,4 +1,4 @@
-//! Which packets a link loses: `loss = …`.
+//! The packets that a link loses: `loss = …`.
 
 use farhaul_netem::{GilbertElliottSpec, LossSpec, Periodic};
 
@@ -9,7 +9,7 @@ use crate::error::ScenarioError;
 /// Kinds of losses.
 const KINDS: [&str; 5] = ["bernoulli", "gilbert-elliott", "ber", "periodic", "pattern"];
 
-/// `1e-4`, `"0.1%"` or a table that says of which kind.
+/// `1e-4`, `"0.1%"` or a table with a kind.
 pub(super) fn read(section: &Section<'_>, node: &Node) -> Result<Option<LossSpec>, ScenarioError> {
     if !matches!(node.value, Value::Table(_)) {
         let share = reader::share(&node.value)
@@ -51,7 +51,7 @@ pub(super) fn read(section: &Section<'_>, node: &Node) -> Result<Option<LossSpec
     Ok(Some(spec))
 }
 
-/// A share that must be there.
+/// A required share.
 fn needed(table: &mut Section<'_>, key: &'static str) -> Result<f64, ScenarioError> {
     table
         .share(key)?

@@ -1,4 +1,4 @@
-//! What waits before a link, and who is dropped: `queue = …`.
+//! The queue before a link, and its drops: `queue = …`.
 
 use farhaul_netem::{CoDelSpec, Discipline, MIN_BDP_QUEUE, QueueSize, RedSpec};
 use farhaul_units::{ByteSize, Duration, Rate};
@@ -7,25 +7,25 @@ use super::super::reader::{Node, Section, Value};
 use super::{LinkSpec, kind_error};
 use crate::error::ScenarioError;
 
-/// Bytes of a full packet, by which a bandwidth-delay product becomes packets.
+/// Bytes of a full packet, which convert a bandwidth-delay product to packets.
 const FULL_PACKET: f64 = farhaul_netem::FULL_PACKET as f64;
 
-/// How much may wait before a link, before the round trip is known.
+/// The length of a queue, before the RTT is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Limit {
     /// Packets or bytes.
     Fixed(QueueSize),
-    /// Bandwidth-delay products, and how many packets at least.
+    /// Bandwidth-delay products.
     Products {
-        /// How many.
+        /// The multiple.
         times: f64,
-        /// At least so many packets.
+        /// The least number of packets.
         least: u64,
     },
 }
 
 impl Limit {
-    /// The limit before a link of `rate` for flows whose longest round trip is this.
+    /// The limit for a link of `rate` and flows whose longest RTT is this.
     pub(crate) fn size(self, rate: Option<Rate>, round_trip: Duration) -> QueueSize {
         match self {
             Self::Fixed(size) => size,
@@ -34,13 +34,13 @@ impl Limit {
     }
 }
 
-/// Bandwidth-delay products in full packets, rounded up, and so many at least.
+/// Bandwidth-delay products in full packets, rounded up, with a least number.
 pub(crate) fn packets_of(times: f64, rate: Option<Rate>, round_trip: Duration, least: u64) -> u32 {
     let product = rate.map_or(0, |rate| rate.bytes_in(round_trip)) as f64 * times;
     u32::try_from(((product / FULL_PACKET).ceil() as u64).max(least)).unwrap_or(u32::MAX)
 }
 
-/// A length, or a table that says of which kind.
+/// A length, or a table with a kind.
 pub(super) fn read(section: &Section<'_>, node: &Node, spec: &mut LinkSpec) -> Result<(), ScenarioError> {
     if !matches!(node.value, Value::Table(_)) {
         spec.limit = limit(&node.value, None)
@@ -70,7 +70,7 @@ pub(super) fn read(section: &Section<'_>, node: &Node, spec: &mut LinkSpec) -> R
     table.finish()
 }
 
-/// Thresholds in packets; those that are not given fit the link's rate.
+/// Thresholds in packets. Absent ones fit the link's rate.
 fn red(table: &mut Section<'_>, rate: Option<Rate>) -> Result<RedSpec, ScenarioError> {
     let fitting = rate.map_or_else(RedSpec::default, RedSpec::for_rate);
     let spec = RedSpec {
@@ -116,7 +116,7 @@ fn limit(value: &Value, least: Option<u64>) -> Result<Limit, String> {
     }
 }
 
-/// How many bandwidth-delay products `"bdp"` or `"2bdp"` are; `None` for other words.
+/// The multiple of a bandwidth-delay product: `"bdp"` or `"2bdp"`. `None` for other text.
 pub(crate) fn products(text: &str) -> Result<Option<f64>, String> {
     let Some(times) = text.strip_suffix("bdp") else { return Ok(None) };
     let times = if times.is_empty() { Ok(1.0) } else { times.trim().parse::<f64>() };

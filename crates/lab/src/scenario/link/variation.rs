@@ -1,4 +1,4 @@
-//! What else happens on a link: jitter, reordering, a policer, rates and delays over time, recorded links.
+//! Jitter, reordering, policers, rates and delays over time, and recorded links.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub(super) fn policer(section: &mut Section<'_>) -> Result<Option<PolicerSpec>, 
     Ok(Some(PolicerSpec { rate, burst: ByteSize(burst) }))
 }
 
-/// `schedule = [{ at = "10s", rate = "50mbit" }, …]`, over and over every `repeat`; or `trace = "FILE"`, a mahimahi trace
+/// `schedule = [{ at = "10s", rate = "50mbit" }, …]`, repeated every `repeat`, or `trace = "FILE"`, a mahimahi trace
 /// beside the scenario.
 pub(super) fn variation(section: &mut Section<'_>) -> Result<Option<Variation>, ScenarioError> {
     let steps = section.sections("schedule")?;

@@ -1,18 +1,19 @@
-//! The drawings of a scenario that declares none: goodput, RTT and queue over time, or over the axes of its grid.
+//! The drawings of a scenario without plots: goodput, RTT and queue over time, or goodput and utilisation over its
+//! grid.
 
 use super::{PlotAxis, PlotKind, PlotSpec, Scale};
 use crate::metric::{Quantity, RunMetric};
 use crate::scenario::Axis;
 use crate::scenario::vocabulary::Vocabulary;
 
-/// The most flows that one drawing shows: lines of more flows cannot be told apart.
+/// The most flows of one drawing. Readers cannot tell more lines apart.
 const MAX_FLOWS: usize = 12;
-/// The most flows that a drawing over an axis shows one by one. Of more flows it shows the total.
+/// The most flows of a drawing over an axis. For more flows, it shows the total.
 const MAX_FLOWS_OVER_AXIS: usize = 6;
-/// An axis whose greatest value is this many times its least is logarithmic.
+/// An axis is logarithmic if its greatest value is this many times its least.
 const LOG_FROM: f64 = 50.0;
 
-/// The usual drawings of a scenario with these axes and flows. `vocabulary` is that of its first run.
+/// The default drawings of a scenario with these axes and flows. `vocabulary` is that of its first run.
 pub(in crate::scenario) fn by_default(axes: &[Axis], flows: &[&str], vocabulary: &Vocabulary) -> Vec<PlotSpec> {
     let mut plots = Vec::new();
     if let Some(axis) = widest(axes) {
@@ -77,7 +78,7 @@ fn words(axis: &str) -> String {
     Quantity::named(axis).map_or(axis.to_owned(), |quantity| quantity.words().to_lowercase())
 }
 
-/// The axis that lines run along: the one with the most numbers, or with the most values if none has numbers.
+/// The axis of the lines: the one with the most numbers, or with the most values if none has numbers.
 fn widest(axes: &[Axis]) -> Option<&Axis> {
     let numbers = |axis: &Axis| axis.values.iter().all(|value| value.number.is_some());
     // Of equal axes the last one, which changes fastest.
@@ -93,7 +94,7 @@ fn spacing(axis: &Axis) -> Scale {
 }
 
 impl PlotSpec {
-    /// A drawing of all curves with nothing set but its content.
+    /// A drawing of all curves with default settings.
     fn usual(kind: PlotKind, name: &str, y: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -117,7 +118,7 @@ mod tests {
 
     const LINK: &str = "title = 'x'\nduration = '4s'\n[link]\nrate = '12mbit'\nrtt = '10ms'\n";
 
-    /// The names and first metrics of the usual drawings.
+    /// The kinds and first metrics of the default drawings.
     fn drawn(text: &str) -> Vec<(PlotKind, String)> {
         let experiment = Experiment::read("x", "x.toml", text, &Overrides::default()).unwrap();
         assert!(experiment.scenario.draws_by_default);

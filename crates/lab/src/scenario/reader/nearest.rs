@@ -1,6 +1,6 @@
-//! The known name that a wrong one was probably meant to be.
+//! The known name that a wrong name probably meant.
 
-/// The one of `names` that differs from `word` by the fewest letters, if it is a third of them at most.
+/// The name in `names` that differs from `word` by the fewest letters, if that is at most a third of them.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
@@ -10,7 +10,8 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Letters to be changed, added, left out or swapped with their neighbours (Damerau and Levenshtein's distance, restricted).
+/// The number of letters to change, add, leave out or swap with their neighbours (restricted Damerau–Levenshtein
+/// distance).
 fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
     let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];

@@ -5,10 +5,10 @@ use farhaul_units::{ByteSize, Duration, Rate, parse_duration, parse_ratio};
 use super::{Node, Table, Value, nearest};
 use crate::error::ScenarioError;
 
-/// A table that is being read: keys that were asked for are known, all others are mistakes.
+/// A table in parsing. Keys that the parser has asked for are known, and all others are mistakes.
 pub(crate) struct Section<'a> {
     file: &'a str,
-    /// How messages call it: `[link]`.
+    /// The name in messages: `[link]`.
     name: String,
     line: usize,
     table: &'a Table,
@@ -16,7 +16,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// Begins to read a table that messages call `name`.
+    /// Begins to parse a table that messages call `name`.
     ///
     /// # Errors
     /// The node is no table.
@@ -31,17 +31,17 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The file that it stands in.
+    /// The file of the table.
     pub(crate) fn file(&self) -> &'a str {
         self.file
     }
 
-    /// How messages call it.
+    /// The name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it begins.
+    /// The first line of the table.
     pub(crate) fn line(&self) -> usize {
         self.line
     }
@@ -51,26 +51,26 @@ impl<'a> Section<'a> {
         ScenarioError { file: self.file.to_owned(), line, message: message.into() }
     }
 
-    /// Where a key stands; the section's line if it does not.
+    /// The line of a key; the table's line if the key is absent.
     pub(crate) fn line_of(&self, key: &str) -> usize {
         self.table.get(key).map_or(self.line, |node| node.line)
     }
 
-    /// The value of a key, which is known from now on.
+    /// The value of a key. The key is known from now on.
     pub(crate) fn get(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
         self.table.get(key)
     }
 
-    /// Whether a key is given; it is known from now on.
+    /// Whether a key is present. The key is known from now on.
     pub(crate) fn has(&mut self, key: &'static str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Complains about the first key that nobody asked for.
+    /// Refuses the first unknown key.
     ///
     /// # Errors
-    /// There is one.
+    /// There is an unknown key.
     pub(crate) fn finish(mut self) -> Result<(), ScenarioError> {
         self.known.sort_unstable();
         self.known.dedup();
@@ -85,10 +85,10 @@ impl<'a> Section<'a> {
         self.error(node.line, format!("`{key}` in {}: {what}", self.name))
     }
 
-    /// A key's value, read by `read`; what that says is wrong is put behind the key's name and line.
+    /// The value of a key, parsed by `read`. Adds the key's name and line to an error of `read`.
     ///
     /// # Errors
-    /// What `read` says.
+    /// The error of `read`.
     pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
@@ -98,26 +98,26 @@ impl<'a> Section<'a> {
         read(&node.value).map(Some).map_err(|what| self.wrong(key, node, what))
     }
 
-    /// Words.
+    /// A text.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is no text.
     pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, ScenarioError> {
         self.read(key, text)
     }
 
-    /// Words that must be there.
+    /// A required text.
     ///
     /// # Errors
-    /// It is something else, or missing.
+    /// The value is no text, or absent.
     pub(crate) fn required_text(&mut self, key: &'static str) -> Result<String, ScenarioError> {
         self.text(key)?.ok_or_else(|| self.error(self.line, format!("{} needs `{key}`", self.name)))
     }
 
-    /// A list of words, or one.
+    /// A list of texts, or one text.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is something else.
     pub(crate) fn texts(&mut self, key: &'static str) -> Result<Vec<String>, ScenarioError> {
         let list = self.read(key, |value| match value {
             Value::List(nodes) => nodes.iter().map(|node| text(&node.value)).collect(),
@@ -129,7 +129,7 @@ impl<'a> Section<'a> {
     /// `true` or `false`.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is something else.
     pub(crate) fn flag(&mut self, key: &'static str) -> Result<Option<bool>, ScenarioError> {
         self.read(key, |value| match value {
             Value::Flag(flag) => Ok(*flag),
@@ -140,7 +140,7 @@ impl<'a> Section<'a> {
     /// One of several words.
     ///
     /// # Errors
-    /// It is something else; the message names all of them.
+    /// The value is something else. The message names all words.
     pub(crate) fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -159,7 +159,7 @@ impl<'a> Section<'a> {
     /// A whole number in a range.
     ///
     /// # Errors
-    /// It is something else, or outside.
+    /// The value is something else, or outside of the range.
     pub(crate) fn integer(
         &mut self,
         key: &'static str,
@@ -177,7 +177,7 @@ impl<'a> Section<'a> {
     /// A number in a range, both ends included.
     ///
     /// # Errors
-    /// It is something else, or outside.
+    /// The value is something else, or outside of the range.
     pub(crate) fn number(
         &mut self,
         key: &'static str,
@@ -197,7 +197,7 @@ impl<'a> Section<'a> {
     /// A share of a whole, in 0..=1.
     ///
     /// # Errors
-    /// It is something else, or outside.
+    /// The value is something else, or outside of the range.
     pub(crate) fn share(&mut self, key: &'static str) -> Result<Option<f64>, ScenarioError> {
         self.read(key, share)
     }
@@ -205,7 +205,7 @@ impl<'a> Section<'a> {
     /// A rate above zero.
     ///
     /// # Errors
-    /// It is something else, or zero.
+    /// The value is something else, or zero.
     pub(crate) fn rate(&mut self, key: &'static str) -> Result<Option<Rate>, ScenarioError> {
         self.read(key, rate)
     }
@@ -213,7 +213,7 @@ impl<'a> Section<'a> {
     /// A time, which may be zero.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is something else.
     pub(crate) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
         self.read(key, time)
     }
@@ -221,7 +221,7 @@ impl<'a> Section<'a> {
     /// A time above zero.
     ///
     /// # Errors
-    /// It is something else, or zero.
+    /// The value is something else, or zero.
     pub(crate) fn some_time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
         self.read(key, |value| match time(value)? {
             Duration::ZERO => Err("it must be above zero, such as 10ms".to_owned()),
@@ -232,7 +232,7 @@ impl<'a> Section<'a> {
     /// A number of bytes above zero.
     ///
     /// # Errors
-    /// It is something else, or zero.
+    /// The value is something else, or zero.
     pub(crate) fn size(&mut self, key: &'static str) -> Result<Option<u64>, ScenarioError> {
         self.read(key, |value| match quantity(value)?.parse::<ByteSize>() {
             Ok(ByteSize(0)) => Err("it must be above zero, such as 1MB".to_owned()),
@@ -244,7 +244,7 @@ impl<'a> Section<'a> {
     /// The tables of a list such as `[[flow]]`.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is something else.
     pub(crate) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ScenarioError> {
         let Some(node) = self.get(key) else { return Ok(Vec::new()) };
         match &node.value {
@@ -256,7 +256,7 @@ impl<'a> Section<'a> {
     /// A table such as `[link]`.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is something else.
     pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ScenarioError> {
         let name = if self.name.starts_with('[') && !self.name.starts_with("[[") {
             format!("{}.{key}]", self.name.trim_end_matches(']'))
@@ -285,7 +285,7 @@ fn text(value: &Value) -> Result<String, String> {
     }
 }
 
-/// What stands where a number with a unit is wanted.
+/// The text of a value that should be a number with a unit.
 fn quantity(value: &Value) -> Result<String, String> {
     match value {
         Value::Text(_) | Value::Integer(_) | Value::Float(_) => Ok(value.to_string()),

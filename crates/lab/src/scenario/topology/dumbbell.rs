@@ -1,4 +1,4 @@
-//! The short form: one bottleneck both ways, and a pair of hosts for each flow.
+//! The short form: one bottleneck in both directions, and a pair of hosts for each flow.
 //!
 //! ```text
 //!   sender 1 ──┐                            ┌── receiver 1
@@ -6,8 +6,8 @@
 //!       …      └─ [access]         [access] ─┘     …
 //! ```
 //!
-//! A flow without `[access]` and without a round trip of its own sits at the ends of the bottleneck: a link without rate and
-//! delay changes nothing.
+//! A flow without `[access]` and without an RTT of its own is at the ends of the bottleneck. A link without rate and
+//! delay would change nothing.
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_units::Duration;
@@ -22,7 +22,7 @@ use crate::error::ScenarioError;
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
-/// What may wait for a host's own link: a host does not lose its own packets.
+/// The queue of a host's own link, in packets: a host does not lose its own packets.
 const ACCESS_QUEUE: u32 = 100_000;
 
 pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topology, ScenarioError> {
@@ -87,7 +87,7 @@ fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
         }
         None => {}
     }
-    // Losses and other misfortunes are those of the data's way, unless said otherwise.
+    // Losses, jitter and the like apply to the direction of the data, unless `[link.back]` has them.
     let PathSpec { rate, delay, discipline, variation, .. } = back.path;
     back.path = PathSpec { rate, delay, discipline, variation, ..PathSpec::default() };
     if let Some(mut reverse) = section.section("back")? {
@@ -114,7 +114,7 @@ fn access(root: &mut Section<'_>) -> Result<Option<LinkSpec>, ScenarioError> {
 }
 
 trait Half {
-    /// Half of it, and the odd nanosecond.
+    /// Half of the value, rounded up to a nanosecond.
     fn div_ceil_half(self) -> Self;
 }
 

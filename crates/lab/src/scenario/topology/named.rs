@@ -1,4 +1,4 @@
-//! The long form: links between nodes that have names.
+//! The long form: links between named nodes.
 
 use farhaul_units::Duration;
 
@@ -8,14 +8,14 @@ use super::super::reader::{Section, listed, nearest};
 use super::{Link, Topology};
 use crate::error::ScenarioError;
 
-/// Nodes that one can still keep apart.
+/// The most nodes.
 const MAX_NODES: usize = 1_000;
 
-/// A link as it is read: both ends by name, and the index of its first direction.
+/// A link in parsing: the index of its first direction.
 struct Named {
     name: String,
     forth: usize,
-    /// Whether there is a second direction, right behind the first.
+    /// Whether there is a second direction, at the next index.
     duplex: bool,
     line: usize,
 }
@@ -60,7 +60,7 @@ pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topolog
     Ok(topology)
 }
 
-/// The longest propagation there and back of all flows; everybody must be able to reach the other end.
+/// The longest propagation delay of all flows, there and back. Every flow must be able to reach its other end.
 fn longest_round_trip(root: &Section<'_>, topology: &Topology, flows: &[FlowSpec]) -> Result<Duration, ScenarioError> {
     let graph = topology.graph();
     let mut longest = Duration::ZERO;
@@ -141,7 +141,7 @@ impl Reader {
         })
     }
 
-    /// The link that is measured: the one that is named, or the first of the slowest.
+    /// The measured link: the one that is named, or the first of the slowest.
     fn bottleneck(&self, root: &mut Section<'_>) -> Result<usize, ScenarioError> {
         if let Some(name) = root.text("bottleneck")? {
             let line = root.line_of("bottleneck");
@@ -154,7 +154,7 @@ impl Reader {
         slowest.map(|link| link.forth).ok_or_else(|| root.error(root.line_of("links"), "there are no links"))
     }
 
-    /// A `[[route]]`: at a node, packets for another take a link.
+    /// A `[[route]]`: at a node, packets for another take this link.
     fn route(&self, mut section: Section<'_>) -> Result<(usize, usize, usize), ScenarioError> {
         let (at, to, via) = (section.required_text("at")?, section.required_text("to")?, section.required_text("via")?);
         let line = section.line();
