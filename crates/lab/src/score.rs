@@ -1,6 +1,6 @@
-//! Whether a figure reaches what it must, where not, and by how much.
+//! Evaluates the scores of a figure: whether each bound holds, where not, and by how much.
 //!
-//! A score is read from the means over seeds. A point without data fails it: nothing is met by not being measured.
+//! Scores use the means over seeds. A point without data fails a score.
 
 use crate::aggregate::{Measurements, Point, describe, grid};
 use crate::expression::{Comparison, Expression, Judgement, Margin, NoValue, Unit};
@@ -10,40 +10,40 @@ use crate::scenario::{Demand, Direction, ScoreSource, ScoreSpec};
 #[cfg(test)]
 mod tests;
 
-/// A score and what became of it.
+/// A score and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoreResult {
-    /// Its short name.
+    /// The short name.
     pub id: String,
     /// The bound in words.
     pub says: String,
-    /// Whose bound it is.
+    /// The source of the bound.
     pub source: ScoreSource,
-    /// Whether it is reached.
+    /// Whether the score is met.
     pub met: bool,
-    /// In how many places it was looked at: points of the grid, or steps along an axis.
+    /// The number of places: points of the grid, or steps along an axis.
     pub places: usize,
-    /// In how many of them it holds.
+    /// The number of places where the bound holds.
     pub holds: usize,
-    /// The share of the places in which it has to hold.
+    /// The share of places where the bound must hold.
     pub share: f64,
-    /// The place that is furthest from holding, or closest to failing.
+    /// The place furthest from holding, or closest to failing.
     pub worst: Option<Worst>,
-    /// Why it could not be looked at in some place.
+    /// The reason why some place has no result.
     pub trouble: Option<String>,
 }
 
 /// The place that decides a score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worst {
-    /// Where, in words; empty for a figure without a grid.
+    /// The place in words; empty for a figure without a grid.
     pub place: String,
-    /// The numbers that were compared; absent where words were.
+    /// The numbers that were compared; absent for words.
     pub margin: Option<Margin>,
 }
 
 impl Worst {
-    /// By how much it holds or fails: in points for shares, in per cent of the bound for everything else.
+    /// The margin: in points for shares, otherwise in per cent of the bound.
     #[must_use]
     pub fn by(&self) -> Option<String> {
         let margin = self.margin.as_ref()?;
@@ -56,7 +56,7 @@ impl Worst {
         Some(if slack < 0.0 { format!("{size} short") } else { format!("{size} to spare") })
     }
 
-    /// What was measured against what: `91.2 % (≥ 98 %)`.
+    /// The measured value and its bound: `91.2 % (≥ 98 %)`.
     #[must_use]
     pub fn numbers(&self) -> Option<String> {
         let Margin { measured, comparison, bound, unit } = self.margin.as_ref()?;
@@ -65,14 +65,14 @@ impl Worst {
 }
 
 impl ScoreResult {
-    /// One line: in how many places it holds, what decides, and by how much.
+    /// One line: the number of places where the bound holds, the deciding place, and the margin.
     #[must_use]
     pub fn measured(&self) -> String {
         let by = self.worst.as_ref().and_then(Worst::by).map(|by| format!(", {by}")).unwrap_or_default();
         self.line(&by)
     }
 
-    /// The same without by how much, for a table that has a column for it.
+    /// The same line without the margin, for a table with a column for it.
     #[must_use]
     pub fn detail(&self) -> String {
         self.line("")
@@ -89,7 +89,7 @@ impl ScoreResult {
         if let Some(worst) = &self.worst {
             let place = if worst.place.is_empty() { String::new() } else { format!(" at {}", worst.place) };
             let numbers = worst.numbers().unwrap_or_else(|| "words differ".to_owned());
-            // Two metrics differ if they do somewhere, so there the best place decides.
+            // Metrics differ if they do so in one place, so there the best place decides.
             let decides = if self.share > 0.0 { "worst" } else { "best" };
             parts.push(match self.places {
                 0 | 1 => format!("{numbers}{place}{by}"),
@@ -101,13 +101,13 @@ impl ScoreResult {
     }
 }
 
-/// How many of the scores are met, of how many.
+/// The number of scores that are met, and of all.
 #[must_use]
 pub fn count(scores: &[ScoreResult]) -> (usize, usize) {
     (scores.iter().filter(|score| score.met).count(), scores.len())
 }
 
-/// All scores of a figure, in the scenario's order. `measurements` holds it and the figures that it refers to.
+/// All scores of a figure, in the scenario's order. `measurements` holds the figure and those to which it refers.
 #[must_use]
 pub fn evaluate(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<ScoreResult> {
     figure.scenario.scores.iter().map(|score| evaluate_one(figure, score, measurements)).collect()
@@ -123,7 +123,7 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
         Demand::Differs { .. } => 0.0,
     };
     let enough = tally.holds as f64 >= share * tally.places as f64 - 1e-9 && tally.holds > 0;
-    // Two metrics differ if they do in one place, so there the best place decides.
+    // Metrics differ if they do so in one place, so there the best place decides.
     let decides = if let Demand::Differs { .. } = score.must { tally.best } else { tally.worst };
     let untrue = untrue(figure, score);
     let trouble = match judged {
@@ -147,7 +147,7 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
     }
 }
 
-/// Why runs that a score is read from cannot be believed.
+/// The reason why a score's runs are invalid.
 fn untrue(figure: &FigureResult, score: &ScoreSpec) -> Option<String> {
     let first = figure.scenario.curves.first().map(|curve| curve.name.as_str());
     let mut curves: Vec<String> = score.curve.as_deref().or(first).into_iter().map(str::to_owned).collect();
@@ -161,7 +161,7 @@ fn untrue(figure: &FigureResult, score: &ScoreSpec) -> Option<String> {
     })
 }
 
-/// What has been seen so far, place by place.
+/// The results so far, place by place.
 #[derive(Debug, Default)]
 struct Tally {
     places: usize,
@@ -237,7 +237,7 @@ fn number(text: &str) -> Result<Expression, String> {
     Expression::parse_number(text).map_err(|error| format!("'{text}': {error}"))
 }
 
-/// The points that a score is about.
+/// The points of a score.
 fn meant(
     figure: &FigureResult,
     score: &ScoreSpec,
@@ -250,7 +250,7 @@ fn meant(
     let mut trouble = None;
     points.retain(|point| {
         filter.holds(&measurements.at(&figure.info.id, curve, point)).unwrap_or_else(|why| {
-            // What cannot be told apart is kept, so that it is seen to be missing.
+            // A point without a result of the filter stays, so that its data are seen to be missing.
             trouble = Some(why.to_string());
             true
         })
@@ -278,7 +278,7 @@ fn step(before: f64, after: f64, direction: Direction, tolerance: f64, unit: Uni
     judgement(after, comparison, bound, unit, holds)
 }
 
-/// Neighbours along an axis, all other axes being equal, in the order of the axis' numbers.
+/// Pairs of neighbours along an axis with equal values of all other axes, in the order of the axis' numbers.
 fn steps<'p>(points: &'p [Point], along: &str) -> Result<Vec<(&'p Point, &'p Point)>, String> {
     let key = |point: &Point| -> Vec<String> {
         point.iter().filter(|(axis, _)| *axis != along).map(|(_, value)| value.text.clone()).collect()

@@ -1,4 +1,4 @@
-//! Records on the disk: one line each, added as runs finish, so that whatever was finished is never run again.
+//! Stores records in a file, one line each, as runs finish. A stored run is never run again.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -16,13 +16,13 @@ pub const RECORDS: &str = "records.ndjson";
 pub struct Store {
     path: PathBuf,
     file: File,
-    /// By key, as read when it was opened.
+    /// The records that the file had when it was opened, by key.
     found: BTreeMap<String, Record>,
 }
 
 impl Store {
-    /// Opens the records in `folder`, which is made if it does not exist. A last line that was cut off when the program was
-    /// killed is removed.
+    /// Opens the records in `folder`, and makes the folder if it does not exist. Removes a last line that was cut off
+    /// when the program was killed.
     ///
     /// # Errors
     /// The folder or file cannot be read or written, or holds something else.
@@ -54,15 +54,15 @@ impl Store {
         Ok(Self { path, file, found })
     }
 
-    /// What is known of a run.
+    /// The record of a run, if it is stored.
     pub fn get(&self, key: &str) -> Option<&Record> {
         self.found.get(key)
     }
 
-    /// Adds a record; it is on the disk, as far as the system says, when this returns.
+    /// Adds a record. The system has it when this returns.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The record cannot be written.
     pub fn add(&mut self, record: &Record) -> Result<(), LabError> {
         let mut line = serde_json::to_vec(record).map_err(|wrong| LabError::file(&self.path, wrong.into()))?;
         line.push(b'\n');

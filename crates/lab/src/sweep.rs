@@ -1,4 +1,4 @@
-//! Many runs on all cores, the longest first; what was run before is not run again.
+//! Makes many runs on all cores, the longest first. Stored runs are not made again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,34 +13,34 @@ use crate::world::Venue;
 
 /// The runs of one figure.
 pub struct Work {
-    /// What its records call it.
+    /// The name in its records.
     pub figure: String,
     /// Its runs.
     pub jobs: Vec<Job>,
-    /// Where records are kept, and what was run before; `None` to keep nothing.
+    /// The stored records; `None` to store nothing.
     pub store: Option<Store>,
 }
 
-/// How a sweep is run.
+/// The settings of a sweep.
 pub struct Options<'a> {
-    /// Where runs take place.
+    /// The world of the runs.
     pub venue: &'a Venue,
-    /// Runs at a time; at least one. In the emulator it is one.
+    /// The number of runs at a time, at least one. The emulator makes one at a time.
     pub threads: usize,
-    /// Runs are broken off once this is true.
+    /// Stops all runs once it is true.
     pub stop: &'a AtomicBool,
-    /// Told before the first and after each run how many there are by now, of how many.
+    /// Called before the first and after each run, with the number of finished runs and of all.
     pub progress: &'a mut dyn FnMut(usize, usize),
-    /// Gets each record of a run that was done now.
+    /// Called with each new record.
     pub ran: &'a mut dyn FnMut(&Record),
-    /// Gets all records of a figure once its last run is done: its place, and the records in the order of its jobs.
+    /// Called after the last run of a figure, with the figure's place and its records in the order of its jobs.
     pub finished: &'a mut dyn FnMut(usize, Vec<Record>) -> Result<(), LabError>,
 }
 
-/// Runs whatever the stores do not have yet, figure after figure, the longest runs of each first.
+/// Makes all runs that are not stored, figure after figure, the longest runs of each first.
 ///
 /// # Errors
-/// A run breaks off, or something cannot be written. What was finished by then is in the stores.
+/// A run failed, or a file could not be written. Finished runs are stored.
 pub fn sweep(works: &mut [Work], mut options: Options<'_>) -> Result<(), LabError> {
     let mut collected: Vec<Vec<Option<Record>>> = works.iter().map(known).collect();
     let queue = queue(works, &collected);
@@ -84,7 +84,7 @@ pub fn sweep(works: &mut [Work], mut options: Options<'_>) -> Result<(), LabErro
             });
             if let Err(error) = kept {
                 failed.store(true, Ordering::Relaxed);
-                // What broke off because of another's failure says nothing.
+                // Runs that stop because of another's failure have no error of their own.
                 if first.is_ok() {
                     first = Err(error);
                 }
@@ -95,14 +95,14 @@ pub fn sweep(works: &mut [Work], mut options: Options<'_>) -> Result<(), LabErro
     if done < all { Err(LabError::Stopped) } else { Ok(()) }
 }
 
-/// What the store has.
+/// The stored records of a figure's runs.
 fn known(work: &Work) -> Vec<Option<Record>> {
-    // What cannot be believed is tried again.
+    // Invalid runs are made again.
     let found = |job: &Job| work.store.as_ref()?.get(&job.key).filter(|record| record.is_valid()).cloned();
     work.jobs.iter().map(found).collect()
 }
 
-/// Figures and jobs that are to be run, in the order in which they are begun.
+/// The figures and jobs to run, in the order of their start.
 fn queue(works: &[Work], collected: &[Vec<Option<Record>>]) -> Vec<(usize, usize)> {
     let mut queue = Vec::new();
     for (place, (work, records)) in works.iter().zip(collected).enumerate() {
@@ -113,7 +113,7 @@ fn queue(works: &[Work], collected: &[Vec<Option<Record>>]) -> Vec<(usize, usize
     queue
 }
 
-/// Gives away the records of a figure, once, if none is missing.
+/// Hands over the records of a figure, once, when none is missing.
 fn finish(place: usize, records: &mut Vec<Option<Record>>, options: &mut Options<'_>) -> Result<(), LabError> {
     if records.is_empty() || records.iter().any(Option::is_none) {
         return Ok(());
@@ -121,7 +121,7 @@ fn finish(place: usize, records: &mut Vec<Option<Record>>, options: &mut Options
     (options.finished)(place, std::mem::take(records).into_iter().flatten().collect())
 }
 
-/// A run whose panic is an error.
+/// Makes a run, and turns a panic into an error.
 fn guarded(figure: &str, job: &Job, venue: &Venue, over: &dyn Fn() -> bool) -> Result<Record, LabError> {
     let guarded = catch_unwind(AssertUnwindSafe(|| run(figure, job, venue, None, over)));
     guarded.unwrap_or_else(|panic| {

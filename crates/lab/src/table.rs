@@ -1,4 +1,4 @@
-//! Results as tables for people: of the runs, and of their flows.
+//! Results as tables of runs and of flows.
 
 mod csv;
 
@@ -13,11 +13,11 @@ use crate::scenario::{PlotKind, Scenario};
 
 pub use csv::csv;
 
-/// Columns of metrics that are shown at most: the width of a screen.
+/// The most columns with metrics, for the width of a screen.
 const MAX_COLUMNS: usize = 14;
-/// Flows that are shown one by one at most. Of more flows, those of one kind have one line, their mean.
+/// The most flows with a line each. Of more flows, those of a `count` have one line with their mean.
 const MAX_FLOWS: usize = 24;
-/// Metrics of the run in the table of a scenario that draws none.
+/// Metrics of the run in the table of a scenario without plots.
 const OF_RUN: [RunMetric; 8] = [
     RunMetric::GoodputTotal,
     RunMetric::Utilisation,
@@ -28,7 +28,7 @@ const OF_RUN: [RunMetric; 8] = [
     RunMetric::Completed,
     RunMetric::CompletionMean,
 ];
-/// Metrics of a flow in the same tables.
+/// Metrics of a flow in the table of a scenario without plots.
 const OF_FLOW: [Quantity; 6] = [
     Quantity::Goodput,
     Quantity::Loss,
@@ -47,9 +47,9 @@ pub(crate) const FLOW: &str = "flow";
 /// A table: labels first, then numbers with their units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The names of the columns: labels, then metrics by their keys.
+    /// The names of the columns: labels, then the keys of metrics.
     pub head: Vec<String>,
-    /// How many of the columns are labels.
+    /// The number of columns with labels.
     pub labels: usize,
     /// The lines.
     pub rows: Vec<Vec<String>>,
@@ -57,8 +57,8 @@ pub struct Table {
 
 /// The tables of a figure: means over the seeds with their 95 % interval, a line for each curve at each point.
 ///
-/// The columns are the metrics that the figure draws. A scenario that declares no plots has a table of its runs and one of their
-/// flows. `measurements` holds the figure and those that it refers to.
+/// The columns are the metrics that the figure draws. A scenario without plots has a table of its runs and one of their
+/// flows. `measurements` holds the figure and those to which it refers.
 #[must_use]
 pub fn tables(result: &FigureResult, measurements: &Measurements<'_>) -> Vec<Table> {
     if result.scenario.draws_by_default {
@@ -128,7 +128,7 @@ fn of_flows(result: &FigureResult, measurements: &Measurements<'_>) -> Table {
         let place = measurements.at(&result.info.id, curve, &point);
         for (flow, label) in &flows {
             let cells: Vec<String> = columns.iter().map(|quantity| cell(&quantity.of_flow(flow), &place)).collect();
-            // Not every curve has every flow.
+            // A curve may lack a flow.
             if cells.iter().any(|cell| cell != NO_VALUE) {
                 table.rows.push(labels.iter().cloned().chain([label.clone()]).chain(cells).collect());
             }
@@ -160,7 +160,7 @@ fn flows(keys: &BTreeSet<&str>) -> Vec<(String, String)> {
     found
 }
 
-/// A table with the columns of labels.
+/// A table with the columns of labels and no lines.
 fn empty(scenario: &Scenario) -> Table {
     let curve = (scenario.curves.len() > 1).then(|| CURVE.to_owned());
     let head: Vec<String> = curve.into_iter().chain(scenario.axes.iter().map(|axis| axis.name.clone())).collect();
@@ -180,7 +180,7 @@ fn lines(scenario: &Scenario) -> Vec<(Vec<String>, &str, Point)> {
     lines
 }
 
-/// Stands in for a value that was not measured.
+/// The cell of a value that was not measured.
 const NO_VALUE: &str = "-";
 
 fn cell(column: &str, place: &Place<'_>) -> String {
@@ -193,13 +193,13 @@ fn keys(result: &FigureResult) -> BTreeSet<&str> {
     result.records.iter().flat_map(|record| record.metrics.keys()).map(String::as_str).collect()
 }
 
-/// The metrics of the run that people look at first, as far as they were measured.
+/// The usual metrics of the run that were measured.
 fn run_columns(result: &FigureResult) -> Vec<String> {
     let keys = keys(result);
     OF_RUN.iter().map(|metric| metric.key()).filter(|key| keys.contains(key)).map(str::to_owned).collect()
 }
 
-/// The metrics that the figure draws, but for those over time.
+/// The metrics that the figure draws, except over time.
 fn drawn_columns(result: &FigureResult) -> Vec<String> {
     let mut columns = Vec::new();
     let mut add = |name: &str| {

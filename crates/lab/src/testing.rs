@@ -1,4 +1,4 @@
-//! Made-up results that tests draw and judge: formulas, not measurements.
+//! Results for the tests of drawings and scores, made by formulas.
 
 mod gallery;
 
@@ -12,7 +12,7 @@ use crate::world::World;
 
 pub(crate) use gallery::gallery;
 
-/// Which runs there are.
+/// The grid of a figure.
 pub(crate) struct Grid<'a> {
     /// Values of the axis `rate`.
     pub(crate) rates: &'a [&'a str],
@@ -22,7 +22,7 @@ pub(crate) struct Grid<'a> {
     pub(crate) seeds: u64,
 }
 
-/// One of them.
+/// One run of the figure.
 pub(crate) struct Run<'a> {
     pub(crate) curve: &'a str,
     pub(crate) rate: f64,
@@ -30,7 +30,7 @@ pub(crate) struct Run<'a> {
     pub(crate) seed: u64,
 }
 
-/// The names of the curves, of which the second is Farhaul's default.
+/// The names of the curves. The second is Farhaul's default.
 pub(crate) const CURVES: [&str; 2] = ["udt-2004", "udt"];
 
 fn values(texts: &[&str]) -> Vec<AxisValue> {
@@ -139,7 +139,7 @@ pub(crate) fn score(id: &str, must: Demand, filter: Option<&str>) -> ScoreSpec {
     }
 }
 
-/// The gallery, whose first figure was also emulated, which gave nine tenths of everything.
+/// The gallery. Its first figure also has emulated runs, with nine tenths of every value.
 pub(crate) fn both_worlds() -> Vec<FigureResult> {
     let mut results = gallery();
     let mut emulated = results[0].clone();
@@ -154,7 +154,7 @@ pub(crate) fn both_worlds() -> Vec<FigureResult> {
     results
 }
 
-/// What a run says that cannot be believed.
+/// The report of an invalid run.
 pub(crate) fn flawed() -> EmulationRecord {
     EmulationRecord {
         valid: false,

@@ -1,5 +1,6 @@
-//! Where a run takes place: in the simulator, in virtual time, or on an emulated network, in real time. What is measured and how
-//! is the same in both (`run/metrics.rs`).
+//! The worlds of runs: the simulator, in virtual time, and the emulated network, in real time.
+//!
+//! Both have the same measurements (`run/metrics.rs`).
 
 pub(crate) mod emu;
 pub(crate) mod sim;
@@ -15,15 +16,15 @@ use crate::run::marks::Row;
 use crate::scenario::setup::Setup;
 pub use emu::Choices;
 
-/// Where a run takes place.
+/// The world of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum World {
-    /// In the simulator, in virtual time.
+    /// The simulator, in virtual time.
     #[default]
     Simulated,
-    /// Between real sockets on an emulated network, in real time.
+    /// Real sockets on an emulated network, in real time.
     Emulated,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for World {
     }
 }
 
-/// A world, and what was chosen there.
+/// A world and the choices made for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Venue {
@@ -55,7 +56,7 @@ pub enum Venue {
 }
 
 impl Venue {
-    /// Its world.
+    /// The world.
     pub fn world(&self) -> World {
         match self {
             Self::Simulator => World::Simulated,
@@ -63,7 +64,7 @@ impl Venue {
         }
     }
 
-    /// Why a setup cannot be run there, and the line of the scenario that says so.
+    /// The reason why a setup cannot be run in this world, and the line of the scenario.
     pub(crate) fn refusal(&self, setup: &Setup) -> Option<(usize, String)> {
         match self {
             Self::Simulator => sim::refusal(setup),
@@ -71,7 +72,7 @@ impl Venue {
         }
     }
 
-    /// What is added to the name of the program that runs a job, since this decides results, too.
+    /// The suffix of the program's key. The choices decide results, too.
     pub fn mark(&self) -> String {
         match self {
             Self::Simulator => String::new(),
@@ -80,26 +81,26 @@ impl Venue {
     }
 }
 
-/// What was seen of a run, wherever it took place.
+/// The observations of a run, in either world.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// One for each instant of [`times`](crate::run::marks::times).
+    /// One row for each instant of [`times`](crate::run::marks::times).
     pub(crate) rows: Vec<Row>,
-    /// How each flow ended, in the order of the setup's.
+    /// The end of each flow, in the order of the setup.
     pub(crate) endings: Vec<Ending>,
-    /// Hash of everything that was sent and delivered, hexadecimal; empty where real time decides.
+    /// A hash of everything that was sent and delivered, hexadecimal; empty in the emulator.
     pub(crate) trace: String,
-    /// Times that a packet left a link.
+    /// The number of times that a packet left a link.
     pub(crate) packet_hops: u64,
-    /// What the emulator found about itself, if it was one.
+    /// The emulator's report about itself; `None` in the simulator.
     pub(crate) emulation: Option<EmulationRecord>,
 }
 
-/// How a flow ended.
+/// The end of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// When everything that it had to send was acknowledged, since the beginning of the run.
+    /// The time since the start of the run when everything was acknowledged; `None` if that did not happen.
     pub(crate) finished: Option<Duration>,
-    /// What each transfer of its list took.
+    /// The duration of each transfer of its list.
     pub(crate) transfers: Vec<Duration>,
 }

@@ -1,5 +1,5 @@
-//! Runs between real sockets get the open files that they take, or hear how many are missing. A program of its own, since limits
-//! are the whole program's. Needs the rights of root, if only in a user namespace, and TUN devices.
+//! Runs between real sockets get the open files that they need, or report how many are missing. This is a program of
+//! its own, because limits apply to a whole program. It needs root, at least in a user namespace, and TUN devices.
 
 #[path = "../../emu/tests/network/requirement.rs"]
 mod requirement;
@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 const SCENARIO: &str = "title = 'x'\nduration = '300ms'\n[link]\nrate = '40mbit'\nrtt = '10ms'\n\
                         [[flow]]\nname = 'udt'\ncount = 20\n[[flow]]\nname = 'tcp'\nprotocol = 'tcp'\ncount = 20\n\
                         [[flow]]\nname = 'cbr'\nprotocol = 'cbr'\nrate = '100kbit'\ncount = 20\n";
-/// What they take: two hosts of 2, flows of 6, 3 and 2, and 64 others.
+/// The open files that they need: two hosts of 2, flows of 6, 3 and 2, and 64 others.
 const NEEDED: u64 = 2 * 2 + 20 * (6 + 3 + 2) + 64;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Every shipped figure: what belongs to it is there, and a smoke run of it works and gives what it gave before.
+//! Every shipped figure is complete, and a smoke run of it gives the same results as before.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;

@@ -5,7 +5,7 @@ fn holds(expression: &str, share: f64) -> Demand {
     Demand::Holds { expression: expression.to_owned(), share }
 }
 
-/// Utilisation 0.99 but at 100 kbit/s with 100 ms, where it is 0.90, and at 1 Mbit/s with 100 ms, where it is 0.97.
+/// Utilisation 0.99, except 0.90 at 100 kbit/s with 100 ms, and 0.97 at 1 Mbit/s with 100 ms.
 fn grid_figure(scores: Vec<ScoreSpec>) -> FigureResult {
     let value = |rate: f64, rtt: f64| match (rate, rtt) {
         (1e5, 0.1) => 0.90,

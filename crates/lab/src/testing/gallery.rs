@@ -1,4 +1,4 @@
-//! One made-up figure of every kind.
+//! One figure of every kind, made by formulas.
 
 use super::{Grid, Run, figure, score};
 use crate::expression::quantity_in_base_units;
@@ -44,7 +44,7 @@ fn holds(expression: &str, share: f64) -> Demand {
     Demand::Holds { expression: expression.to_owned(), share }
 }
 
-/// A wobble of ±1 that differs between seeds.
+/// A deviation of ±1 that differs between seeds.
 fn wobble(seed: u64) -> f64 {
     [-1.0, 0.2, 0.8][(seed % 3) as usize]
 }

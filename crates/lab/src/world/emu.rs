@@ -1,8 +1,8 @@
-//! The emulated network: real sockets in namespaces of their own, joined by the scenario's links in real time.
+//! The emulated network: real sockets in network namespaces, joined by the scenario's links in real time.
 //!
-//! UDT flows are connections of the library `farhaul`, TCP flows the kernel's, cross traffic are datagrams of our own: all of them
-//! in threads of this program. Flows of libudt are programs of their own. They are looked at at the same instants as in the
-//! simulator.
+//! UDT flows are connections of the library `farhaul`, and TCP flows are the kernel's. Cross traffic is our own
+//! datagrams. All of them run in threads of this program. Flows of libudt are separate programs. The instants of
+//! samples are those of the simulator.
 
 mod control;
 mod cross;
@@ -39,41 +39,41 @@ use network::Network;
 use pressure::Pressure;
 pub(crate) use refusal::refusal;
 
-/// The port of the first flow; the others follow. The simulator's.
+/// The port of the first flow, as in the simulator. The others follow.
 const FIRST_PORT: u16 = 9_000;
-/// How long one waits at most before looking whether the run shall be broken off.
+/// The longest wait before a check whether the run must stop.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// What can be chosen in this world.
+/// The choices for this world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Choices {
-    /// The kernel's congestion control of every TCP flow; `None` for what the scenario says, `reno` or `cubic`.
+    /// The kernel's congestion control of every TCP flow; `None` for the scenario's, `reno` or `cubic`.
     pub tcp: Option<String>,
-    /// The program at both ends of flows of the reference library: `interop/build.sh` makes it and prints where it is.
+    /// The program at both ends of flows of the reference library. `interop/build.sh` builds it and prints its path.
     pub libudt: Option<PathBuf>,
 }
 
-/// A flow that is under way.
+/// A flow that is running.
 trait Running {
-    /// How its sender and its receiver stand; a connection that is no more stands as it did `before`.
+    /// The counters of its sender and receiver. A closed connection keeps the counters of `before`.
     fn look(&self, before: [Stats; 2]) -> [Stats; 2];
 
-    /// Ends it, waits for its threads, and says how it ended.
+    /// Ends the flow, waits for its threads, and returns how it ended.
     fn end(&mut self) -> Ending;
 }
 
-/// What all flows of a run have in common.
+/// The parts of a run that all flows share.
 struct Scene<'a> {
     emulation: &'a Emulation,
     network: &'a Network,
     setup: &'a Setup,
     choices: &'a Choices,
     control: &'a Arc<RunControl>,
-    /// Transfers that nobody has begun yet, by the name of the flows that share them.
+    /// The transfers that are left, by the name of the flows that share them.
     lists: BTreeMap<&'a str, Arc<AtomicU32>>,
 }
 
-/// Runs a job of the scenario that is called `figure`; breaks off once it is `over`.
+/// Runs a job of the scenario `figure`, and stops once `over` says so.
 pub(crate) fn observe(
     figure: &str,
     job: &Job,
@@ -96,7 +96,7 @@ pub(crate) fn observe(
     let begun = scene.begin(&mut rng, &mut flows);
     let rows = begun.and_then(|()| rows(setup, &emulation, &network, &control, &flows, over));
     let waited = pressure.share(control.now());
-    // Sockets take what they know with them.
+    // Closed sockets lose their counters.
     let seen = rows.and_then(|rows| Ok((rows, drops::count(&emulation, &network, setup)?)));
     control.finish();
     let endings = flows.iter_mut().map(|flow| flow.end()).collect();
@@ -119,12 +119,12 @@ pub(crate) fn observe(
 }
 
 impl<'a> Scene<'a> {
-    /// Begins all flows; those before one that cannot be are in `flows`, too.
+    /// Starts all flows. After an error, `flows` holds those that started.
     fn begin(&mut self, rng: &mut Rng, flows: &mut Vec<Box<dyn Running>>) -> Result<(), Trouble> {
         let setup: &'a Setup = self.setup;
         tcp::prepare_hosts(self.emulation, self.network, setup, self.choices)?;
         for (index, flow) in setup.flows.iter().enumerate() {
-            // The simulator's draws, in its order, so that flows begin at the same instants.
+            // The same random numbers as in the simulator, in its order, so that flows start at the same instants.
             let [seed, _] = [rng.next_u64(), rng.next_u64()];
             let begin = flow.start + flow.spread.mul_f64(rng.unit());
             if let Some(transfers) = flow.transfers {
@@ -146,7 +146,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Looks at all flows at the instants of the run.
+/// Samples all flows at the instants of the run.
 fn rows(
     setup: &Setup,
     emulation: &Emulation,
@@ -162,7 +162,7 @@ fn rows(
                 return Err(Trouble::Stopped);
             }
             if control.is_over() {
-                // One of the flows has said why.
+                // That flow has reported the reason.
                 return Err(Trouble::Broken("a flow ended".to_owned()));
             }
             control.sleep_until(time.min(control.now() + SLICE));
@@ -182,7 +182,8 @@ fn rows(
     Ok(rows)
 }
 
-/// What of a flow has left the bottleneck, taken from what arrived: payload for the first time, and its headers.
+/// The traffic of a flow that left the bottleneck, estimated from its arrivals: payload that arrived for the first
+/// time, with headers.
 fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTally {
     let mut tally = FlowTally::default();
     if passes_bottleneck {
@@ -201,7 +202,7 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
     tally
 }
 
-/// What the record says about the emulator.
+/// The emulator's report about itself, for the record.
 fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> EmulationRecord {
     EmulationRecord {
         valid: report.valid,

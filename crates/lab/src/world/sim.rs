@@ -1,4 +1,4 @@
-//! The simulator: a world is built, goes through its time, and is looked at.
+//! The simulator: builds a world, runs it and samples it.
 
 mod build;
 
@@ -15,13 +15,13 @@ use crate::scenario::flow::Protocol;
 use crate::scenario::setup::Setup;
 use build::Built;
 
-/// Why a setup cannot be run here, and the line of the scenario that says so.
+/// The reason why a setup cannot be run here, and the line of the scenario.
 pub(crate) fn refusal(setup: &Setup) -> Option<(usize, String)> {
     let flow = setup.flows.iter().find(|flow| flow.protocol == Protocol::Libudt)?;
     Some((flow.line, format!("flow '{}' is libudt's, which only the emulated world has: take --world emu", flow.name)))
 }
 
-/// Runs a job; writes every packet that a host sends to `capture`, if wanted; breaks off once it is `over`.
+/// Runs a job, and stops once `over` says so. Writes every packet of the hosts to `capture` if it is given.
 pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool) -> Result<Observed, LabError> {
     if let Some((_, reason)) = refusal(&job.setup) {
         return Err(LabError::Refused { reason });
@@ -53,7 +53,7 @@ pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool
     })
 }
 
-/// Lets time pass and looks at regular instants, and whenever something begins or ends.
+/// Runs the world, and samples it at regular instants and at each beginning and end.
 fn rows(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<Row>> {
     let mut rows = Vec::new();
     for time in marks::times(&job.setup) {

@@ -1,4 +1,4 @@
-//! Real time of a run, and how its threads hear that it is over.
+//! The clock of a run, and the signal that ends its threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,23 +6,23 @@ use std::sync::{Mutex, PoisonError};
 use farhaul_udp::Clock;
 use farhaul_units::{Duration, Instant};
 
-/// Why there are no results.
+/// The reason why a run has no results.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Somebody said so.
+    /// The user stopped it.
     Stopped,
-    /// For this reason.
+    /// It failed for this reason.
     Broken(String),
 }
 
 impl Trouble {
-    /// Something could not be made.
+    /// The failure to make `what`.
     pub(super) fn of(what: &str) -> impl Fn(std::io::Error) -> Self {
         move |error| Self::Broken(format!("{what}: {error}"))
     }
 }
 
-/// What all threads of a run share.
+/// The state that all threads of a run share.
 #[derive(Debug)]
 pub(super) struct RunControl {
     clock: Clock,
@@ -31,12 +31,12 @@ pub(super) struct RunControl {
 }
 
 impl RunControl {
-    /// Time begins now.
+    /// Starts the clock.
     pub(super) fn begin() -> Self {
         Self { clock: Clock::start(), over: AtomicBool::new(false), trouble: Mutex::new(None) }
     }
 
-    /// Since the beginning of the run.
+    /// The time since the start of the run.
     pub(super) fn now(&self) -> Duration {
         self.clock.now() - Instant::ZERO
     }
@@ -45,7 +45,7 @@ impl RunControl {
         self.clock.sleep_until(Instant::ZERO + time);
     }
 
-    /// Sleeps until then, or until the run is over, and says whether it goes on.
+    /// Sleeps until this time or the end of the run. Returns whether the run continues.
     pub(super) fn await_time(&self, time: Duration) -> bool {
         while !self.is_over() {
             let now = self.now();
@@ -61,12 +61,12 @@ impl RunControl {
         self.over.load(Ordering::Acquire)
     }
 
-    /// It is over.
+    /// Ends the run.
     pub(super) fn finish(&self) {
         self.over.store(true, Ordering::Release);
     }
 
-    /// A flow cannot go on, unless that is because the run is over.
+    /// Ends the run with the failure of a flow. Does nothing after the end.
     pub(super) fn fail(&self, flow: &str, reason: impl std::fmt::Display) {
         if !self.is_over() {
             let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ impl RunControl {
         }
     }
 
-    /// Why the run could not go on.
+    /// The reason why the run failed.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

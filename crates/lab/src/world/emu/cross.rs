@@ -1,4 +1,4 @@
-//! Cross traffic: datagrams at a given rate, and somebody who counts them.
+//! Cross traffic: a thread that sends datagrams at a given rate, and one that counts them.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -19,7 +19,7 @@ use crate::world::Ending;
 /// IP and UDP headers, in bytes.
 const HEADER: u32 = 28;
 
-/// Packets so far.
+/// The packets so far.
 #[derive(Debug, Default)]
 struct Counts {
     sent: AtomicU64,
@@ -33,13 +33,13 @@ struct CrossFlow {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// When packets are due.
+/// The times at which packets are due.
 struct Schedule {
     rate: Rate,
     pattern: Pattern,
     packet: u32,
     rng: Rng,
-    /// When the present burst began, and how many packets of it have left.
+    /// The start of the present burst, and the number of packets that it has sent.
     burst: (Duration, u64),
     next: Duration,
 }
@@ -49,7 +49,7 @@ impl Schedule {
         Self { rate, pattern, packet, rng: Rng::new(seed), burst: (begin, 0), next: begin }
     }
 
-    /// When the next packet is due, and the one after it from then on.
+    /// Returns the due time of the next packet, and computes that of the one after it.
     fn take(&mut self) -> Duration {
         let due = self.next;
         let each = u64::from(self.packet);
@@ -101,8 +101,10 @@ pub(super) fn begin(
     Ok(Box::new(CrossFlow { packet: flow.packet.into(), counts, threads }))
 }
 
-/// Gives a receiver the library's buffer, as far as this program may: the system's own holds a hundred packets, a millisecond of
-/// 1 Gbit/s, and its reader may have to wait for a processor for longer.
+/// Gives a receiver the library's buffer, as far as this program may.
+///
+/// The system's default holds a hundred packets, a millisecond of 1 Gbit/s. The reader may have to wait longer for a
+/// processor.
 fn enlarge(receiver: &UdpSocket) -> io::Result<()> {
     if sockopt::set_socket_recv_buffer_size_force(receiver, RECV_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(receiver, RECV_BUFFER)?;
@@ -124,7 +126,7 @@ fn send(
         if due >= end || !control.await_time(due) {
             return;
         }
-        // What the machine does not take now counts as sent and lost.
+        // A packet that the system refuses counts as sent and lost.
         let _ = socket.send_to(&datagram, peer);
         counts.sent.fetch_add(1, Ordering::Relaxed);
     }
@@ -154,7 +156,7 @@ impl Running for CrossFlow {
 
     fn end(&mut self) -> Ending {
         for thread in self.threads.drain(..) {
-            // A panic has been reported by its thread.
+            // The thread has reported its panic.
             let _ = thread.join();
         }
         Ending::default()

@@ -1,4 +1,4 @@
-//! How many open files a run takes: namespaces, devices and sockets are some, and few are allowed unless more are asked for.
+//! The number of open files that a run needs for namespaces, devices and sockets. The default limit is low.
 
 use std::collections::BTreeSet;
 
@@ -7,31 +7,31 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
 
-/// A host's: its namespace and its device.
+/// The open files of a host: its namespace and its device.
 const HOST: u64 = 2;
-/// What else there is: the namespace of processes, the terminal, signals, results, and what is open for a moment.
+/// All other open files: the namespace of processes, the terminal, signals, results, and short-lived ones.
 const OTHERS: u64 = 64;
 
-/// A flow's, at both ends.
+/// The open files of a flow, at both ends.
 fn of_flow(flow: &FlowSpec) -> u64 {
     match flow.protocol {
         // A socket at each end, and what its thread waits with (epoll, eventfd).
         Protocol::Udt(_) => 6,
         // The listener and the two ends of a connection.
         Protocol::Tcp(_) => 3,
-        // What each of two programs prints and complains about.
+        // The output and the errors of two programs.
         Protocol::Libudt => 4,
         Protocol::Cross(..) => 2,
     }
 }
 
-/// How many a run takes at most.
+/// The most open files of a run.
 fn needed(setup: &Setup) -> u64 {
     let hosts: BTreeSet<usize> = setup.topology.places.iter().flat_map(|&(from, to)| [from, to]).collect();
     HOST * hosts.len() as u64 + setup.flows.iter().map(of_flow).sum::<u64>() + OTHERS
 }
 
-/// Why a run cannot have as many as it takes.
+/// The reason why a run cannot have enough open files.
 pub(super) fn refusal(setup: &Setup) -> Option<String> {
     let (needed, allowed) = (needed(setup), getrlimit(Resource::Nofile).maximum?);
     (needed > allowed).then(|| {
@@ -43,9 +43,9 @@ pub(super) fn refusal(setup: &Setup) -> Option<String> {
     })
 }
 
-/// Lets this program have as many as it is allowed.
+/// Raises this program's limit as far as it may.
 pub(super) fn allow() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Everybody may ask for that; who does not get it hears of it from the first call that lacks one.
+    // Everybody may ask for this. After a refusal, the first call that lacks a file reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

@@ -1,4 +1,4 @@
-//! Datagrams that programs of hosts were too slow to take, as the kernel counts them at their sockets.
+//! Datagrams that programs were too slow to read, as the kernel counts them at their sockets.
 
 use std::collections::BTreeSet;
 use std::{fs, io};
@@ -10,26 +10,26 @@ use super::network::Network;
 use crate::scenario::flow::Protocol;
 use crate::scenario::setup::Setup;
 
-/// The kernel's tables of UDP sockets, which say of each what it had no room for.
+/// The kernel's tables of UDP sockets, with the drops of each.
 const TABLES: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
-/// Those of all hosts whose flows are not TCP's, at sockets that are still open.
+/// The drops of all hosts with other flows than TCP, at sockets that are still open.
 pub(super) fn count(emulation: &Emulation, network: &Network, setup: &Setup) -> Result<u64, Trouble> {
     let flows = setup.flows.iter().zip(&network.places);
     let datagrams = flows.filter(|(flow, _)| !matches!(flow.protocol, Protocol::Tcp(_)));
     let hosts: BTreeSet<HostId> = datagrams.flat_map(|(_, places)| *places).collect();
     let counted = hosts.into_iter().map(|host| emulation.enter(host, here)).sum::<io::Result<u64>>();
-    // Who cannot say what was lost there cannot say that nothing was.
+    // Without this count, nobody could say that nothing was dropped.
     counted.map_err(Trouble::of("counting what programs were too slow to take"))
 }
 
-/// Those of the calling thread's host.
+/// The drops of the calling thread's host.
 fn here() -> io::Result<u64> {
     let mut drops = 0;
     for table in TABLES {
         match fs::read_to_string(table) {
             Ok(text) => drops += of_table(&text),
-            // A system without IPv6 has no second one.
+            // A system without IPv6 has no second table.
             Err(error) if error.kind() == io::ErrorKind::NotFound && table == TABLES[1] => {}
             Err(error) => return Err(error),
         }
@@ -64,7 +64,7 @@ mod tests {
             sender.send_to(&[7; 1_000], receiver.local_addr().unwrap()).unwrap();
         }
         receiver.set_nonblocking(true).unwrap();
-        // Nobody reads meanwhile, and whatever is not there then was dropped.
+        // Nobody reads meanwhile, so every packet that is missing was dropped.
         let drops = here().unwrap();
         let kept = std::iter::from_fn(|| receiver.recv(&mut [0; 1_000]).ok()).count() as u64;
         assert!(kept < 2_000 && drops >= 2_000 - kept, "{drops} {kept}");

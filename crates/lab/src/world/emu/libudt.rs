@@ -1,4 +1,5 @@
-//! Flows of the reference library: a program of ours on libudt at each end, the interoperability tests' peer (`interop/`).
+//! Flows of the reference library: at each end a program on libudt, the peer of the interoperability tests
+//! (`interop/`).
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -18,17 +19,18 @@ use crate::world::Ending;
 
 /// IP, UDP and UDT headers of a data packet, in bytes.
 pub(super) const HEADER: u32 = 44;
-/// Both buffers of a connection in bytes, and the flow window in packets: 10 Gbit/s at 100 ms. libudt's own are 12 MB and 25 600.
+/// Both buffers of a connection in bytes, and the flow window in packets, for 10 Gbit/s at 100 ms. Its own defaults
+/// are 12 MB and 25 600.
 const BUFFER: u32 = 128 << 20;
 const WINDOW: u32 = 262_144;
-/// How often the receiver says how much has arrived, in seconds.
+/// The period of the receiver's reports, in seconds.
 const INTERVAL: &str = "0.02";
-/// How much longer than the run the programs may live if nobody ends them, in seconds.
+/// The longest life of the programs after the run, in seconds, if nobody ends them.
 const GRACE: f64 = 30.0;
 
 struct LibudtFlow {
     packet: u64,
-    /// Bytes that the receiving program has taken.
+    /// The bytes that the receiving program has read.
     read: Arc<AtomicU64>,
     programs: [Child; 2],
     threads: Vec<JoinHandle<()>>,
@@ -81,7 +83,7 @@ pub(super) fn begin(
     Ok(Box::new(LibudtFlow { packet: flow.packet.into(), read, programs: [receiver, sender], threads }))
 }
 
-/// The program, to be started a while after the command.
+/// The program, started some time after this command.
 fn later(program: &Path, wait: Duration) -> Command {
     if wait.is_zero() {
         return Command::new(program);
@@ -91,7 +93,7 @@ fn later(program: &Path, wait: Duration) -> Command {
     command
 }
 
-/// Reads what a program says until it ends, which it must not do before `end`.
+/// Reads a program's output until the program ends. An end before `end` is an error.
 fn watch(
     program: &mut Child,
     flow: &FlowSpec,
@@ -120,20 +122,20 @@ fn watch(
     })
 }
 
-/// How much has arrived, from a line that says so.
+/// The number of bytes in a line with a report.
 fn total(line: &str) -> Option<u64> {
     let record: serde_json::Value = serde_json::from_str(line).ok()?;
     record.get("bytes_total").or_else(|| record.get("received_bytes"))?.as_u64()
 }
 
-/// Why the program failed, from a line that says so.
+/// The reason of a failure, in a line that has one.
 fn failure(line: &str) -> Option<String> {
     let record: serde_json::Value = serde_json::from_str(line).ok()?;
     Some(record.get("error")?.get("message")?.as_str()?.to_owned())
 }
 
 fn end_program(program: &mut Child) {
-    // It may have ended by itself.
+    // The program may have ended by itself.
     let _ = program.kill();
     let _ = program.wait();
 }
@@ -150,7 +152,7 @@ impl Running for LibudtFlow {
     fn end(&mut self) -> Ending {
         self.programs.iter_mut().for_each(end_program);
         for thread in self.threads.drain(..) {
-            // A panic has been reported by its thread.
+            // The thread has reported its panic.
             let _ = thread.join();
         }
         Ending::default()

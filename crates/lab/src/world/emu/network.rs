@@ -1,4 +1,4 @@
-//! From a scenario's topology to the emulator's network.
+//! Converts a scenario's topology to the emulator's network.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use farhaul_units::Duration;
 
 use crate::scenario::setup::Setup;
 
-/// A link's delay below this is left out: the emulator takes about as long by itself to hand a packet on, since while packets flow
-/// it looks at its hosts every 75 to 100 µs. What round trip there is, runs say.
+/// Shorter delays of links are left out, because the emulator itself takes about as long to forward a packet. While
+/// packets flow, it polls its hosts every 75 to 100 µs. Runs report the RTT that results.
 pub(super) const SHORTEST_DELAY: Duration = Duration::from_micros(100);
 
-/// The network of a setup, and where its flows are in it.
+/// The network of a setup, and the places of its flows.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) spec: NetworkSpec,
     pub(super) bottleneck: LinkId,
-    /// Where each flow begins and ends.
+    /// The hosts where each flow begins and ends.
     pub(super) places: Vec<[HostId; 2]>,
     /// All hosts.
     pub(super) hosts: BTreeSet<HostId>,
@@ -26,7 +26,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Nodes where flows begin or end are hosts, all others routers; `seed` decides which packets links lose.
+    /// Nodes where flows begin or end are hosts, and all others are routers. `seed` decides which packets links lose.
     pub(super) fn of(setup: &Setup, seed: u64) -> Self {
         let topology = &setup.topology;
         let mtu = setup.largest_packet().unwrap_or(farhaul_emu::DEFAULT_MTU);
@@ -65,7 +65,7 @@ impl Network {
     }
 }
 
-/// A link as it can be had in real time.
+/// The link in real time.
 fn real(path: &PathSpec) -> PathSpec {
     let delay = if path.delay < SHORTEST_DELAY { Duration::ZERO } else { path.delay };
     PathSpec { delay, ..path.clone() }

@@ -1,14 +1,14 @@
-//! How much programs of this machine waited for processors: the kernel's pressure stall information
+//! The time that programs of this machine waited for processors: the kernel's pressure stall information
 //! (`Documentation/accounting/psi.rst`).
 
 use std::fs;
 
 use farhaul_units::Duration;
 
-/// Where the kernel says it.
+/// The kernel's file.
 const FILE: &str = "/proc/pressure/cpu";
 
-/// Time that something had waited when it was made; `None` where the kernel does not say.
+/// The waiting time at its creation; `None` where the kernel does not report it.
 pub(super) struct Pressure(Option<Duration>);
 
 impl Pressure {
@@ -16,7 +16,7 @@ impl Pressure {
         Self(now())
     }
 
-    /// The share of the time since then, which was so long.
+    /// The share of waiting in the time since then, which is `elapsed`.
     pub(super) fn share(&self, elapsed: Duration) -> Option<f64> {
         let waited = now()?.saturating_sub(self.0?);
         (!elapsed.is_zero()).then(|| waited.as_secs_f64() / elapsed.as_secs_f64())

@@ -1,14 +1,14 @@
-//! What real sockets cannot do.
+//! Setups that real sockets cannot run.
 
 use super::tcp::LARGEST_PACKET;
 use super::{Choices, descriptors};
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
 
-/// Flows of one run: each has two threads.
+/// The most flows of a run. Each has two threads.
 const MAX_FLOWS: usize = 1_000;
 
-/// Why a setup cannot be run here, and the line of the scenario that says so.
+/// The reason why a setup cannot be run here, and the line of the scenario.
 pub(crate) fn refusal(setup: &Setup, choices: &Choices) -> Option<(usize, String)> {
     if setup.flows.len() > MAX_FLOWS {
         let line = setup.flows[MAX_FLOWS].line;
@@ -23,7 +23,8 @@ pub(crate) fn refusal(setup: &Setup, choices: &Choices) -> Option<(usize, String
     refused.next().or_else(|| Some((setup.flows.last()?.line, descriptors::refusal(setup)?)))
 }
 
-/// The kernel's TCP knows the largest packet of its host, and is told of smaller ones only up to a size.
+/// Refuses packets that the kernel's TCP cannot be limited to. It knows the largest packet of its host, and accepts
+/// smaller limits only up to a size.
 fn of_packets(flow: &FlowSpec, largest: u32) -> Option<String> {
     let is_free = matches!(flow.protocol, Protocol::Tcp(_)) && (LARGEST_PACKET + 1..largest).contains(&flow.packet);
     is_free.then(|| {

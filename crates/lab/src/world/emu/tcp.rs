@@ -24,24 +24,27 @@ use connection::{End, Receiver, Sender, thread};
 
 /// IP and TCP headers of a data packet of Linux, with time stamps, in bytes.
 pub(super) const HEADER: u32 = 52;
-/// The same without options: the kernel's maximum segment size (`TCP_MAXSEG`) is a packet without these, and time stamps take
-/// their 12 bytes from it.
+/// The headers without options. The kernel's maximum segment size (`TCP_MAXSEG`) is a packet without these. Time stamps
+/// take their 12 bytes from it.
 const BARE_HEADER: u32 = 40;
-/// The largest packet that a socket can be held to, by the largest such size (`MAX_TCP_WINDOW`).
+/// The largest packet to which a socket can be limited. It follows from the kernel's largest limit (`MAX_TCP_WINDOW`).
 pub(super) const LARGEST_PACKET: u32 = 32_767 + BARE_HEADER;
-/// The kernel's congestion controls that stand for those of scenarios. Both have selective acknowledgements: it has no sender without.
+/// The kernel's congestion controls in place of the scenario's. Both use selective acknowledgements, because the kernel
+/// has no sender without them.
 const RENO: &str = "reno";
 const CUBIC: &str = "cubic";
-/// Congestion controls that the kernel has without loading anything.
+/// The kernel's list of congestion controls that need no loading.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// Buffers of every socket whose window is not limited, in bytes: 10 Gbit/s at 100 ms. They take memory only as data need it.
+/// Buffers of every socket without a window limit, in bytes: 10 Gbit/s at 100 ms. They take memory only as data need
+/// it.
 const BUFFER: u64 = 128 << 20;
-/// Of a receive buffer, the kernel counts at most half as window before it has seen how large packets are.
+/// The size of a receive buffer as a multiple of the window. The kernel counts at most half of the buffer before it
+/// knows the size of packets.
 const BUFFER_OF_WINDOW: u64 = 4;
-/// Callers that may wait: one at a time comes.
+/// The longest queue of callers. They come one at a time.
 const BACKLOG: i32 = 16;
 
-/// The kernel's congestion control of a flow; `None` for what is no TCP.
+/// The kernel's congestion control of a flow; `None` for other protocols.
 fn congestion_control<'a>(flow: &FlowSpec, choices: &'a Choices) -> Option<&'a str> {
     match &flow.protocol {
         flow::Protocol::Tcp(tcp) => Some(choices.tcp.as_deref().unwrap_or(if tcp.cubic { CUBIC } else { RENO })),
@@ -55,8 +58,8 @@ pub(super) fn congestion_controls(setup: &Setup, choices: &Choices) -> Option<St
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// Makes the sockets of all hosts roomy, so that only the path and the scenario's windows limit them, and lets no connection
-/// learn from those before it.
+/// Prepares the sockets of all hosts. Large buffers leave the limits to the path and the scenario's windows. No
+/// connection learns from earlier ones.
 pub(super) fn prepare_hosts(
     emulation: &Emulation,
     network: &Network,
@@ -67,7 +70,7 @@ pub(super) fn prepare_hosts(
     if names.is_empty() {
         return Ok(());
     }
-    // Where the sockets will be: what they may have depends on whose network that is.
+    // The settings belong to the network of the sockets.
     let Some(&host) = network.hosts.first() else { return Ok(()) };
     for name in names {
         if let Err(error) = emulation.enter(host, || check(name)) {
@@ -77,7 +80,7 @@ pub(super) fn prepare_hosts(
     }
     let widest = (0..setup.flows.len()).filter_map(|index| window(setup, index)).max().unwrap_or(0);
     let buffer = BUFFER.max(BUFFER_OF_WINDOW * u64::from(widest));
-    // Equal to the largest from the beginning: the kernel's own enlarging would undo limits of windows.
+    // Equal to the maximum from the start, because the kernel's own enlarging would undo window limits.
     let settings = [
         ("tcp_rmem", format!("4096 {buffer} {buffer}")),
         ("tcp_wmem", format!("4096 65536 {buffer}")),
@@ -92,24 +95,24 @@ pub(super) fn prepare_hosts(
     Ok(())
 }
 
-/// Whether sockets of the calling thread's host can have a congestion control. Where the program runs as root, asking for one that
-/// is a module makes the kernel load it.
+/// Whether sockets of the calling thread's host can have a congestion control. For root, this request makes the kernel
+/// load a module.
 fn check(name: &str) -> io::Result<()> {
     Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?.set_tcp_congestion(name.as_bytes())
 }
 
-/// Why flows cannot have a congestion control, and what to do; `known` is what the kernel has without loading anything.
+/// The message about a congestion control that is not available. `known` are those that need no loading.
 fn unavailable(name: &str, error: &io::Error, known: &str, is_root: bool) -> String {
     if error.kind() != ErrorKind::NotFound {
         return format!("congestion control '{name}': {error}");
     }
-    // Root's request has loaded it if there is one.
+    // Root's request would have loaded it.
     let way_out =
         if is_root { String::new() } else { format!("; as root, `modprobe tcp_{name}` loads one that is a module") };
     format!("this kernel has no congestion control '{name}': it has {}{way_out}", known.trim())
 }
 
-/// The largest window of a flow in bytes of data; `None` if it has none of its own.
+/// The largest window of a flow in bytes of data; `None` if the scenario has none.
 fn window(setup: &Setup, index: usize) -> Option<u32> {
     let flow = &setup.flows[index];
     let flow::Protocol::Tcp(Tcp { window, .. }) = &flow.protocol else { return None };
@@ -120,7 +123,7 @@ fn window(setup: &Setup, index: usize) -> Option<u32> {
     u32::try_from(bytes).ok().filter(|bytes| u64::from(*bytes) < BUFFER / BUFFER_OF_WINDOW)
 }
 
-/// A flow of one connection, or of one after the other.
+/// A flow of one connection, or of several in turn.
 struct TcpFlow {
     listener: Arc<Socket>,
     ends: [Arc<End>; 2],
@@ -162,13 +165,13 @@ pub(super) fn begin(
         control: Arc::clone(scene.control),
         end: Arc::clone(&ends[1]),
     };
-    // A thread that is started on a host stays there, and so do the sockets that it makes.
+    // A thread that starts on a host stays there, and so do its sockets.
     let sender = scene.emulation.enter(from, || thread("tcp-sender", move || sender.run())).map_err(failed())?;
     let receiver = thread("tcp-receiver", move || receiver.run()).map_err(failed())?;
     Ok(Box::new(TcpFlow { listener, ends, ending, threads: vec![sender, receiver] }))
 }
 
-/// A socket that takes callers at `address`.
+/// A listening socket at `address`.
 fn listen(address: SocketAddr, window: Option<u32>, packet: Option<u32>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     limit_packets(&socket, packet)?;
@@ -180,14 +183,16 @@ fn listen(address: SocketAddr, window: Option<u32>, packet: Option<u32>) -> io::
     Ok(socket)
 }
 
-/// The packets that a flow is to be held to: none where its hosts have no larger ones by themselves. With `TCP_MAXSEG` set to what it
-/// would be anyhow, the kernel's TCP had 59 % of a link that it has 53 % of without (A16, five and two runs).
+/// The packet size to which a flow must be limited; none if its hosts have no larger packets.
+///
+/// A redundant `TCP_MAXSEG` changes the kernel's result. It had 59 % of a link with it, and 53 % without it (A16, five
+/// and two runs).
 fn smaller_packet(scene: &Scene<'_>, flow: &FlowSpec) -> Option<u32> {
     let largest = scene.setup.largest_packet();
     Some(flow.packet).filter(|packet| largest.is_some_and(|largest| *packet < largest))
 }
 
-/// Holds a socket to such packets, before it listens or connects.
+/// Limits the packets of a socket, before it listens or connects.
 fn limit_packets(socket: &Socket, packet: Option<u32>) -> io::Result<()> {
     packet.map_or(Ok(()), |packet| socket.set_tcp_mss(packet - BARE_HEADER))
 }
@@ -198,11 +203,11 @@ impl Running for TcpFlow {
     }
 
     fn end(&mut self) -> Ending {
-        // Whoever waits there wakes up, and sees that it is over.
+        // Wakes a thread that waits in `accept`, so that it sees the end of the run.
         let _ = self.listener.shutdown(Shutdown::Both);
         self.ends.iter().for_each(|end| end.wake());
         for thread in self.threads.drain(..) {
-            // A panic has been reported by its thread; what was counted until then stays.
+            // The thread has reported its panic. Its counts stay.
             let _ = thread.join();
         }
         std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))

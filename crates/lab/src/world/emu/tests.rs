@@ -1,5 +1,5 @@
-//! What the emulated world is made of, and short runs in it. Runs need the rights of root, if only in a user namespace, and TUN
-//! devices; without them the tests say so and pass.
+//! Parts of the emulated world, and short runs in it. Runs need root, at least in a user namespace, and TUN devices.
+//! Without them the tests say so and pass.
 
 #[path = "../../../../emu/tests/network/requirement.rs"]
 mod requirement;
@@ -24,7 +24,7 @@ fn job(text: &str) -> Job {
     experiment(text).jobs("").unwrap().remove(0)
 }
 
-/// How the run ended, if this machine permits one.
+/// The result of a run, if this machine permits one.
 fn tried(text: &str, choices: Choices, over: &dyn Fn() -> bool) -> Option<Result<Record, LabError>> {
     match run("x", &job(text), &Venue::Emulator(choices), None, over) {
         Err(LabError::Emulate(error @ (EmulateError::NoPermission(_) | EmulateError::NoTun(_)))) => skip(error),
@@ -32,12 +32,12 @@ fn tried(text: &str, choices: Choices, over: &dyn Fn() -> bool) -> Option<Result
     }
 }
 
-/// The run's record, if this machine permits one.
+/// The record of a run, if this machine permits one.
 fn record(text: &str, choices: Choices) -> Option<Record> {
     Some(tried(text, choices, &|| false)?.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Why the run broke off, if this machine permits one.
+/// The failure of a run, if this machine permits one.
 fn failure(text: &str, choices: Choices) -> Option<String> {
     Some(tried(text, choices, &|| false)?.expect_err("it cannot be run").to_string())
 }
@@ -169,7 +169,7 @@ fn what_a_receiver_of_cross_traffic_does_not_take_is_counted() {
     let (sender, receiver) = (emulation.enter(from, bind).unwrap(), emulation.enter(to, bind).unwrap());
     let drops = || drops::count(&emulation, &network, &setup).unwrap();
     assert_eq!(drops(), 0);
-    // Its buffer is full some time.
+    // The buffer fills up at some time.
     while drops() == 0 {
         sender.send_to(&[7; 1_000], (emulation.ipv4(to), 7_000)).unwrap();
     }
@@ -194,7 +194,7 @@ fn packets_of_tcp_flows_are_as_large_as_the_scenario_says() {
     let Some(record) = record(&format!("{LINK}queue = 2000\n{flows}"), Choices::default()) else { return };
     for packet in sizes {
         let of = |metric: &str| record.metrics[&format!("{metric}.of{packet}")];
-        // Data of a second, without losses; some packets wait at the end that did not at its beginning.
+        // The data of a second without losses. Some packets wait at its end that did not at its beginning.
         let (payload, full) = (of("goodput") / 8.0 / of("packets"), f64::from(packet - tcp::HEADER));
         assert!(payload > 0.85 * full && payload < 1.05 * full, "{payload} in packets of {packet}");
     }
@@ -217,7 +217,7 @@ fn packets_that_tcp_cannot_be_held_to_are_refused_beside_larger_ones() {
 fn a_window_of_the_scenario_bounds_the_kernels_connection() {
     let flow = "[[flow]]\nname = 'w'\nprotocol = 'tcp'\nwindow = 40\n";
     let Some(record) = record(&format!("{}{flow}", LINK.replace("10ms", "40ms")), Choices::default()) else { return };
-    // What a window without scaling can say, in each round trip of 40 ms, which can only be longer; the link has 40 Mbit/s.
+    // The most data of a window without scaling, in each RTT of at least 40 ms. The link has 40 Mbit/s.
     let most = f64::from(u16::MAX) * 8.0 / 0.040;
     let goodput = record.metrics["goodput.w"];
     assert!(goodput > 0.2 * most && goodput < 1.05 * most, "{goodput} of {most}");

@@ -15,15 +15,15 @@ use crate::world::Ending;
 
 /// IP, UDP and UDT headers of a data packet, in bytes.
 pub(super) const HEADER: u32 = 44;
-/// How long a connection attempt may take, or nothing be heard: the path may have a round trip of seconds and lose every other
-/// packet. The simulator's.
+/// The longest connection attempt and the longest silence of a peer, as in the simulator. The path may have an RTT of
+/// seconds and lose every other packet.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// How long a call waits at most before it looks whether its time is over.
+/// The longest wait of a call before a check whether its time is over.
 const TICK: Duration = Duration::from_millis(20);
-/// Bytes that are written and read at a time: what a call of the library moves.
+/// The size of one write or read, in bytes. One call of the library moves as much.
 const BLOCK: usize = 256 << 10;
 
-/// A flow whose two ends are in this program.
+/// A flow with both ends in this program.
 struct UdtFlow {
     endpoints: [Endpoint; 2],
     streams: [Arc<OnceLock<Stream>>; 2],
@@ -31,7 +31,7 @@ struct UdtFlow {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a sender has to do.
+/// The work of a sender.
 struct Task {
     name: String,
     begin: Duration,
@@ -68,7 +68,7 @@ pub(super) fn begin(
     Ok(Box::new(UdtFlow { endpoints, streams, ending, threads }))
 }
 
-/// A port on `host`, with the library's own settings but for what the scenario says.
+/// An endpoint on `host`, with the library's default settings except for the scenario's.
 fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, udt: &Udt) -> Result<Endpoint, Trouble> {
     let protocol = match udt.generation {
         Generation::Udt4 => Protocol::Udt,
@@ -128,7 +128,7 @@ impl Task {
     }
 }
 
-/// Takes whatever comes until it ends. What goes wrong is the sender's to say.
+/// Reads all data until the stream ends. The sender reports failures.
 fn receive(listener: &Listener, place: &OnceLock<Stream>) {
     let Ok((stream, _)) = listener.accept() else { return };
     let stream = place.get_or_init(|| stream);
@@ -151,7 +151,7 @@ impl Running for UdtFlow {
             stream.close();
         }
         for thread in self.threads.drain(..) {
-            // A panic has been reported by its thread; what was counted until then stays.
+            // The thread has reported its panic. Its counts stay.
             let _ = thread.join();
         }
         std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))

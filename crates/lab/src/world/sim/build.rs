@@ -1,4 +1,4 @@
-//! From a setup to a world: links, and for each flow its two agents.
+//! Builds a world from a setup: links, and two agents for each flow.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use crate::scenario::setup::Setup;
 
 /// The port of the first flow; the others follow.
 const FIRST_PORT: u16 = 9_000;
-/// How long a connection attempt may take: a simulated path may have a round trip of seconds and lose every other packet.
+/// The longest connection attempt. A simulated path may have an RTT of seconds and lose every other packet.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// Flow window of every UDT4 endpoint in packets, so that it never limits: 24 Gbit at one second, in packets of 1500 bytes.
+/// The flow window of every UDT4 endpoint in packets, so that it never limits: 24 Gbit/s at an RTT of one second.
 const FLOW_WINDOW: u32 = 2_000_000;
-/// Buffers of every endpoint in bytes, for the same reason; they take memory only as data needs it.
+/// The buffers of every endpoint in bytes, for the same reason. They take memory only as data needs it.
 const BUFFER: u64 = 3 << 30;
 
-/// A world, and where its flows are in it.
+/// A world, and the places of its flows.
 pub(super) struct Built {
     pub(super) world: World<Box<dyn Agent>>,
     pub(super) flows: Vec<BuiltFlow>,
@@ -43,7 +43,7 @@ pub(super) struct BuiltFlow {
 }
 
 impl BuiltFlow {
-    /// How it stands; a connection that is no more stands as it did `before`.
+    /// The counters of the flow. A closed connection keeps those of `before`.
     pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId, before: FlowRow) -> FlowRow {
         let stats = |agent, before| {
             let mut stats = Vec::new();
@@ -58,7 +58,7 @@ impl BuiltFlow {
     }
 }
 
-/// Builds it; everything that is random follows from `seed`.
+/// Builds the world. `seed` decides everything that is random.
 pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let mut rng = Rng::new(seed);
     let network = rng.next_u64();
@@ -67,7 +67,7 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let mut machines = Machines::default();
     let mut lists = Lists::default();
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
-        // Drawn whether they are needed or not: another protocol of one flow leaves the others' fates alone.
+        // Drawn even if unused, so that another protocol of one flow does not change the random numbers of the others.
         let seeds = [rng.next_u64(), rng.next_u64()];
         let begin = flow.start + flow.spread.mul_f64(rng.unit());
         let id = graph.next_flow();
@@ -84,13 +84,13 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     Built { world: graph.start(network), flows, bottleneck: setup.topology.bottleneck }
 }
 
-/// What bounds a TCP sender: its window in packets, and the transfers that are left.
+/// The limits of a TCP sender: its window in packets, and the transfers that are left.
 struct Limits {
     window: u32,
     list: Option<Remaining>,
 }
 
-/// Lists of transfers by the name of the flows that share them.
+/// Lists of transfers, by the name of the flows that share them.
 #[derive(Default)]
 struct Lists(BTreeMap<String, Remaining>);
 
@@ -101,7 +101,7 @@ impl Lists {
     }
 }
 
-/// The most packets that a flow may have in flight; none for what has no window of its own.
+/// The most packets in flight; zero for flows without a window of their own.
 fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId)) -> u32 {
     let Protocol::Tcp(tcp) = &flow.protocol else { return 0 };
     let rate = setup.topology.links[setup.topology.bottleneck].path.nominal_rate();
@@ -109,13 +109,12 @@ fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId
     tcp.window.packets(rate, round_trip)
 }
 
-/// Hosts that packets cost something: each is a node of its own behind the node where its links end.
+/// Hosts with costs of packets. Each is a node of its own behind the node where its links end.
 #[derive(Default)]
 struct Machines(BTreeMap<NodeId, NodeId>);
 
 impl Machines {
-    /// Where agents at `node` live. Flows that begin or end at the same node share its one processor, the first one says how
-    /// fast it is.
+    /// The node of agents at `node`. Flows at the same node share its processor, and the first flow decides its costs.
     fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<HostCost>) -> NodeId {
         let Some(spec) = spec else { return self.0.get(&node).copied().unwrap_or(node) };
         *self.0.entry(node).or_insert_with(|| {
@@ -126,7 +125,7 @@ impl Machines {
     }
 }
 
-/// Sender and receiver of a flow: the one place that knows what stands behind a protocol's name.
+/// The sender and receiver of a flow. Only this function maps protocols to agents.
 fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
     match &flow.protocol {
         Protocol::Udt(udt) => match udt.generation {
@@ -169,8 +168,8 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
         ..SenderConfig::default()
     };
     if tcp.cubic {
-        // What systems with CUBIC have beside it: an acknowledgement counts for all that it acknowledges, which with
-        // delayed ones are two packets (RFC 9438 §4.4), and ten packets at first (RFC 6928).
+        // As in systems with CUBIC. An acknowledgement counts for all packets that it acknowledges, which are two with
+        // delayed ones (RFC 9438 §4.4). The initial window is ten packets (RFC 6928).
         (config.ack_limit, config.initial_window) = (2, 10);
     }
     let (begin, law) = (Instant::ZERO + flow.start, tcp.window_law());
@@ -218,7 +217,7 @@ fn config(flow: &FlowSpec, udt: &Udt) -> Config {
     }
 }
 
-/// The key decides connection ids and first sequence numbers, the seed the rest.
+/// The key decides connection ids and first sequence numbers, and the seed decides the rest.
 fn entropy(seed: u64) -> Entropy {
     Entropy { cookie_key: u128::from(seed).to_be_bytes(), seed }
 }

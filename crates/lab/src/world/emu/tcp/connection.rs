@@ -14,11 +14,11 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use super::super::control::RunControl;
 use crate::world::Ending;
 
-/// Bytes that are written and read at a time.
+/// The size of one write or read, in bytes.
 const BLOCK: usize = 64 << 10;
-/// Memory of a thread's stack: there may be a thousand of them, and none goes deep.
+/// The stack of a thread, in bytes. There may be a thousand threads, and none needs much.
 const STACK: usize = 128 << 10;
-/// How long a call waits at most before it looks whether its time is over.
+/// The longest wait of a call before a check whether its time is over.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Starts a thread.
@@ -26,20 +26,20 @@ pub(super) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Re
     Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work)
 }
 
-/// What one side has counted, over all its connections.
+/// The counters of one side, over all its connections.
 #[derive(Debug, Default)]
 pub(super) struct End {
-    /// Bytes that its program has written or read.
+    /// Bytes that the program has written or read.
     bytes: AtomicU64,
     connection: Mutex<Connection>,
 }
 
-/// The present connection, and what those before it counted.
+/// The present connection, and the counters of earlier ones.
 #[derive(Debug, Default)]
 struct Connection {
     socket: Option<Arc<Socket>>,
     past: TcpInfo,
-    /// What was seen last.
+    /// The last counters of the present connection.
     last: TcpInfo,
 }
 
@@ -48,14 +48,14 @@ impl End {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, this is the connection.
+    /// Makes a socket the present connection.
     fn begin(&self, socket: Socket) -> Arc<Socket> {
         let socket = Arc::new(socket);
         self.lock().socket = Some(Arc::clone(&socket));
         socket
     }
 
-    /// The connection is over. Nobody but the caller has its socket afterwards.
+    /// Ends the present connection. Only the caller holds its socket afterwards.
     fn retire(&self) {
         let mut connection = self.lock();
         connection.look();
@@ -68,15 +68,15 @@ impl End {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Ends whatever call waits for the connection.
+    /// Ends the call that waits for the connection.
     pub(super) fn wake(&self) {
         if let Some(socket) = &self.lock().socket {
-            // It may be closed already.
+            // The socket may be closed already.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    /// The side that sends, in the words of our own transport.
+    /// The sender's counters, in the form of our own transport.
     pub(super) fn sender(&self) -> Stats {
         let info = {
             let mut connection = self.lock();
@@ -96,7 +96,7 @@ impl End {
         stats
     }
 
-    /// The side that receives.
+    /// The receiver's counters.
     pub(super) fn receiver(&self) -> Stats {
         let info = {
             let mut connection = self.lock();
@@ -106,7 +106,7 @@ impl End {
         let mut stats = Stats::default();
         stats.totals.packets_received = info.data_packets_received;
         stats.totals.acks_sent = info.packets_sent;
-        // What waits to be read is little: the reader does nothing else.
+        // Few bytes wait to be read, because the reader does nothing else.
         stats.totals.bytes_read = self.bytes.load(Ordering::Relaxed);
         stats.totals.bytes_received = stats.totals.bytes_read;
         stats
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// Counts of all connections, and the estimates of the present one.
+    /// The counts of all connections, and the estimates of the present one.
     fn total(&self) -> TcpInfo {
         let (past, mut info) = (&self.past, self.last);
         info.packets_sent += past.packets_sent;
@@ -132,18 +132,18 @@ impl Connection {
     }
 }
 
-/// The side that sends.
+/// The sender of a flow.
 pub(super) struct Sender {
     pub(super) name: String,
     /// The kernel's congestion control.
     pub(super) congestion_control: String,
     pub(super) peer: SockAddr,
-    /// Bytes of its full packets on the wire, where its host has larger ones by itself.
+    /// Bytes of a full packet on the wire, if its host has larger ones by default.
     pub(super) packet: Option<u32>,
     pub(super) begin: Duration,
     pub(super) stop: Option<Duration>,
     pub(super) bytes: Option<u64>,
-    /// Transfers that nobody has begun yet; `None` for one without others.
+    /// The transfers that are left; `None` for a single one.
     pub(super) list: Option<Arc<AtomicU32>>,
     pub(super) control: Arc<RunControl>,
     pub(super) end: Arc<End>,
@@ -151,7 +151,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Does what it has to do, then ends.
+    /// Makes all transfers, then ends.
     pub(super) fn run(&self) {
         if !self.control.await_time(self.begin) {
             return;
@@ -181,12 +181,12 @@ impl Sender {
         }
     }
 
-    /// One connection; returns whether everything was sent and acknowledged.
+    /// Makes one connection. Returns whether everything was sent and acknowledged.
     fn transfer(&self) -> io::Result<bool> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_tcp_congestion(self.congestion_control.as_bytes())?;
         super::limit_packets(&socket, self.packet)?;
-        // What is not sent when its time is over is thrown away.
+        // Data that are not sent at the end of its time are discarded.
         socket.set_linger(Some(Duration::ZERO))?;
         let socket = self.end.begin(socket);
         let done = socket.connect(&self.peer).and_then(|()| self.fill(&socket));
@@ -212,7 +212,7 @@ impl Sender {
                 Err(error) => return Err(error),
             }
         }
-        // The other side closes once it has read everything.
+        // The other side closes after it has read everything.
         socket.shutdown(Shutdown::Write)?;
         Ok(socket.read(&mut [0])? == 0 && !self.control.is_over())
     }
@@ -227,26 +227,26 @@ fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// The side that receives.
+/// The receiver of a flow.
 pub(super) struct Receiver {
     pub(super) name: String,
     pub(super) listener: Arc<Socket>,
-    /// The largest window that it offers, in bytes.
+    /// The largest window to offer, in bytes.
     pub(super) window: Option<u32>,
     pub(super) control: Arc<RunControl>,
     pub(super) end: Arc<End>,
 }
 
 impl Receiver {
-    /// Takes one connection after the other and reads whatever comes.
+    /// Accepts one connection after the other and reads all data.
     pub(super) fn run(&self) {
         let mut block = vec![0; BLOCK];
         while !self.control.is_over() {
             let socket = match self.listener.accept() {
                 Ok((socket, _)) => self.end.begin(socket),
-                // The caller has gone again.
+                // The caller has closed its connection already.
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => continue,
-                // At the end of the run, the listener is shut.
+                // At the end of the run, the listener is closed.
                 Err(error) => return self.control.fail(&self.name, format!("taking a caller: {error}")),
             };
             loop {
@@ -257,7 +257,7 @@ impl Receiver {
                         self.limit(&socket);
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // The sender has thrown the rest away.
+                    // The sender has discarded the rest.
                     Err(_) => break,
                 }
             }
@@ -265,11 +265,13 @@ impl Receiver {
         }
     }
 
-    /// Limits the window again: the kernel sets its bound anew when it sees how much memory packets take. What it lets pass until
-    /// then is bounded by the window's scale, which was agreed on for the limit: less than twice as much, or 64 KiB.
+    /// Limits the window again, because the kernel computes its bound anew when it knows the memory of packets.
+    ///
+    /// Until then the window's scale bounds it. The scale was agreed on for the limit, so the bound is less than twice
+    /// the limit, or 64 KiB.
     fn limit(&self, socket: &Socket) {
         if let Some(bytes) = self.window {
-            // Where that fails the connection is over, as the next read will say.
+            // A failure means that the connection is over. The next read reports it.
             let _ = limit_tcp_window(socket, bytes);
         }
     }
@@ -279,7 +281,7 @@ impl Receiver {
 mod tests {
     use super::*;
 
-    /// What becomes of a run whose receiver cannot take callers.
+    /// The failure of a run whose receiver cannot accept callers.
     fn trouble_of(control: Arc<RunControl>) -> Option<String> {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
         let receiver = Receiver {
