@@ -24,7 +24,7 @@ pub enum LabError {
     Scenario(#[from] ScenarioError),
     /// No figure has this name.
     #[error(
-        "there is no figure '{name}': `farhaul lab list` names all of them, and a scenario file ends in .toml{nearest}"
+        "there is no figure '{name}'{nearest}: `farhaul lab list` lists all, and the name of a scenario file ends in .toml"
     )]
     NoFigure {
         /// The name that was asked for.
@@ -51,7 +51,7 @@ pub enum LabError {
         message: String,
     },
     /// The user stopped the program.
-    #[error("stopped before everything was run; the same command goes on from there")]
+    #[error("stopped before all runs were done; the same command continues from there")]
     Stopped,
     /// This machine cannot emulate networks.
     #[error("{0}; --world sim needs neither")]
@@ -63,7 +63,7 @@ pub enum LabError {
         reason: String,
     },
     /// A run failed, because of a defect of its world or of a program in it.
-    #[error("the run {name} broke off: {reason}")]
+    #[error("the run {name} failed: {reason}")]
     Broken {
         /// The name of the run.
         name: String,

@@ -217,7 +217,7 @@ impl Expression {
     /// # Errors
     /// As [`Expression::parse`], and for a condition.
     pub fn parse_number(text: &str) -> Result<Self, ExpressionError> {
-        Self::parse_kind(text, Kind::Number, "this is a condition, but a number is needed: leave the comparison out")
+        Self::parse_kind(text, Kind::Number, "expected a number, found a condition: leave the comparison out")
     }
 
     /// Parses an expression that must be a condition: `utilisation >= 0.98`.
@@ -228,7 +228,7 @@ impl Expression {
         Self::parse_kind(
             text,
             Kind::Condition,
-            "this is a number, but a condition is needed: compare it by <, <=, >, >=, == or !=",
+            "expected a condition, found a number: compare it by <, <=, >, >=, == or !=",
         )
     }
 

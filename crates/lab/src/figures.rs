@@ -158,7 +158,7 @@ impl Figure {
             Some(figure) => figure.read(overrides),
             None => {
                 let ids = shipped().iter().map(|figure| figure.id);
-                let nearest = nearest(&id, ids).map_or(String::new(), |id| format!(" (perhaps {id}?)"));
+                let nearest = nearest(&id, ids).map_or(String::new(), |id| format!(" (did you mean {id}?)"));
                 Err(LabError::NoFigure { name: name.to_owned(), nearest })
             }
         }

@@ -111,7 +111,7 @@ fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
     let settings: Settings = serde_json::from_str(&text).map_err(|wrong| LabError::Store {
         path: path.to_owned(),
         line: wrong.line(),
-        message: format!("this does not say how a figure was run ({wrong}); run it again"),
+        message: format!("this file has no valid settings of a figure ({wrong}); run the figure again"),
     })?;
     let mut figure = Figure::file(&folder.join(SCENARIO), &settings.overrides())?;
     figure.info.id.clone_from(&settings.figure);

@@ -53,7 +53,7 @@ fn check(columns: &[String], axes: &[&str]) -> Result<(), String> {
             return Err(format!("unknown column '{column}': there are {}", allowed.join(", ")));
         }
         if columns[..index].contains(column) {
-            return Err(format!("the column '{column}' stands twice"));
+            return Err(format!("the column '{column}' appears twice"));
         }
     }
     match ["metric", "value"].into_iter().find(|needed| !columns.iter().any(|column| column == needed)) {
@@ -83,7 +83,7 @@ fn published(columns: &[String], row: &str, line: usize) -> Result<Published, St
             "metric" => published.metric = cell,
             "value" => {
                 let wrong = || {
-                    format!("'{cell}' is no quantity: write a number, or one with a unit such as 940mbit, 10ms, 98%")
+                    format!("'{cell}' is not a quantity: write a number, or one with a unit such as 940mbit, 10ms, 98%")
                 };
                 published.value = quantity_in_base_units(&cell).ok_or_else(wrong)?;
                 published.text = cell;
@@ -92,7 +92,7 @@ fn published(columns: &[String], row: &str, line: usize) -> Result<Published, St
             "bound" if cell.is_empty() => {}
             "bound" => {
                 let known = BOUNDS.iter().find(|(name, _)| *name == cell);
-                let wrong = || format!("unknown bound '{cell}': there are is, about, at-least, at-most");
+                let wrong = || format!("unknown bound '{cell}': expected is, about, at-least or at-most");
                 published.bound = known.ok_or_else(wrong)?.1;
             }
             "note" => published.note = cell,
@@ -133,7 +133,7 @@ fn quoted_field(text: &str) -> Result<(String, &str), String> {
     let mut field = String::new();
     let mut rest = text;
     loop {
-        let end = rest.find('"').ok_or("a quote is opened and never closed")?;
+        let end = rest.find('"').ok_or("a quote is not closed")?;
         field.push_str(&rest[..end]);
         rest = &rest[end + 1..];
         match rest.strip_prefix('"') {

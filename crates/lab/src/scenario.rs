@@ -112,7 +112,7 @@ impl Scenario {
         let scores: Vec<&str> = self.scores.iter().map(|score| score.id.as_str()).collect();
         for (key, names) in [("axis", &axes), ("curve", &curves), ("plot", &plots), ("score", &scores)] {
             if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
-                return Err(root.error(root.line_of(key), format!("two of [[{key}]] are called '{}'", twice.1)));
+                return Err(root.error(root.line_of(key), format!("two of [[{key}]] have the name '{}'", twice.1)));
             }
         }
         let lines: Vec<usize> = root.sections("plot")?.iter().map(Section::line).collect();
@@ -161,7 +161,7 @@ fn seeds(root: &mut Section<'_>) -> Result<Vec<u64>, ScenarioError> {
             seeds.dedup();
             Ok(seeds)
         }
-        _ => Err("a number of seeds is wanted, or a list such as [7, 8]".to_owned()),
+        _ => Err("expected a number of seeds, or a list such as [7, 8]".to_owned()),
     })?;
     Ok(seeds.unwrap_or_else(|| vec![1]))
 }

@@ -129,7 +129,7 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
     let trouble = match judged {
         _ if untrue.is_some() => untrue.clone(),
         Err(why) => Some(why),
-        Ok(()) if tally.places == 0 => Some("no data: no point of the grid is meant".to_owned()),
+        Ok(()) if tally.places == 0 => Some("no data: the score applies to no point of the grid".to_owned()),
         Ok(()) => tally
             .trouble
             .map(|(why, count)| if tally.places == 1 { why } else { format!("{why} at {count} of {}", tally.places) }),
@@ -288,7 +288,7 @@ fn steps<'p>(points: &'p [Point], along: &str) -> Result<Vec<(&'p Point, &'p Poi
     let mut rows: Vec<Row<'_>> = Vec::new();
     for point in points {
         let at = point.get(along).and_then(|value| value.number);
-        let at = at.ok_or_else(|| format!("no data: '{along}' is no axis of numbers"))?;
+        let at = at.ok_or_else(|| format!("no data: the axis '{along}' has no numbers"))?;
         let key = key(point);
         match rows.iter_mut().find(|(row, _)| *row == key) {
             Some((_, row)) => row.push((at, point)),

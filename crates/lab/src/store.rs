@@ -45,7 +45,7 @@ impl Store {
             let record: Record = serde_json::from_str(&line).map_err(|wrong| LabError::Store {
                 path: path.clone(),
                 line: number,
-                message: format!("this is no record of a run ({wrong}); remove the file to begin anew"),
+                message: format!("this is not a record of a run ({wrong}); remove the file to start again"),
             })?;
             found.insert(record.key.clone(), record);
             whole += length as u64;

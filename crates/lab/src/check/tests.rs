@@ -84,7 +84,7 @@ fn a_score_that_names_what_does_not_exist_is_refused() {
         assert_eq!(checked(&score(keys)), Ok(()), "{keys}");
     }
     refused(&score("must = 'jian > 1'"), &["mine.toml:19: ", "'jain'?"]);
-    refused(&score("must = 'jain'"), &["mine.toml:19: ", "a condition is needed"]);
+    refused(&score("must = 'jain'"), &["mine.toml:19: ", "expected a condition"]);
     refused(&score("must = 'jain > 1'\nwhere = 'rates > 1'"), &["mine.toml:20: ", "no metric 'rates'"]);
     refused(&score("must = 'goodput.tcp > 1'\ncurve = 'none'"), &["mine.toml:19: ", "no metric 'goodput.tcp'"]);
     refused(&score("must = 'jain > jain[nativ]'"), &["mine.toml:19: ", "no curve 'nativ'", "'native'?"]);

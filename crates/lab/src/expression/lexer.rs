@@ -167,7 +167,7 @@ impl Lexer {
         }
         text += &self.take_while(|_, character| character.is_alphanumeric() || character == '%');
         quantity_in_base_units(&text).map(|value| Token::Number(value, Unit::of_quantity(&text))).ok_or_else(|| {
-            error(column, format!("'{text}' is no quantity: write a number alone or with bit, kbit, mbit, gbit, ns, us, ms, s, min, B, kB, MB, GB or %"))
+            error(column, format!("'{text}' is not a quantity: write a number, alone or with bit, kbit, mbit, gbit, ns, us, ms, s, min, B, kB, MB, GB or %"))
         })
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn parse(text: &str) -> Parsed {
     match parser.peek() {
         None => Ok(parsed),
         Some(token) => Err(parser.here(format!(
-            "{} is not expected here: an operator (+ - * / < <= > >= == != and or) or the end has to follow",
+            "{} is unexpected: expected an operator (+ - * / < <= > >= == != and or) or the end",
             token.describe()
         ))),
     }
@@ -55,7 +55,7 @@ impl Parser {
             return Ok(());
         }
         let found = self.peek().map_or_else(|| "the end".to_owned(), Token::describe);
-        Err(self.here(format!("{found} stands where {} is needed, {why}", wanted.describe())))
+        Err(self.here(format!("expected {} {why}, found {found}", wanted.describe())))
     }
 
     fn or(&mut self) -> Parsed {
@@ -161,7 +161,7 @@ impl Parser {
             Some(Token::Name(name)) => Ok((Node::Reference(self.reference(name)?), Kind::Number)),
             found => {
                 let found = found.map_or_else(|| "the end".to_owned(), |token| token.describe());
-                Err(error(column, format!("{found} stands where a number, a name, '(', abs, min or max is needed")))
+                Err(error(column, format!("expected a number, a name, '(', abs, min or max, found {found}")))
             }
         }
     }
@@ -177,7 +177,7 @@ impl Parser {
                 Some(Token::Name(figure)) => reference.figure = Some(figure.to_ascii_lowercase()),
                 _ => {
                     self.next -= 1;
-                    return Err(self.here("behind '@' stands the id of a figure, such as a8".to_owned()));
+                    return Err(self.here("expected the id of a figure after '@', such as a8".to_owned()));
                 }
             }
         }
@@ -189,7 +189,7 @@ impl Parser {
             "abs" => Function::Abs,
             "min" => Function::Min,
             "max" => Function::Max,
-            _ => return Err(error(column, format!("'{name}' is no function: there are abs, min and max"))),
+            _ => return Err(error(column, format!("there is no function '{name}': there are abs, min and max"))),
         };
         self.expect(&Token::Open, "to begin the arguments")?;
         let mut arguments = Vec::new();
@@ -230,7 +230,7 @@ fn text_comparison(left: &Node, comparison: Comparison, text: String, column: us
 fn number(kind: Kind, column: usize) -> Result<(), ExpressionError> {
     match kind {
         Kind::Number => Ok(()),
-        Kind::Condition => Err(error(column, "a condition stands where a number is needed")),
+        Kind::Condition => Err(error(column, "expected a number, found a condition")),
     }
 }
 
@@ -238,7 +238,7 @@ fn condition(kind: Kind, column: usize) -> Result<(), ExpressionError> {
     match kind {
         Kind::Condition => Ok(()),
         Kind::Number => {
-            Err(error(column, "a number stands where a condition is needed: compare it by <, <=, >, >=, == or !="))
+            Err(error(column, "expected a condition, found a number: compare it by <, <=, >, >=, == or !="))
         }
     }
 }

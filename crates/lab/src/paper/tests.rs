@@ -26,9 +26,9 @@ fn mistakes_are_named_with_their_line() {
     assert!(error("metric,value,metric\n").contains("twice"));
     assert!(error("metric,rate\n").contains("'value' is missing"));
     assert!(error("metric,value\n\ngoodput\n").contains("line 3: 1 fields"));
-    assert!(error("metric,value\ngoodput,fast\n").contains("line 2: 'fast' is no quantity"));
+    assert!(error("metric,value\ngoodput,fast\n").contains("line 2: 'fast' is not a quantity"));
     assert!(error("metric,value,bound\ngoodput,1,exactly\n").contains("unknown bound"));
-    assert!(error("metric,value\n\"goodput,1\n").contains("never closed"));
+    assert!(error("metric,value\n\"goodput,1\n").contains("not closed"));
     assert!(error("metric,value\n\"goodput\"s,1\n").contains("a comma has to"));
     assert_eq!(read("", &[]), Ok(Vec::new()));
 }

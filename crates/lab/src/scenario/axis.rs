@@ -39,13 +39,17 @@ impl Axis {
         let name = section.required_text("name")?;
         if !is_word(&name) {
             let line = section.line_of("name");
-            return Err(section.error(line, format!("'{name}' is no name of an axis: letters, digits, - and _ are")));
+            return Err(section.error(line, format!("'{name}' cannot name an axis: use letters, digits, - and _")));
         }
         let set = section.texts("set")?;
         let line = section.line_of("values");
         let nodes = match section.get("values") {
             Some(Node { value: Value::List(nodes), .. }) if !nodes.is_empty() => nodes.as_slice(),
-            _ => return Err(section.error(line, format!("axis '{name}' needs `values`, a list with one at least"))),
+            _ => {
+                return Err(
+                    section.error(line, format!("axis '{name}' needs `values`, a list with at least one value"))
+                );
+            }
         };
         let mut values = Vec::new();
         let mut changes = Vec::new();

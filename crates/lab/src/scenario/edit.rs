@@ -15,7 +15,7 @@ const ALL: &str = "*";
 pub(crate) fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), String> {
     let segments: Vec<&str> = path.split('.').collect();
     if segments.iter().any(|segment| segment.is_empty()) {
-        return Err(format!("'{path}' is no path: keys are joined by dots, as in link.rate"));
+        return Err(format!("'{path}' is not a path: join keys by dots, as in link.rate"));
     }
     descend(root, path, &segments, value)
 }
@@ -39,7 +39,7 @@ fn descend(node: &mut Node, path: &str, segments: &[&str], value: &Node) -> Resu
             let place = find(items, first).map_err(|what| format!("'{path}' leads nowhere: {what}"))?;
             descend(&mut items[place], path, rest, value)
         }
-        other => Err(format!("'{path}' leads nowhere: before `{first}` stands {}", other.kind())),
+        other => Err(format!("'{path}' leads nowhere: `{first}` follows {}", other.kind())),
     }
 }
 
@@ -67,7 +67,7 @@ fn find(items: &[Node], name: &str) -> Result<usize, String> {
         Ok(number @ 1..) if number <= items.len() => Ok(number - 1),
         _ => {
             let meant = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!(" ({name}?)"));
-            Err(format!("nothing is called '{name}'{meant}, there are {}", super::reader::listed(&names)))
+            Err(format!("there is no '{name}'{meant}: there are {}", super::reader::listed(&names)))
         }
     }
 }

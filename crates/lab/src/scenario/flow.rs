@@ -173,7 +173,7 @@ impl FlowSpec {
         let group = section.required_text("name")?;
         if group.is_empty() || group.chars().any(|letter| !letter.is_ascii_alphanumeric() && !"-_".contains(letter)) {
             let line = section.line_of("name");
-            return Err(section.error(line, format!("'{group}' is no name of a flow: letters, digits, - and _ are")));
+            return Err(section.error(line, format!("'{group}' cannot name a flow: use letters, digits, - and _")));
         }
         if RunMetric::ALL.iter().any(|metric| metric.statistic() == Some(&group)) {
             let message =
@@ -229,7 +229,11 @@ fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u
     let wrong = |section: &Section<'_>, key: &str, what: &str| Err(section.error(section.line_of(key), what));
     let Some(transfers) = transfers else {
         return match at_a_time {
-            Some(_) => wrong(section, "concurrent", "`concurrent` is how many of a flow's `transfers` run at a time"),
+            Some(_) => wrong(
+                section,
+                "concurrent",
+                "`concurrent` is the number of `transfers` at a time, and needs `transfers`",
+            ),
             None => Ok(None),
         };
     };
@@ -237,7 +241,7 @@ fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u
         return wrong(section, "transfers", "lists of `transfers` are for TCP: protocol = \"tcp\"");
     }
     if !section.has("bytes") {
-        return wrong(section, "transfers", "`transfers` need the size of each, such as bytes = \"1MB\"");
+        return wrong(section, "transfers", "`transfers` needs the size of each, such as bytes = \"1MB\"");
     }
     for key in ["count", "stop"] {
         if section.has(key) {

@@ -84,5 +84,5 @@ impl Default for LinkSpec {
 
 fn kind_error(table: &Section<'_>, kind: &str, allowed: &[&str]) -> ScenarioError {
     let line = table.line_of("kind");
-    table.error(line, format!("{}: no kind is called '{kind}', there are {}", table.name(), reader::listed(allowed)))
+    table.error(line, format!("{}: there is no kind '{kind}': there are {}", table.name(), reader::listed(allowed)))
 }

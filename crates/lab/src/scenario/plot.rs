@@ -78,7 +78,7 @@ impl PlotSpec {
         let name = section.text("name")?.unwrap_or(default);
         if name.is_empty() || name.chars().any(|letter| !letter.is_ascii_alphanumeric() && !"-_".contains(letter)) {
             let line = section.line_of("name");
-            return Err(section.error(line, format!("'{name}' is no name of a file: letters, digits, - and _ are")));
+            return Err(section.error(line, format!("'{name}' cannot name a file: use letters, digits, - and _")));
         }
         let kinds =
             [("lines", PlotKind::Lines), ("time", PlotKind::Time), ("heat", PlotKind::Heat), ("bars", PlotKind::Bars)];
@@ -111,14 +111,14 @@ impl PlotSpec {
 
 fn axis(section: &mut Section<'_>, keys: [&'static str; 4]) -> Result<PlotAxis, ScenarioError> {
     let [label, scale, range, unit] = keys;
-    let no_unit = |name: &str| format!("no unit is called '{name}': there are {}", listed(&Unit::steps()));
+    let no_unit = |name: &str| format!("there is no unit '{name}': there are {}", listed(&Unit::steps()));
     let scales = [("linear", Scale::Linear), ("log", Scale::Log)];
     Ok(PlotAxis {
         label: section.text(label)?,
         scale: section.choice(scale, &scales)?.unwrap_or_default(),
         range: section.read(range, |value| {
             let wrong =
-                || "two numbers are wanted, the first one smaller, such as [0, 1] or [\"1mbit\", \"1gbit\"]".to_owned();
+                || "expected two numbers, the first one smaller, such as [0, 1] or [\"1mbit\", \"1gbit\"]".to_owned();
             let Value::List(ends) = value else { return Err(wrong()) };
             let ends: Vec<f64> = ends.iter().filter_map(|end| base_units(&end.value.to_string())).collect();
             <[f64; 2]>::try_from(ends).ok().filter(|[low, high]| low < high).ok_or_else(wrong)

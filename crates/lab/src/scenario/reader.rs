@@ -91,7 +91,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Node, ScenarioError> {
     let error = |line: usize, message: String| ScenarioError { file: file.to_owned(), line, message };
     let root = DeTable::parse(text).map_err(|wrong| {
         let line = wrong.span().map_or(1, |span| lines.at(span.start));
-        error(line, format!("this is no TOML: {}", wrong.message().replace('\n', ", ")))
+        error(line, format!("this is not TOML: {}", wrong.message().replace('\n', ", ")))
     })?;
     let table = table(root.get_ref(), &lines).map_err(|(line, message)| error(line, message))?;
     Ok(Node { line: 1, value: Value::Table(table) })
@@ -120,7 +120,7 @@ fn node(from: &DeValue<'_>, line: usize, lines: &Lines) -> Result<Value, (usize,
             Value::Float(finite.ok_or((line, "a number must be finite".to_owned()))?)
         }
         DeValue::Boolean(flag) => Value::Flag(*flag),
-        DeValue::Datetime(_) => return Err((line, "a date means nothing here".to_owned())),
+        DeValue::Datetime(_) => return Err((line, "a date cannot be used here".to_owned())),
         DeValue::Array(items) => Value::List(
             items
                 .iter()

@@ -79,7 +79,7 @@ impl Setup {
             duration.ok_or_else(|| root.error(1, "a scenario needs `duration`, such as duration = \"60s\""))?;
         let wrong = |root: &Section<'_>, key: &str, what: String| Err(root.error(root.line_of(key), what));
         if duration > LONGEST {
-            return wrong(&root, "duration", format!("{duration:?} is too long: a run lasts a day (24h) at most"));
+            return wrong(&root, "duration", format!("{duration:?} is too long: a run lasts at most a day (24h)"));
         }
         let warmup = root.time("warmup")?.unwrap_or_default();
         if warmup >= duration {
@@ -91,7 +91,7 @@ impl Setup {
         }
         let sample = root.some_time("sample")?.unwrap_or(SAMPLE);
         if sample < SHORTEST_SAMPLE || duration.as_nanos() / sample.as_nanos() > MAX_SAMPLES {
-            let what = format!("samples are 1ms apart at least, and {MAX_SAMPLES} in a run at most");
+            let what = format!("samples are at least 1ms apart, and at most {MAX_SAMPLES} in a run");
             return wrong(&root, "sample", what);
         }
         let series = root.flag("series")?;

@@ -254,9 +254,9 @@ fn a_window_is_packets_or_bandwidth_delay_products() {
     }
     for (wrong, words) in [
         ("0", "1 to"),
-        ("'1MB'", "no window"),
-        ("'xbdp'", "no multiple"),
-        ("true", "a window is wanted"),
+        ("'1MB'", "not a window"),
+        ("'xbdp'", "not a multiple"),
+        ("true", "expected a window"),
         ("{ at_least = 20 }", "needs `limit`"),
         ("{ limit = 'bdp', at_most = 20 }", "unknown key `at_most`"),
     ] {

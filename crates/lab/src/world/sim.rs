@@ -18,7 +18,7 @@ use build::Built;
 /// The reason why a setup cannot be run here, and the line of the scenario.
 pub(crate) fn refusal(setup: &Setup) -> Option<(usize, String)> {
     let flow = setup.flows.iter().find(|flow| flow.protocol == Protocol::Libudt)?;
-    Some((flow.line, format!("flow '{}' is libudt's, which only the emulated world has: take --world emu", flow.name)))
+    Some((flow.line, format!("flow '{}' uses libudt, which only the emulated world has: use --world emu", flow.name)))
 }
 
 /// Runs a job, and stops once `over` says so. Writes every packet of the hosts to `capture` if it is given.

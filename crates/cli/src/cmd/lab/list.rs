@@ -40,7 +40,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Fault> {
             line(format_args!("{:<width$}  · {}", "", score.says));
         }
     }
-    text.push_str("Run: farhaul lab run ID…, all of them quickly: farhaul lab run --quick.\n");
+    text.push_str("Run some of them: farhaul lab run ID…. Run all in their quick form: farhaul lab run --quick.\n");
     print(&text);
     Ok(())
 }

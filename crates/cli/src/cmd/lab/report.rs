@@ -41,7 +41,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Fault> {
         let viewer = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
         let opened = Command::new(viewer).arg(&page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         opened.map_err(|error| {
-            Fault::new(Code::Failed, format!("cannot run {viewer} ({error}): open {} yourself", page.display()))
+            Fault::new(Code::Failed, format!("cannot run {viewer} ({error}); open {} in a browser", page.display()))
         })?;
     }
     Ok(())

@@ -47,7 +47,7 @@ pub(crate) struct SweepArgs {
 }
 
 fn axis(text: &str) -> Result<(String, Vec<String>), String> {
-    let (key, values) = text.split_once('=').ok_or("an axis is written KEY=V1,V2…, such as link.rate=1mbit,10mbit")?;
+    let (key, values) = text.split_once('=').ok_or("write an axis as KEY=V1,V2…, such as link.rate=1mbit,10mbit")?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     if key.is_empty() || values.iter().any(String::is_empty) {
         return Err(format!("'{text}' lacks a name or a value"));

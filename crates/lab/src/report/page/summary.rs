@@ -12,10 +12,10 @@ pub(super) fn html(shown: &[Shown<'_>]) -> String {
     let (met, of) = tally(shown, worlds[0]);
     let of_papers = shown.is_empty() || shown.iter().any(|shown| cites_a_paper(shown));
     let mut html = String::from(if of_papers {
-        "<h1>The papers, run again</h1>\n<p class=\"lead\">Experiments of the papers on UDT, in a simulator that runs the very \
-         code that ships, beside the numbers that were published.</p>\n"
+        "<h1>The papers, run again</h1>\n<p class=\"lead\">Experiments of the papers on UDT, in a simulator that runs the code \
+         that ships, beside the published numbers.</p>\n"
     } else {
-        "<h1>Results of the lab</h1>\n<p class=\"lead\">Experiments in a simulator that runs the very code that ships.</p>\n"
+        "<h1>Results of the lab</h1>\n<p class=\"lead\">Experiments in a simulator that runs the code that ships.</p>\n"
     });
     if worlds.contains(&World::Emulated) {
         html.push_str(
@@ -40,7 +40,7 @@ pub(super) fn html(shown: &[Shown<'_>]) -> String {
             format!(" Of {there} that were {world} too, <b>{met} of {of}</b>.")
         }),
         if shown.iter().any(|shown| shown.figure.quick) {
-            " Some were run in their quick form: shorter, fewer seeds, smaller grids."
+            " Some are quick forms: shorter, with fewer seeds and smaller grids."
         } else {
             ""
         }
@@ -53,7 +53,7 @@ pub(super) fn html(shown: &[Shown<'_>]) -> String {
 fn papers(shown: &[Shown<'_>]) -> String {
     let mut rows = String::new();
     let known = PAPERS.iter().map(|paper| (paper.key, paper.cited, paper.title));
-    for (key, cited, title) in known.chain([("", "Scenarios of one’s own", "")]) {
+    for (key, cited, title) in known.chain([("", "Your scenarios", "")]) {
         let of_paper = |shown: &&Shown<'_>| match key {
             "" => !cites_a_paper(shown),
             key => shown.figure.info.paper == key,

@@ -58,8 +58,8 @@ fn limit(value: &Value, least: u64) -> Result<Window, String> {
         },
         Value::Text(text) => match products(text)? {
             Some(times) => Ok(Window::Products { times, least }),
-            None => Err(format!("'{text}' is no window: 20 (packets), \"bdp\" and \"2bdp\" are")),
+            None => Err(format!("'{text}' is not a window: use 20 (packets), \"bdp\" or \"2bdp\"")),
         },
-        other => Err(format!("a window is wanted, not {}: 20 (packets), \"bdp\", \"2bdp\"", other.kind())),
+        other => Err(format!("expected a window, found {}: use 20 (packets), \"bdp\" or \"2bdp\"", other.kind())),
     }
 }

@@ -108,11 +108,13 @@ fn limit(value: &Value, least: Option<u64>) -> Result<Limit, String> {
                 Ok(ByteSize(0)) => Err("a queue of no bytes lets nothing through".to_owned()),
                 Ok(size) => Ok(Limit::Fixed(QueueSize::Bytes(size))),
                 Err(_) => {
-                    Err(format!("'{text}' is no length of a queue: 100 (packets), \"1MB\", \"bdp\" and \"2bdp\" are"))
+                    Err(format!("'{text}' is not a length of a queue: use 100 (packets), \"1MB\", \"bdp\" or \"2bdp\""))
                 }
             }
         }
-        other => Err(format!("a length is wanted, not {}: 100 (packets), \"1MB\", \"bdp\", \"2bdp\"", other.kind())),
+        other => {
+            Err(format!("expected a length, found {}: use 100 (packets), \"1MB\", \"bdp\" or \"2bdp\"", other.kind()))
+        }
     }
 }
 
@@ -121,7 +123,7 @@ pub(crate) fn products(text: &str) -> Result<Option<f64>, String> {
     let Some(times) = text.strip_suffix("bdp") else { return Ok(None) };
     let times = if times.is_empty() { Ok(1.0) } else { times.trim().parse::<f64>() };
     let times = times.ok().filter(|times| (0.0..=1e6).contains(times));
-    times.map(Some).ok_or_else(|| format!("'{text}' is no multiple of a bandwidth-delay product"))
+    times.map(Some).ok_or_else(|| format!("'{text}' is not a multiple of a bandwidth-delay product"))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl<'a> Section<'a> {
         match &node.value {
             Value::Table(table) => Ok(Self { file, name, line: node.line, table, known: Vec::new() }),
             other => {
-                let message = format!("{name} is {}, but must be a table", other.kind());
+                let message = format!("{name} must be a table, but is {}", other.kind());
                 Err(ScenarioError { file: file.to_owned(), line: node.line, message })
             }
         }
@@ -133,7 +133,7 @@ impl<'a> Section<'a> {
     pub(crate) fn flag(&mut self, key: &'static str) -> Result<Option<bool>, ScenarioError> {
         self.read(key, |value| match value {
             Value::Flag(flag) => Ok(*flag),
-            other => Err(format!("true or false is wanted, not {}", other.kind())),
+            other => Err(format!("expected true or false, found {}", other.kind())),
         })
     }
 
@@ -151,7 +151,7 @@ impl<'a> Section<'a> {
             let found = choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice);
             found.ok_or_else(|| {
                 let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-                format!("'{word}' is none of {}", listed(&names))
+                format!("'{word}' is not one of {}", listed(&names))
             })
         })
     }
@@ -170,7 +170,7 @@ impl<'a> Section<'a> {
             Value::Integer(number) => {
                 Err(format!("{number} is out of range: allowed is {} to {}", range.start(), range.end()))
             }
-            other => Err(format!("a whole number is wanted, not {}", other.kind())),
+            other => Err(format!("expected a whole number, found {}", other.kind())),
         })
     }
 
@@ -187,7 +187,7 @@ impl<'a> Section<'a> {
             let number = match value {
                 Value::Integer(number) => *number as f64,
                 Value::Float(number) => *number,
-                other => return Err(format!("a number is wanted, not {}", other.kind())),
+                other => return Err(format!("expected a number, found {}", other.kind())),
             };
             let wrong = || format!("{number} is out of range: allowed is {} to {}", range.start(), range.end());
             if range.contains(&number) { Ok(number) } else { Err(wrong()) }
@@ -281,7 +281,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
 fn text(value: &Value) -> Result<String, String> {
     match value {
         Value::Text(text) => Ok(text.clone()),
-        other => Err(format!("a text in quotes is wanted, not {}", other.kind())),
+        other => Err(format!("expected a text in quotes, found {}", other.kind())),
     }
 }
 
@@ -289,7 +289,7 @@ fn text(value: &Value) -> Result<String, String> {
 fn quantity(value: &Value) -> Result<String, String> {
     match value {
         Value::Text(_) | Value::Integer(_) | Value::Float(_) => Ok(value.to_string()),
-        other => Err(format!("a number with its unit in quotes is wanted, not {}", other.kind())),
+        other => Err(format!("expected a number with its unit in quotes, found {}", other.kind())),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topolog
         let wanted = flow.round_trip.unwrap_or(base + by_access);
         let Some(more) = wanted.checked_sub(base + by_access) else {
             let message = format!(
-                "flow '{}' has a round trip of {wanted:?}, but its links alone take {:?}: give [link] a shorter one",
+                "flow '{}' has an RTT of {wanted:?}, but its links alone take {:?}: give [link] a shorter one",
                 flow.name,
                 base + by_access
             );
@@ -93,9 +93,8 @@ fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
     if let Some(mut reverse) = section.section("back")? {
         if round_trip.is_some() && reverse.has("delay") {
             let line = reverse.line_of("delay");
-            return Err(
-                section.error(line, "[link] has `rtt`: with a delay of its own for the way back, give both delays")
-            );
+            return Err(section
+                .error(line, "[link] has `rtt`: for a different delay on the way back, give both delays instead"));
         }
         back = LinkSpec::read(&mut reverse, &back)?;
         reverse.finish()?;

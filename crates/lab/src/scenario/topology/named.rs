@@ -67,15 +67,15 @@ fn longest_round_trip(root: &Section<'_>, topology: &Topology, flows: &[FlowSpec
     for (flow, &place) in flows.iter().zip(&topology.places) {
         let (from, to) = flow.ends.clone().unwrap_or_default();
         if place.0 == place.1 {
-            return Err(root.error(flow.line, format!("flow '{}' goes from {from} to {from}", flow.name)));
+            return Err(root.error(flow.line, format!("flow '{}' begins and ends at {from}", flow.name)));
         }
         if flow.round_trip.is_some() {
             let message =
-                format!("flow '{}': with [[links]], round trips are those of the links, not of flows", flow.name);
+                format!("flow '{}' cannot have `rtt`: with [[links]], the delays of the links give the RTT", flow.name);
             return Err(root.error(flow.line, message));
         }
         let way = |from, to, there: &str, here: &str| {
-            let message = format!("flow '{}' cannot get there: no links lead from {here} to {there}", flow.name);
+            let message = format!("flow '{}' cannot reach its end: no links lead from {here} to {there}", flow.name);
             graph.way(from, to).map(drop).ok_or_else(|| root.error(flow.line, message))
         };
         way(place.0, place.1, &to, &from)?;
@@ -90,7 +90,7 @@ impl Reader {
         let (from, to) = (section.required_text("from")?, section.required_text("to")?);
         let name = section.required_text("name")?;
         if from == to {
-            return Err(section.error(section.line(), format!("link '{name}' leads from {from} to itself")));
+            return Err(section.error(section.line(), format!("link '{name}' begins and ends at {from}")));
         }
         if self.names.iter().any(|other| other.name == name) {
             return Err(section.error(section.line(), format!("two links are called '{name}': give one a `name`")));
@@ -101,7 +101,7 @@ impl Reader {
         back.path.loss = None;
         if let Some(mut reverse) = section.section("back")? {
             if !duplex {
-                return Err(section.error(reverse.line(), format!("link '{name}' is simplex and has no way back")));
+                return Err(section.error(reverse.line(), format!("link '{name}' is simplex and cannot have `back`")));
             }
             back = LinkSpec::read(&mut reverse, &back)?;
             reverse.finish()?;

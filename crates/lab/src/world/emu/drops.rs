@@ -20,7 +20,7 @@ pub(super) fn count(emulation: &Emulation, network: &Network, setup: &Setup) -> 
     let hosts: BTreeSet<HostId> = datagrams.flat_map(|(_, places)| *places).collect();
     let counted = hosts.into_iter().map(|host| emulation.enter(host, here)).sum::<io::Result<u64>>();
     // Without this count, nobody could say that nothing was dropped.
-    counted.map_err(Trouble::of("counting what programs were too slow to take"))
+    counted.map_err(Trouble::of("cannot count dropped datagrams"))
 }
 
 /// The drops of the calling thread's host.

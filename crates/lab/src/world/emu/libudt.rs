@@ -43,10 +43,7 @@ pub(super) fn begin(
     begin: Duration,
 ) -> Result<Box<dyn Running>, Trouble> {
     let Some(program) = scene.choices.libudt.as_deref() else {
-        return Err(Trouble::Broken(format!(
-            "flow '{}': no program of libudt is known; name one by --libudt",
-            flow.name
-        )));
+        return Err(Trouble::Broken(format!("flow '{}' needs the program of libudt: name it by --libudt", flow.name)));
     };
     let [from, to] = scene.network.places[index];
     let address = format!("{}:{}", scene.emulation.ipv4(to), Scene::port(index));

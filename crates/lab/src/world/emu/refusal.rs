@@ -14,7 +14,7 @@ pub(crate) fn refusal(setup: &Setup, choices: &Choices) -> Option<(usize, String
         let line = setup.flows[MAX_FLOWS].line;
         return Some((
             line,
-            format!("{} flows are too many for real sockets: {MAX_FLOWS} are allowed", setup.flows.len()),
+            format!("{} flows are too many for real sockets: at most {MAX_FLOWS} are allowed", setup.flows.len()),
         ));
     }
     let largest = setup.largest_packet().unwrap_or_default();
@@ -29,7 +29,7 @@ fn of_packets(flow: &FlowSpec, largest: u32) -> Option<String> {
     let is_free = matches!(flow.protocol, Protocol::Tcp(_)) && (LARGEST_PACKET + 1..largest).contains(&flow.packet);
     is_free.then(|| {
         format!(
-            "flow '{}' has packets of {} bytes beside larger ones: the kernel's TCP takes `packet` up to {LARGEST_PACKET} there",
+            "flow '{}' has packets of {} bytes beside larger ones: there, the kernel's TCP accepts `packet` only up to {LARGEST_PACKET}",
             flow.name, flow.packet
         )
     })
@@ -38,19 +38,19 @@ fn of_packets(flow: &FlowSpec, largest: u32) -> Option<String> {
 fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
     if flow.protocol == Protocol::Libudt && choices.libudt.is_none() {
         return Some(format!(
-            "flow '{}' is libudt's: name its program by --libudt or FARHAUL_LIBUDT_PEER (interop/build.sh makes it)",
+            "flow '{}' needs the program of libudt: name it by --libudt or FARHAUL_LIBUDT_PEER (interop/build.sh builds it)",
             flow.name
         ));
     }
     if flow.protocol == Protocol::Libudt && flow.bytes.is_some() {
-        return Some(format!("flow '{}' of libudt sends until its time is over: leave `bytes` out", flow.name));
+        return Some(format!("flow '{}' of libudt cannot have `bytes`: end it by `stop`", flow.name));
     }
     let key = match &flow.protocol {
-        _ if flow.machines[0].is_some() => "`sender`, what packets cost its host",
-        _ if flow.machines[1].is_some() => "`receiver`, what packets cost its host",
-        Protocol::Udt(udt) if udt.disk.is_some() => "`disk`, the disk that it sends from",
+        _ if flow.machines[0].is_some() => "`sender`, the costs of its host",
+        _ if flow.machines[1].is_some() => "`receiver`, the costs of its host",
+        Protocol::Udt(udt) if udt.disk.is_some() => "`disk`, a simulated disk",
         Protocol::Udt(udt) if !udt.delay_warnings => "`delay_warnings = false`",
         _ => return None,
     };
-    Some(format!("flow '{}' has {key}, which real sockets do not have: leave it out, or take --world sim", flow.name))
+    Some(format!("flow '{}' has {key}, which real sockets do not have: leave it out, or use --world sim", flow.name))
 }

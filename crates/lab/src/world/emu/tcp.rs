@@ -90,7 +90,7 @@ pub(super) fn prepare_hosts(
         let written = emulation.enter(host, || {
             settings.iter().try_for_each(|(name, value)| std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value))
         });
-        written.map_err(Trouble::of("setting the buffers of TCP"))?;
+        written.map_err(Trouble::of("cannot set the buffers of TCP"))?;
     }
     Ok(())
 }
@@ -108,8 +108,8 @@ fn unavailable(name: &str, error: &io::Error, known: &str, is_root: bool) -> Str
     }
     // Root's request would have loaded it.
     let way_out =
-        if is_root { String::new() } else { format!("; as root, `modprobe tcp_{name}` loads one that is a module") };
-    format!("this kernel has no congestion control '{name}': it has {}{way_out}", known.trim())
+        if is_root { String::new() } else { format!("; as root, `modprobe tcp_{name}` loads it if it is a module") };
+    format!("this kernel has no congestion control '{name}', only {}{way_out}", known.trim())
 }
 
 /// The largest window of a flow in bytes of data; `None` if the scenario has none.
@@ -222,8 +222,8 @@ mod tests {
     fn a_congestion_control_that_is_missing_says_what_there_is_and_who_can_load_it() {
         let missing = io::Error::from(rustix::io::Errno::NOENT);
         let said = |is_root| unavailable("vegas", &missing, "reno cubic\n", is_root);
-        assert_eq!(said(true), "this kernel has no congestion control 'vegas': it has reno cubic");
-        assert!(said(false).ends_with("it has reno cubic; as root, `modprobe tcp_vegas` loads one that is a module"));
+        assert_eq!(said(true), "this kernel has no congestion control 'vegas', only reno cubic");
+        assert!(said(false).ends_with("only reno cubic; as root, `modprobe tcp_vegas` loads it if it is a module"));
         let forbidden = unavailable("vegas", &rustix::io::Errno::PERM.into(), "reno vegas", false);
         assert!(
             forbidden.starts_with("congestion control 'vegas': ") && !forbidden.contains("modprobe"),

@@ -247,7 +247,7 @@ impl Receiver {
                 // The caller has closed its connection already.
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => continue,
                 // At the end of the run, the listener is closed.
-                Err(error) => return self.control.fail(&self.name, format!("taking a caller: {error}")),
+                Err(error) => return self.control.fail(&self.name, format!("cannot accept a connection: {error}")),
             };
             loop {
                 match (&*socket).read(&mut block) {
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_receiver_that_cannot_take_callers_ends_the_run_unless_that_is_over() {
         let trouble = trouble_of(Arc::new(RunControl::begin())).unwrap();
-        assert!(trouble.starts_with("flow 't': taking a caller: "), "{trouble}");
+        assert!(trouble.starts_with("flow 't': cannot accept a connection: "), "{trouble}");
         let over = Arc::new(RunControl::begin());
         over.finish();
         assert_eq!(trouble_of(over), None);
