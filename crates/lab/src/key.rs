@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_elsewhere_is_another_key() {
+    fn texts_cut_at_another_place_have_another_key() {
         assert_ne!(Key::new().text("ab").text("c"), Key::new().text("a").text("bc"));
     }
 }

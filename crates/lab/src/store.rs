@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_found_again() {
+    fn stored_records_are_found_again() {
         let folder = Folder::new("found");
         let mut store = Store::open(&folder.0).unwrap();
         store.add(&record("a")).unwrap();

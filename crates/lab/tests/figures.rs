@@ -12,7 +12,7 @@ use farhaul_lab::{Figure, Overrides, Record, check};
 const METRICS: [&str; 5] = ["goodput.total", "utilisation", "jain", "queue.mean", "drops"];
 
 #[test]
-fn every_figure_says_where_it_is_from_and_what_it_must_reach() {
+fn every_figure_has_a_source_and_scores() {
     let bibliography = include_str!("../../../docs/papers/papers.bib");
     assert!(!shipped().is_empty());
     for figure in shipped() {

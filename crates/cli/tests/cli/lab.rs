@@ -199,7 +199,7 @@ fn the_copy_of_a_scenario_runs_with_the_recorded_links_that_it_names() {
 }
 
 #[test]
-fn figures_are_listed_with_what_they_show() {
+fn figures_are_listed_with_their_content() {
     let run = farhaul(&["lab", "list", "--json"]);
     run.succeeds();
     let figures: Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -342,7 +342,7 @@ fn a_scenario_that_is_too_fast_for_the_machine_says_so_before_it_runs() {
 }
 
 #[test]
-fn what_the_emulated_world_lacks_is_refused_in_one_line() {
+fn features_that_the_emulated_world_lacks_are_refused_in_one_line() {
     let scratch = Scratch::new();
     let disk = "disk = { rate = \"8mbit\", block = \"100kB\" }\n";
     let scenario = write(&scratch, "disk.toml", &NEWCOMER.replacen("[[flow]]\n", &format!("[[flow]]\n{disk}"), 1));

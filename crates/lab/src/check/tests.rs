@@ -78,7 +78,7 @@ fn an_axis_or_a_word_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn a_score_that_names_what_does_not_exist_is_refused() {
+fn a_score_with_a_name_that_does_not_exist_is_refused() {
     let score = |keys: &str| format!("{HEAD}{CURVES}[[score]]\nid = 'a'\nsays = 'b'\nsource = 'ours'\n{keys}\n");
     for keys in ["must = 'goodput.tcp > 1'", "must = 'jain > jain[none]'", "must = 'utilisation >= utilisation@a3'"] {
         assert_eq!(checked(&score(keys)), Ok(()), "{keys}");
@@ -95,7 +95,7 @@ fn a_score_that_names_what_does_not_exist_is_refused() {
 }
 
 #[test]
-fn a_published_number_of_what_does_not_exist_is_refused_with_its_line_in_paper_csv() {
+fn a_published_number_of_an_unknown_metric_is_refused_with_its_line_in_paper_csv() {
     let with = |metric: &str, curve: Option<&str>| {
         let mut figure = figure(&format!("{HEAD}{CURVES}"));
         let mut published = crate::testing::gallery()[0].info.published[1].clone();

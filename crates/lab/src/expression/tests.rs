@@ -105,7 +105,7 @@ fn words_of_an_axis_are_compared_by_name() {
 }
 
 #[test]
-fn what_is_missing_has_no_value_whichever_side_it_stands_on() {
+fn an_expression_with_a_missing_name_has_no_value() {
     let condition = Expression::parse_condition("1 < 2 or jain >= 0.9").unwrap();
     assert_eq!(condition.holds(&values()), Err(NoValue::Missing("jain".to_owned())));
     assert_eq!(Expression::parse_number("1 / zero").unwrap().number(&values()), Err(NoValue::NotFinite));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_says_what_it_measures() {
+    fn quantities_and_metrics_have_units() {
         assert_eq!(Unit::of_quantity("100mbit"), Unit::BitsPerSecond);
         assert_eq!(Unit::of_quantity("0.1ms"), Unit::Seconds);
         assert_eq!(Unit::of_quantity("1.5MB"), Unit::Bytes);

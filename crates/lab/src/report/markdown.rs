@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mark_is_text() {
+    fn unclosed_marks_and_unsafe_links_stay_text() {
         assert_eq!(to_html("2 * 3 * 4 [x] `y <script>", 3), "<p>2 * 3 * 4 [x] `y &lt;script&gt;</p>\n");
         assert_eq!(to_html("[x](javascript:alert(1))", 3), "<p>x)</p>\n");
         assert_eq!(to_html("é*ü* *", 3), "<p>é<em>ü</em> *</p>\n");

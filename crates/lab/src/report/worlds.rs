@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refers_to_another_curve_means_that_of_its_own_world() {
+    fn a_reference_to_another_curve_stays_in_its_world() {
         let results = both_worlds();
         let joined = joined(&results);
         let measurements = Measurements::new(&joined);

@@ -20,7 +20,7 @@ fn near(value: f64, expected: f64, share: f64) {
 const LINK: &str = "title = 'x'\nduration = '4s'\nwarmup = '1s'\n[link]\nrate = '12mbit'\nrtt = '10ms'\n";
 
 #[test]
-fn cross_traffic_takes_what_it_is_told() {
+fn cross_traffic_sends_at_its_rate() {
     let metrics = record(&format!("{LINK}[[flow]]\nprotocol = 'cbr'\nrate = '6mbit'\n")).metrics;
     near(metrics["goodput.cbr"], 6e6, 0.001);
     near(metrics["utilisation"], 0.5, 0.001);
@@ -29,7 +29,7 @@ fn cross_traffic_takes_what_it_is_told() {
 }
 
 #[test]
-fn what_exceeds_the_link_is_dropped() {
+fn packets_beyond_the_links_rate_are_dropped() {
     let flow = "[[flow]]\nprotocol = 'cbr'\nrate = '24mbit'\n";
     let metrics = record(&format!("{LINK}queue = 10\n{flow}")).metrics;
     near(metrics["utilisation"], 1.0, 0.001);

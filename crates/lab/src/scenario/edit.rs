@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_merged_unless_they_say_what_they_are() {
+    fn tables_are_merged_unless_they_have_a_kind() {
         let table = |text: &str| Node { line: 3, value: read("f", text).unwrap().value };
         let text = "[link]\nrate = 1\nqueue = { kind = 'a', x = 1 }";
         assert_eq!(

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_refused_with_its_line() {
+    fn text_that_is_not_toml_is_refused_with_its_line() {
         let error = read("f.toml", "a = 1\nb = = 2\n").unwrap_err();
         assert_eq!((error.file.as_str(), error.line), ("f.toml", 2));
         assert!(read("f", "a = 2026-01-01").unwrap_err().message.contains("date"));

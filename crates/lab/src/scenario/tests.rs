@@ -32,7 +32,7 @@ fn ten_lines_are_a_scenario() {
 }
 
 #[test]
-fn an_unknown_key_is_named_with_its_line_and_what_is_allowed() {
+fn an_unknown_key_is_named_with_its_line_and_the_allowed_keys() {
     let message = refused(&format!("{HEAD}[link]\nrate = '1gbit'\nrtt = '1ms'\nquue = 'bdp'\n{FLOW}"));
     assert!(message.starts_with("6: unknown key `quue` (`queue`?) in [link]"), "{message}");
     assert!(message.contains("policer, queue, rate"), "{message}");
@@ -110,7 +110,7 @@ fn a_grid_has_every_point_with_every_seed_and_curve() {
 }
 
 #[test]
-fn keys_depend_on_what_is_run_and_not_on_how_it_is_written() {
+fn keys_depend_on_the_run_and_not_on_the_layout_of_the_file() {
     let key = |text: &str| jobs(text).unwrap()[0].key.clone();
     let text = format!("{HEAD}{LINK}{FLOW}");
     let same = format!("# A comment.\ntitle = 'y'\nduration = '10s'\n[link]\nrtt = '10ms'\nrate = '100mbit'\n{FLOW}");
@@ -224,7 +224,7 @@ fn a_unit_of_a_drawing_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn lists_of_transfers_say_what_they_need() {
+fn mistakes_in_lists_of_transfers_name_the_missing_key() {
     let flow = format!("{HEAD}{LINK}[[flow]]\nname = 'f'\nprotocol = 'tcp'\ntransfers = 500\n");
     let names = |text: &str| -> Vec<String> {
         jobs(text).unwrap()[0].setup.flows.iter().map(|flow| flow.name.clone()).collect()

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_not_drawn_at_the_border() {
+    fn values_out_of_range_are_not_drawn_at_the_border() {
         let scale = Scale::new(Spacing::Linear, (0.8, 1.0), (100.0, 0.0));
         assert_eq!(scale.place(0.7).map(f64::round), Some(150.0));
         assert_eq!(scale.place(f64::MAX), Some(-1_900.0));

@@ -118,7 +118,7 @@ fn panels_of_small_values_beside_large_ones_have_axes_of_their_own() {
 }
 
 #[test]
-fn titles_of_labelled_panels_stand_clear_of_what_is_above_them() {
+fn titles_of_labelled_panels_stand_clear_of_the_legend() {
     let mut results = gallery();
     let figure = results.iter_mut().find(|result| result.info.id == "b3").unwrap();
     figure.scenario.curves[0].label = "hosts of two nodes: queue of ten packets".to_owned();

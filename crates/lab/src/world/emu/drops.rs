@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_has_no_room_for_is_counted() {
+    fn datagrams_beyond_a_sockets_buffer_are_counted() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..2_000 {

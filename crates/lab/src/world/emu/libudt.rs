@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrives_and_what_fails_is_read_from_the_programs_lines() {
+    fn bytes_and_failures_are_read_from_the_programs_lines() {
         assert_eq!(total("{\"event\":\"interval\",\"connection\":0,\"clock_s\":5.1,\"bytes_total\":120}"), Some(120));
         assert_eq!(total("{\"role\":\"recv\",\"received_bytes\":7,\"rtt_ms\":1.5}"), Some(7));
         assert_eq!(total("listening 10.77.0.2:9000"), None);

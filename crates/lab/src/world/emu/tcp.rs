@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_congestion_control_that_is_missing_says_what_there_is_and_who_can_load_it() {
+    fn the_message_about_a_missing_congestion_control_lists_the_others() {
         let missing = io::Error::from(rustix::io::Errno::NOENT);
         let said = |is_root| unavailable("vegas", &missing, "reno cubic\n", is_root);
         assert_eq!(said(true), "this kernel has no congestion control 'vegas', only reno cubic");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sockets_can_have_is_tried() {
+    fn only_known_congestion_controls_pass_the_check() {
         check(RENO).unwrap();
         assert_eq!(check("warp").unwrap_err().kind(), ErrorKind::NotFound);
     }

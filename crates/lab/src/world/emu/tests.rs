@@ -90,7 +90,7 @@ fn delays_that_the_emulator_has_by_itself_are_left_out() {
 }
 
 #[test]
-fn what_real_sockets_do_not_have_is_refused_with_its_line() {
+fn features_that_real_sockets_lack_are_refused_with_their_line() {
     for (key, word) in [
         ("protocol = 'udt-2004'\ndelay_warnings = false", "delay_warnings"),
         ("disk = { rate = '40mbit', block = '1MB' }", "disk"),
@@ -155,7 +155,7 @@ fn a_scenario_runs_between_real_sockets_and_is_measured_as_in_the_simulator() {
 }
 
 #[test]
-fn what_a_receiver_of_cross_traffic_does_not_take_is_counted() {
+fn datagrams_of_cross_traffic_that_nobody_reads_are_counted() {
     let setup = job(&format!("{LINK}[[flow]]\nprotocol = 'cbr'\nrate = '1mbit'\n")).setup;
     let network = Network::of(&setup, 1);
     let emulation = match Emulation::start(&network.spec) {
