@@ -148,6 +148,6 @@ footer{margin-top:6rem;border-top:1px solid var(--faint);padding-top:1rem}
 @media(min-width:60rem){section.figure figure{margin-left:-3rem;margin-right:-3rem}}
 @media(max-width:32rem){body{font-size:16px}main{padding-top:2.5rem}h1{font-size:1.7rem}section.figure{margin-top:4rem}}
 @media(max-width:40rem){figure .roomy{display:none}figure .narrow{display:block}td.id{white-space:normal}.scores thead{display:none}.scores tr{display:grid;grid-template-columns:auto 1fr;border-bottom:1px solid var(--faint);padding:.5rem 0}
-.scores td{border:0;padding:.1rem 0}.scores td:nth-child(2){grid-row:2;grid-column:1/3}.scores td:nth-child(3){grid-row:3;grid-column:1/3;color:var(--soft)}.scores td:nth-child(3)::before{content:'bound: '}}
+.scores td{border:0;padding:.1rem 0}.scores td:nth-child(2){grid-row:2;grid-column:1/3}.scores td:nth-child(3){grid-row:3;grid-column:1/3;color:var(--soft)}.scores td:nth-child(3)::before{content:'source: '}}
 @media print{main{max-width:none;padding:0}section.figure{break-inside:avoid}details{display:none}}
 ";

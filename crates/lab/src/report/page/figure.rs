@@ -207,8 +207,8 @@ fn scores(scores: &[ScoreResult], world: Option<World>) -> String {
         );
     }
     format!(
-        "<div class=\"wide\"><table class=\"scores\">\n<thead><tr><th class=\"state\">{}</th><th>Score{}</th><th>Whose</th>\
-         <th class=\"n\">By</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n",
+        "<div class=\"wide\"><table class=\"scores\">\n<thead><tr><th class=\"state\">{}</th><th>Score{}</th><th>Source</th>\
+         <th class=\"n\">Margin</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n",
         summary::state(scores),
         world.map_or(String::new(), |world| format!(", {world}")),
     )

@@ -133,7 +133,7 @@ fn contents(shown: &[Shown<'_>]) -> String {
         );
     }
     format!(
-        "<nav class=\"contents\" aria-label=\"Figures\">\n<table>\n<thead><tr><th>Figure</th><th>What it shows</th>\
+        "<nav class=\"contents\" aria-label=\"Figures\">\n<table>\n<thead><tr><th>Figure</th><th>Content</th>\
          {}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</nav>\n",
         heads(shown, "Scores")
     )
