@@ -102,6 +102,11 @@ impl Verb {
         }
     }
 
+    /// Whether the verb may start other programs, which inherit blocked signals.
+    pub(crate) fn starts_children(&self) -> bool {
+        matches!(self, Self::Emulate(_) | Self::Demo(_) | Self::Lab(_))
+    }
+
     /// Destination of the verb's records.
     pub(crate) fn json_to(&self) -> JsonTo {
         let wants = match self {

@@ -43,10 +43,11 @@ pub(crate) struct Context {
 
 impl Context {
     /// Call it while the program has a single thread. `makes_networks`: the verb may create emulated networks.
-    pub(crate) fn begin(makes_networks: bool) -> Result<Self, Fault> {
-        // Rights apply to all later threads, and the signal handler starts the first one.
+    /// `starts_children`: it may start other programs.
+    pub(crate) fn begin(makes_networks: bool, starts_children: bool) -> Result<Self, Fault> {
+        // Rights apply to all later threads, and the reaction to signals starts the first one.
         let networks = if makes_networks { farhaul_emu::acquire_rights() } else { Ok(()) };
-        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install()?, networks })
+        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install(starts_children)?, networks })
     }
 
     /// The fault of a failed session with `peer`: a signal if one came, otherwise `trouble`.

@@ -10,7 +10,10 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Code, Fault};
-use crate::sys;
+use crate::sys::SignalQueue;
+
+/// The signals that stop this program.
+const STOPPING: [i32; 2] = [SIGINT, SIGTERM];
 
 /// Reactions to signals. Clones share everything.
 #[derive(Clone, Default)]
@@ -25,8 +28,10 @@ type Heir = Box<dyn Fn(i32, bool) + Send>;
 struct Shared {
     /// The signal that stopped the program; zero for none.
     signal: AtomicI32,
-    /// True once a signal handler has run.
-    handled: Arc<AtomicBool>,
+    /// The queue of signals to stop, unless handlers react to them.
+    queue: Option<SignalQueue>,
+    /// True once a signal to stop was taken from the queue. Taking and noting one is a single step under this lock.
+    taken: Mutex<bool>,
     /// True once a signal has stopped the program, for loops that poll a flag.
     stopping: Arc<AtomicBool>,
     on_stop: Mutex<Vec<Box<dyn Fn() + Send>>>,
@@ -36,18 +41,43 @@ struct Shared {
 }
 
 impl Interrupt {
-    /// Handles signals from now on, on a separate thread.
-    pub(crate) fn install() -> io::Result<Self> {
-        let interrupt = Self::default();
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&interrupt.shared.handled))?;
-        }
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+    /// Reacts to signals from now on, on threads of its own. Call it while the program has a single thread.
+    ///
+    /// A program that starts children reacts by handlers, because children inherit blocked signals.
+    ///
+    /// # Errors
+    /// The system refused a thread, a handler or the queue of signals.
+    pub(crate) fn install(starts_children: bool) -> io::Result<Self> {
+        let queue = if starts_children { None } else { Some(SignalQueue::open(&STOPPING)?) };
+        let interrupt = Self { shared: Arc::new(Shared { queue, ..Shared::default() }) };
+        let by_handler: &[i32] = if starts_children { &[SIGINT, SIGTERM, SIGUSR1] } else { &[SIGUSR1] };
+        let mut signals = Signals::new(by_handler)?;
         let its = interrupt.clone();
         thread::Builder::new()
             .name("signals".into())
-            .spawn(move || signals.forever().for_each(|s| its.on_signal(s)))?;
+            .spawn(move || signals.forever().for_each(|signal| its.on_signal(signal)))?;
+        if !starts_children {
+            let its = interrupt.clone();
+            thread::Builder::new().name("stop".into()).spawn(move || its.take_signals())?;
+        }
         Ok(interrupt)
+    }
+
+    /// Reacts to the signals of the queue without end.
+    fn take_signals(&self) {
+        let Some(queue) = &self.shared.queue else { return };
+        loop {
+            queue.wait();
+            let signal = {
+                let mut taken = locked(&self.shared.taken);
+                let signal = queue.take();
+                *taken |= signal.is_some();
+                signal
+            };
+            if let Some(signal) = signal {
+                self.on_signal(signal);
+            }
+        }
     }
 
     /// Cancels the calls behind `canceller` on a signal to stop, or at once if one has come.
@@ -91,13 +121,14 @@ impl Interrupt {
         self.shared.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether a signal to stop has been sent, even if it is not handled yet.
+    /// Whether a signal to stop has been sent, even if this program has not reacted to it yet.
     ///
     /// Ctrl-C reaches all programs of a pipeline at once. A program that ends first also ends the input of this one, which
     /// may see that before the signal.
     pub(crate) fn is_asked_to_stop(&self) -> bool {
-        // The order matters: a signal that is no longer pending is handled, or will be at once.
-        sys::is_pending(&[SIGINT, SIGTERM]) || self.shared.handled.load(Ordering::Acquire) || self.is_stopping()
+        // Under the lock, a signal is in the queue or noted, and never between.
+        let taken = locked(&self.shared.taken);
+        *taken || self.shared.queue.as_ref().is_some_and(SignalQueue::is_pending) || self.is_stopping()
     }
 
     /// The fault of a program that a signal stopped.

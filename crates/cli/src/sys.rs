@@ -1,5 +1,7 @@
 //! Facts about this process that no safe library offers, and control over its terminal and children.
 
+mod signal_queue;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -11,6 +13,8 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use serde::Serialize;
+
+pub(crate) use signal_queue::SignalQueue;
 
 /// Processor time in user mode and in the kernel, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -108,15 +112,6 @@ fn threads() -> BTreeMap<String, Spent> {
 fn schedstat(line: &str) -> Option<Spent> {
     let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse().ok().map(Duration::from_nanos));
     Some(Spent { running: numbers.next()?, queueing: numbers.next()? })
-}
-
-/// Whether one of `signals` is pending for this process; false if the system does not report it.
-pub(crate) fn is_pending(signals: &[i32]) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let shared = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
-    let mask = shared.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // proc(5): the lowest bit is signal 1.
-    signals.iter().any(|&signal| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Whether this program is in the foreground of its terminal, and gets its input and signals.
