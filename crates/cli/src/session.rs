@@ -24,6 +24,8 @@ use watch::RoundTrips;
 
 /// Bytes per read of a stream: as many as the library moves at once.
 const BLOCK: usize = 256 << 10;
+/// Time between looks at a peer whose first answer is overdue: much less than any interval of keep-alives.
+const LIVENESS_CHECK: Duration = Duration::from_millis(100);
 /// Received blocks that may wait for a busy writer. Answers are small and few.
 const WAITING_BLOCKS: usize = 64;
 /// Bytes per read of answers.
@@ -197,18 +199,32 @@ fn read_answers(stream: &Stream, answers: &SyncSender<Answer>) {
 
 /// Reads the first bytes of a peer, within the initial read time-out. Later reads have none.
 ///
-/// The time-out does not apply to a peer that acknowledges nothing: the connection itself detects its loss.
+/// The time-out does not apply to a peer that acknowledges nothing: the connection itself detects its loss. A peer may also
+/// be lost after it acknowledged the opening. So the time-out counts once a further packet shows that the peer lives: a
+/// keep-alive, or the answer to a question.
 fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, Error> {
-    let is_acknowledged = || stream.stats().is_ok_and(|stats| stats.totals.acks_received > 0);
+    // When the answer was due, in time since the connection was opened.
+    let mut due = None;
     loop {
         match stream.recv(block) {
-            Err(Error::TimedOut(_)) if !is_acknowledged() => {}
+            Err(Error::TimedOut(_)) if !lives_after(stream, &mut due) => stream.set_read_timeout(Some(LIVENESS_CHECK)),
             received => {
                 stream.set_read_timeout(None);
                 return received;
             }
         }
     }
+}
+
+/// Whether the peer was heard after `due`, which is set once the peer has acknowledged what was sent.
+fn lives_after(stream: &Stream, due: &mut Option<Duration>) -> bool {
+    let Ok(stats) = stream.stats() else { return true };
+    if stats.totals.acks_received == 0 {
+        return false;
+    }
+    let elapsed = stats.elapsed;
+    let due = *due.get_or_insert(elapsed);
+    stats.silence.is_none_or(|silence| elapsed.saturating_sub(silence) > due)
 }
 
 fn write_and_listen(

@@ -11,6 +11,9 @@ use farhaul_units::{Duration, PacketRate, Rate, SendPeriod};
 pub struct Stats {
     /// Time since the connection was opened (`msTimeStamp`).
     pub elapsed: Duration,
+    /// Time since the last valid packet from the peer; `None` before the handshake ends, and for protocols that do not
+    /// watch it.
+    pub silence: Option<Duration>,
     /// Totals (`pkt…Total`, `usSndDurationTotal`).
     pub totals: Totals,
     /// Current time between packets (`usPktSndPeriod`).

@@ -100,6 +100,11 @@ impl Expiry {
         self.last_sent = now;
     }
 
+    /// Time since the last valid packet from the peer.
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
+        now.saturating_since(self.last_heard)
+    }
+
     pub(crate) const fn was_heard(&self) -> bool {
         self.heard
     }
