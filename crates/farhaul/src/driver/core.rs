@@ -194,6 +194,7 @@ impl<T: Streams> Core<T> {
     /// Ends all farewells, because the driver thread is gone.
     pub(super) fn end_farewells(&mut self) {
         self.leaving.clear();
+        self.parting = Parting::default();
         self.farewell = None;
     }
 
