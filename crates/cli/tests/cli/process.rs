@@ -213,6 +213,10 @@ pub(crate) struct Reporting {
 }
 
 impl Reporting {
+    pub(crate) fn suspend(&self) {
+        suspend(self.process);
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.process).unwrap(), signal).unwrap();
     }
@@ -341,16 +345,7 @@ impl Server {
 
     /// Suspends it, and returns once none of its threads runs.
     pub(crate) fn suspend(&self) {
-        self.signal(Signal::STOP);
-        let runs = |thread: &fs::DirEntry| {
-            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-            // proc(5): the state follows the name, which is in parentheses.
-            stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('T'))
-        };
-        let threads = format!("/proc/{}/task", self.process);
-        while fs::read_dir(&threads).unwrap().any(|thread| runs(&thread.unwrap())) {
-            std::thread::yield_now();
-        }
+        suspend(self.process);
     }
 
     /// Waits for its end; its exit code and stdout, as far as that was not read.
@@ -417,5 +412,19 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Stops all threads of a process, and returns once they stand still.
+fn suspend(process: i32) {
+    kill_process(Pid::from_raw(process).unwrap(), Signal::STOP).unwrap();
+    let runs = |thread: &fs::DirEntry| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // proc(5): the state follows the name, which is in parentheses.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('T'))
+    };
+    let threads = format!("/proc/{process}/task");
+    while fs::read_dir(&threads).unwrap().any(|thread| runs(&thread.unwrap())) {
+        std::thread::yield_now();
     }
 }

@@ -1,6 +1,7 @@
 //! `-` as one end of a copy: stdin gets a name at the server, a file of the server goes to stdout.
 
 use std::fs;
+use std::io::Write;
 use std::process::Stdio;
 use std::thread;
 
@@ -28,6 +29,30 @@ fn stdin_arrives_under_the_name_of_the_target_and_is_verified() {
         assert!(fs::read(scratch.at(&format!("root/{name}"))).unwrap() == content, "{name}");
     }
     farhaul(&["copy", "--plain", "-", &format!("udt://{}/deep", server.address)]).fails(3, &["deep", "in the way"]);
+}
+
+/// As Ctrl-C does to all programs of a shell's pipeline: the one before ends at once, and so does what it writes.
+#[test]
+fn an_input_that_ends_because_of_the_same_signal_gives_no_file() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    let mut server = Server::begin(&["serve", "--interval", "50ms", "--root", &root]);
+    for round in 0..5 {
+        let (name, url) = (format!("name{round}"), format!("udt://{}/name{round}", server.address));
+        let mut copy = Started::begin(&["copy", "--plain", "--json", "-", &url], Stdio::piped());
+        let mut input = copy.input();
+        input.write_all(&[7; 300_000]).unwrap();
+        let copy = copy.after("start");
+        while server.wait_for("interval")["bytes_total"] == 0 {}
+        copy.suspend();
+        copy.signal(Signal::INT);
+        drop(input);
+        // Now both are there at once.
+        copy.signal(Signal::CONT);
+        assert_eq!(copy.end().code, 130);
+        server.wait_for("end");
+        assert!(!scratch.names("root").contains(&name), "a part looks like the whole");
+    }
 }
 
 #[test]

@@ -83,6 +83,8 @@ impl Source for StandardInput {
     fn read(&mut self, _: EntryId, _: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
         while self.used == self.block.len() {
             match self.blocks.recv_timeout(LOOK) {
+                // The signal that stops this program may also have ended its input early. It cancels the session.
+                Ok(Ok(block)) if block.is_empty() && self.interrupt.is_asked_to_stop() => return Ok(Chunk::Pending),
                 Ok(Ok(block)) if block.is_empty() => return Ok(Chunk::End),
                 Ok(Ok(block)) => (self.block, self.used) = (block, 0),
                 Ok(Err(error)) => {
@@ -91,7 +93,8 @@ impl Source for StandardInput {
                 Err(RecvTimeoutError::Timeout) if self.is_wanted() => {}
                 // The driver of the session learns the reason from the connection.
                 Err(RecvTimeoutError::Timeout) => return Ok(Chunk::Pending),
-                Err(RecvTimeoutError::Disconnected) => return Ok(Chunk::End),
+                // The thread has reported the end of stdin, and `read` answered it with a signal on its way.
+                Err(RecvTimeoutError::Disconnected) => return Ok(Chunk::Pending),
             }
         }
         let rest = &self.block[self.used..];
