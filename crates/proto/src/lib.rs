@@ -20,20 +20,19 @@ mod transport;
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
 pub use error::{ConnectError, ConnectionLost, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};
+pub use shell::farewell::LONGEST_FAREWELL;
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
-pub use udt::farewell::LONGEST_FAREWELL;
-mod admission;
+
 mod buffer;
 mod estimate;
 mod intake;
 mod loss;
 mod pacer;
-mod replies;
-mod schedule;
-mod secrets;
+
 mod seq_set;
-mod slots;
+mod shell;
+
 mod timer;
 pub mod udt;
 pub mod udt2004;

@@ -8,15 +8,15 @@ use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_handshake};
 
 use super::established::{Effect, Established};
-use super::farewell::Parting;
 use super::handshake::{Agreed, Answer, Caller, Offer, Rendezvous, Step};
-use super::life::{Ending, Life};
 use super::sender::Transmission;
-use super::standing::Standing;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
-use crate::slots::Occupant;
+use crate::shell::farewell::Parting;
+use crate::shell::life::{Ending, Life};
+use crate::shell::slots::Occupant;
+use crate::shell::standing::Standing;
 use crate::stats::Stats;
 use crate::transport::earliest;
 

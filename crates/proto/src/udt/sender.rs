@@ -14,11 +14,11 @@ use self::persist::Persist;
 pub(crate) use self::repair::Cause;
 use self::repair::Repairs;
 use super::lifetimes::Lifetimes;
-use super::limit::{Limit, LimitClock};
 use crate::buffer::{Run, SendBuffer};
 use crate::estimate::{Delivery, Mark};
 use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
+use crate::shell::limit::{Limit, LimitClock};
 use crate::transport::earliest;
 
 /// Packets in flight before the peer's first acknowledgement. Until then its address may be forged (attack A2).

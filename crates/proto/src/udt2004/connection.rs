@@ -14,13 +14,13 @@ use super::sender::Transmission;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
-use crate::slots::Occupant;
+use crate::shell::farewell::Parting;
+use crate::shell::life::{Ending, Life};
+use crate::shell::slots::Occupant;
+use crate::shell::standing::Standing;
 use crate::stats::Stats;
 use crate::transport::earliest;
-use crate::udt::farewell::Parting;
 use crate::udt::handshake::{Answer, Caller, Offer, Step};
-use crate::udt::life::{Ending, Life};
-use crate::udt::standing::Standing;
 
 /// A connection.
 #[derive(Debug)]

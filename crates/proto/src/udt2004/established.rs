@@ -19,15 +19,15 @@ use crate::buffer::Run;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
+use crate::shell::expiry::{Expiry, SilenceAction};
+use crate::shell::farewell::{Farewell, Parting};
+use crate::shell::gap::Gap;
+use crate::shell::progress::Progress;
 use crate::stats::Totals;
 use crate::timer::Timer;
 use crate::transport::earliest;
 use crate::udt::consts::{IP_UDP_HEADER, SYN_INTERVAL};
-use crate::udt::expiry::{Expiry, SilenceAction};
-use crate::udt::farewell::{Farewell, Parting};
-use crate::udt::gap::Gap;
 use crate::udt::handshake::Agreed;
-use crate::udt::progress::Progress;
 
 /// Most confirmations that wait to be sent. A peer acknowledges once in 10 ms.
 const MAX_CONFIRMATIONS: usize = 64;

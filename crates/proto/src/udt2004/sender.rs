@@ -10,7 +10,7 @@ use super::send_buffer::{SendBuffer, write_header};
 use crate::buffer::Run;
 use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
-use crate::udt::limit::{Limit, LimitClock};
+use crate::shell::limit::{Limit, LimitClock};
 
 /// The sending half of a connection.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use farhaul_units::Instant;
 
 use super::{Connection, Phase};
 use crate::config::Mode;
+use crate::shell::farewell::Parting;
+use crate::shell::life::Life;
 use crate::transport::{Read, StreamError};
 use crate::udt::established::Established;
-use crate::udt::farewell::Parting;
-use crate::udt::life::Life;
 use crate::udt::messages::{Message, MessageOptions};
 
 impl Connection {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use farhaul_wire::udt4::SocketId;
 
-use crate::admission::Held;
 use crate::event::ConnectionId;
-use crate::slots::{Occupant, Slots};
+use crate::shell::admission::Held;
+use crate::shell::slots::{Occupant, Slots};
 use crate::udt::connection::Connection;
 
 /// All connections of an endpoint, by slot, by socket id, by caller, and by rendezvous.

@@ -3,9 +3,9 @@
 use farhaul_units::Instant;
 
 use super::{Connection, Phase};
+use crate::shell::farewell::Parting;
+use crate::shell::life::Life;
 use crate::transport::{Read, StreamError};
-use crate::udt::farewell::Parting;
-use crate::udt::life::Life;
 
 impl Connection {
     pub(in crate::udt2004) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {

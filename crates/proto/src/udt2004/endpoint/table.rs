@@ -3,9 +3,9 @@
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-use crate::admission::Held;
 use crate::event::ConnectionId;
-use crate::slots::{Occupant, Slots};
+use crate::shell::admission::Held;
+use crate::shell::slots::{Occupant, Slots};
 use crate::udt2004::connection::Connection;
 
 /// All connections of an endpoint, by slot and by the peer's address.

@@ -2,8 +2,8 @@
 
 use core::net::SocketAddr;
 
-use crate::admission::Held;
 use crate::event::ConnectionId;
+use crate::shell::admission::Held;
 
 /// The properties of a connection that the table counts.
 pub(crate) trait Occupant {

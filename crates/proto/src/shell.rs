@@ -1,0 +1,24 @@
+//! The shell of every protocol's endpoint and connections: whatever does not differ between protocols.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `life`, `standing` | the state of a connection, and how its application sees it |
+//! | `farewell` | telling the peer how this side left |
+//! | `expiry` | silence: keep-alives, time-outs |
+//! | `progress`, `gap` | limits after which a live peer is given up |
+//! | `limit` | what held the sender back, and for how long |
+//! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
+//! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
+
+pub(crate) mod admission;
+pub(crate) mod expiry;
+pub(crate) mod farewell;
+pub(crate) mod gap;
+pub(crate) mod life;
+pub(crate) mod limit;
+pub(crate) mod progress;
+pub(crate) mod replies;
+pub(crate) mod schedule;
+pub(crate) mod secrets;
+pub(crate) mod slots;
+pub(crate) mod standing;
