@@ -92,4 +92,39 @@ pub enum PeerMisbehaved {
     /// Somebody may have forged an acknowledgement in this side's name.
     #[error("the peer did not retransmit a missing packet for {0:?}, as if it had been acknowledged")]
     GapNotRepaired(Duration),
+    /// A control record that no peer of this protocol sends.
+    #[error("control record: {0}")]
+    ControlRecord(ControlFault),
+}
+
+/// The fault of a control record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlFault {
+    /// No record has this type.
+    #[error("no record has the type {0}")]
+    UnknownType(u32),
+    /// The record has a length that its type never has.
+    #[error("{record} has {length} bytes, valid is {valid}")]
+    Length {
+        /// The name of the record.
+        record: &'static str,
+        /// Its length in bytes.
+        length: u64,
+        /// The valid length in bytes.
+        valid: u64,
+    },
+    /// A value that its field never has.
+    #[error("{field} is {value}, valid is {valid}")]
+    OutOfRange {
+        /// The name of the field.
+        field: &'static str,
+        /// The value on the wire.
+        value: u64,
+        /// The valid values, in words.
+        valid: &'static str,
+    },
+    /// A record that does not fit the state of the transfer.
+    #[error("{0} is out of turn")]
+    OutOfTurn(&'static str),
 }

@@ -6,24 +6,28 @@
 //! | module | owns |
 //! | --- | --- |
 //! | `transport` | the trait between protocols and drivers, with its contract |
+//! | `channel` | reliable byte streams beside the datagrams, for protocols that need them |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
+mod channel;
 mod config;
 mod error;
 mod event;
 mod stats;
 mod transport;
 
+pub use channel::{ChannelEnd, ChannelOutput, Channels};
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
-pub use error::{ConnectError, ConnectionLost, PeerIncompatible, PeerMisbehaved};
+pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};
 pub use shell::farewell::LONGEST_FAREWELL;
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
 
+mod blast;
 mod buffer;
 mod estimate;
 mod intake;
