@@ -19,6 +19,7 @@ mod event;
 mod stats;
 mod transport;
 
+pub use blast::rate::RateChoice;
 pub use channel::{ChannelEnd, ChannelOutput, Channels};
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
 pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved};
