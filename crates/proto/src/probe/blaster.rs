@@ -8,6 +8,7 @@ use core::net::SocketAddr;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Counts, Kind, Probe};
 
+use super::Probing;
 use super::delays::Delays;
 use crate::transport::{Batch, Transmit};
 
@@ -88,41 +89,6 @@ impl Blaster {
         Self { config, to, session, start: now, next: now, ended: now, sent: 0, state, message: 0, delays }
     }
 
-    /// Takes a datagram that came from `from`. Returns false if it is no answer to this point.
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
-        let Ok(answer) = Probe::decode(datagram) else { return false };
-        if from != self.to || answer.session != self.session {
-            return false;
-        }
-        match (answer.kind, self.state) {
-            (Kind::Report(counts), State::Asking { .. }) => self.state = State::Done(Some(counts)),
-            (Kind::Acknowledgement(_), _) if answer.number < self.sent => {
-                self.delays.add(now.saturating_since(Instant::ZERO + Duration::from_micros(answer.clock)));
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// The next datagrams, if they are due.
-    pub fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        match self.state {
-            State::Sending => self.burst(now, scratch),
-            State::Asking { next, asked } if next <= now => {
-                if asked == QUESTIONS {
-                    self.state = State::Done(None);
-                    return None;
-                }
-                self.state = State::Asking { next: now + ASK_AGAIN, asked: asked + 1 };
-                let out = scratch.cleared();
-                Probe { kind: Kind::Query, session: self.session, number: u64::from(asked), clock: 0 }.encode(out);
-                let bytes = scratch.bytes();
-                Some(Transmit { to: self.to, segment_size: bytes.len(), bytes })
-            }
-            _ => None,
-        }
-    }
-
     fn burst<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         if now < self.next {
             return None;
@@ -166,15 +132,6 @@ impl Blaster {
         Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes() })
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) next; `None` when done.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        match self.state {
-            State::Sending => Some(self.next),
-            State::Asking { next, .. } => Some(next),
-            State::Done(_) => None,
-        }
-    }
-
     /// Whether the point is over. `None` until then, `Some(None)` if the peer never answered.
     pub fn result(&self) -> Option<Option<BlasterFigures>> {
         let State::Done(counts) = self.state else { return None };
@@ -201,5 +158,48 @@ impl Blaster {
     /// Round trips of messages.
     pub fn delays(&self) -> &Delays {
         &self.delays
+    }
+}
+
+impl Probing for Blaster {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
+        let Ok(answer) = Probe::decode(datagram) else { return false };
+        if from != self.to || answer.session != self.session {
+            return false;
+        }
+        match (answer.kind, self.state) {
+            (Kind::Report(counts), State::Asking { .. }) => self.state = State::Done(Some(counts)),
+            (Kind::Acknowledgement(_), _) if answer.number < self.sent => {
+                self.delays.add(now.saturating_since(Instant::ZERO + Duration::from_micros(answer.clock)));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        match self.state {
+            State::Sending => self.burst(now, scratch),
+            State::Asking { next, asked } if next <= now => {
+                if asked == QUESTIONS {
+                    self.state = State::Done(None);
+                    return None;
+                }
+                self.state = State::Asking { next: now + ASK_AGAIN, asked: asked + 1 };
+                let out = scratch.cleared();
+                Probe { kind: Kind::Query, session: self.session, number: u64::from(asked), clock: 0 }.encode(out);
+                let bytes = scratch.bytes();
+                Some(Transmit { to: self.to, segment_size: bytes.len(), bytes })
+            }
+            _ => None,
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Sending => Some(self.next),
+            State::Asking { next, .. } => Some(next),
+            State::Done(_) => None,
+        }
     }
 }

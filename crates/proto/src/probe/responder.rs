@@ -20,6 +20,8 @@ pub struct Responder {
     sessions: BTreeMap<(SocketAddr, u64), Session>,
     answers: VecDeque<(SocketAddr, Probe)>,
     refused: u64,
+    /// Data datagrams of all streams, and their bytes.
+    totals: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -57,7 +59,10 @@ impl Responder {
                     Acknowledge::Each => true,
                     Acknowledge::Group => session.completes(probe.number, group),
                 };
-                due.then_some(Kind::Acknowledgement(session.counts))
+                let counts = session.counts;
+                self.totals.0 += 1;
+                self.totals.1 += datagram.len() as u64;
+                due.then_some(Kind::Acknowledgement(counts))
             }
             Kind::Query => {
                 let counts = self.sessions.get(&(from, probe.session)).map(|session| session.counts);
@@ -86,6 +91,11 @@ impl Responder {
     /// Whether an answer waits.
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty()
+    }
+
+    /// Data datagrams of all streams so far, and their bytes.
+    pub fn totals(&self) -> (u64, u64) {
+        self.totals
     }
 
     /// Datagrams that were no probes, or came although all places were taken.

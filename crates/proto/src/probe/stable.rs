@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Kind, Probe};
 
+use super::Probing;
 use super::delays::Delays;
 use super::robbins_monro::{EXPONENT, FIRST_SLEEP, GAIN, RobbinsMonro};
 use crate::transport::{Batch, Transmit};
@@ -119,59 +120,6 @@ impl StableStream {
         }
     }
 
-    /// Takes a datagram that came from `from`. Returns false if it is no answer to this stream.
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
-        let Ok(Probe { kind: Kind::Acknowledgement(_), session, number, clock }) = Probe::decode(datagram) else {
-            return false;
-        };
-        if from != self.to || session != self.session || number >= self.sent {
-            return false;
-        }
-        self.heard = now;
-        self.acknowledged += 1;
-        self.in_step += 1;
-        let sent = Instant::ZERO + Duration::from_micros(clock);
-        self.delays.add(now.saturating_since(sent));
-        match self.recent.back_mut() {
-            Some((at, count)) if *at == now => *count += 1,
-            _ => self.recent.push_back((now, 1)),
-        }
-        true
-    }
-
-    /// The next burst, if it is due. One train, or several for large windows: call until `None`.
-    pub fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        if self.stopped || now < self.next_burst {
-            return None;
-        }
-        let size = usize::from(self.config.datagram);
-        let in_burst = self.sent % u64::from(self.config.window);
-        if in_burst == 0 && self.sent > 0 {
-            self.end_step(now);
-        }
-        let train = (usize::from(u16::MAX) / size).clamp(1, 64) as u64;
-        let packets = train.min(u64::from(self.config.window) - in_burst);
-        let out = scratch.cleared();
-        let clock = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
-        let kind = Kind::Data { group: 1, acknowledge: Acknowledge::Each };
-        for number in self.sent..self.sent + packets {
-            let at = out.len();
-            Probe { kind, session: self.session, number, clock }.encode(out);
-            out.resize(at + size, 0);
-        }
-        self.sent += packets;
-        if self.sent.is_multiple_of(u64::from(self.config.window)) {
-            // A host that was late does not catch up: the goodput would jump.
-            self.next_burst = (self.next_burst + self.law.sleep()).max(now);
-        }
-        Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes() })
-    }
-
-    /// When to call [`poll_transmit`](Self::poll_transmit) next; `None` after [`stop`](Self::stop).
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        (!self.stopped).then_some(self.next_burst)
-    }
-
     /// Sends nothing more.
     pub fn stop(&mut self) {
         self.stopped = true;
@@ -258,5 +206,57 @@ impl StableStream {
             (false, Some(_)) => self.converged = None,
             _ => {}
         }
+    }
+}
+
+impl Probing for StableStream {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
+        let Ok(Probe { kind: Kind::Acknowledgement(_), session, number, clock }) = Probe::decode(datagram) else {
+            return false;
+        };
+        if from != self.to || session != self.session || number >= self.sent {
+            return false;
+        }
+        self.heard = now;
+        self.acknowledged += 1;
+        self.in_step += 1;
+        let sent = Instant::ZERO + Duration::from_micros(clock);
+        self.delays.add(now.saturating_since(sent));
+        match self.recent.back_mut() {
+            Some((at, count)) if *at == now => *count += 1,
+            _ => self.recent.push_back((now, 1)),
+        }
+        true
+    }
+
+    fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        if self.stopped || now < self.next_burst {
+            return None;
+        }
+        let size = usize::from(self.config.datagram);
+        let in_burst = self.sent % u64::from(self.config.window);
+        if in_burst == 0 && self.sent > 0 {
+            self.end_step(now);
+        }
+        let train = (usize::from(u16::MAX) / size).clamp(1, 64) as u64;
+        let packets = train.min(u64::from(self.config.window) - in_burst);
+        let out = scratch.cleared();
+        let clock = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
+        let kind = Kind::Data { group: 1, acknowledge: Acknowledge::Each };
+        for number in self.sent..self.sent + packets {
+            let at = out.len();
+            Probe { kind, session: self.session, number, clock }.encode(out);
+            out.resize(at + size, 0);
+        }
+        self.sent += packets;
+        if self.sent.is_multiple_of(u64::from(self.config.window)) {
+            // A host that was late does not catch up: the goodput would jump.
+            self.next_burst = (self.next_burst + self.law.sleep()).max(now);
+        }
+        Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes() })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (!self.stopped).then_some(self.next_burst)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use core::net::SocketAddr;
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
-use super::{Blaster, BlasterConfig, Responder, StableConfig, StableStream};
+use super::{Blaster, BlasterConfig, Probing, Responder, StableConfig, StableStream};
 use crate::transport::Batch;
 
 const ONE_WAY: Duration = Duration::from_micros(5_500);
