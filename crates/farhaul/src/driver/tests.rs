@@ -6,7 +6,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use farhaul_proto::{
-    Batch, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit, Transport,
+    Batch, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit,
+    Transport,
 };
 use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
@@ -69,6 +70,8 @@ impl Transport for Toy {
         if self.events.is_empty() { None } else { Some(self.events.remove(0)) }
     }
 }
+
+impl Channels for Toy {}
 
 impl Streams for Toy {
     fn connect(&mut self, _: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
@@ -160,7 +163,7 @@ fn accept(driver: &Driver<Toy>) -> Result<ConnectionId, Error> {
 #[test]
 fn a_writer_reaches_a_blocked_reader_on_another_port() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
-    assert!(b.turn().unwrap().open_door());
+    b.turn().unwrap().open_door().unwrap();
     connect(&a, &b);
     thread::scope(|scope| {
         let reader = scope.spawn(|| accept(&b).and_then(|_| read(&b, None)));
@@ -179,7 +182,8 @@ fn connections_are_refused_while_the_port_does_not_listen() {
         core.transport.peer.is_some()
     };
     assert!(!knock(&mut core, 0), "the port does not listen");
-    assert!(core.open_door() && !core.open_door());
+    core.open_door().unwrap();
+    assert!(matches!(core.open_door(), Err(Error::AlreadyListening)));
     assert!(knock(&mut core, 1) && knock(&mut core, 2));
     assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)), "first come, first served");
     core.close_door(Instant::ZERO);
