@@ -90,6 +90,15 @@ enum News {
     Ended(ConnectionId, ChannelEnd),
 }
 
+impl News {
+    fn id(&self) -> Option<ConnectionId> {
+        match *self {
+            Self::Accepted(..) => None,
+            Self::Opened(id) | Self::Arrived(id, _) | Self::Drained(id) | Self::Ended(id, _) => Some(id),
+        }
+    }
+}
+
 impl ChannelSockets {
     /// No channels yet, for a UDP port at `local`.
     pub(super) fn new(local: SocketAddr) -> Self {
@@ -159,21 +168,22 @@ impl ChannelSockets {
         self.take(desk);
         let mut news = std::mem::take(&mut self.news);
         for item in news.drain(..) {
+            if item.id().is_some_and(|id| self.requests.forgets(id)) {
+                continue;
+            }
             match item {
                 News::Accepted(key, from) => match transport.accept_channel(now, from) {
                     Some(id) => self.attach_accepted(now, key, id),
                     None => self.remove(key),
                 },
-                News::Opened(id) if self.knows(id) => transport.channel_opened(now, id),
-                News::Arrived(id, range) if self.knows(id) => {
-                    transport.handle_channel(now, id, &self.arrived[range]);
-                }
-                News::Drained(id) if self.knows(id) => transport.channel_drained(now, id),
-                News::Ended(id, end) if self.knows(id) => transport.channel_ended(now, id, end),
-                // The transport forgot the channel meanwhile.
-                _ => {}
+                News::Opened(id) => transport.channel_opened(now, id),
+                News::Arrived(id, range) => transport.handle_channel(now, id, &self.arrived[range]),
+                News::Drained(id) => transport.channel_drained(now, id),
+                News::Ended(id, end) => transport.channel_ended(now, id, end),
             }
         }
+        // Attaching may have brought more.
+        news.append(&mut self.news);
         self.news = news;
         self.arrived_len = 0;
         desk.undelivered = self.limits.has_ending() || self.requests.finishes();
@@ -197,7 +207,7 @@ impl ChannelSockets {
                 Request::Send(id, range) => self.send(id, &requests.bytes[range], waiter),
                 Request::Finish(id) => self.finish(now, id, waiter),
                 Request::Reset(id) => {
-                    if let Some(key) = self.table.detach(id) {
+                    if let Some(key) = self.detach(id) {
                         self.remove(key);
                     }
                 }
@@ -211,16 +221,11 @@ impl ChannelSockets {
         self.door.tend(self.listener.as_ref(), now, waiter);
     }
 
-    /// Whether the transport still has this channel.
-    fn knows(&self, id: ConnectionId) -> bool {
-        !self.requests.forgets(id)
-    }
-
     fn open(&mut self, id: ConnectionId, to: SocketAddr, waiter: &Waiter) {
         match TcpChannel::connect(self.local, to) {
             Ok(tcp) => {
                 let key = self.add(Channel::new(tcp, false), waiter);
-                self.table.attach(key, id);
+                self.attach(key, id);
             }
             Err(end) => self.news.push(News::Ended(id, end)),
         }
@@ -237,7 +242,7 @@ impl ChannelSockets {
     }
 
     fn finish(&mut self, now: Instant, id: ConnectionId, waiter: &Waiter) {
-        let Some(key) = self.table.detach(id) else { return };
+        let Some(key) = self.detach(id) else { return };
         let Some(channel) = self.table.get(key) else { return };
         channel.tcp.finish();
         if let Some(eldest) = self.limits.begin_to_end(now, key, channel) {
@@ -254,12 +259,25 @@ impl ChannelSockets {
     }
 
     fn attach_accepted(&mut self, now: Instant, key: Key, id: ConnectionId) {
-        self.table.attach(key, id);
-        match self.table.get(key) {
-            Some(channel) => self.limits.expect_words(now, key, channel),
-            // The system could not watch it.
-            None => self.news.push(News::Ended(id, ChannelEnd::Failed)),
+        self.attach(key, id);
+        if let Some(channel) = self.table.get(key) {
+            self.limits.expect_words(now, key, channel);
         }
+    }
+
+    fn attach(&mut self, key: Key, id: ConnectionId) {
+        if self.table.get(key).is_none() {
+            // The system could not watch it.
+            self.news.push(News::Ended(id, ChannelEnd::Failed));
+        } else if let Some(left) = self.table.attach(key, id) {
+            self.remove(left);
+        }
+    }
+
+    /// Takes its channel from a connection that the transport forgot, which hears nothing more.
+    fn detach(&mut self, id: ConnectionId) -> Option<Key> {
+        self.news.retain(|item| item.id() != Some(id));
+        self.table.detach(id)
     }
 
     /// Ends a channel that holds a place without need. Returns whether there was one.

@@ -114,20 +114,19 @@ impl Table {
         entry.number = entry.number.wrapping_add(1);
         self.free.push(key.place);
         if let Some(id) = channel.id {
-            self.keys[id.slot()] = None;
+            self.keys[id.slot()].take_if(|(_, its)| *its == key);
         }
         Some(channel)
     }
 
-    /// Makes a channel that of a connection.
-    pub(super) fn attach(&mut self, key: Key, id: ConnectionId) {
+    /// Makes a channel that of a connection. Returns the channel that this connection or the one before it in its slot
+    /// left behind.
+    pub(super) fn attach(&mut self, key: Key, id: ConnectionId) -> Option<Key> {
         if self.keys.len() <= id.slot() {
             self.keys.resize(id.slot() + 1, None);
         }
-        self.keys[id.slot()] = Some((id, key));
-        if let Some(channel) = self.get(key) {
-            channel.id = Some(id);
-        }
+        self.get(key)?.id = Some(id);
+        self.keys[id.slot()].replace((id, key)).map(|(_, old)| old)
     }
 
     /// Takes a connection's channel from it, because its transport forgot it.
@@ -186,8 +185,12 @@ mod tests {
         assert_eq!([table.key_of(old), table.key_of(new), table.detach(old)], [None, Some(key), None]);
         assert_eq!(table.detach(new), Some(key));
         assert!(table.key_of(new).is_none() && table.get(key).is_some());
-        table.attach(key, new);
+        assert_eq!(table.attach(key, old), None);
+        let later = table.insert(channel());
+        assert_eq!(table.attach(later, new), Some(key), "its owner is gone and left it behind");
         table.remove(key);
+        assert_eq!(table.key_of(new), Some(later));
+        table.remove(later);
         assert_eq!(table.key_of(new), None);
     }
 }

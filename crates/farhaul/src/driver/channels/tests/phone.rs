@@ -85,6 +85,13 @@ impl Phone {
         self.requests.extend([Request::Send(id, data), Request::Finish(id)]);
     }
 
+    /// Opens another channel for a connection that has one.
+    pub(super) fn reopen(&mut self, id: ConnectionId) {
+        let line = &mut self.lines[id.slot()];
+        line.state = State::Opening;
+        self.requests.push_back(Request::Open(id, line.peer));
+    }
+
     /// How a channel ended, as far as the phone was told.
     pub(super) fn lost(&self, id: ConnectionId) -> Option<ConnectionLost> {
         match self.lines[id.slot()].state {

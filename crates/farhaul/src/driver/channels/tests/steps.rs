@@ -196,3 +196,42 @@ fn a_finished_channel_whose_peer_reads_nothing_ends_after_a_time() {
     steps.pass(Duration::from_secs(1));
     assert_eq!((steps.sockets.table.len(), steps.desk.is_undelivered()), (0, false));
 }
+
+#[test]
+fn a_transport_hears_nothing_of_a_channel_that_it_forgot() {
+    let mut steps = Steps::new(10);
+    let listener = TcpListener::bind(ANY).unwrap();
+    let id = steps.phone.connect(steps.now, listener.local_addr().unwrap()).unwrap();
+    steps.turn();
+    let (mut peer, _) = listener.accept().unwrap();
+    steps.run();
+    peer.write_all(b"late").unwrap();
+    steps.sockets.note(steps.waiter.wait(None).unwrap());
+    // The phone refuses all news of a line that is over: what arrives now, and that the host took the bytes.
+    steps.phone.finish_with(id, b"good-bye".to_vec());
+    steps.desk.collect(steps.now, &mut steps.phone);
+    steps.run_turns(3);
+    let mut all = [0; 8];
+    peer.read_exact(&mut all).unwrap();
+    assert_eq!(&all, b"good-bye");
+    assert_eq!(peer.read(&mut all).unwrap(), 0, "the end, in order");
+    drop(peer);
+    steps.run();
+    assert_eq!(steps.sockets.table.len(), 0);
+}
+
+#[test]
+fn a_connection_that_opens_a_second_channel_loses_the_first() {
+    let mut steps = Steps::new(10);
+    let listener = TcpListener::bind(ANY).unwrap();
+    let id = steps.phone.connect(steps.now, listener.local_addr().unwrap()).unwrap();
+    steps.turn();
+    let (mut first, _) = listener.accept().unwrap();
+    steps.run();
+    steps.phone.reopen(id);
+    steps.turn();
+    let (_second, _) = listener.accept().unwrap();
+    steps.run();
+    assert!(is_reset(&mut first));
+    assert_eq!(steps.sockets.table.len(), 1);
+}
