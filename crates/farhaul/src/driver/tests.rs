@@ -1,6 +1,6 @@
 //! The driver with a toy transport: one connection, no reliability, one datagram per write.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -189,6 +189,14 @@ fn connections_are_refused_while_the_port_does_not_listen() {
     core.close_door(Instant::ZERO);
     assert_eq!(core.next_accepted(), None, "a connection not accepted yet is refused");
     assert!(!knock(&mut core, 3));
+}
+
+#[test]
+fn a_transport_without_channels_leaves_tcp_to_others() {
+    let a = driver(Toy::default());
+    a.turn().unwrap().open_door().unwrap();
+    assert!(a.turn().unwrap().desk.is_none());
+    TcpListener::bind(a.local_addr()).unwrap();
 }
 
 #[test]

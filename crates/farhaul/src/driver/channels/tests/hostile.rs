@@ -1,7 +1,8 @@
 //! Peers that read nothing, or never stop sending.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::phone::{Manner, Phone};
@@ -9,6 +10,9 @@ use super::{ANY, accept, call_peer, connect, driver, finish, listening, pattern,
 
 /// Round trips of datagrams beside a hostile peer.
 const ROUNDS: u32 = 200;
+
+/// Datagrams without a pause. Thirty round trips of a channel take a hundredth of their time.
+const FLOOD: u32 = 200_000;
 
 /// Sends datagrams to an echoing driver, and waits for each.
 fn exchange_datagrams(with: std::net::SocketAddr) {
@@ -62,5 +66,28 @@ fn peers_that_never_stop_sending_hold_up_neither_datagrams_nor_other_channels() 
             read(&a, quiet).unwrap();
         }
         drop(a);
+    });
+}
+
+#[test]
+fn datagrams_without_a_pause_hold_up_no_channel() {
+    let a = listening(Phone::new(Manner::Echoes));
+    let address = a.local_addr();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let flood = scope.spawn(|| {
+            let socket = UdpSocket::bind(ANY).unwrap();
+            (0..FLOOD).all(|_| {
+                let _ = socket.send_to(&[7; 1_000], address);
+                !is_over.load(Ordering::Relaxed)
+            })
+        });
+        let mut peer = TcpStream::connect(address).unwrap();
+        for _ in 0..30 {
+            peer.write_all(b"x").unwrap();
+            peer.read_exact(&mut [0]).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(!flood.join().unwrap(), "the channel had to wait for the end of the datagrams");
     });
 }
