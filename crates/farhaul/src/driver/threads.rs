@@ -171,14 +171,8 @@ fn run<T: Streams + Channels>(
         if !nap.is_zero() {
             pause(nap);
         }
-        if batch.is_full() || !nap.is_zero() {
-            if let Some(channels) = &mut channels {
-                // Datagrams that arrive without a pause must not keep channels waiting.
-                match waiter.wait(Some(Duration::ZERO)) {
-                    Ok(ready) => channels.note(ready),
-                    Err(_) => return,
-                }
-            }
+        let is_busy = batch.is_full() || !nap.is_zero();
+        if is_busy && channels.is_none() {
             continue;
         }
         let interest = if rest.blocked { Interest::Both } else { Interest::Readable };
@@ -186,7 +180,8 @@ fn run<T: Streams + Channels>(
             watched = interest;
         }
         let longest = end.map(|end: Instant| end.saturating_since(now));
-        let time = rest.time.into_iter().chain(longest).min();
+        // Datagrams without a pause must not keep channels waiting.
+        let time = if is_busy { Some(Duration::ZERO) } else { rest.time.into_iter().chain(longest).min() };
         let Ok(ready) = waiter.wait(time) else { return };
         is_readable = ready.iter().any(|source| source.readable);
         if let Some(channels) = &mut channels {

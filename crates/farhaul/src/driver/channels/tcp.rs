@@ -336,6 +336,16 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_with_itself_counts_as_refused() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking(), None).unwrap();
+        socket.bind(&LOCAL.into()).unwrap();
+        let _ = socket.connect(&socket.local_addr().unwrap());
+        let mut channel = TcpChannel::new(socket.into(), Sending::Connecting).unwrap();
+        await_event(&channel);
+        assert_eq!(channel.establish(), Err(ChannelEnd::Refused));
+    }
+
+    #[test]
     fn the_end_follows_every_byte_that_the_kernel_refused_at_first() {
         let (mut channel, mut peer) = pair();
         let bytes: Vec<u8> = (0..8 << 20).map(|at: u32| (at / 1_000) as u8).collect();

@@ -235,3 +235,21 @@ fn a_connection_that_opens_a_second_channel_loses_the_first() {
     assert!(is_reset(&mut first));
     assert_eq!(steps.sockets.table.len(), 1);
 }
+
+#[test]
+fn a_channel_that_ends_at_once_is_told_to_the_desk_in_a_turn_of_its_own() {
+    let mut steps = Steps::new(10);
+    let listener = TcpListener::bind(ANY).unwrap();
+    let id = steps.phone.connect(steps.now, listener.local_addr().unwrap()).unwrap();
+    steps.turn();
+    drop(listener.accept().unwrap());
+    while steps.phone.lost(id).is_none() {
+        steps.run();
+    }
+    steps.phone.finish(steps.now, id);
+    steps.turn();
+    assert!(steps.desk.is_undelivered() && steps.sockets.table.len() == 0);
+    assert!(steps.sockets.has_work(), "a thread that waited here would outlive its endpoint");
+    steps.turn();
+    assert!(!steps.desk.is_undelivered() && !steps.sockets.has_work());
+}
