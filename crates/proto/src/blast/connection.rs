@@ -146,7 +146,7 @@ impl<P: Protocol> Connection<P> {
 
     /// The channel ended.
     pub(super) fn channel_ended(&mut self, now: Instant, end: ChannelEnd) {
-        self.line.on_ended();
+        self.line.on_ended(end == ChannelEnd::Finished);
         if self.standing.life() == Life::Leaving {
             self.standing.told();
             return;

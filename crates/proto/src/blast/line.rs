@@ -60,9 +60,9 @@ impl Line {
         }
     }
 
-    /// The peer ended it, or it failed.
-    pub(super) fn on_ended(&mut self) {
-        self.state = State::Gone;
+    /// The peer ended it in order, or it failed. What the peer ended in order this side ends too.
+    pub(super) fn on_ended(&mut self, in_order: bool) {
+        self.state = if in_order { State::Ending { in_order } } else { State::Gone };
     }
 
     /// Ends it in order, after everything sent.
@@ -155,7 +155,7 @@ mod tests {
         line.reset();
         assert_eq!(line.poll(|_| ()), None);
         let mut line = Line::accepted();
-        line.on_ended();
+        line.on_ended(false);
         line.finish();
         assert_eq!(line.poll(|_| ()), None);
     }
