@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`udt4`] | every packet of UDT4 in the format of libudt 4.11 |
 //! | [`udt2004`] | every packet of the 2004 paper, with a header of four bytes |
+//! | [`tsunami`] | every message of tsunami-udp 1.1 |
 //! | [`blast`] | the control channel of blast protocols between two Farhaul programs |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
@@ -16,6 +17,7 @@ pub mod blast;
 mod error;
 mod field;
 mod pretty;
+pub mod tsunami;
 pub mod udt2004;
 pub mod udt4;
 
