@@ -9,6 +9,7 @@
 //! | `channel` | reliable byte streams beside the datagrams, for protocols that need them |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
+//! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
@@ -39,5 +40,6 @@ mod seq_set;
 mod shell;
 
 mod timer;
+pub mod tsunami;
 pub mod udt;
 pub mod udt2004;

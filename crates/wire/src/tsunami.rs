@@ -38,7 +38,7 @@ pub use listing::{
     read_count, read_text,
 };
 pub use opening::{Answer, CHALLENGE_LEN, Challenge, PROOF_LEN, Proof, REVISION, check_revision};
-pub use request::Request;
+pub use request::{Request, UnknownRequest};
 pub use transfer::{MAX_BLOCK, MAX_NAME, Parameters, Ratio, Sizes, encode_name, read_name};
 
 /// The TCP port of a server, and the UDP port of a client (tsunami-udp builds 42 and 44). One fork uses 51038.
@@ -75,9 +75,6 @@ pub enum MessageError {
         /// The valid values, in words.
         valid: &'static str,
     },
-    /// No request has this type.
-    #[error("no Tsunami request has the type {0}")]
-    UnknownRequest(u16),
 }
 
 /// The first `N` bytes, if that many have arrived.

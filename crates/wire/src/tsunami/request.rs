@@ -6,8 +6,6 @@
 //!
 //! The original leaves the padding of a stop as it was in memory. So it is ignored here, and written as zero.
 
-use super::MessageError;
-
 /// What the first two bytes of a record mean.
 mod kind {
     pub(super) const RETRANSMIT: u16 = 0;
@@ -62,7 +60,7 @@ impl Request {
     ///
     /// # Errors
     /// The type is unknown.
-    pub fn decode(bytes: &[u8; Self::LEN]) -> Result<Self, MessageError> {
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Result<Self, UnknownRequest> {
         let [k0, k1, _, _, b0, b1, b2, b3, e0, e1, e2, e3] = *bytes;
         let (block, rate) = (u32::from_be_bytes([b0, b1, b2, b3]), u32::from_be_bytes([e0, e1, e2, e3]));
         match u16::from_be_bytes([k0, k1]) {
@@ -71,7 +69,12 @@ impl Request {
             kind::STOP => Ok(Self::Stop),
             kind::ERROR_RATE => Ok(Self::ErrorRate(rate)),
             kind::RETRANSMIT_RANGE => Ok(Self::RetransmitRange { first: block, last: rate }),
-            other => Err(MessageError::UnknownRequest(other)),
+            other => Err(UnknownRequest(other)),
         }
     }
 }
+
+/// No record has this type. The peer or the line is at fault, and the channel is of no more use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no Tsunami request has the type {0}")]
+pub struct UnknownRequest(pub u16);

@@ -121,7 +121,7 @@ fn requests_are_twelve_bytes_whose_padding_means_nothing() {
             assert_eq!(Request::decode(&hex(bytes).try_into().unwrap()), Ok(request));
         }
     }
-    assert_eq!(Request::decode(&[9; 12]), Err(MessageError::UnknownRequest(0x0909)));
+    assert_eq!(Request::decode(&[9; 12]), Err(UnknownRequest(0x0909)));
 }
 
 #[test]
