@@ -22,8 +22,6 @@
 //! | requests at most every 350 ms | every 10 ms, and for each block once per RTT | a repair takes an RTT, and both sides hold less |
 //! | delay in whole microseconds, headers not counted | exact, headers counted | 1 Gbit/s with blocks of 1458 bytes became 1.09 Gbit/s |
 //! | a rate set by the user | found, unless it is set | nobody must tune |
-//!
-//! [`original`] speaks to programs of tsunami-udp.
 
 mod delay;
 mod error_rate;
@@ -111,11 +109,11 @@ impl Protocol for Tsunami {
     const NAME: &'static str = "tsunami";
 
     fn sender(options: &Options, setup: Setup<'_>) -> sender::Sender {
-        sender::Sender::new(options, &setup)
+        sender::Sender::new(FIRST_BLOCK, options, &setup)
     }
 
     fn receiver(options: &Options, _greeting: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
-        Ok(receiver::Receiver::new(options, &setup))
+        Ok(receiver::Receiver::new(FIRST_BLOCK, options, &setup))
     }
 }
 

@@ -12,7 +12,7 @@
 //! and even an error rate of 50 % adds only 1.9 % to the delay.
 
 use farhaul_units::Rate;
-use farhaul_wire::tsunami::{Parameters, Ratio};
+use farhaul_wire::tsunami::Ratio;
 
 /// The first delay as a multiple of the target (seen on the wire).
 pub(crate) const START_FACTOR: f64 = 3.0;
@@ -42,11 +42,6 @@ impl Law {
     pub(crate) fn new(threshold: u32, slower: Ratio, faster: Ratio) -> Self {
         let (slower, faster) = (slower.value().max(1.0), faster.value().min(1.0));
         Self { threshold: threshold.min(ALL - 1), slower, faster }
-    }
-
-    /// What a client of the original asks for.
-    pub(crate) fn of(parameters: &Parameters) -> Self {
-        Self::new(parameters.error_threshold, parameters.slower, parameters.faster)
     }
 }
 

@@ -4,8 +4,8 @@
 //! e ← h·e + (1 − h)·50 000·(requests/(1 + requests + blocks) + ring)
 //! ```
 //!
-//! h is the weight of history. `ring` is 1 if 4096 blocks or more wait to be written, otherwise 0. e is in thousandths
-//! of a percent, and requests for all blocks make 50 000.
+//! h is the weight of history. `ring` is 1 if 4096 blocks or more wait to be written, otherwise 0. The
+//! unit of e is a thousandth of a percent. Requests for all blocks make 50 000.
 
 /// The share that stands for losses, in thousandths of a percent.
 const LOSS_SHARE: f64 = 50_000.0;

@@ -57,6 +57,7 @@ impl Horizon {
     }
 
     /// Whether a restart was asked for and its blocks have not arrived.
+    #[cfg(test)]
     pub(crate) const fn restarts(&self) -> bool {
         self.restart.is_some()
     }

@@ -7,7 +7,7 @@ use farhaul_wire::udt4::MessageField;
 use super::error_rate::ErrorRate;
 use super::horizon::Horizon;
 use super::lately::Lately;
-use super::{FIRST_BLOCK, MAX_REQUESTS, Options, REPORT_SPACING, ROUND_BLOCKS, block_size};
+use super::{MAX_REQUESTS, Options, REPORT_SPACING, ROUND_BLOCKS, block_size};
 use crate::blast::engine::{self, Setup};
 use crate::buffer::{Insert, RecvBuffer};
 use crate::error::{ControlFault, PeerMisbehaved};
@@ -64,16 +64,17 @@ struct Counts {
 }
 
 impl Receiver {
-    pub(crate) fn new(options: &Options, setup: &Setup<'_>) -> Self {
+    /// A receiver that expects the block `first`.
+    pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
         let payload = block_size(setup.datagram).max(1);
         let by_memory = u32::try_from(setup.config.recv_buffer / payload as u64).unwrap_or(MAX_BLOCKS);
         let capacity = by_memory.saturating_add(SHORT_BLOCKS).min(MAX_BLOCKS);
         Self {
             options: *options,
             payload: payload as u64,
-            buffer: RecvBuffer::new(FIRST_BLOCK, payload, capacity),
-            horizon: Horizon::new(FIRST_BLOCK),
-            asked: Lately::new(FIRST_BLOCK, setup.now),
+            buffer: RecvBuffer::new(first, payload, capacity),
+            horizon: Horizon::new(first),
+            asked: Lately::new(first, setup.now),
             error_rate: ErrorRate::new(options.history),
             round_trip: setup.round_trip,
             blocks: 0,
@@ -137,7 +138,7 @@ impl Receiver {
         }
     }
 
-    //= tsunami-udp 1.1: a record per block, a restart at 2048 of them
+    /// The original's rule: a record per block, and a restart when too many are missing.
     fn ask_for_blocks(&mut self, now: Instant, range: SeqRange) {
         let missing: u32 = self.absent(range).map(SeqRange::len).sum();
         if missing >= MAX_REQUESTS {

@@ -1,7 +1,7 @@
 //! The sending end between two Farhaul ends.
 //!
-//! The next block to leave is, in this order: one that the receiver asked for (R), the next new one (O), the last one
-//! again (X).
+//! A block that the receiver asked for leaves first (R), then the next new one (O). If there is none, the last one
+//! leaves again (X).
 
 use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::blast::TAG_LEN;
@@ -11,7 +11,7 @@ use super::delay::{self, Delay, Law};
 use super::lately::Lately;
 use super::records::Records;
 use super::silence::Silence;
-use super::{FIRST_BLOCK, Options, block_size};
+use super::{Options, block_size};
 use crate::blast::engine::{self, Departure, Feedback, Prefix, Setup};
 use crate::blast::rate::{RateChoice, RateControl};
 use crate::buffer::PacketStore;
@@ -32,8 +32,6 @@ const IP_UDP_HEADER: usize = 28;
 const LAST_SPACING: Duration = Duration::from_millis(100);
 /// Addition to the RTT before the last block is repeated promptly. Feedback of the receiver takes so long.
 const PROMPT_SLACK: Duration = Duration::from_millis(20);
-/// Most bytes that leave as one train of gathered blocks: the largest payload of UDP over IPv4.
-const MAX_TRAIN_BYTES: usize = 65_507;
 
 /// The sending end.
 #[derive(Debug)]
@@ -81,7 +79,8 @@ struct Counts {
 }
 
 impl Sender {
-    pub(crate) fn new(options: &Options, setup: &Setup<'_>) -> Self {
+    /// A sender whose first block has the number `first`.
+    pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
         let payload = block_size(setup.datagram).max(1);
         let control = RateControl::new(options.rate, setup.round_trip, setup.now);
         let law = Law::new(options.error_threshold, options.slower, options.faster);
@@ -95,9 +94,9 @@ impl Sender {
             options: *options,
             prefix: setup.prefix,
             max_rate,
-            store: PacketStore::new(FIRST_BLOCK, payload),
-            losses: SendList::new(FIRST_BLOCK),
-            resent: Lately::new(FIRST_BLOCK, setup.now),
+            store: PacketStore::new(first, payload),
+            losses: SendList::new(first),
+            resent: Lately::new(first, setup.now),
             records: Records::default(),
             control,
             delay: Delay::new(law, target, factor),
@@ -106,10 +105,10 @@ impl Sender {
             intake: Intake::new(setup.config.send_buffer),
             limits: LimitClock::default(),
             round_trip: setup.round_trip,
-            next: FIRST_BLOCK,
-            high: FIRST_BLOCK,
+            next: first,
+            high: first,
             flushed: false,
-            announced: FIRST_BLOCK,
+            announced: first,
             repeats: false,
             tail: Timer::stopped(),
             was_idle: true,
@@ -134,8 +133,8 @@ impl Sender {
 
     /// One after the last block that may leave. One that is not full waits for more, or for a flush.
     fn sendable_end(&self) -> SeqNo {
-        let (end, full) = (self.store.end(), self.store.payload_size());
-        let waits = self.high.is_before(end) && self.store.length(end.minus(1)).is_some_and(|length| length < full);
+        let end = self.store.end();
+        let waits = self.high.is_before(end) && !self.store.is_full(end.minus(1));
         if waits && !self.flushed { end.minus(1) } else { end }
     }
 
@@ -227,12 +226,11 @@ impl Sender {
 
     /// Listed blocks that make one train: at most `most`, and a short one ends it.
     fn plan_repair(&self, first: SeqNo, most: u32) -> Departure {
-        let (full, stride) = (self.store.payload_size(), self.store.payload_size() + STORED_HEADER);
-        let most = most.min(self.store.train()).min((MAX_TRAIN_BYTES / stride).max(1) as u32);
+        let most = most.min(self.store.train());
         let (mut packets, mut at) = (0, first);
         loop {
             packets += 1;
-            if packets >= most || self.store.length(at).is_none_or(|length| length < full) {
+            if packets >= most || !self.store.is_full(at) {
                 break;
             }
             let Some(next) = self.losses.next_after(at.next(), self.high) else { break };
@@ -352,14 +350,7 @@ impl engine::Sender for Sender {
     fn poll_control(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
 
     fn on_delivered(&mut self, _now: Instant, offset: u64) {
-        let (mut to, mut delivered) = (self.store.first(), self.totals.delivered);
-        while let Some(length) = self.store.length(to) {
-            if delivered + length as u64 > offset || !to.is_before(self.high) {
-                break;
-            }
-            delivered += length as u64;
-            to = to.next();
-        }
+        let to = self.store.after_bytes(offset.saturating_sub(self.totals.delivered), self.high);
         self.totals.delivered += self.store.release(to);
         self.losses.acknowledge(to);
         self.resent.advance(to);
