@@ -22,11 +22,14 @@
 //! | requests at most every 350 ms | every 10 ms, and for each block once per RTT | a repair takes an RTT, and both sides hold less |
 //! | delay in whole microseconds, headers not counted | exact, headers counted | 1 Gbit/s with blocks of 1458 bytes became 1.09 Gbit/s |
 //! | a rate set by the user | found, unless it is set | nobody must tune |
+//!
+//! [`original`] speaks to programs of tsunami-udp.
 
 mod delay;
 mod error_rate;
 mod horizon;
 mod lately;
+pub mod original;
 mod receiver;
 mod records;
 mod sender;
