@@ -3,11 +3,12 @@
 use farhaul_units::{Duration, Instant, Rate, Rng, SeqNo};
 use farhaul_wire::blast::Tag;
 use farhaul_wire::tsunami::Request;
+use proptest::prelude::*;
 
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::{Options, Tsunami};
-use crate::blast::engine::{Prefix, Protocol, Sender as _, Setup};
+use crate::blast::engine::{Prefix, Protocol, Receiver as _, Sender as _, Setup};
 use crate::blast::rate::RateChoice;
 use crate::blast::testing::{Outcome, Path, Wire, content};
 use crate::config::Config;
@@ -270,5 +271,77 @@ fn a_record_that_no_receiver_sends_ends_the_connection() {
         let mut wire = new();
         assert_eq!(wire.sender.handle_control(now, &bytes[..5]), Ok(()));
         assert_eq!(wire.sender.handle_control(now, &bytes[5..]), Err(expected));
+    }
+}
+
+/// A request for blocks around `number`, the last block that was sent.
+fn request_near(rng: &mut Rng, number: u64) -> Request {
+    let mut block = || rng.below(number + 1) as u32;
+    let (one, two) = (block().max(1), block().max(1));
+    match rng.below(4) {
+        0 => Request::Retransmit(one),
+        1 => Request::RetransmitRange { first: one, last: two },
+        2 => Request::Restart(one),
+        _ => Request::ErrorRate(rng.next_u32()),
+    }
+}
+
+#[test]
+fn requests_for_any_block_that_was_sent_do_no_harm() {
+    let content = content(1_000_000);
+    for seed in 0..30 {
+        let mut rng = Rng::new(seed);
+        let options = if seed % 2 == 0 { fixed(200) } else { Options::original(RateChoice::Fixed(megabits(200))) };
+        let path = Path { loss: 0.02, ..path(1_000, 5) };
+        let mut wire = Wire::<Tsunami>::new(&options, &Config::default(), path, seed);
+        let (mut written, mut received) = (0, Vec::new());
+        for step in 0.. {
+            written += wire.sender.write(wire.now, &content[written..content.len().min(written + 50_000)]);
+            if written == content.len() {
+                wire.sender.flush(wire.now);
+            }
+            wire.step(&mut received).unwrap();
+            if wire.sender.is_delivered() && received.len() == content.len() {
+                break;
+            }
+            let mut stats = crate::stats::Stats::default();
+            wire.sender.fill_stats(wire.now, &mut stats);
+            let first_sends = stats.totals.packets_sent - stats.totals.packets_retransmitted;
+            if rng.chance(0.05) && first_sends > 0 && step < 5_000 {
+                let request = request_near(&mut rng, first_sends);
+                wire.sender.handle_control(wire.now, &request.bytes()).unwrap();
+            }
+            assert!(step < 1_000_000, "no end");
+        }
+        assert!(received == content, "{seed}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_an_end_panic(
+        control in proptest::collection::vec(any::<u8>(), 0..200),
+        datagrams in proptest::collection::vec((0u32..40, 0usize..3, 0usize..1_500), 0..60),
+        noise in proptest::collection::vec(any::<u8>(), 0..100),
+    ) {
+        let mut wire = Wire::<Tsunami>::new(&fixed(100), &Config::default(), Path::default(), 1);
+        wire.sender.write(wire.now, &[1; 100_000]);
+        let mut received = Vec::new();
+        for _ in 0..20 {
+            wire.step(&mut received).unwrap();
+        }
+        let _ = wire.sender.handle_control(wire.now, &control);
+        while let Some(plan) = wire.sender.plan(wire.now) {
+            prop_assert!(wire.sender.emit(wire.now, plan, &mut Vec::new()).is_some());
+        }
+        for (shift, letter, length) in datagrams {
+            let mut datagram = 1u32.checked_shl(shift).unwrap_or(u32::MAX).to_be_bytes().to_vec();
+            datagram.extend([0, b"ORX"[letter]]);
+            datagram.resize(6 + length, 9);
+            wire.receiver.handle_datagram(wire.now, &datagram);
+            wire.receiver.end_batch(wire.now);
+        }
+        prop_assert!(!wire.receiver.handle_datagram(wire.now, &noise) || noise.len() > 6);
+        prop_assert_eq!(wire.receiver.handle_control(wire.now, &control).is_ok(), control.is_empty());
     }
 }
