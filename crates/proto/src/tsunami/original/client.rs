@@ -1,13 +1,14 @@
 //! The client's side of a connection with a `tsunamid` server.
 
+mod lists;
 mod receiving;
 
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::tsunami::{
-    Answer, GOT_LIST, GOT_SIZE, LIST_ALL, LIST_FILES, ListingEntry, MAX_BLOCK, MAX_LISTING, MAX_NAME, MessageError,
-    Parameters, Proof, REVISION, Ratio, Request, Sizes, Totals, check_revision, encode_name, read_count, read_text,
+    Answer, LIST_ALL, LIST_FILES, MAX_BLOCK, MAX_NAME, MessageError, Parameters, Proof, REVISION, Ratio, Request,
+    Sizes, Totals, check_revision, encode_name,
 };
 
 use self::receiving::Receiving;
@@ -140,6 +141,7 @@ enum State {
     Totals,
     Names {
         totals: Totals,
+        bytes: u64,
         names: Vec<Vec<u8>>,
     },
     Over,
@@ -330,53 +332,6 @@ impl Client {
         self.finish(now, ClientEvent::Done { missing });
     }
 
-    fn step_list(&mut self, now: Instant) -> Result<bool, Fault> {
-        let is_refused = self.inbox.rest().first() == Some(&Answer::NoFile.byte());
-        match &mut self.state {
-            // A number of a list begins with a digit. Old servers know no lists.
-            State::FileCount | State::Totals if is_refused => {
-                self.inbox.consume(1);
-                self.finish(now, ClientEvent::Refused);
-            }
-            State::FileCount => {
-                let Some((left, length)) = read_count(self.inbox.rest())? else { return Ok(false) };
-                self.inbox.consume(length);
-                self.enter(now, State::Files { left, bytes: 0, files: Vec::new() });
-            }
-            State::Files { left: 0, files, .. } => {
-                let files = std::mem::take(files);
-                self.out.push(0);
-                self.finish(now, ClientEvent::Files(files));
-            }
-            State::Files { left, bytes, files } => {
-                let Some((entry, length)) = ListingEntry::decode(self.inbox.rest())? else { return Ok(false) };
-                count_bytes(bytes, length, MAX_LISTING)?;
-                files.push(Listed { name: entry.name.to_vec(), size: entry.size });
-                *left -= 1;
-                self.inbox.consume(length);
-            }
-            State::Totals => {
-                let Some(totals) = Totals::decode(self.inbox.rest())? else { return Ok(false) };
-                self.inbox.consume(Totals::LEN);
-                self.out.extend_from_slice(GOT_SIZE);
-                self.enter(now, State::Names { totals, names: Vec::new() });
-            }
-            State::Names { totals, names } if names.len() as u64 == totals.names => {
-                let names = std::mem::take(names);
-                self.out.extend_from_slice(GOT_LIST);
-                self.finish(now, ClientEvent::Names(names));
-            }
-            State::Names { names, .. } => {
-                let read = read_text(self.inbox.rest(), "a name of the list", MAX_NAME)?;
-                let Some((name, length)) = read else { return Ok(false) };
-                names.push(name.to_vec());
-                self.inbox.consume(length);
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     // ---- datagrams and time ----
 
     /// Takes a datagram of the server's address. Returns a block that is new, and its place in the file. `None` for
@@ -429,13 +384,4 @@ impl Client {
             _ => Some((self.since + patience, Fault::NoAnswer(patience))),
         }
     }
-}
-
-/// Counts bytes of a list against their limit.
-fn count_bytes(bytes: &mut u64, more: usize, most: u64) -> Result<(), MessageError> {
-    *bytes += more as u64;
-    if *bytes <= most {
-        return Ok(());
-    }
-    Err(MessageError::OutOfRange { field: "the length of a list", value: *bytes, valid: "16 MiB or less" })
 }

@@ -163,7 +163,7 @@ impl Sending {
 
     pub(super) fn emit(&mut self, now: Instant, train: Train, content: &[u8], out: &mut Vec<u8>) -> usize {
         let size = self.sizes.block as usize;
-        let mut content = content.chunks(size);
+        let mut content = content[..content.len().min(train.length)].chunks(size);
         for block in train.first..=train.first + (train.blocks - 1) {
             let kind = match train.again {
                 true => Kind::Retransmission,

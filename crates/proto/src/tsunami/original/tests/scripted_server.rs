@@ -163,6 +163,17 @@ fn datagrams_that_fit_no_block_are_ignored() {
 }
 
 #[test]
+fn attack_c3_a_block_far_ahead_in_a_file_without_end_takes_no_memory() {
+    let mut client = receiving(4_294_967_295_000);
+    for block in [u32::MAX, 1 << 31, 1 << 30, (1 << 29) + 1] {
+        assert_eq!(client.handle_datagram(after(1), &datagram(block, b'O', 1)), None, "{block}");
+    }
+    // A bit per block, for a quarter of the numbers that have an order: 64 MiB at most.
+    assert!(client.handle_datagram(after(1), &datagram(1_000_000, b'O', 1)).is_some());
+    client.end_batch(after(1), 0);
+}
+
+#[test]
 fn blocked_udp_is_named_within_three_seconds_and_silence_after_fifteen() {
     let mut client = receiving(10_000);
     assert_eq!(client.deadline(), Some(after(3_000)));
@@ -263,6 +274,10 @@ fn a_list_beyond_every_limit_ends_the_session() {
     long.handle_channel(start(), b"1\0");
     long.handle_channel(start(), &[b'a'; 1_024]);
     assert!(matches!(failure(&mut long), Some(Fault::Message(MessageError::TooLong { .. }))));
+    let mut more = admitted(options());
+    more.list_all(start()).unwrap();
+    more.handle_channel(start(), b"4\0\0\0\0\0\0\0\0\x002\0\0\0\0\0\0\0\0\0a\0bcd\0");
+    assert!(matches!(failure(&mut more), Some(Fault::Message(MessageError::OutOfRange { value: 6, .. }))));
 }
 
 #[test]
