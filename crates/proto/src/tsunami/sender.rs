@@ -169,6 +169,7 @@ impl Sender {
     fn handle_request(&mut self, now: Instant, request: Request) -> Result<(), PeerMisbehaved> {
         self.silence.on_record(now);
         self.totals.records += 1;
+        self.resent.turn(now, self.round_trip / 2);
         match request {
             Request::Retransmit(block) => self.ask(block, block),
             Request::RetransmitRange { first, last } => self.ask(first, last),

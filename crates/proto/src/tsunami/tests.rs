@@ -228,6 +228,30 @@ fn requests_of_gaps_stay_few_at_any_loss() {
 }
 
 #[test]
+fn a_block_is_sent_again_once_per_round_trip_however_often_it_is_asked_for() {
+    // Attack B6.
+    let mut wire = Wire::<Tsunami>::new(&fixed(100), &Config::default(), Path::default(), 1);
+    let mut received = Vec::new();
+    wire.sender.write(wire.now, &content(1_458 * 50));
+    wire.sender.flush(wire.now);
+    while wire.sender.deadline().is_some_and(|deadline| deadline <= wire.now + Duration::from_millis(1)) {
+        wire.step(&mut received).unwrap();
+    }
+    let mut now = wire.now;
+    let mut sent = 0;
+    for _ in 0..200 {
+        wire.sender.handle_control(now, &Request::Retransmit(7).bytes()).unwrap();
+        now += Duration::from_millis(1);
+        while let Some(plan) = wire.sender.plan(now) {
+            sent += plan.packets;
+            wire.sender.emit(now, plan, &mut Vec::new());
+        }
+    }
+    // The RTT is 20 ms, and the two halves of the memory give 10 to 20 ms.
+    assert!((10..=20).contains(&sent), "{sent} times in 200 ms");
+}
+
+#[test]
 fn a_slow_reader_is_served_without_losing_a_byte() {
     let slow = Path { reader: Some(2_000_000), ..path(100, 10) };
     run(&fixed(90), slow.clone(), 4_000_000, 1);
