@@ -27,8 +27,8 @@ pub fn check_revision(bytes: &[u8]) -> Result<Option<usize>, MessageError> {
 
 /// The client's proof that it knows the secret.
 ///
-/// The proof is weak (attack C1). Whoever sees a challenge and its proof can search for the secret at the speed of MD5,
-/// and so can any program that poses as a server. The server proves nothing, and the data is neither secret nor safe
+/// The proof is weak (attack C1). Whoever sees a challenge and its proof can search for the secret at the speed of MD5.
+/// Any program that poses as a server can do the same. The server proves nothing, and the data is neither secret nor safe
 /// from changes. The proof is here because programs of the original demand it.
 #[derive(Clone, Copy, Debug)]
 pub struct Proof(pub [u8; PROOF_LEN]);

@@ -78,8 +78,8 @@ impl Parameters {
     /// Reads them from the front of `bytes`; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// A value that no server can obey: a block without bytes or beyond [`MAX_BLOCK`], no rate, a threshold of 100 % or
-    /// more, a denominator of zero.
+    /// A value that no server can obey. Blocks have 1 to [`MAX_BLOCK`] bytes. The rate and the denominators are not
+    /// zero. The threshold is less than 100 %.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, MessageError> {
         let Some(bytes) = first::<{ Self::LEN }>(bytes) else { return Ok(None) };
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -119,8 +119,8 @@ impl Sizes {
     /// Bytes on the wire.
     pub const LEN: usize = 20;
 
-    /// A file of `file` bytes in blocks of `block` bytes; `None` if it has more than 2^32 - 1 blocks (attack C3) or a
-    /// block has no bytes.
+    /// A file of `file` bytes in blocks of `block` bytes; `None` for more than 2^32 - 1 blocks (attack C3), and
+    /// for blocks without bytes.
     pub fn new(file: u64, block: u32, time: u32) -> Option<Self> {
         let count = u32::try_from(file.checked_add(u64::from(block))?.checked_sub(1)?.checked_div(u64::from(block))?);
         Some(Self { file, block, count: count.ok()?, time })
