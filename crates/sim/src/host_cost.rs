@@ -30,7 +30,8 @@ pub struct HostCost {
     pub per_arrival: Duration,
     /// Processor time of every data packet in the receive buffer: protocol and application.
     pub per_data: Duration,
-    /// Processor time of every control packet in the receive buffer: retransmission requests, acknowledgements.
+    /// Processor time of every control packet in the receive buffer: retransmission requests, acknowledgements, and
+    /// segments of channels, which carry such requests.
     pub per_request: Duration,
     /// Processor time of every packet sent.
     pub per_sent: Duration,
@@ -101,7 +102,10 @@ impl Impairment<PooledPacket> for Ingress {
             out.counters.dropped_queue.add(length);
             return;
         }
-        let cost = if packet.share() == Share::Control { self.spec.per_request } else { self.spec.per_data };
+        let cost = match packet.share() {
+            Share::New | Share::Repeated => self.spec.per_data,
+            Share::Control | Share::Channel => self.spec.per_request,
+        };
         let served = self.processor.work(now, self.spec.per_arrival + cost);
         self.waiting.push_back((served, length));
         self.bytes += u64::from(length);
