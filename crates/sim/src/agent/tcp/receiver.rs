@@ -91,7 +91,7 @@ impl TcpReceiver {
                 self.end = Some(segment.seq + 1);
                 self.accept(now, segment);
             }
-            SegmentKind::SynAck | SegmentKind::Ack => {}
+            SegmentKind::SynAck | SegmentKind::Ack | SegmentKind::Reset => {}
         }
     }
 
@@ -107,12 +107,14 @@ impl TcpReceiver {
         self.deadline
     }
 
-    /// The segment to send now.
+    /// The segment to send now. A receiver whose host opened the connection clears
+    /// [`from_acceptor`](Segment::from_acceptor).
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         let kind = self.due.take()?;
         self.waiting = 0;
         self.deadline = None;
         let mut segment = Segment::new(kind, self.config.header, now);
+        segment.from_acceptor = true;
         segment.ack = self.next;
         segment.echo = self.echo;
         segment.sack_permitted = self.config.sack && kind == SegmentKind::SynAck;
