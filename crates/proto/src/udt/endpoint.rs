@@ -411,3 +411,5 @@ impl Streams for Endpoint {
         self.table.get(id).map(|connection| connection.stats(now))
     }
 }
+
+impl crate::Channels for Endpoint {}

@@ -305,3 +305,5 @@ impl Streams for Endpoint {
         self.table.get(id).map(|connection| connection.stats(now))
     }
 }
+
+impl crate::Channels for Endpoint {}
