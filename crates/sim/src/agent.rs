@@ -1,6 +1,7 @@
 //! Agents: endpoints of flows in a simulation, at one address each.
 
 pub mod bulk;
+pub mod channel;
 pub mod disk;
 pub mod source;
 pub mod tcp;

@@ -3,11 +3,11 @@
 use core::net::SocketAddr;
 
 use farhaul_netem::Counters;
-use farhaul_proto::Streams;
+use farhaul_proto::{Channels, Streams};
 use farhaul_units::{Duration, Instant};
 
 use crate::agent::transport::{Application, TransportAgent};
-use crate::network::{LinkId, Network, NetworkCounters, NodeId};
+use crate::network::{Capture, FlowId, FlowTally, LinkId, Network, NetworkCounters, NodeId};
 use crate::packet::Pool;
 use crate::sample::Samples;
 use crate::trace::{Tap, TraceHash};
@@ -23,7 +23,7 @@ pub struct Simulation<T, A = Traffic> {
     world: World<TransportAgent<T, A>>,
 }
 
-impl<T: Streams, A: Application<T>> Simulation<T, A> {
+impl<T: Streams + Channels, A: Application<T>> Simulation<T, A> {
     /// One host per address of the network.
     pub(crate) fn new(network: Network, hosts: Vec<(T, A)>) -> Self {
         let hosts = hosts.into_iter().map(|(transport, application)| TransportAgent::new(transport, application));
@@ -81,6 +81,12 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
         }
     }
 
+    /// Shows every packet that hosts send and receive from now on to `capture`, those of channels included; `None`
+    /// removes it.
+    pub fn set_capture(&mut self, capture: Option<Capture>) {
+        self.world.set_capture(capture);
+    }
+
     /// Records counters of all connections and links every `period` from now on.
     pub fn sample_every(&mut self, period: Duration) {
         self.world.sample_every(period);
@@ -99,6 +105,11 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
     /// Counters of a link so far.
     pub fn link_counters(&mut self, link: LinkId) -> Counters {
         self.world.link_counters(link)
+    }
+
+    /// Traffic of one flow that has left a link. All hosts of a [`Pair`](crate::topology::path::Pair) are of flow 0.
+    pub fn flow_tally(&self, link: LinkId, flow: FlowId) -> FlowTally {
+        self.world.flow_tally(link, flow)
     }
 
     /// Counters of the network.
@@ -123,7 +134,7 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
     }
 }
 
-impl<T: Streams> Simulation<T> {
+impl<T: Streams + Channels> Simulation<T> {
     /// Runs until every host with connections is done with them, at most for `limit`. Returns whether all are done.
     pub fn run_until_done(&mut self, limit: Duration) -> bool {
         let end = self.now() + limit;

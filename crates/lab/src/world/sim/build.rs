@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use farhaul_proto::{Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
+use farhaul_proto::{Channels, Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{
@@ -190,7 +190,7 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
 }
 
 /// Both hosts of a connection.
-fn hosts<T: Streams + 'static>(
+fn hosts<T: Streams + Channels + 'static>(
     [caller, listener]: [T; 2],
     sender: BulkSender,
     numbers: FirstTimes,

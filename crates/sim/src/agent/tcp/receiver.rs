@@ -124,6 +124,25 @@ impl TcpReceiver {
         Some(segment)
     }
 
+    /// Owes the peer an acknowledgement at once: of a handshake, or of a segment that it repeated.
+    pub(crate) fn acknowledge(&mut self) {
+        self.due = Some(SegmentKind::Ack);
+    }
+
+    /// Answers the SYN again.
+    pub(crate) fn answer_again(&mut self) {
+        self.due = Some(SegmentKind::SynAck);
+    }
+
+    /// Acknowledges with a data segment of the other direction, which leaves now. Gaps need an acknowledgement of their
+    /// own, because this one has no room for blocks.
+    pub(crate) fn ride_on(&mut self, segment: &mut Segment) {
+        (segment.ack, segment.echo) = (self.next, self.echo);
+        if self.beyond.is_empty() {
+            (self.due, self.waiting, self.deadline) = (None, 0, None);
+        }
+    }
+
     /// Bytes received without duplicates, including those beyond gaps.
     pub fn bytes(&self) -> u64 {
         self.bytes
