@@ -64,6 +64,11 @@ impl<T: Streams + Channels, A: Application<T>> Simulation<T, A> {
         })
     }
 
+    /// Breaks the channels of a host. Its transport learns it now, and its peers by an RST.
+    pub fn break_channels(&mut self, host: NodeId) {
+        self.world.interfere(host, |now, host, out| host.break_channels(now, out));
+    }
+
     /// Delivers a datagram from any address to a host now, without a path.
     pub fn inject(&mut self, host: NodeId, from: SocketAddr, bytes: &[u8]) {
         self.world.inject(host, from, bytes);

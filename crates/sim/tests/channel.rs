@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use caller::{Caller, Idle, Told};
 use farhaul_cc::Spec;
-use farhaul_netem::{JitterSpec, LossSpec, PathSpec, Pattern, QueueSize, ReorderSpec};
+use farhaul_netem::{JitterSpec, LossSpec, PathSpec, Pattern, Periodic, QueueSize, ReorderSpec};
 use farhaul_proto::ChannelEnd;
 use farhaul_sim::agent::channel::{receiver_config, sender_config};
 use farhaul_sim::agent::tcp::{SegmentKind, SenderConfig, TcpSink, TcpSource};
@@ -106,7 +106,7 @@ fn chunks() -> Vec<Vec<u8>> {
 fn five_megabytes_arrive_in_order_and_whole_beside_datagrams_of_the_same_host() {
     let chunks = chunks();
     let (count, bytes) = (chunks.len(), chunks.concat());
-    let run = run(Caller::new().sending(chunks), Caller::new().finishing(), [lossy(), lossy()]);
+    let run = run(Caller::new().sending(chunks), Caller::new(), [lossy(), lossy()]);
     let [caller, listener] = [CALLER, LISTENER].map(|host| run.transport(host));
     assert!(listener.received == bytes, "{} bytes of {}", listener.received.len(), bytes.len());
     assert_eq!(listener.log.last().map(|(_, told)| *told), Some(Told::Ended(ChannelEnd::Finished)));
@@ -162,7 +162,7 @@ fn a_lost_fin_is_sent_again() {
 
 #[test]
 fn both_directions_end_with_one_fin_each_and_hosts_forget_the_channel() {
-    let mut run = start(Caller::new().sending([vec![7; 100]]), Caller::new().finishing(), [clean(), clean()]);
+    let mut run = start(Caller::new().sending([vec![7; 100]]), Caller::new(), [clean(), clean()]);
     let sent = record(&mut run);
     open(&mut run);
     run.run_for(Duration::from_secs(200));
@@ -173,7 +173,6 @@ fn both_directions_end_with_one_fin_each_and_hosts_forget_the_channel() {
         (CALLER, Ack, 0),
         (CALLER, SegmentKind::Data, 100),
         (CALLER, LastData, 0),
-        (LISTENER, Ack, 0),
         (LISTENER, LastData, 0),
         (CALLER, Ack, 0),
     ];
@@ -198,6 +197,37 @@ fn a_reset_ends_the_channel_of_the_peer_at_once() {
     assert!(ended - at(RTT * 5 + RTT / 2) < Duration::from_millis(2), "{ended}");
     assert_eq!(listener.received.len(), 14_600);
     assert_eq!(listener.log.len(), 2, "nothing follows the end");
+}
+
+#[test]
+fn a_broken_channel_fails_at_both_hosts() {
+    let mut run = start(Caller::new(), Caller::new(), [clean(), clean()]);
+    open(&mut run);
+    run.run_until(at(RTT * 5));
+    run.break_channels(LISTENER);
+    run.run_for(Duration::from_secs(1));
+    told(&run, LISTENER, Told::Ended(ChannelEnd::Failed), RTT * 5);
+    told(&run, CALLER, Told::Ended(ChannelEnd::Failed), RTT * 5 + RTT / 2);
+}
+
+#[test]
+fn bytes_handed_over_before_the_peer_ended_the_channel_are_still_sent_and_repeated() {
+    let loss = Some(LossSpec::Periodic(Periodic::every(40)));
+    let down = PathSpec { loss, lossless_below: 100, ..clean() };
+    let mut run = start(Caller::new().sending([vec![1; 20_000]]), Caller::new(), [clean(), down]);
+    let sent = record(&mut run);
+    open(&mut run);
+    run.run_until(at(RTT * 3 / 2) + TRANSMISSION);
+    run.command(LISTENER, |_, transport, _| transport.send(&[2; 200_000]));
+    run.run_for(Duration::from_secs(5));
+    let received = |host| run.transport(host).received.len();
+    assert_eq!(received(LISTENER), 20_000);
+    assert!(received(CALLER) < 100_000, "it had finished: {}", received(CALLER));
+    let sent = sent.borrow();
+    let carried: usize = sent.iter().filter(|sent| sent.0 == LISTENER).map(|sent| sent.2).sum();
+    assert!(carried > 203_000, "{carried}");
+    assert_eq!(sent.iter().filter(|sent| sent.1 == SegmentKind::LastData).count(), 2);
+    assert!(sent.iter().all(|sent| sent.1 != SegmentKind::Reset));
 }
 
 #[test]
@@ -283,11 +313,7 @@ fn a_channel_is_as_fast_as_other_tcp_on_the_same_path() {
     let paths = [
         clean(),
         PathSpec { queue: QueueSize::Packets(50), ..clean() },
-        PathSpec {
-            loss: Some(LossSpec::Periodic(farhaul_netem::Periodic::every(500))),
-            lossless_below: 100,
-            ..clean()
-        },
+        PathSpec { loss: Some(LossSpec::Periodic(Periodic::every(500))), lossless_below: 100, ..clean() },
     ];
     for path in paths {
         let [channel, source] = [time_by_channel, time_by_source].map(|time| time(&path, 20_000_000));
@@ -298,7 +324,7 @@ fn a_channel_is_as_fast_as_other_tcp_on_the_same_path() {
 
 fn hash(seed: u64) -> TraceHash {
     let caller = Caller::new().sending(chunks());
-    let mut run = Pair::new(caller, Caller::new().finishing()).path(lossy()).seed(seed).start_with([Idle, Idle]);
+    let mut run = Pair::new(caller, Caller::new()).path(lossy()).seed(seed).start_with([Idle, Idle]);
     open(&mut run);
     run.run_for(Duration::from_secs(600));
     run.trace_hash()

@@ -14,7 +14,9 @@
 //! Nobody waits in TIME-WAIT: a FIN that comes again after the end is answered by an RST, which changes nothing for its
 //! sender. Behind an address without agent there is no host. A channel to it fails once all SYNs are used up.
 //!
-//! A host that finishes a channel sends the rest. What arrives afterwards is acknowledged and dropped.
+//! A host that finishes a channel sends the rest. What arrives afterwards is acknowledged and dropped. When the peer has
+//! ended a channel, the transport is told and the host forgets it, as if the transport had finished it too: what it
+//! sent before still arrives.
 //!
 //! | to change … | open |
 //! | --- | --- |
@@ -152,6 +154,15 @@ impl ChannelHost {
         self.deadline
     }
 
+    /// Breaks all connections: the transport and the peers learn it at once, as from a reset of the network.
+    pub(crate) fn break_all<T: Channels>(&mut self, now: Instant, transport: &mut T, out: &mut Outbox<'_>) {
+        for mut connection in self.connections.drain(..) {
+            reset(now, connection.peer, connection.name(), out);
+            tell_end(now, &mut connection, ChannelEnd::Failed, transport);
+        }
+        self.reschedule();
+    }
+
     /// Serves a request. Returns the channel that takes more bytes after it.
     fn serve_one(&mut self, now: Instant, request: ChannelOutput<'_>, out: &mut Outbox<'_>) -> Option<ConnectionId> {
         if let ChannelOutput::Open(id, peer) = request {
@@ -220,6 +231,7 @@ impl ChannelHost {
         }
         if connection.has_peer_finished() {
             tell_end(now, connection, ChannelEnd::Finished, transport);
+            connection.finish();
         }
         connection.transmit(now, &mut self.scratch, out);
         if connection.is_over(now) {
@@ -232,9 +244,9 @@ impl ChannelHost {
     }
 }
 
-/// Tells the transport the end of a channel, unless it knows or has given up the channel itself.
+/// Tells the transport the end of a channel that it has not given up itself.
 fn tell_end<T: Channels>(now: Instant, connection: &mut Connection, end: ChannelEnd, transport: &mut T) {
-    if let Some(id) = connection.id.filter(|_| !core::mem::replace(&mut connection.told_end, true)) {
+    if let Some(id) = connection.id.take() {
         transport.channel_ended(now, id, end);
     }
 }

@@ -67,6 +67,12 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
         self
     }
 
+    /// Breaks all channels, as a fault of the network.
+    pub(crate) fn break_channels(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        self.channels.break_all(now, &mut self.transport, out);
+        self.settle(now, out);
+    }
+
     /// Drains transmits, requests for channels and events until there are no more.
     pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox<'_>) {
         loop {

@@ -45,7 +45,7 @@ pub(crate) struct Caller {
     chunks: VecDeque<Vec<u8>>,
     /// Whether it sends chunks.
     sends: bool,
-    /// Whether it finishes behind the last chunk, or once the peer has finished.
+    /// Whether it finishes behind the last chunk.
     finishes: bool,
     peer: Option<SocketAddr>,
     datagrams: u32,
@@ -77,12 +77,6 @@ impl Caller {
     /// Sends these chunks, then finishes.
     pub(crate) fn sending(mut self, chunks: impl IntoIterator<Item = Vec<u8>>) -> Self {
         (self.chunks, self.sends, self.finishes) = (chunks.into_iter().collect(), true, true);
-        self
-    }
-
-    /// Finishes once the peer has finished.
-    pub(crate) fn finishing(mut self) -> Self {
-        self.finishes = true;
         self
     }
 
@@ -165,9 +159,6 @@ impl Channels for Caller {
     fn channel_ended(&mut self, now: Instant, id: ConnectionId, end: ChannelEnd) {
         assert_eq!(id, ID);
         self.log.push((now, Told::Ended(end)));
-        if end == ChannelEnd::Finished && std::mem::take(&mut self.finishes) {
-            self.finish();
-        }
     }
 
     fn poll_channel(&mut self, _now: Instant) -> Option<ChannelOutput<'_>> {

@@ -56,10 +56,8 @@ pub(super) struct Connection {
     number: u32,
     /// Whether this host accepted it.
     accepted: bool,
-    /// The transport's name for it; `None` before the transport accepted it and after it gave it up.
+    /// The transport's name for it; `None` before the transport accepted it, and after it gave it up or was told the end.
     pub(super) id: Option<ConnectionId>,
-    /// Whether the transport knows that it ended.
-    pub(super) told_end: bool,
     stage: Stage,
     pub(super) outgoing: Outgoing,
     incoming: Incoming,
@@ -77,7 +75,6 @@ impl Connection {
             number,
             accepted: false,
             id: Some(id),
-            told_end: false,
             stage: Stage::Calling,
             outgoing,
             incoming: Incoming::new(),
@@ -94,7 +91,6 @@ impl Connection {
             number: syn.connection,
             accepted: true,
             id: None,
-            told_end: false,
             stage: Stage::Answering { next: now + FIRST_ANSWER_WAIT, sent: 1 },
             outgoing: Outgoing::new(false),
             incoming,
@@ -122,7 +118,7 @@ impl Connection {
         self.incoming.receiver.finished_at().is_some()
     }
 
-    /// Ends this direction behind everything written. The transport has given up the channel.
+    /// Ends this direction behind everything written. The transport no longer knows the channel.
     pub(super) fn finish(&mut self) {
         self.id = None;
         self.outgoing.finish();
