@@ -7,6 +7,7 @@ use farhaul_proto::{Channels, Streams};
 use farhaul_units::{Duration, Instant};
 
 use crate::agent::transport::{Application, TransportAgent};
+use crate::first_times::FirstTimes;
 use crate::network::{Capture, FlowId, FlowTally, LinkId, Network, NetworkCounters, NodeId};
 use crate::packet::Pool;
 use crate::sample::Samples;
@@ -90,6 +91,13 @@ impl<T: Streams + Channels, A: Application<T>> Simulation<T, A> {
     /// removes it.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         self.world.set_capture(capture);
+    }
+
+    /// Sets the numbering of the datagrams of all hosts, which is UDT4's by default.
+    pub fn set_numbering(&mut self, numbering: FirstTimes) {
+        for host in 0..self.world.agents().len() {
+            self.world.interfere(host, |_, host, _| host.shares = numbering);
+        }
     }
 
     /// Records counters of all connections and links every `period` from now on.

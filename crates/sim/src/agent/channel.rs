@@ -15,8 +15,8 @@
 //! sender. Behind an address without agent there is no host. A channel to it fails once all SYNs are used up.
 //!
 //! A host that finishes a channel sends the rest. What arrives afterwards is acknowledged and dropped. When the peer has
-//! ended a channel, the transport is told and the host forgets it, as if the transport had finished it too: what it
-//! sent before still arrives.
+//! ended a channel, the transport is told, and the host ends the other direction too, behind what the transport sent
+//! before.
 //!
 //! | to change … | open |
 //! | --- | --- |

@@ -43,7 +43,7 @@ pub struct TransportAgent<T, A> {
     /// Whether damaged datagrams reach the transport.
     pub(crate) takes_damaged: bool,
     channels: ChannelHost,
-    shares: FirstTimes,
+    pub(crate) shares: FirstTimes,
     scratch: Batch,
 }
 
