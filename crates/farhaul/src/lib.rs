@@ -61,6 +61,7 @@ mod endpoint;
 mod error;
 mod listener;
 mod message;
+pub mod probe;
 mod protocol;
 mod reach;
 mod stream;

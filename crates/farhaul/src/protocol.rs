@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use farhaul_proto::udt::{ConnectOptions, Message, MessageOptions};
 use farhaul_proto::{
-    Batch, Config, ConnectError, ConnectionId, Entropy, Event, Mode, Read, Stats, StreamError, Streams, Transmit,
-    Transport, udt, udt2004,
+    Batch, ChannelEnd, ChannelOutput, Channels, Config, ConnectError, ConnectionId, Entropy, Event, Mode, Read, Stats,
+    StreamError, Streams, Transmit, Transport, udt, udt2004,
 };
 use farhaul_units::Instant;
 
@@ -43,6 +43,20 @@ impl AnyEndpoint {
     }
 
     fn streams_mut(&mut self) -> &mut dyn Streams {
+        match self {
+            Self::Udt(end) => &mut **end,
+            Self::Udt2004(end) => &mut **end,
+        }
+    }
+
+    fn channels(&self) -> &dyn Channels {
+        match self {
+            Self::Udt(end) => &**end,
+            Self::Udt2004(end) => &**end,
+        }
+    }
+
+    fn channels_mut(&mut self) -> &mut dyn Channels {
         match self {
             Self::Udt(end) => &mut **end,
             Self::Udt2004(end) => &mut **end,
@@ -155,6 +169,36 @@ impl Transport for AnyEndpoint {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.streams_mut().poll_event()
+    }
+}
+
+impl Channels for AnyEndpoint {
+    fn needs_channels(&self) -> bool {
+        self.channels().needs_channels()
+    }
+
+    fn accept_channel(&mut self, now: Instant, from: SocketAddr) -> Option<ConnectionId> {
+        self.channels_mut().accept_channel(now, from)
+    }
+
+    fn channel_opened(&mut self, now: Instant, id: ConnectionId) {
+        self.channels_mut().channel_opened(now, id);
+    }
+
+    fn handle_channel(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
+        self.channels_mut().handle_channel(now, id, bytes);
+    }
+
+    fn channel_drained(&mut self, now: Instant, id: ConnectionId) {
+        self.channels_mut().channel_drained(now, id);
+    }
+
+    fn channel_ended(&mut self, now: Instant, id: ConnectionId, end: ChannelEnd) {
+        self.channels_mut().channel_ended(now, id, end);
+    }
+
+    fn poll_channel(&mut self, now: Instant) -> Option<ChannelOutput<'_>> {
+        self.channels_mut().poll_channel(now)
     }
 }
 

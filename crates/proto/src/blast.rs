@@ -15,10 +15,18 @@
 //! Programs that only speak an original protocol have no such shell. For them each protocol has a module `original`,
 //! which uses the same engines.
 
-#[expect(dead_code, reason = "the protocols and their shell follow")]
+mod connection;
+mod endpoint;
 pub(crate) mod engine;
-#[expect(dead_code, reason = "the protocols and their shell follow")]
+mod established;
+mod frames;
+mod incoming;
+mod line;
+mod outgoing;
+mod path;
+mod pulse;
 pub(crate) mod rate;
 #[cfg(test)]
-#[expect(dead_code, reason = "the tests of the protocols follow")]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,9 @@ use crate::event::ConnectionId;
 ///
 /// **Contract.** The host drains [`poll_channel`](Channels::poll_channel) after any input or command, together with the
 /// outputs of [`Transport`](crate::Transport). Channels preserve order and lose nothing until they end.
+///
+/// The transport ends each channel that it has, by [`ChannelOutput::Finish`] or [`ChannelOutput::Reset`]. It need not
+/// after [`ChannelEnd::Refused`] and [`ChannelEnd::Failed`], which leave no channel.
 pub trait Channels {
     /// Whether connections of this transport need channels. The host then also listens for channels on the port number
     /// of the datagrams.
@@ -62,7 +65,8 @@ pub enum ChannelOutput<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChannelEnd {
-    /// The peer ended it in order: everything that it sent has arrived.
+    /// The peer ended it in order: everything that it sent has arrived. This side may still send. The channel can fail
+    /// after this.
     Finished,
     /// The peer's host refused it: no program listens there.
     Refused,

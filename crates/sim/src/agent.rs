@@ -3,6 +3,7 @@
 pub mod bulk;
 pub mod channel;
 pub mod disk;
+pub mod probe;
 pub mod source;
 pub mod tcp;
 pub(crate) mod transport;
