@@ -178,6 +178,7 @@ fn both_directions_end_with_one_fin_each_and_hosts_forget_the_channel() {
         (CALLER, Ack, 0),
         (CALLER, SegmentKind::Data, 100),
         (CALLER, LastData, 0),
+        (LISTENER, Ack, 0),
         (LISTENER, LastData, 0),
         (CALLER, Ack, 0),
     ];
@@ -213,6 +214,22 @@ fn a_broken_channel_fails_at_both_hosts() {
     run.run_for(Duration::from_secs(1));
     told(&run, LISTENER, Told::Ended(ChannelEnd::Failed), RTT * 5);
     told(&run, CALLER, Told::Ended(ChannelEnd::Failed), RTT * 5 + RTT / 2);
+}
+
+#[test]
+fn a_channel_that_the_peer_finished_takes_bytes_and_fails_once_the_peer_has_left() {
+    let mut run = start(Caller::new().finishing_at_once(), Caller::new(), [clean(), clean()]);
+    run.command(LISTENER, |_, transport, _| transport.lingers = true);
+    open(&mut run);
+    run.run_for(Duration::from_secs(25));
+    run.command(LISTENER, |_, transport, _| transport.send(b"in time"));
+    run.run_for(Duration::from_secs(10));
+    assert_eq!(run.transport(LISTENER).when(Told::Ended(ChannelEnd::Failed)), None);
+    run.command(LISTENER, |_, transport, _| transport.send(b"too late"));
+    run.run_for(Duration::from_secs(1));
+    told(&run, LISTENER, Told::Ended(ChannelEnd::Finished), RTT * 3 / 2);
+    told(&run, LISTENER, Told::Ended(ChannelEnd::Failed), Duration::from_secs(35) + RTT);
+    assert_eq!(run.transport(CALLER).received, b"");
 }
 
 #[test]

@@ -11,12 +11,11 @@
 //!
 //! **Left out:** CUBIC, pacing, and the window's restart after idle time. There is no receiver's window, because a
 //! transport takes all bytes at once. There are no probes for a lost tail: a time-out repeats it, after 200 ms or more.
-//! Nobody waits in TIME-WAIT: a FIN that comes again after the end is answered by an RST, which changes nothing for its
+//! A peer that opens a channel may stay silent. Nobody waits in TIME-WAIT: a FIN that comes again after the end is answered by an RST, which changes nothing for its
 //! sender. Behind an address without agent there is no host. A channel to it fails once all SYNs are used up.
 //!
-//! A host that finishes a channel sends the rest. What arrives afterwards is acknowledged and dropped. When the peer has
-//! ended a channel, the transport is told, and the host ends the other direction too, behind what the transport sent
-//! before.
+//! A host whose transport finished a channel sends the rest. What arrives afterwards is acknowledged and dropped. A
+//! peer's FIN ends its direction only. The transport may still send then, until it finishes the channel itself.
 //!
 //! | to change … | open |
 //! | --- | --- |
@@ -115,9 +114,9 @@ impl ChannelHost {
         let found = self.connections.iter().position(|connection| connection.is_of(packet.from(), segment));
         match (found, segment.kind) {
             (Some(index), SegmentKind::Reset) => {
-                let mut connection = self.connections.remove(index);
+                let connection = self.connections.remove(index);
                 let end = if connection.is_calling() { ChannelEnd::Refused } else { ChannelEnd::Failed };
-                tell_end(now, &mut connection, end, transport);
+                tell_end(now, &connection, end, transport);
             }
             (Some(index), _) => self.advance(now, index, (segment, packet.bytes()), transport, out),
             (None, SegmentKind::Reset) => {}
@@ -142,8 +141,7 @@ impl ChannelHost {
                 connection.transmit(now, &mut self.scratch, out);
                 index += 1;
             } else {
-                let mut connection = self.connections.remove(index);
-                tell_end(now, &mut connection, ChannelEnd::Failed, transport);
+                tell_end(now, &self.connections.remove(index), ChannelEnd::Failed, transport);
             }
         }
         self.reschedule();
@@ -156,9 +154,9 @@ impl ChannelHost {
 
     /// Breaks all connections: the transport and the peers learn it at once, as from a reset of the network.
     pub(crate) fn break_all<T: Channels>(&mut self, now: Instant, transport: &mut T, out: &mut Outbox<'_>) {
-        for mut connection in self.connections.drain(..) {
+        for connection in self.connections.drain(..) {
             reset(now, connection.peer, connection.name(), out);
-            tell_end(now, &mut connection, ChannelEnd::Failed, transport);
+            tell_end(now, &connection, ChannelEnd::Failed, transport);
         }
         self.reschedule();
     }
@@ -230,8 +228,7 @@ impl ChannelHost {
             transport.channel_drained(now, id);
         }
         if connection.has_peer_finished() {
-            tell_end(now, connection, ChannelEnd::Finished, transport);
-            connection.finish();
+            tell_finished(now, connection, transport);
         }
         connection.transmit(now, &mut self.scratch, out);
         if connection.is_over(now) {
@@ -244,9 +241,16 @@ impl ChannelHost {
     }
 }
 
+/// Tells the transport once that the peer has finished.
+fn tell_finished<T: Channels>(now: Instant, connection: &mut Connection, transport: &mut T) {
+    if !core::mem::replace(&mut connection.told_finished, true) {
+        tell_end(now, connection, ChannelEnd::Finished, transport);
+    }
+}
+
 /// Tells the transport the end of a channel that it has not given up itself.
-fn tell_end<T: Channels>(now: Instant, connection: &mut Connection, end: ChannelEnd, transport: &mut T) {
-    if let Some(id) = connection.id.take() {
+fn tell_end<T: Channels>(now: Instant, connection: &Connection, end: ChannelEnd, transport: &mut T) {
+    if let Some(id) = connection.id {
         transport.channel_ended(now, id, end);
     }
 }

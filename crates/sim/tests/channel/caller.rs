@@ -52,6 +52,8 @@ pub(crate) struct Caller {
     /// What arrived over the channel, and in how many pieces.
     pub(crate) received: Vec<u8>,
     pub(crate) pieces: usize,
+    /// Whether it does not finish when the peer has.
+    pub(crate) lingers: bool,
     /// Whether each piece is sent back.
     pub(crate) echoes: bool,
     pub(crate) datagrams_received: u64,
@@ -159,6 +161,9 @@ impl Channels for Caller {
     fn channel_ended(&mut self, now: Instant, id: ConnectionId, end: ChannelEnd) {
         assert_eq!(id, ID);
         self.log.push((now, Told::Ended(end)));
+        if end == ChannelEnd::Finished && !self.lingers {
+            self.finish();
+        }
     }
 
     fn poll_channel(&mut self, _now: Instant) -> Option<ChannelOutput<'_>> {

@@ -21,8 +21,8 @@ const RETRIES: u32 = 15;
 /// The first wait for the end of a handshake.
 //= paper:rfc6298 §2 (2.1)
 const FIRST_ANSWER_WAIT: Duration = Duration::from_secs(1);
-/// How long a finished channel waits for the peer's end, by default in Linux (`tcp_fin_timeout`).
-const LINGER: Duration = Duration::from_secs(60);
+/// How long a finished channel waits for the peer's end, as in the driver of real sockets.
+const LINGER: Duration = Duration::from_secs(30);
 
 /// The handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,10 @@ pub(super) struct Connection {
     number: u32,
     /// Whether this host accepted it.
     accepted: bool,
-    /// The transport's name for it; `None` before the transport accepted it, and after it gave it up or was told the end.
+    /// The transport's name for it; `None` before the transport accepted it and after it gave it up.
     pub(super) id: Option<ConnectionId>,
+    /// Whether the transport knows that the peer has finished.
+    pub(super) told_finished: bool,
     stage: Stage,
     pub(super) outgoing: Outgoing,
     incoming: Incoming,
@@ -75,6 +77,7 @@ impl Connection {
             number,
             accepted: false,
             id: Some(id),
+            told_finished: false,
             stage: Stage::Calling,
             outgoing,
             incoming: Incoming::new(),
@@ -91,6 +94,7 @@ impl Connection {
             number: syn.connection,
             accepted: true,
             id: None,
+            told_finished: false,
             stage: Stage::Answering { next: now + FIRST_ANSWER_WAIT, sent: 1 },
             outgoing: Outgoing::new(false),
             incoming,
@@ -118,7 +122,7 @@ impl Connection {
         self.incoming.receiver.finished_at().is_some()
     }
 
-    /// Ends this direction behind everything written. The transport no longer knows the channel.
+    /// Ends this direction behind everything written. The transport has given up the channel.
     pub(super) fn finish(&mut self) {
         self.id = None;
         self.outgoing.finish();
