@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use farhaul_proto::{Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
+use farhaul_proto::{Channels, Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{
@@ -64,7 +64,7 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let network = rng.next_u64();
     let mut graph = setup.topology.graph();
     let mut flows = Vec::new();
-    let mut machines = Machines::default();
+    let mut machines = Machines { seed: network, hosts: BTreeMap::new() };
     let mut lists = Lists::default();
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
         // Drawn even if unused, so that another protocol of one flow does not change the random numbers of the others.
@@ -110,16 +110,19 @@ fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId
 }
 
 /// Hosts with costs of packets. Each is a node of its own behind the node where its links end.
-#[derive(Default)]
-struct Machines(BTreeMap<NodeId, NodeId>);
+struct Machines {
+    /// Decides the jitter of each.
+    seed: u64,
+    hosts: BTreeMap<NodeId, NodeId>,
+}
 
 impl Machines {
     /// The node of agents at `node`. Flows at the same node share its processor, and the first flow decides its costs.
     fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<HostCost>) -> NodeId {
-        let Some(spec) = spec else { return self.0.get(&node).copied().unwrap_or(node) };
-        *self.0.entry(node).or_insert_with(|| {
+        let Some(spec) = spec else { return self.hosts.get(&node).copied().unwrap_or(node) };
+        *self.hosts.entry(node).or_insert_with(|| {
             let host = graph.add_node();
-            host_cost::attach(graph, node, host, spec);
+            host_cost::attach(graph, node, host, spec, self.seed.wrapping_add(node as u64));
             host
         })
     }
@@ -190,7 +193,7 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
 }
 
 /// Both hosts of a connection.
-fn hosts<T: Streams + 'static>(
+fn hosts<T: Streams + Channels + 'static>(
     [caller, listener]: [T; 2],
     sender: BulkSender,
     numbers: FirstTimes,
