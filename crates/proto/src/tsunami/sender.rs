@@ -63,8 +63,6 @@ pub(crate) struct Sender {
     repeats: bool,
     /// Fires when the last block must be repeated.
     tail: Timer,
-    /// There was nothing to send since the last feedback.
-    was_idle: bool,
     totals: Counts,
 }
 
@@ -82,7 +80,7 @@ impl Sender {
     /// A sender whose first block has the number `first`.
     pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
         let payload = block_size(setup.datagram).max(1);
-        let control = RateControl::new(options.rate, setup.round_trip, setup.now);
+        let control = RateControl::new(options.rate, setup.round_trip);
         let law = Law::new(options.error_threshold, options.slower, options.faster);
         // A search begins slowly by itself.
         let factor = if matches!(options.rate, RateChoice::Auto) { 1.0 } else { delay::START_FACTOR };
@@ -111,7 +109,6 @@ impl Sender {
             announced: first,
             repeats: false,
             tail: Timer::stopped(),
-            was_idle: true,
             totals: Counts::default(),
         };
         sender.pace();
@@ -263,6 +260,7 @@ impl Sender {
 
     fn on_departed(&mut self, now: Instant, packets: u32) {
         self.totals.sent += u64::from(packets);
+        self.control.on_sent(now, packets, packets as usize * (self.store.payload_size() + STORED_HEADER));
         self.pacer.on_sent(now, packets);
         if self.silence.on_sent(now, packets) {
             self.delay.on_report(delay::ALL);
@@ -275,7 +273,6 @@ impl Sender {
 
     /// Notes why nothing leaves although pacing permits it.
     fn note_nothing_to_send(&mut self, now: Instant) {
-        self.was_idle = true;
         let idle = self.in_flight() == 0;
         self.limits.set(if idle { Limit::Idle } else { Limit::Application }, now);
     }
@@ -363,8 +360,7 @@ impl engine::Sender for Sender {
     }
 
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
-        let busy = !std::mem::take(&mut self.was_idle);
-        self.control.on_feedback(now, feedback, busy);
+        self.control.on_feedback(now, feedback);
         if matches!(self.options.rate, RateChoice::Auto) {
             self.retarget();
         }
