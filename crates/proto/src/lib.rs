@@ -41,6 +41,7 @@ pub mod probe;
 mod seq_set;
 mod shell;
 
+pub mod rbudp;
 mod timer;
 pub mod udt;
 pub mod udt2004;
