@@ -16,12 +16,14 @@
 //! | [`Options`] | blast, rate, payload and spacing |
 //! | [`Model`] | the goodput that follows from rate, RTT and blast |
 //! | `sender`, `receiver` | the engines: stream mode of the QUANTA programs (`paper:survey` §2.1) |
+//! | [`original`] | the dialogues of those programs, over the same engines |
 //!
 //! Between Farhaul ends the numbers of packets run on from blast to blast. So a late packet of one blast is never taken
 //! for data of the next, as it is in the original. Files may be larger than memory because blasts follow one another.
 
 mod model;
 mod options;
+pub mod original;
 mod receiver;
 mod sender;
 

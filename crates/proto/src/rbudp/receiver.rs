@@ -92,10 +92,20 @@ impl Receiver {
         (self.counts.datagrams, self.counts.foreign)
     }
 
-    /// Whether the receiver waits for its peer, and not for its reader.
+    /// Whether a blast waits for the peer, and not for the reader.
     pub(super) fn awaits_peer(&self) -> bool {
-        !self.ended && self.blast.as_ref().is_none_or(|blast| blast.due(&self.buffer, self.round_trip).is_some())
-            || self.buffer.available() == 0
+        self.blast.as_ref().is_some_and(|blast| !blast.awaits_reader(&self.buffer))
+    }
+
+    /// Whether the end of the round under way has come.
+    pub(super) fn has_end(&self) -> bool {
+        self.blast.as_ref().is_some_and(Incoming::has_end)
+    }
+
+    /// Expects the next file of an original's dialogue.
+    pub(super) fn expect(&mut self, now: Instant, division: Division) {
+        self.division = division;
+        self.begin_of_file(now);
     }
 
     // ---- the channel ----

@@ -92,14 +92,35 @@ impl Sender {
         sender
     }
 
-    /// Ends the stream for an original receiver, by a length of zero.
-    pub(super) fn end_stream(&mut self) {
-        self.control.extend_from_slice(&encode_length(0));
+    /// Begins the next file of an original's dialogue. The last one was delivered.
+    pub(super) fn give(&mut self, now: Instant, division: Division) {
+        self.supply.divide(division);
+        self.begin_if_due(now);
+    }
+
+    /// Whether the file was delivered as a whole.
+    pub(super) fn has_given(&self) -> bool {
+        self.blast.is_none() && self.supply.is_cut_up()
     }
 
     /// Whether the sender waits for a bitmap.
     pub(super) fn awaits_bitmap(&self) -> bool {
-        self.blast.as_ref().is_some_and(|blast| !blast.is_sending())
+        self.blast.as_ref().is_some_and(|blast| matches!(blast.phase, Phase::Awaiting(_)))
+    }
+
+    /// Takes bytes of the bitmap that is awaited, up to its end, and returns their number.
+    ///
+    /// # Errors
+    /// None is awaited, or no receiver sends it.
+    pub(super) fn take_bitmap(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, PeerMisbehaved> {
+        let blast = self.blast.as_mut().ok_or_else(|| super::out_of_turn("a bitmap"))?;
+        let (used, missing) = blast.read_bitmap(bytes)?;
+        if let Some(missing) = missing {
+            self.on_bitmap(missing);
+            self.begin_if_due(now);
+        }
+        self.note_limit(now);
+        Ok(used)
     }
 
     /// Bitmaps in a row that reported no new packet.
@@ -209,15 +230,8 @@ impl engine::Sender for Sender {
     fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let blast = self.blast.as_mut().ok_or_else(|| super::out_of_turn("a bitmap"))?;
-            let (used, missing) = blast.read_bitmap(rest)?;
-            rest = &rest[used..];
-            if let Some(missing) = missing {
-                self.on_bitmap(missing);
-                self.begin_if_due(now);
-            }
+            rest = &rest[self.take_bitmap(now, rest)?..];
         }
-        self.note_limit(now);
         Ok(())
     }
 

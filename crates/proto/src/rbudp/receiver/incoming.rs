@@ -93,14 +93,23 @@ impl Incoming {
         !buffer.ack_point().is_before(self.end())
     }
 
+    /// Whether the end of the round has come.
+    pub(super) const fn has_end(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Whether the bitmap waits for the reader: a repetition needs room.
+    pub(super) fn awaits_reader(&self, buffer: &RecvBuffer) -> bool {
+        self.has_end() && self.refused && buffer.available() > 0 && !self.is_complete(buffer)
+    }
+
     /// When the bitmap is due; `None` if that depends on the peer or on the reader.
     pub(super) fn due(&self, buffer: &RecvBuffer, round_trip: Duration) -> Option<Instant> {
         let ended = self.ended?;
         if self.is_complete(buffer) {
             return Some(ended);
         }
-        // The repetition needs room, and the reader makes some.
-        if self.refused && buffer.available() > 0 {
+        if self.awaits_reader(buffer) {
             return None;
         }
         let pause = (round_trip / PAUSE_PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);

@@ -100,6 +100,16 @@ impl Supply {
 
     // ---- blasts ----
 
+    /// Sets the division of what follows.
+    pub(super) fn divide(&mut self, division: Division) {
+        self.division = division;
+    }
+
+    /// Whether no part of a file waits for a blast.
+    pub(super) const fn is_cut_up(&self) -> bool {
+        matches!(self.division, Division::File { left: 0, .. })
+    }
+
     /// Since when data waits for a blast, and whether it need not wait for more: it was flushed, or `blast` bytes are
     /// there.
     pub(super) fn waiting(&self, blast: u64) -> Option<(Instant, bool)> {
