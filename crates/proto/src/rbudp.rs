@@ -30,6 +30,7 @@ mod sender;
 pub use model::Model;
 pub use options::{BlastSize, Options, Spacing};
 
+use farhaul_units::SeqNo;
 use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::rbudp::HEADER_LEN;
 
@@ -41,6 +42,9 @@ const HEADER: usize = TAG_LEN + HEADER_LEN;
 /// Most packets of a blast, and so eight times the bytes of a bitmap: 4 MiB. A file of 2 GiB in the smallest packets has
 /// as many.
 const MAX_BLAST_PACKETS: u32 = 1 << 25;
+
+/// The number of the first packet.
+const FIRST_NUMBER: SeqNo = SeqNo::new(0);
 
 /// The protocol.
 #[derive(Debug)]
@@ -111,6 +115,14 @@ impl From<Prefix> for Numbering {
             Prefix::Tag(_) => Self::Running,
             Prefix::None => Self::PerBlast,
         }
+    }
+}
+
+/// The number of the first packet. Both ends count from the same one, which only tests change.
+fn first_number(setup: &Setup<'_>) -> SeqNo {
+    match setup.prefix {
+        Prefix::Tag(_) => setup.config.initial_seq.unwrap_or(FIRST_NUMBER),
+        Prefix::None => FIRST_NUMBER,
     }
 }
 

@@ -7,7 +7,7 @@ use farhaul_wire::rbudp::{self, ByteOrder, EndOfBlast, RECORD_LEN, decode_length
 use farhaul_wire::udt4::MessageField;
 
 use self::incoming::{Fit, Incoming};
-use super::{Division, MAX_BLAST_PACKETS, Numbering, out_of_range, out_of_turn};
+use super::{Division, MAX_BLAST_PACKETS, Numbering, first_number, out_of_range, out_of_turn};
 use crate::blast::engine::{self, Setup};
 use crate::buffer::{Insert, RecvBuffer};
 use crate::error::PeerMisbehaved;
@@ -57,7 +57,7 @@ impl Receiver {
     pub(super) fn new(payload: usize, division: Division, setup: Setup<'_>) -> Self {
         let capacity = setup.config.recv_buffer.max(MIN_BUFFER) / payload as u64;
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).min(MAX_BLAST_PACKETS) + SHORT_PACKETS;
-        let first = SeqNo::new(0);
+        let first = first_number(&setup);
         let mut receiver = Self {
             buffer: RecvBuffer::new(first, payload, capacity),
             payload,

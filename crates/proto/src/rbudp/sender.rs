@@ -73,7 +73,7 @@ impl Sender {
         });
         pacer.set_catch_up_pace(Some(CATCH_UP_PACE));
         let mut sender = Self {
-            supply: Supply::new(payload, setup.prefix, division),
+            supply: Supply::new(super::first_number(&setup), payload, setup.prefix, division),
             options: options.clone(),
             numbering: setup.prefix.into(),
             header: setup.prefix.len() + HEADER_LEN,

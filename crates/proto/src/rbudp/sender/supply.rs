@@ -34,9 +34,9 @@ pub(super) struct Cut {
 }
 
 impl Supply {
-    pub(super) fn new(payload: usize, prefix: Prefix, division: Division) -> Self {
+    pub(super) fn new(first: SeqNo, payload: usize, prefix: Prefix, division: Division) -> Self {
         Self {
-            store: PacketStore::new(SeqNo::new(0), payload),
+            store: PacketStore::new(first, payload),
             prefix,
             division,
             written: 0,

@@ -53,6 +53,15 @@ fn a_late_packet_of_one_blast_is_not_data_of_the_next() {
 }
 
 #[test]
+fn packet_numbers_wrap_in_the_middle_of_a_blast() {
+    for before in [1, 300, 1_000] {
+        let config = Config { initial_seq: Some(SeqNo::MAX.minus(before)), ..buffers(2_000_000) };
+        let path = Path { loss: 0.05, twice: 0.05, late: (0.05, Duration::from_millis(30)), ..path(1_000, 10) };
+        run(&at_rate(900), &config, path, 4_000_000);
+    }
+}
+
+#[test]
 fn a_transfer_larger_than_memory_keeps_memory_bounded() {
     let outcome = run(&at_rate(900), &buffers(2_000_000), Path { loss: 0.01, ..path(1_000, 10) }, 20_000_000);
     // Chunks that wait for reuse count as well.
