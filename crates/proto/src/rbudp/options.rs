@@ -10,8 +10,9 @@ pub(crate) const MIN_PAYLOAD: u16 = 64;
 /// Longest time of a blast. Nothing is repeated before its end, so a reader waits that long for a lost packet. At an RTT
 /// of 200 ms it costs 2 % of the rate.
 const LONGEST_BLAST: Duration = Duration::from_secs(10);
-/// Shortest blast of RTT × rate while the rate is found. The reports of a shorter one are too few to measure a rate.
-const SHORTEST_MEASURED_BLAST: Duration = Duration::from_millis(50);
+/// Shortest blast of RTT × rate while the rate is found. The reports of a shorter one are too few to measure a rate that
+/// grows fourfold per RTT.
+const SHORTEST_MEASURED_BLAST: Duration = Duration::from_millis(200);
 /// Bytes of IPv4 and UDP headers.
 const IP_UDP_HEADERS: u64 = 28;
 
@@ -36,7 +37,7 @@ pub enum BlastSize {
     #[default]
     Payload,
     /// RTT × rate, as `paper:survey` §2.1 has it. The sender then waits as long as it sends, so the goodput is half of the
-    /// rate. It needs the least memory, and repeats soonest. A blast lasts at least 50 ms if the rate is found.
+    /// rate. It needs the least memory, and repeats soonest. Blasts last at least 200 ms if the rate is found.
     RoundTrip,
 }
 

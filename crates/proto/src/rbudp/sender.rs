@@ -7,7 +7,7 @@ mod supply;
 use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqNo};
 use farhaul_wire::rbudp::{EndOfBlast, HEADER_LEN, encode_length};
 
-use self::activity::Activity;
+use self::activity::{Activity, Worth};
 use self::round::{Blast, Phase};
 use self::supply::Supply;
 use super::options::{Options, Spacing, packet_size, payload_rate};
@@ -243,8 +243,11 @@ impl engine::Sender for Sender {
     }
 
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
-        let busy = self.activity.on_report(now, self.round_trip);
-        self.rate.on_feedback(now, feedback, busy);
+        match self.activity.on_report(now, self.round_trip) {
+            Worth::Nothing => {}
+            Worth::Start => self.rate.on_feedback(now, feedback, false),
+            Worth::Counts => self.rate.on_feedback(now, feedback, true),
+        }
     }
 
     fn set_round_trip(&mut self, round_trip: Duration) {

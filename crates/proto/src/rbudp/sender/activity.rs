@@ -12,6 +12,19 @@ pub(super) struct Activity {
     last: Option<(Instant, Instant)>,
     /// When the last report came.
     reported: Instant,
+    /// Reports were withheld since the last one that counted.
+    gap: bool,
+}
+
+/// The use of a report for measuring the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Worth {
+    /// It covers a pause.
+    Nothing,
+    /// A measurement may begin with it.
+    Start,
+    /// It continues a measurement.
+    Counts,
 }
 
 impl Activity {
@@ -27,12 +40,23 @@ impl Activity {
         }
     }
 
-    /// A report came. Returns whether the sender paused at no time that the report covers beyond the one before.
-    pub(super) fn on_report(&mut self, now: Instant, round_trip: Duration) -> bool {
+    /// A report came. A rate that grows while reports come must not grow during a pause.
+    pub(super) fn on_report(&mut self, now: Instant, round_trip: Duration) -> Worth {
+        let busy = self.covers(now, round_trip);
+        self.reported = now;
+        let gap = std::mem::replace(&mut self.gap, !busy);
+        match (busy, gap) {
+            (false, _) => Worth::Nothing,
+            (true, true) => Worth::Start,
+            (true, false) => Worth::Counts,
+        }
+    }
+
+    /// Whether the sender paused at no time that the report covers beyond the one before.
+    fn covers(&self, now: Instant, round_trip: Duration) -> bool {
         // A part more than the RTT, because the first packets of a blast may be late.
         let from = self.reported.saturating_sub(round_trip + round_trip / 8);
         let until = now.saturating_sub(round_trip);
-        self.reported = now;
         self.since.is_some_and(|since| since <= from)
             || self.last.is_some_and(|(since, end)| since <= from && until <= end)
     }
@@ -54,10 +78,11 @@ mod tests {
         activity.on_sent(at(1_000));
         activity.pause(at(1_200));
         activity.on_sent(at(1_280));
-        let counted: Vec<u64> =
-            (100..150).map(|tens| tens * 10).filter(|&time| activity.on_report(at(time), ROUND_TRIP)).collect();
+        let reports: Vec<(u64, Worth)> =
+            (1_000..1_500).step_by(10).map(|time| (time, activity.on_report(at(time), ROUND_TRIP))).collect();
+        let of = |worth| reports.iter().filter(move |report| report.1 == worth).map(|report| report.0);
         // Reports of the first span come one RTT later, and those of the second from 1380 ms on.
-        let expected: Vec<u64> = (1_100..=1_280).chain(1_380..1_500).filter(|time| time % 10 == 0).collect();
-        assert_eq!(counted, expected);
+        assert!(of(Worth::Start).eq([1_100, 1_380]));
+        assert!(of(Worth::Counts).eq((1_110..=1_280).step_by(10).chain((1_390..1_500).step_by(10))));
     }
 }
