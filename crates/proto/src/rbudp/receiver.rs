@@ -111,6 +111,11 @@ impl Receiver {
     // ---- the channel ----
 
     fn on_record(&mut self, now: Instant, record: [u8; RECORD_LEN]) -> Result<(), PeerMisbehaved> {
+        // A sender goes on once it has read the bitmap. Without this rule, one that reads nothing could have bitmaps
+        // pile up here (attack C3).
+        if !self.control.is_empty() {
+            return Err(out_of_turn("a record before its bitmap was read"));
+        }
         let Some(blast) = &mut self.blast else { return self.on_length(now, record) };
         let end = EndOfBlast::decode(record, self.order).map_err(|_| {
             out_of_range(
