@@ -9,6 +9,7 @@
 //! | `channel` | reliable byte streams beside the datagrams, for protocols that need them |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
+//! | `rbudp` | RBUDP: options, model, and the dialogues of the original programs |
 //! | `probe` | measured streams: stable control streams, throughput profiles |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]

@@ -117,6 +117,15 @@ fn a_blast_of_rtt_times_rate_achieves_half_of_the_rate() {
 }
 
 #[test]
+fn the_cap_of_the_send_rate_holds_for_every_choice() {
+    for options in [at_rate(900), Options::default()] {
+        let config = Config { max_rate: Some(Rate::from_megabits_per_second(50)), ..Config::default() };
+        let outcome = run(&options, &config, path(1_000, 10), 10_000_000);
+        assert!(outcome.goodput() < 50e6, "{} bit/s with {options:?}", outcome.goodput());
+    }
+}
+
+#[test]
 fn a_rate_beyond_the_paths_loses_and_still_ends() {
     let outcome = run(&at_rate(2_000), &buffers(8_000_000), path(1_000, 10), 20_000_000);
     assert!(outcome.lost > 1_000, "{}", outcome.lost);
