@@ -4,7 +4,7 @@ mod corpora;
 mod pair;
 mod protocol;
 mod raw;
-mod script;
+pub(crate) mod script;
 mod udt2004;
 mod udt4;
 

@@ -1,6 +1,7 @@
-//! The decoders of both protocols.
+//! The decoders of all protocols.
 
 use bolero::check;
+use farhaul_wire::rbudp;
 use farhaul_wire::udt4::{self, Handshake, LossList, Packet, encode_losses};
 use farhaul_wire::udt2004;
 
@@ -89,5 +90,60 @@ fn losses_2004() {
         assert_eq!(written, (losses.len(), count));
         let again = udt2004::LossList::from_body(count, &encoded).expect("losses were written");
         assert!(again.iter().eq(losses));
+    });
+}
+
+/// The number of packets in two bytes, the length of the pieces in one, and the bitmap.
+#[test]
+fn rbudp_bitmap() {
+    check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|input: &[u8]| {
+        let Some((&[high, low, piece], bytes)) = input.split_first_chunk() else { return };
+        let packets = u32::from(u16::from_be_bytes([high, low]));
+        let mut reader = rbudp::BitmapReader::new(packets);
+        let (mut missing, mut used) = (Vec::new(), 0);
+        for piece in bytes.chunks(usize::from(piece).max(1)) {
+            match reader.read(piece, |range| missing.push(range)) {
+                Ok(count) => used += count,
+                Err(_) => return,
+            }
+        }
+        assert_eq!(used, bytes.len().min(rbudp::bitmap_len(packets)));
+        assert_eq!(missing.iter().map(|range| range.end - range.start).sum::<u32>(), reader.missing());
+        assert!(missing.is_sorted_by_key(|range| range.start) && missing.iter().all(|range| range.end <= packets));
+        if !reader.is_done() {
+            return;
+        }
+        // Bits without a packet are ignored and written as one. All other content is preserved.
+        let mut encoded = Vec::new();
+        rbudp::encode_bitmap(packets, missing.into_iter(), &mut encoded);
+        assert_eq!(encoded[0], bytes[0]);
+        let bit = |bytes: &[u8], packet: u32| bytes[1 + packet as usize / 8] >> (packet % 8) & 1;
+        assert!((0..packets).all(|packet| bit(&encoded, packet) == bit(bytes, packet)));
+    });
+}
+
+/// A name block, a record of eight bytes, or a datagram.
+#[test]
+fn rbudp_records() {
+    check!().with_max_len(300).with_iterations(1_000).for_each(|input: &[u8]| {
+        if let Some((block, _)) = input.split_first_chunk()
+            && let Ok(name) = rbudp::decode_name(block)
+        {
+            assert_eq!(rbudp::decode_name(&rbudp::encode_name(name).expect("it was read")), Ok(name));
+        }
+        if let Some((&record, _)) = input.split_first_chunk() {
+            if let Ok(length) = rbudp::decode_length(record) {
+                assert_eq!(rbudp::encode_length(length), record);
+            }
+            if let Ok(end) = rbudp::EndOfBlast::decode(record, rbudp::ByteOrder::Little) {
+                assert_eq!(end.encode()[..7], record[..7]);
+            }
+        }
+        if let Ok((index, payload)) = rbudp::split_data(input) {
+            assert_eq!((payload.len() + rbudp::HEADER_LEN, payload.is_empty()), (input.len(), false));
+            let mut order = rbudp::ByteOrder::default();
+            let number = order.index(index, 1_000);
+            assert!(number.is_none_or(|number| number < 1_000 && order.read(index) == number));
+        }
     });
 }

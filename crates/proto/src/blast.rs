@@ -29,4 +29,4 @@ pub(crate) mod rate;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,6 +9,7 @@
 //! | `channel` | reliable byte streams beside the datagrams, for protocols that need them |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
+//! | `rbudp` | RBUDP: options, model, and the dialogues of the original programs |
 //! | `probe` | measured streams: stable control streams, throughput profiles |
 //! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
@@ -42,6 +43,7 @@ pub mod probe;
 mod seq_set;
 mod shell;
 
+pub mod rbudp;
 mod timer;
 pub mod tsunami;
 pub mod udt;

@@ -1,7 +1,7 @@
 //! The shell with the simplest engine that repairs losses: the behaviour of every blast protocol's connections.
 
 mod engine;
-mod pair;
+pub(crate) mod pair;
 
 use farhaul_units::Duration;
 use farhaul_wire::blast::{Frame, Hello, Tag};

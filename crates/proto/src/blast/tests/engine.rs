@@ -14,7 +14,7 @@ const REPORT: Duration = Duration::from_millis(10);
 const BUFFER: usize = 16 << 20;
 
 #[derive(Debug)]
-pub(super) struct Simple;
+pub(crate) struct Simple;
 
 impl Protocol for Simple {
     type Options = ();
@@ -41,7 +41,7 @@ impl Protocol for Simple {
 }
 
 #[derive(Debug)]
-pub(super) struct SimpleSender {
+pub(crate) struct SimpleSender {
     prefix: Prefix,
     next: Instant,
     packets: BTreeMap<u32, Vec<u8>>,
@@ -125,7 +125,7 @@ impl Sender for SimpleSender {
 }
 
 #[derive(Debug)]
-pub(super) struct SimpleReceiver {
+pub(crate) struct SimpleReceiver {
     packets: BTreeMap<u32, Vec<u8>>,
     ready: VecDeque<u8>,
     next: u32,

@@ -7,6 +7,7 @@ use farhaul_units::{Duration, Instant, Rng};
 
 use super::engine::Simple;
 use crate::blast::endpoint::Endpoint;
+use crate::blast::engine::Protocol;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::{Config, Entropy};
 use crate::event::{ConnectionId, Event};
@@ -18,22 +19,22 @@ const DELAY: Duration = Duration::from_millis(10);
 const PROBE: usize = 8;
 
 /// Both ends.
-pub(super) struct Pair {
-    pub(super) now: Instant,
-    pub(super) ends: [Endpoint<Simple>; 2],
+pub(crate) struct Pair<P: Protocol = Simple> {
+    pub(crate) now: Instant,
+    pub(crate) ends: [Endpoint<P>; 2],
     /// Events of each side so far.
-    pub(super) events: [Vec<Event>; 2],
+    pub(crate) events: [Vec<Event>; 2],
     /// Probability of loss of a datagram.
-    pub(super) loss: f64,
+    pub(crate) loss: f64,
     /// Whether datagrams of this side are all dropped.
-    pub(super) blocked: [bool; 2],
+    pub(crate) blocked: [bool; 2],
     /// Whether the far host refuses channels, and whether all channels have fallen silent.
-    pub(super) refuses: bool,
-    pub(super) silent: bool,
+    pub(crate) refuses: bool,
+    pub(crate) silent: bool,
     /// Datagrams with data that left each side, and those that were lost or refused.
-    pub(super) data_datagrams: [u64; 2],
-    pub(super) data_lost: u64,
-    pub(super) refused: u64,
+    pub(crate) data_datagrams: [u64; 2],
+    pub(crate) data_lost: u64,
+    pub(crate) refused: u64,
     rng: Rng,
     datagrams: VecDeque<(Instant, usize, Vec<u8>)>,
     messages: VecDeque<(Instant, usize, ConnectionId, Message)>,
@@ -61,8 +62,16 @@ fn channel_address(side: usize) -> SocketAddr {
 }
 
 impl Pair {
-    pub(super) fn new(near: Config, far: Config) -> Self {
-        let end = |config, seed| Endpoint::new(config, (), Entropy { cookie_key: [seed as u8; 16], seed });
+    pub(crate) fn new(near: Config, far: Config) -> Self {
+        Self::of((), near, far)
+    }
+}
+
+impl<P: Protocol> Pair<P> {
+    /// Two ends of any protocol.
+    pub(crate) fn of(options: P::Options, near: Config, far: Config) -> Self {
+        let end =
+            |config, seed: u64| Endpoint::new(config, options.clone(), Entropy { cookie_key: [seed as u8; 16], seed });
         let mut ends = [end(near, 1), end(far, 2)];
         ends[1].listen();
         Self {
@@ -87,14 +96,14 @@ impl Pair {
 
     // ---- commands ----
 
-    pub(super) fn call(&mut self) -> ConnectionId {
+    pub(crate) fn call(&mut self) -> ConnectionId {
         let id = self.ends[0].connect(self.now, address(1)).unwrap();
         self.settle();
         id
     }
 
     /// Connects both sides. The far side has its id once the near one's greeting is there.
-    pub(super) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
+    pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
         let near = self.call();
         self.run_for(DELAY * 6);
         assert!(self.events[0].contains(&Event::Connected(near)), "{:?}", self.events[0]);
@@ -106,7 +115,7 @@ impl Pair {
     }
 
     /// Writes all of `data`, while the other side's reader does nothing.
-    pub(super) fn write(&mut self, side: usize, id: ConnectionId, data: &[u8]) {
+    pub(crate) fn write(&mut self, side: usize, id: ConnectionId, data: &[u8]) {
         let mut written = 0;
         for _ in 0..10_000 {
             written += self.write_some(side, id, &data[written..]);
@@ -118,19 +127,19 @@ impl Pair {
         panic!("{written} of {} bytes were taken", data.len());
     }
 
-    pub(super) fn write_some(&mut self, side: usize, id: ConnectionId, data: &[u8]) -> usize {
+    pub(crate) fn write_some(&mut self, side: usize, id: ConnectionId, data: &[u8]) -> usize {
         let taken = self.ends[side].write(self.now, id, data).unwrap();
         self.settle();
         taken
     }
 
-    pub(super) fn read(&mut self, side: usize, id: ConnectionId, most: usize) -> Result<Read, StreamError> {
+    pub(crate) fn read(&mut self, side: usize, id: ConnectionId, most: usize) -> Result<Read, StreamError> {
         let read = self.ends[side].read(self.now, id, &mut vec![0; most]);
         self.settle();
         read
     }
 
-    pub(super) fn read_until(&mut self, side: usize, id: ConnectionId, bytes: usize) -> Vec<u8> {
+    pub(crate) fn read_until(&mut self, side: usize, id: ConnectionId, bytes: usize) -> Vec<u8> {
         let mut received = Vec::new();
         let mut chunk = vec![0; 1 << 16];
         for _ in 0..60_000 {
@@ -148,22 +157,22 @@ impl Pair {
         panic!("only {} of {bytes} bytes came", received.len());
     }
 
-    pub(super) fn finish(&mut self, side: usize, id: ConnectionId) {
+    pub(crate) fn finish(&mut self, side: usize, id: ConnectionId) {
         self.ends[side].finish(self.now, id);
         self.settle();
     }
 
-    pub(super) fn close(&mut self, side: usize, id: ConnectionId) {
+    pub(crate) fn close(&mut self, side: usize, id: ConnectionId) {
         self.ends[side].close(self.now, id);
         self.settle();
     }
 
-    pub(super) fn abort(&mut self, side: usize, id: ConnectionId) {
+    pub(crate) fn abort(&mut self, side: usize, id: ConnectionId) {
         self.ends[side].abort(self.now, id);
         self.settle();
     }
 
-    pub(super) fn release(&mut self, side: usize, id: ConnectionId) {
+    pub(crate) fn release(&mut self, side: usize, id: ConnectionId) {
         self.ends[side].release(self.now, id);
         self.settle();
     }
@@ -171,40 +180,40 @@ impl Pair {
     // ---- what a hostile world does ----
 
     /// Bytes that the peer never sent.
-    pub(super) fn inject(&mut self, side: usize, id: ConnectionId, bytes: &[u8]) {
+    pub(crate) fn inject(&mut self, side: usize, id: ConnectionId, bytes: &[u8]) {
         self.ends[side].handle_channel(self.now, id, bytes);
         self.settle();
     }
 
-    pub(super) fn cut(&mut self, side: usize, id: ConnectionId, end: ChannelEnd) {
+    pub(crate) fn cut(&mut self, side: usize, id: ConnectionId, end: ChannelEnd) {
         self.ends[side].channel_ended(self.now, id, end);
         self.settle();
     }
 
-    pub(super) fn deliver(&mut self, side: usize, from: SocketAddr, datagram: &[u8]) {
+    pub(crate) fn deliver(&mut self, side: usize, from: SocketAddr, datagram: &[u8]) {
         let mut bytes = datagram.to_vec();
         let stride = bytes.len().max(1);
         self.ends[side].handle_datagrams(self.now, self.now, from, &mut bytes, stride);
         self.settle();
     }
 
-    pub(super) fn last_datagram_to(&self, side: usize) -> Vec<u8> {
+    pub(crate) fn last_datagram_to(&self, side: usize) -> Vec<u8> {
         self.last[side].clone()
     }
 
     // ---- facts ----
 
-    pub(super) fn connections(&self) -> [usize; 2] {
+    pub(crate) fn connections(&self) -> [usize; 2] {
         [&self.ends[0], &self.ends[1]].map(Endpoint::connections)
     }
 
-    pub(super) fn channels(&self) -> [usize; 2] {
+    pub(crate) fn channels(&self) -> [usize; 2] {
         [self.open[0].len(), self.open[1].len()]
     }
 
     // ---- time ----
 
-    pub(super) fn run_for(&mut self, time: Duration) {
+    pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
             self.settle();

@@ -1,0 +1,227 @@
+//! A getter against a scripted giver.
+
+use super::*;
+
+/// A getter that was told this size, of packets with 100 bytes.
+fn told(size: i64) -> Getter {
+    let mut getter = Getter::file(NOW, hundred(), b"data").unwrap();
+    says_getter(&mut getter, NOW);
+    getter.handle_channel(NOW, &size.to_be_bytes()).unwrap();
+    getter
+}
+
+fn read(getter: &mut Getter) -> Vec<u8> {
+    let mut out = vec![0; getter.available()];
+    let read = getter.read(&mut out);
+    assert_eq!(read, out.len());
+    out
+}
+
+#[test]
+fn a_file_is_asked_for_by_a_block_that_leaks_no_memory() {
+    let mut getter = Getter::file(NOW, terms(), b"/data/a.bin").unwrap();
+    let block = says_getter(&mut getter, NOW);
+    assert_eq!((&block[..11], block.len()), (&b"/data/a.bin"[..], 256));
+    assert!(block[11..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_file_of_138_packets_is_answered_by_19_bytes_until_it_is_complete() {
+    let mut getter = told(13_750);
+    for index in (0..138).filter(|index| index % 50 != 7) {
+        let length = if index == 137 { 50 } else { 100 };
+        assert!(getter.handle_datagram(NOW, &datagram(index, &vec![index as u8; length])));
+    }
+    getter.end_batch(NOW);
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    let bitmap = says_getter(&mut getter, NOW);
+    assert_eq!((bitmap.len(), bitmap[0], bitmap[1], bitmap[8], bitmap[18]), (19, 0, 0x7F, 0xFD, 0xFF));
+    for index in [7, 57, 107] {
+        assert!(!getter.is_complete());
+        getter.handle_datagram(NOW, &datagram(index, &[index as u8; 100]));
+    }
+    getter.handle_channel(NOW, &end(1)).unwrap();
+    assert_eq!(says_getter(&mut getter, NOW), [&[1][..], &[0xFF; 18]].concat());
+    assert!(getter.is_complete() && getter.channel_ended(NOW, ChannelEnd::Finished) == Ok(()));
+    let file = read(&mut getter);
+    assert!(file.len() == 13_750 && file.iter().enumerate().all(|(at, &byte)| byte == (at / 100) as u8));
+}
+
+#[test]
+fn a_file_of_one_packet_is_answered_by_two_bytes() {
+    let mut getter = told(5);
+    getter.handle_datagram(NOW, &datagram(0, b"hello"));
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    assert_eq!((says_getter(&mut getter, NOW), read(&mut getter)), (vec![1, 0xFF], b"hello".to_vec()));
+}
+
+#[test]
+fn a_sender_of_the_other_byte_order_is_understood() {
+    let mut getter = told(300);
+    for index in [2_i32, 0, 1] {
+        assert!(getter.handle_datagram(NOW, &[&index.to_be_bytes()[..], &[index as u8; 100]].concat()));
+    }
+    getter.handle_channel(NOW, b"\0\0\0\0EEE\0").unwrap();
+    assert_eq!(says_getter(&mut getter, NOW), [1, 0xFF]);
+    assert_eq!(read(&mut getter), [[0; 100], [1; 100], [2; 100]].concat());
+}
+
+#[test]
+fn an_index_out_of_range_never_overwrites_packet_0() {
+    let mut getter = told(300);
+    getter.handle_datagram(NOW, &datagram(0, &[1; 100]));
+    for index in [3, -1, i32::MAX, i32::MIN, 0x0101_0101] {
+        assert!(!getter.handle_datagram(NOW, &datagram(index, &[9; 100])), "{index}");
+    }
+    assert_eq!(read(&mut getter), [1; 100]);
+}
+
+#[test]
+fn an_empty_file_is_complete_whether_or_not_its_blast_ends() {
+    let mut getter = told(0);
+    assert!(getter.is_complete() && getter.deadline().is_none());
+    assert_eq!(getter.channel_ended(NOW, ChannelEnd::Finished), Ok(()));
+    let mut getter = told(0);
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    assert_eq!((says_getter(&mut getter, NOW), getter.is_complete()), (vec![1, 0xFF], true));
+}
+
+#[test]
+fn a_size_beyond_every_limit_is_refused() {
+    for (large_files, largest, size, refused) in [
+        (LargeFiles::Whole, u64::MAX, 1 << 31, true),
+        (LargeFiles::Whole, u64::MAX, (1 << 31) - 1, false),
+        (LargeFiles::Irods, 1 << 40, 1 << 33, false),
+        (LargeFiles::Irods, 1 << 40, (1 << 40) + 1, true),
+        (LargeFiles::Whole, 1_000, 1_001, true),
+        (LargeFiles::Irods, u64::MAX, -1, true),
+        (LargeFiles::Whole, u64::MAX, i64::MIN, true),
+    ] {
+        let mut getter = Getter::file(NOW, Terms { large_files, largest, ..terms() }, b"x").unwrap();
+        let told = getter.handle_channel(NOW, &i64::to_be_bytes(size));
+        assert_eq!(told.is_err(), refused, "{size}: {told:?}");
+        assert_eq!(getter.stats(NOW).memory, 0);
+    }
+}
+
+#[test]
+fn a_stream_ends_where_the_giver_just_closes() {
+    let mut getter = Getter::stream(NOW, hundred()).unwrap();
+    assert_eq!(says_getter(&mut getter, NOW), [0]);
+    for round in 0..2 {
+        getter.handle_channel(NOW, &150_u64.to_be_bytes()).unwrap();
+        getter.handle_datagram(NOW, &datagram(1, &[round; 50]));
+        getter.handle_datagram(NOW, &datagram(0, &[round; 100]));
+        getter.handle_channel(NOW, &end(0)).unwrap();
+        assert_eq!(says_getter(&mut getter, NOW), [1, 0xFF]);
+    }
+    assert!(!getter.is_complete());
+    assert_eq!((getter.channel_ended(NOW, ChannelEnd::Finished), getter.is_complete()), (Ok(()), true));
+    assert_eq!(read(&mut getter), [[0; 150], [1; 150]].concat());
+}
+
+#[test]
+fn a_stream_ends_with_a_length_of_zero() {
+    let mut getter = Getter::stream(NOW, hundred()).unwrap();
+    getter.handle_channel(NOW, &[0; 8]).unwrap();
+    assert!(getter.is_complete());
+    assert!(getter.handle_channel(NOW, &100_u64.to_be_bytes()).is_err(), "nothing follows");
+}
+
+#[test]
+fn a_channel_that_breaks_in_the_middle_is_named() {
+    let broke = Err(Fault::ChannelBroke);
+    for end in [ChannelEnd::Finished, ChannelEnd::Failed] {
+        assert_eq!(told(300).channel_ended(NOW, end), broke);
+        let mut getter = Getter::stream(NOW, hundred()).unwrap();
+        getter.handle_channel(NOW, &[0, 0, 0]).unwrap();
+        assert_eq!(getter.channel_ended(NOW, end), broke, "in the middle of a length");
+        getter.handle_channel(NOW, &[0, 0, 0, 0, 9]).unwrap();
+        assert_eq!(getter.channel_ended(NOW, end), broke, "in the middle of a blast");
+    }
+    let mut getter = Getter::stream(NOW, hundred()).unwrap();
+    assert_eq!(getter.channel_ended(NOW, ChannelEnd::Failed), broke, "a reset is no end");
+    let mut getter = Getter::file(NOW, terms(), b"x").unwrap();
+    assert_eq!(getter.channel_ended(NOW, ChannelEnd::Finished), Err(Fault::NoAnswer));
+}
+
+#[test]
+fn late_datagrams_of_an_earlier_transfer_are_dropped_between_two() {
+    let mut getter = Getter::stream(NOW, hundred()).unwrap();
+    getter.handle_channel(NOW, &200_u64.to_be_bytes()).unwrap();
+    for index in 0..2 {
+        getter.handle_datagram(NOW, &datagram(index, &[1; 100]));
+    }
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    says_getter(&mut getter, NOW);
+    assert!(getter.handle_datagram(NOW, &datagram(0, &[9; 100])), "a copy on its way when the blast was complete");
+    getter.handle_channel(NOW, &250_u64.to_be_bytes()).unwrap();
+    assert!(!getter.handle_datagram(NOW, &datagram(2, &[9; 100])), "the last of this blast has 50 bytes");
+    for (index, length) in [(0, 100), (1, 100), (2, 50)] {
+        assert!(getter.handle_datagram(NOW, &datagram(index, &vec![2; length])));
+    }
+    assert_eq!(read(&mut getter), [&[1; 200][..], &[2; 250]].concat());
+}
+
+#[test]
+fn another_payload_size_is_named_at_the_end_of_the_blast() {
+    let mut getter = told(1_000);
+    for index in 0..2 {
+        assert!(!getter.handle_datagram(NOW, &datagram(index, &[1; 500])));
+    }
+    getter.end_batch(NOW);
+    assert_eq!(getter.handle_channel(NOW, &end(0)), Err(Fault::OtherPayload(100)));
+}
+
+#[test]
+fn blocked_udp_is_named_after_three_seconds_and_silence_after_thirty() {
+    let mut getter = told(1_000);
+    let blocked = NOW + Duration::from_secs(3);
+    assert_eq!(getter.deadline(), Some(blocked));
+    assert_eq!(getter.handle_timeout(blocked), Err(Fault::UdpBlocked(Duration::from_secs(3))));
+    let mut getter = told(1_000);
+    getter.handle_datagram(NOW, &datagram(0, &[1; 100]));
+    let silent = NOW + Duration::from_secs(30);
+    assert_eq!((getter.handle_timeout(blocked), getter.deadline()), (Ok(()), Some(silent)));
+    assert_eq!(getter.handle_timeout(silent), Err(Fault::Silent(Duration::from_secs(30))));
+}
+
+#[test]
+fn a_list_is_asked_for_name_by_name() {
+    let mut getter = told(5);
+    assert_eq!(getter.ask(NOW, b"second"), Err(Fault::OutOfTurn("another name")));
+    getter.handle_datagram(NOW, &datagram(0, b"hello"));
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    says_getter(&mut getter, NOW);
+    getter.ask(NOW, b"second").unwrap();
+    assert_eq!(says_getter(&mut getter, NOW)[..7], *b"second\0");
+    getter.handle_channel(NOW, &3_u64.to_be_bytes()).unwrap();
+    getter.handle_datagram(NOW, &datagram(0, b"you"));
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    assert_eq!((says_getter(&mut getter, NOW), read(&mut getter)), (vec![1, 0xFF], b"helloyou".to_vec()));
+    getter.ask(NOW, b"").unwrap();
+    assert_eq!(says_getter(&mut getter, NOW), [0; 256]);
+}
+
+#[test]
+fn a_large_file_of_irods_comes_in_several_transfers() {
+    let large_files = LargeFiles::Irods;
+    let terms = Terms { large_files, largest: 1 << 40, payload: 65_000, buffer: 1 << 20, ..terms() };
+    let mut getter = Getter::file(NOW, terms, b"x").unwrap();
+    says_getter(&mut getter, NOW);
+    let size = LARGEST_OF_IRODS + 10;
+    getter.handle_channel(NOW, &size.to_be_bytes()).unwrap();
+    let packets = LARGEST_OF_IRODS.div_ceil(65_000) as i32;
+    let mut sink = vec![0; 65_000];
+    for index in 0..packets {
+        let length = (LARGEST_OF_IRODS - index as u64 * 65_000).min(65_000) as usize;
+        assert!(getter.handle_datagram(NOW, &datagram(index, &sink[..length])));
+        assert_eq!(getter.read(&mut sink), length);
+    }
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    assert_eq!(says_getter(&mut getter, NOW).len(), packets as usize / 8 + 2);
+    assert!(!getter.is_complete());
+    getter.handle_datagram(NOW, &datagram(0, &[7; 10]));
+    getter.handle_channel(NOW, &end(0)).unwrap();
+    assert_eq!((says_getter(&mut getter, NOW), getter.is_complete()), (vec![1, 0xFF], true));
+}

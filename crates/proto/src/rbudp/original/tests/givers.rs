@@ -1,0 +1,187 @@
+//! A giver against a scripted getter.
+
+use super::*;
+
+/// A giver of a file that was asked for, of packets with 100 bytes.
+fn giving(content: &[u8]) -> Giver {
+    let mut giver = Giver::files(NOW, hundred()).unwrap();
+    giver.handle_channel(NOW, &dirty_block(b"data")).unwrap();
+    assert_eq!(giver.asked(), Some(&b"data"[..]), "the garbage behind the name is ignored");
+    giver.answer(NOW, content.len() as u64).unwrap();
+    assert_eq!(giver.write(NOW, content), content.len());
+    giver
+}
+
+#[test]
+fn a_file_is_its_size_packets_and_an_end() {
+    let content: Vec<u8> = (0..13_750_u32).map(|at| (at / 100) as u8).collect();
+    let mut giver = giving(&content);
+    assert_eq!(giver.poll_datagrams(NOW, &mut Vec::new()), None, "the size goes first");
+    assert_eq!(says_giver(&mut giver, NOW), [0, 0, 0, 0, 0, 0, 0x35, 0xB6]);
+    let (packets, now) = blast(&mut giver, NOW);
+    let expected: Vec<_> = content.chunks(100).enumerate().map(|(at, part)| datagram(at as i32, part)).collect();
+    assert_eq!(packets, expected);
+    assert_eq!(says_giver(&mut giver, now), *b"\0\0\0\0EEE\0");
+    // Packets 7, 57 and 107 are missing.
+    let mut bitmap = [0xFF; 19];
+    (bitmap[0], bitmap[1], bitmap[8], bitmap[14]) = (0, 0x7F, 0xFD, 0xF7);
+    for byte in bitmap {
+        giver.handle_channel(now, &[byte]).unwrap();
+    }
+    let (packets, now) = blast(&mut giver, now);
+    assert_eq!(packets, [&expected[7], &expected[57], &expected[107]].map(Clone::clone));
+    assert_eq!(says_giver(&mut giver, now), *b"\x01\0\0\0EEE\0");
+    assert!(!giver.is_complete());
+    giver.handle_channel(now, &[&[1][..], &[0xFF; 18]].concat()).unwrap();
+    assert!(giver.is_complete() && giver.deadline().is_none());
+    assert_eq!(giver.channel_ended(now, ChannelEnd::Finished), Ok(()));
+}
+
+#[test]
+fn a_file_leaves_while_it_is_written() {
+    let mut giver = Giver::files(NOW, hundred()).unwrap();
+    giver.handle_channel(NOW, &dirty_block(b"data")).unwrap();
+    giver.answer(NOW, 250).unwrap();
+    says_giver(&mut giver, NOW);
+    assert_eq!((giver.room(), giver.write(NOW, &[1; 150])), (250, 150));
+    assert_eq!(blast(&mut giver, NOW).0, [datagram(0, &[1; 100])]);
+    assert_eq!(giver.write(NOW, &[2; 150]), 100, "no more than the size");
+    let rest = [datagram(1, &[[1; 50], [2; 50]].concat()), datagram(2, &[2; 50])];
+    assert_eq!(blast(&mut giver, NOW + Duration::from_millis(1)).0, rest);
+}
+
+#[test]
+fn an_empty_file_ends_at_once_and_a_bitmap_for_it_is_ignored() {
+    let mut giver = giving(&[]);
+    assert_eq!(says_giver(&mut giver, NOW), [[0; 8], *b"\0\0\0\0EEE\0"].concat());
+    assert_eq!(giver.channel_ended(NOW, ChannelEnd::Finished), Ok(()), "nothing is missing");
+    giver.handle_channel(NOW, &[1, 0xFF]).unwrap();
+    assert!(giver.is_complete());
+    let mut giver = giving(&[]);
+    says_giver(&mut giver, NOW);
+    let later = giver.deadline().unwrap();
+    assert_eq!((giver.handle_timeout(later), giver.is_complete()), (Ok(()), true), "nor does silence matter");
+}
+
+#[test]
+fn a_list_ends_with_a_block_of_zeros() {
+    let mut giver = giving(b"hello");
+    says_giver(&mut giver, NOW);
+    blast(&mut giver, NOW);
+    says_giver(&mut giver, NOW);
+    giver.handle_channel(NOW, &[&[1, 0xFF][..], &dirty_block(b"second\n")].concat()).unwrap();
+    assert_eq!(giver.asked(), Some(&b"second\n"[..]), "the newline of a list is kept");
+    giver.answer(NOW, 3).unwrap();
+    giver.write(NOW, b"you");
+    says_giver(&mut giver, NOW);
+    assert_eq!(blast(&mut giver, NOW).0, [datagram(0, b"you")], "indexes begin again");
+    says_giver(&mut giver, NOW);
+    giver.handle_channel(NOW, &[&[1, 0xFF][..], &[0; 256]].concat()).unwrap();
+    assert!(giver.is_complete() && giver.asked().is_none());
+    assert!(giver.handle_channel(NOW, &[0]).is_err(), "nothing follows");
+}
+
+#[test]
+fn a_stream_is_lengths_and_transfers_and_ends_with_zero() {
+    let mut giver = Giver::stream(NOW, hundred()).unwrap();
+    assert_eq!(giver.room(), 0, "nobody has asked");
+    giver.handle_channel(NOW, &[0]).unwrap();
+    for _ in 0..2 {
+        giver.write(NOW, &[1; 150]);
+        giver.flush(NOW);
+        giver.poll_datagrams(NOW, &mut Vec::new());
+        assert_eq!(says_giver(&mut giver, NOW), 150_u64.to_be_bytes());
+        assert_eq!(blast(&mut giver, NOW).0, [datagram(0, &[1; 100]), datagram(1, &[1; 50])]);
+        assert_eq!(says_giver(&mut giver, NOW), *b"\0\0\0\0EEE\0");
+        giver.handle_channel(NOW, &[1, 0xFF]).unwrap();
+    }
+    giver.finish(NOW);
+    assert!(!giver.is_complete(), "the zero was not sent");
+    assert_eq!((says_giver(&mut giver, NOW), giver.is_complete()), (vec![0; 8], true));
+}
+
+#[test]
+fn a_bitmap_of_wrong_length_is_refused() {
+    let mut giver = giving(&[1; 150]);
+    says_giver(&mut giver, NOW);
+    blast(&mut giver, NOW);
+    says_giver(&mut giver, NOW);
+    // The bitmap of 8 packets, not of 2. Its last byte begins what may be the name of another file.
+    giver.handle_channel(NOW, &[1, 0xFF, 0xFF]).unwrap();
+    assert_eq!(giver.channel_ended(NOW, ChannelEnd::Finished), Err(Fault::ChannelBroke));
+    let mut giver = giving(&[1; 150]);
+    says_giver(&mut giver, NOW);
+    blast(&mut giver, NOW);
+    let long = giver.handle_channel(NOW, &[0, 0xFE, 0xFF]);
+    assert_eq!(long, Err(Fault::PeerMisbehaved(out_of_turn("a bitmap"))), "while the repetition leaves");
+    assert!(giving(&[1; 150]).handle_channel(NOW, &[1]).is_err(), "before the end of the blast");
+}
+
+#[test]
+fn a_receiver_that_hangs_up_in_the_middle_is_named() {
+    let mut giver = giving(&[1; 150]);
+    assert_eq!(giver.channel_ended(NOW, ChannelEnd::Failed), Err(Fault::ChannelBroke));
+    let mut giver = Giver::files(NOW, hundred()).unwrap();
+    giver.handle_channel(NOW, b"half a na").unwrap();
+    assert_eq!(giver.channel_ended(NOW, ChannelEnd::Finished), Err(Fault::ChannelBroke));
+}
+
+#[test]
+fn a_receiver_that_never_answers_is_given_up_and_nothing_repeats_meanwhile() {
+    let mut giver = giving(&[1; 150]);
+    says_giver(&mut giver, NOW);
+    let (packets, last) = blast(&mut giver, NOW);
+    assert_eq!((packets.len(), giver.deadline()), (2, Some(last + Duration::from_secs(30))));
+    let silent = Err(Fault::Silent(Duration::from_secs(30)));
+    assert_eq!(giver.handle_timeout(last + Duration::from_secs(30)), silent);
+    let mut quiet = Giver::files(NOW, hundred()).unwrap();
+    assert_eq!(quiet.handle_timeout(NOW + Duration::from_secs(30)), silent, "nobody names a file");
+}
+
+#[test]
+fn a_receiver_without_datagrams_is_named_after_one_round() {
+    let mut giver = giving(&[1; 3_200]);
+    says_giver(&mut giver, NOW);
+    blast(&mut giver, NOW);
+    assert_eq!(giver.handle_channel(NOW, &[&[0; 5][..], &[0xFF]].concat()), Err(Fault::NothingArrived(32)));
+}
+
+#[test]
+fn a_packet_that_never_arrives_ends_after_ten_fruitless_rounds() {
+    let mut giver = giving(&[1; 150]);
+    says_giver(&mut giver, NOW);
+    for round in 0..12 {
+        blast(&mut giver, NOW);
+        match giver.handle_channel(NOW, &[0, 0xFE]) {
+            Ok(()) => assert!(round < 10, "round {round}"),
+            Err(fault) => return assert_eq!((round, fault), (10, Fault::NoProgress(10))),
+        }
+    }
+    panic!("never given up");
+}
+
+#[test]
+fn a_file_above_two_gibibytes_needs_the_way_of_irods() {
+    let irods = Terms { large_files: LargeFiles::Irods, largest: 1 << 40, ..terms() };
+    for (terms, taken) in [(Terms { largest: 1 << 40, ..terms() }, false), (irods, true)] {
+        let mut giver = Giver::files(NOW, terms).unwrap();
+        giver.handle_channel(NOW, &dirty_block(b"data")).unwrap();
+        assert_eq!(giver.answer(NOW, 1 << 31).is_ok(), taken);
+        assert_eq!(giver.room() as u64, if taken { LARGEST_OF_IRODS } else { 0 });
+    }
+}
+
+#[test]
+fn a_getter_of_a_file_at_a_stream_is_named() {
+    let mut giver = Giver::stream(NOW, terms()).unwrap();
+    assert_eq!(giver.handle_channel(NOW, &dirty_block(b"data")), Err(Fault::WantsFile));
+    let mut giver = Giver::files(NOW, terms()).unwrap();
+    assert!(matches!(giver.handle_channel(NOW, &[b'a'; 256]), Err(Fault::Name(_))), "a name without end");
+}
+
+#[test]
+fn a_tiny_payload_is_refused() {
+    let terms = Terms { payload: 63, ..terms() };
+    assert_eq!(Giver::files(NOW, terms.clone()).err(), Some(Fault::SmallPayload(63)));
+    assert_eq!(Getter::stream(NOW, terms).err(), Some(Fault::SmallPayload(63)));
+}

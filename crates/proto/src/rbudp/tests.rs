@@ -1,0 +1,67 @@
+//! The engines over a path in virtual time, and against records and datagrams that no peer sends.
+
+mod hostile;
+mod shell;
+mod transfers;
+
+use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_wire::blast::Tag;
+
+use super::*;
+use crate::blast::engine::{Prefix, Protocol, Receiver as _, Sender as _};
+use crate::blast::rate::RateChoice;
+use crate::config::Config;
+
+/// Payload bytes of a packet of 1500 bytes between Farhaul ends.
+const PAYLOAD: usize = 1_460;
+
+/// Blasts at this rate.
+fn at_rate(megabits: u64) -> Options {
+    Options { rate: RateChoice::Fixed(Rate::from_megabits_per_second(megabits)), ..Options::default() }
+}
+
+fn buffers(bytes: u64) -> Config {
+    Config { send_buffer: bytes, recv_buffer: bytes, ..Config::default() }
+}
+
+fn setup(config: &Config) -> Setup<'_> {
+    Setup {
+        config,
+        datagram: 1_472,
+        prefix: Prefix::Tag(Tag(0x0102_0304_0506_0708)),
+        round_trip: Duration::from_millis(20),
+        now: Instant::ZERO,
+        rng: Rng::new(1),
+    }
+}
+
+fn sender(options: &Options) -> sender::Sender {
+    Rbudp::sender(options, setup(&Config::default()))
+}
+
+fn receiver() -> receiver::Receiver {
+    let greeting = Options::default().greeting();
+    Rbudp::receiver(&Options::default(), &greeting, setup(&buffers(10_000_000))).unwrap()
+}
+
+/// The next records.
+fn control(sender: &mut sender::Sender, now: Instant) -> Vec<u8> {
+    let mut out = Vec::new();
+    sender.poll_control(now, &mut out);
+    out
+}
+
+/// Every datagram until the sender waits for its peer.
+fn datagrams(sender: &mut sender::Sender, mut now: Instant) -> Vec<Vec<u8>> {
+    let (mut all, mut scratch) = (Vec::new(), Vec::new());
+    loop {
+        while let Some(plan) = sender.plan(now) {
+            let (size, bytes) = sender.emit(now, plan, &mut scratch).unwrap();
+            all.extend(bytes.chunks(size).map(<[u8]>::to_vec));
+        }
+        match sender.deadline() {
+            Some(deadline) => now = deadline.max(now + Duration::from_nanos(1)),
+            None => return all,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Sessions with original RBUDP programs, each fed with what a peer could send, and both with one another.
+
+use bolero::check;
+use farhaul_proto::ChannelEnd;
+use farhaul_proto::rbudp::original::{Getter, Giver, Terms};
+use farhaul_units::{Duration, Instant, Rng};
+
+use crate::proto::script::Script;
+
+/// Longest input: some hundreds of steps.
+const MAX_INPUT: usize = 1_500;
+/// Payload bytes of the packets.
+const PAYLOAD: u16 = 64;
+/// Most bytes of memory of a session whose buffers hold 64 KiB.
+const MAX_MEMORY: u64 = 2 << 20;
+/// Largest file.
+const LARGEST: u64 = 1 << 16;
+/// Most times that a session may ask for the same instant.
+const MOST_CALLS: usize = 5_000;
+
+fn terms() -> Terms {
+    let round_trip = Duration::from_millis(8);
+    Terms { payload: PAYLOAD, buffer: 1 << 16, largest: LARGEST, round_trip, ..Terms::default() }
+}
+
+/// Bytes of a record with a small number in it, or any bytes.
+fn record(script: &mut Script<'_>) -> Vec<u8> {
+    let number = u64::from(script.byte()) << (script.byte() % 12);
+    match script.byte() % 5 {
+        0 => number.to_be_bytes().to_vec(),
+        1 => [number as u8, 0, 0, 0, b'E', b'E', b'E', number as u8].to_vec(),
+        2 => [&[number as u8 & 1][..], &vec![0xFF; number as usize % 140]].concat(),
+        3 => [b"name\0".as_slice(), &[number as u8; 251]].concat(),
+        _ => {
+            let count = script.byte().into();
+            script.bytes(count).to_vec()
+        }
+    }
+}
+
+fn end_of(script: &mut Script<'_>) -> ChannelEnd {
+    if script.byte().is_multiple_of(2) { ChannelEnd::Finished } else { ChannelEnd::Failed }
+}
+
+/// A getter, and a peer that sends anything.
+#[test]
+fn getter() {
+    check!().with_max_len(MAX_INPUT).with_iterations(1_000).for_each(|input: &[u8]| {
+        let mut script = Script::new(input);
+        let mut now = Instant::from_nanos(1_000_000_000);
+        let mut getter = match script.byte() % 2 {
+            0 => Getter::file(now, terms(), b"name"),
+            _ => Getter::stream(now, terms()),
+        }
+        .expect("terms in range");
+        let (mut out, mut read, mut taken) = (Vec::new(), vec![0; 1 << 12], 0);
+        while !script.is_over() {
+            let step = match script.byte() % 6 {
+                0 => getter.handle_channel(now, &record(&mut script)),
+                1 => {
+                    let (index, length) = (u32::from(script.byte()), usize::from(script.byte()) % 66);
+                    getter.handle_datagram(now, &[&index.to_le_bytes()[..], &vec![7; length]].concat());
+                    getter.end_batch(now);
+                    Ok(())
+                }
+                2 => {
+                    for index in 0..u32::from(script.byte()) {
+                        getter.handle_datagram(now, &[&index.to_le_bytes()[..], &[7; PAYLOAD as usize]].concat());
+                    }
+                    Ok(())
+                }
+                3 => {
+                    now += Duration::from_millis(u64::from(script.byte()));
+                    getter.handle_timeout(now)
+                }
+                4 => {
+                    let most = usize::from(script.byte()) * 16;
+                    taken += getter.read(&mut read[..most]);
+                    getter.ask(now, &vec![b'n'; most / 16]).map_or(Ok(()), Ok)
+                }
+                _ => {
+                    let end = end_of(&mut script);
+                    let _ = getter.channel_ended(now, end);
+                    return;
+                }
+            };
+            if step.is_err() {
+                return;
+            }
+            getter.poll_channel(now, &mut out);
+            let stats = getter.stats(now);
+            assert!(stats.memory <= MAX_MEMORY, "{} bytes", stats.memory);
+            assert_eq!(stats.totals.bytes_received, (taken + getter.available()) as u64);
+            assert!(getter.size().is_none_or(|size| size <= LARGEST));
+        }
+    });
+}
+
+/// A giver, and a peer that answers anything.
+#[test]
+fn giver() {
+    check!().with_max_len(MAX_INPUT).with_iterations(1_000).for_each(|input: &[u8]| {
+        let mut script = Script::new(input);
+        let mut now = Instant::from_nanos(1_000_000_000);
+        let mut giver = match script.byte() % 2 {
+            0 => Giver::files(now, terms()),
+            _ => Giver::stream(now, terms()),
+        }
+        .expect("terms in range");
+        let (mut out, mut scratch) = (Vec::new(), Vec::new());
+        while !script.is_over() {
+            let step = match script.byte() % 6 {
+                0 => giver.handle_channel(now, &record(&mut script)),
+                1 => {
+                    let size = u64::from(script.byte()) * 40;
+                    giver.answer(now, size).map_or(Ok(()), Ok)
+                }
+                2 => {
+                    let data = vec![7; usize::from(script.byte()) * 40];
+                    let room = giver.room();
+                    assert_eq!(giver.write(now, &data), room.min(data.len()));
+                    giver.flush(now);
+                    Ok(())
+                }
+                3 => {
+                    now += Duration::from_millis(u64::from(script.byte()));
+                    giver.handle_timeout(now)
+                }
+                4 => {
+                    giver.finish(now);
+                    Ok(())
+                }
+                _ => {
+                    let end = end_of(&mut script);
+                    let _ = giver.channel_ended(now, end);
+                    return;
+                }
+            };
+            if step.is_err() {
+                return;
+            }
+            giver.poll_channel(now, &mut out);
+            let mut calls = 0;
+            while let Some((size, bytes)) = giver.poll_datagrams(now, &mut scratch) {
+                assert!(size == usize::from(PAYLOAD) + 4 && !bytes.is_empty() && bytes.len() <= 65_507);
+                calls += 1;
+                assert!(calls < MOST_CALLS, "an endless train");
+            }
+            assert!(giver.stats(now).memory <= MAX_MEMORY);
+        }
+    });
+}
+
+/// A path that loses, copies and swaps datagrams.
+struct Path {
+    loss: f64,
+    copies: f64,
+    rng: Rng,
+    scratch: Vec<u8>,
+}
+
+impl Path {
+    fn new(script: &mut Script<'_>) -> Self {
+        let (loss, copies) = (f64::from(script.byte() % 128) / 256.0, f64::from(script.byte() % 64) / 256.0);
+        Self { loss, copies, rng: Rng::new(script.word().into()), scratch: Vec::new() }
+    }
+
+    /// The datagrams that arrive of those that leave now.
+    fn carry(&mut self, now: Instant, giver: &mut Giver) -> Vec<Vec<u8>> {
+        let mut flight = Vec::new();
+        while let Some((size, train)) = giver.poll_datagrams(now, &mut self.scratch) {
+            for datagram in train.chunks(size) {
+                let copies = match (self.rng.chance(self.loss), self.rng.chance(self.copies)) {
+                    (true, _) => 0,
+                    (false, again) => 1 + usize::from(again),
+                };
+                flight.extend(std::iter::repeat_n(datagram.to_vec(), copies));
+            }
+        }
+        for at in 1..flight.len() {
+            if self.rng.chance(self.copies) {
+                flight.swap(at - 1, at);
+            }
+        }
+        flight
+    }
+}
+
+/// Both sessions over a path that loses, copies and swaps datagrams. Everything arrives, or a session names a fault.
+#[test]
+fn pair() {
+    check!().with_max_len(64).with_iterations(300).for_each(|input: &[u8]| {
+        let mut script = Script::new(input);
+        let bytes = usize::from(script.byte()) * usize::from(script.byte() % 16);
+        let mut path = Path::new(&mut script);
+        let content: Vec<u8> = (0..bytes).map(|_| path.rng.next_u32() as u8).collect();
+        let mut now = Instant::from_nanos(1_000_000_000);
+        let mut giver = Giver::files(now, terms()).expect("terms in range");
+        let mut getter = Getter::file(now, terms(), b"name").expect("terms in range");
+        let (mut written, mut received) = (0, Vec::new());
+        for _ in 0..100_000 {
+            let mut said = Vec::new();
+            getter.poll_channel(now, &mut said);
+            if giver.handle_channel(now, &said).is_err() {
+                return;
+            }
+            if giver.asked().is_some() {
+                giver.answer(now, bytes as u64).expect("asked");
+            }
+            written += giver.write(now, &content[written..]);
+            let mut said = Vec::new();
+            giver.poll_channel(now, &mut said);
+            getter.handle_channel(now, &said).expect("what a giver says");
+            let flight = path.carry(now, &mut giver);
+            for datagram in &flight {
+                assert!(getter.handle_datagram(now, datagram));
+            }
+            getter.end_batch(now);
+            let start = received.len();
+            received.resize(start + getter.available(), 0);
+            getter.read(&mut received[start..]);
+            if giver.is_complete() && getter.is_complete() {
+                assert!(received == content);
+                return;
+            }
+            now += Duration::from_millis(1);
+            if giver.handle_timeout(now).is_err() || getter.handle_timeout(now).is_err() {
+                return;
+            }
+        }
+        panic!("neither an end nor a fault");
+    });
+}
