@@ -101,7 +101,8 @@ pub(crate) struct Wire<P: Protocol> {
     queued: VecDeque<Instant>,
     forward: VecDeque<(Instant, Vec<u8>)>,
     backward: VecDeque<(Instant, Vec<u8>)>,
-    feedbacks: VecDeque<(Instant, Feedback)>,
+    /// Counts and delivered bytes on their way to the sender.
+    feedbacks: VecDeque<(Instant, (Feedback, u64))>,
     next_feedback: Instant,
     counts: Feedback,
     sent: u64,
@@ -256,7 +257,8 @@ impl<P: Protocol> Wire<P> {
         }
         if self.path.feedback && self.next_feedback <= self.now {
             self.next_feedback = self.now + FEEDBACK_SPACING;
-            self.feedbacks.push_back((arrival, Feedback { clock: self.now - Instant::ZERO, ..self.counts }));
+            let feedback = Feedback { clock: self.now - Instant::ZERO, ..self.counts };
+            self.feedbacks.push_back((arrival, (feedback, self.receiver.delivered())));
         }
         while let Some(bytes) = take_due(&mut self.forward, self.now) {
             self.receiver.handle_control(self.now, &bytes)?;
@@ -264,9 +266,9 @@ impl<P: Protocol> Wire<P> {
         while let Some(bytes) = take_due(&mut self.backward, self.now) {
             self.sender.handle_control(self.now, &bytes)?;
         }
-        while let Some(feedback) = take_due(&mut self.feedbacks, self.now) {
+        while let Some((feedback, delivered)) = take_due(&mut self.feedbacks, self.now) {
             self.sender.on_feedback(self.now, &feedback);
-            self.sender.on_delivered(self.now, self.receiver.delivered());
+            self.sender.on_delivered(self.now, delivered);
         }
         Ok(())
     }
