@@ -109,9 +109,12 @@ pub(crate) struct Wire<P: Protocol> {
     lost: u64,
     control: [u64; 2],
     scratch: Vec<u8>,
+    chunk: Vec<u8>,
     /// Bytes that the reader may have had by now.
     read: u64,
     start: Instant,
+    /// The instant of the last step.
+    handled: Instant,
 }
 
 impl<P: Protocol> Wire<P> {
@@ -147,8 +150,10 @@ impl<P: Protocol> Wire<P> {
             lost: 0,
             control: [0; 2],
             scratch: Vec::new(),
+            chunk: vec![0; CHUNK],
             read: 0,
             start: now,
+            handled: now,
         }
     }
 
@@ -179,10 +184,10 @@ impl<P: Protocol> Wire<P> {
             assert!(self.now - self.start < limit, "not done after {limit:?}: {} bytes arrived", received.len());
         }
         let (mut sender, mut receiver) = (Stats::default(), Stats::default());
-        self.sender.fill_stats(self.now, &mut sender);
-        self.receiver.fill_stats(self.now, &mut receiver);
+        self.sender.fill_stats(self.handled, &mut sender);
+        self.receiver.fill_stats(self.handled, &mut receiver);
         let (datagrams, lost, control) = (self.sent, self.lost, self.control);
-        Outcome { received, time: self.now - self.start, datagrams, lost, control, sender, receiver }
+        Outcome { received, time: self.handled - self.start, datagrams, lost, control, sender, receiver }
     }
 
     /// Handles everything that is due, then moves to the next instant at which something is.
@@ -208,12 +213,13 @@ impl<P: Protocol> Wire<P> {
         }
         self.exchange_control()?;
         self.read_into(received);
+        self.handled = self.now;
         self.now = self.next_instant();
         Ok(())
     }
 
     fn depart(&mut self, plan: Departure) {
-        let Some((size, bytes)) = self.sender.emit(self.now, plan, &mut self.scratch) else { return };
+        let (size, bytes) = self.sender.emit(self.now, plan, &mut self.scratch).expect("a plan has datagrams");
         let datagrams: Vec<Vec<u8>> = bytes.chunks(size).map(<[u8]>::to_vec).collect();
         assert_eq!(datagrams.len(), plan.packets as usize, "as many datagrams as planned");
         for datagram in datagrams {
@@ -274,7 +280,6 @@ impl<P: Protocol> Wire<P> {
     }
 
     fn read_into(&mut self, received: &mut Vec<u8>) {
-        let mut chunk = vec![0; CHUNK];
         loop {
             let most = match self.path.reader {
                 None => CHUNK,
@@ -283,12 +288,12 @@ impl<P: Protocol> Wire<P> {
                     usize::try_from(allowed.saturating_sub(self.read)).unwrap_or(CHUNK).min(CHUNK)
                 }
             };
-            let read = self.receiver.read(&mut chunk[..most]);
+            let read = self.receiver.read(&mut self.chunk[..most]);
             if read == 0 {
                 return;
             }
             self.read += read as u64;
-            received.extend_from_slice(&chunk[..read]);
+            received.extend_from_slice(&self.chunk[..read]);
         }
     }
 
