@@ -30,8 +30,14 @@ pub(crate) struct Path {
     pub(crate) delay: Duration,
     /// Datagrams that wait before the link; more are lost.
     pub(crate) queue: usize,
-    /// Probability of loss of a datagram, both by the link's fault.
+    /// Most bytes of a datagram, tag included.
+    pub(crate) datagram: usize,
+    /// Probability that a datagram is lost, whatever the queue.
     pub(crate) loss: f64,
+    /// Probability that a datagram arrives twice.
+    pub(crate) twice: f64,
+    /// Probability that a datagram arrives late, and by how much.
+    pub(crate) late: (f64, Duration),
     /// Datagrams lost in addition, counted from zero in the order of sending.
     pub(crate) lost: BTreeSet<u64>,
     /// Bytes per second that the application reads; `None` for all at once.
@@ -41,13 +47,16 @@ pub(crate) struct Path {
 }
 
 impl Default for Path {
-    /// 1 Gbit/s, an RTT of 20 ms, a queue of 1000 datagrams, no loss.
+    /// 1 Gbit/s, an RTT of 20 ms, a queue of 1000 datagrams, packets of 1500 bytes, no loss.
     fn default() -> Self {
         Self {
             rate: Some(Rate::from_bits_per_second(1_000_000_000)),
             delay: Duration::from_millis(10),
             queue: 1_000,
+            datagram: 1_472,
             loss: 0.0,
+            twice: 0.0,
+            late: (0.0, Duration::ZERO),
             lost: BTreeSet::new(),
             reader: None,
             feedback: true,
@@ -118,13 +127,13 @@ pub(crate) struct Wire<P: Protocol> {
 }
 
 impl<P: Protocol> Wire<P> {
-    /// Both engines with datagrams of 1472 bytes, tag included.
+    /// Both engines at the ends of `path`.
     pub(crate) fn new(options: &P::Options, config: &Config, path: Path, seed: u64) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let mut rng = Rng::new(seed);
         let setup = |rng: &mut Rng| Setup {
             config,
-            datagram: 1_472,
+            datagram: path.datagram,
             prefix: Prefix::Tag(farhaul_wire::blast::Tag(7)),
             round_trip: path.delay * 2,
             now,
@@ -245,7 +254,18 @@ impl<P: Protocol> Wire<P> {
             self.free += Duration::from_secs_f64(bits / rate.bits_per_second() as f64);
             self.queued.push_back(self.free);
         }
-        self.flight.push_back((self.free + self.path.delay, datagram));
+        let late = if self.rng.chance(self.path.late.0) { self.path.late.1 } else { Duration::ZERO };
+        let arrival = self.free + self.path.delay + late;
+        if self.rng.chance(self.path.twice) {
+            self.fly(arrival, datagram.clone());
+        }
+        self.fly(arrival, datagram);
+    }
+
+    /// Puts a datagram among those in flight, after all that arrive no later.
+    fn fly(&mut self, arrival: Instant, datagram: Vec<u8>) {
+        let place = self.flight.partition_point(|(at, _)| *at <= arrival);
+        self.flight.insert(place, (arrival, datagram));
     }
 
     fn exchange_control(&mut self) -> Result<(), PeerMisbehaved> {
