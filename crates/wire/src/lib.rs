@@ -5,6 +5,7 @@
 //! | [`udt4`] | every packet of UDT4 in the format of libudt 4.11 |
 //! | [`udt2004`] | every packet of the 2004 paper, with a header of four bytes |
 //! | [`blast`] | the control channel of blast protocols between two Farhaul programs |
+//! | [`hurricane`] | datagrams and control records of Hurricane, in a format of ours |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
 //! Decoding borrows from the datagram and never allocates. Encoding appends to a buffer of the caller. A decoder never
@@ -15,6 +16,7 @@
 pub mod blast;
 mod error;
 mod field;
+pub mod hurricane;
 mod pretty;
 pub mod udt2004;
 pub mod udt4;
