@@ -82,7 +82,8 @@ impl RateControl {
             search.last = Some((*feedback, now));
             return;
         };
-        if now < search.settled || !busy {
+        // The counts to compare with must show the present rate too.
+        if at < search.settled || !busy {
             search.last = Some((*feedback, now));
             return;
         }
