@@ -17,7 +17,7 @@
 
 #[expect(dead_code, reason = "the protocols and their shell follow")]
 pub(crate) mod engine;
-#[expect(dead_code, reason = "the protocols and their shell follow")]
+pub(crate) mod partial;
 pub(crate) mod rate;
 #[cfg(test)]
 #[expect(dead_code, reason = "the tests of the protocols follow")]

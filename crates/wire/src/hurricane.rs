@@ -51,7 +51,7 @@ pub const fn header(number: SeqNo) -> [u8; HEADER_LEN] {
     number.value().to_be_bytes()
 }
 
-/// What a sender asks of its receiver, in the greeting of the channel. Zero leaves a value to the receiver.
+/// Wishes of a sender for its receiver, in the greeting of the channel. Zero leaves a value to the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Missing datagrams that cause a request.
@@ -94,13 +94,13 @@ impl Terms {
 /// A control record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// The sender has sent all datagrams before this number, and pauses. So the receiver knows what to miss at the end.
+    /// The sender has sent all datagrams before this number, and pauses. So the receiver can miss the last ones.
     Sent(SeqNo),
     /// The datagrams that the receiver misses.
     Missing(Groups<'a>),
 }
 
-/// What the type byte of a record means.
+/// The types of records.
 mod kind {
     pub(super) const SENT: u8 = 1;
     pub(super) const MISSING: u8 = 2;
