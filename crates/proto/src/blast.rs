@@ -17,6 +17,7 @@
 
 #[expect(dead_code, reason = "the protocols and their shell follow")]
 pub(crate) mod engine;
+pub(crate) mod numbered;
 pub(crate) mod partial;
 pub(crate) mod rate;
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //!
 //! The protocol yields to nobody. On a shared path it takes the whole bottleneck.
 
-use farhaul_units::{Duration, Rate, SeqNo};
+use farhaul_units::{Duration, Rate};
 use farhaul_wire::hurricane::Terms;
 
 use crate::blast::engine::{Protocol, Setup};
@@ -40,9 +40,6 @@ mod tests;
 
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::Sender;
-
-/// The number of the first datagram.
-const FIRST: SeqNo = SeqNo::new(0);
 
 /// Settings of Hurricane. Each `None` is found automatically.
 #[derive(Clone, Debug, Default, PartialEq)]

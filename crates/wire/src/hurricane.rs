@@ -46,11 +46,6 @@ pub fn split(datagram: &[u8]) -> Result<(SeqNo, &[u8]), DecodeError> {
     }
 }
 
-/// The bytes before a payload.
-pub const fn header(number: SeqNo) -> [u8; HEADER_LEN] {
-    number.value().to_be_bytes()
-}
-
 /// Wishes of a sender for its receiver, in the greeting of the channel. Zero leaves a value to the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {

@@ -1,15 +1,15 @@
 //! The receiving end: in order to the reader, out of order held, and requests for what is missing.
 
-use farhaul_units::{Duration, Instant, MsgNo, SeqNo, SeqRange};
-use farhaul_wire::hurricane::{HEADER_LEN, MAX_GROUPS, Record, Terms, encode_missing, split};
-use farhaul_wire::udt4::{MessageField, Position};
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
+use farhaul_wire::hurricane::{MAX_GROUPS, Record, Terms, encode_missing, split};
 
+use super::Options;
 use super::recent::Recent;
 use super::trigger::Trigger;
-use super::{FIRST, Options};
 use crate::blast::engine::{self, Setup};
+use crate::blast::numbered::{FIRST, Incoming};
 use crate::blast::partial::Partial;
-use crate::buffer::{Insert, RecvBuffer};
+use crate::buffer::Insert;
 use crate::error::{ControlFault, PeerMisbehaved};
 use crate::stats::Stats;
 use crate::timer::Timer;
@@ -20,15 +20,11 @@ const MOST_LISTS: usize = 8;
 const REPEAT_ROUND_TRIPS: f64 = 1.5;
 /// A sender is at most this far ahead of its receiver: everything else would leave no order of the numbers.
 const FAR_AHEAD: u32 = 1 << 29;
-/// A field of packets in memory that Hurricane does not use.
-const FIELD: MessageField = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
 
 /// The receiver of one direction.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    buffer: RecvBuffer,
-    /// Most payload bytes of a datagram.
-    payload_size: usize,
+    datagrams: Incoming,
     /// Each datagram before this number is here, or is wanted, or was asked for.
     noticed: SeqNo,
     /// Missing datagrams that were not asked for, or not in time.
@@ -65,12 +61,8 @@ struct Counts {
 
 impl Receiver {
     pub(super) fn new(options: &Options, terms: Terms, setup: &Setup<'_>) -> Self {
-        let payload_size = setup.datagram.saturating_sub(setup.prefix.len() + HEADER_LEN).max(1);
-        let by_memory = setup.config.recv_buffer / payload_size as u64;
-        let capacity = u32::try_from(by_memory).unwrap_or(u32::MAX).min(setup.config.max_flow_window).max(2);
         Self {
-            buffer: RecvBuffer::new(FIRST, payload_size, capacity),
-            payload_size,
+            datagrams: Incoming::new(setup),
             noticed: FIRST,
             wanted: 0,
             asked: Recent::new(FIRST),
@@ -100,7 +92,7 @@ impl Receiver {
     /// The sender has sent everything before `end`.
     fn on_sent(&mut self, now: Instant, end: SeqNo) -> Result<(), PeerMisbehaved> {
         let ahead = end.distance_from(self.announced);
-        if ahead < 0 || end.distance_from(self.buffer.ack_point()) > FAR_AHEAD as i32 {
+        if ahead < 0 || end.distance_from(self.datagrams.buffer.ack_point()) > FAR_AHEAD as i32 {
             let (field, value) = ("end of the datagrams sent", end.value().into());
             let fault = ControlFault::OutOfRange { field, value, valid: "not before the last one, nor far ahead" };
             return Err(PeerMisbehaved::ControlRecord(fault));
@@ -115,8 +107,7 @@ impl Receiver {
 
     /// Everything announced should be here. The missing part that fits into the buffer is wanted now.
     fn settle(&mut self, now: Instant) {
-        let room = self.buffer.next_to_read().plus(self.buffer.capacity());
-        self.notice(now, self.announced.earlier(room));
+        self.notice(now, self.announced.earlier(self.datagrams.room_end()));
         self.event |= self.wanted > 0;
         if self.announced.is_after(self.noticed) {
             self.settled.set(now + self.trigger.window());
@@ -126,8 +117,8 @@ impl Receiver {
     /// Scans for missing datagrams that were not asked for in time, and counts them.
     fn scan(&mut self, most: usize) -> u32 {
         self.groups.clear();
-        let (ack_point, end) = (self.buffer.ack_point(), self.buffer.end());
-        let held = self.buffer.missing(SeqRange::new(ack_point, end.minus(1)));
+        let (ack_point, end) = (self.datagrams.buffer.ack_point(), self.datagrams.buffer.end());
+        let held = self.datagrams.buffer.missing(SeqRange::new(ack_point, end.minus(1)));
         let tail = Some(SeqRange::new(end, self.noticed.minus(1))).filter(|tail| !tail.is_empty());
         let asked = &self.asked;
         self.groups.extend(held.chain(tail).flat_map(|range| asked.others(range)).take(most));
@@ -138,7 +129,7 @@ impl Receiver {
 impl engine::Receiver for Receiver {
     fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let (number, payload) = match split(datagram) {
-            Ok((number, payload)) if payload.len() <= self.payload_size => (number, payload),
+            Ok((number, payload)) if payload.len() <= self.datagrams.payload_size => (number, payload),
             _ => {
                 self.counts.invalid += 1;
                 return false;
@@ -146,7 +137,7 @@ impl engine::Receiver for Receiver {
         };
         self.batch += 1;
         self.counts.datagrams += 1;
-        match self.buffer.insert(number, FIELD, payload) {
+        match self.datagrams.insert(number, payload) {
             Insert::New => {
                 self.counts.stored += payload.len() as u64;
                 if number.is_before(self.noticed) {
@@ -244,18 +235,18 @@ impl engine::Receiver for Receiver {
     }
 
     fn available(&self) -> usize {
-        usize::try_from(self.buffer.available()).unwrap_or(usize::MAX)
+        usize::try_from(self.datagrams.buffer.available()).unwrap_or(usize::MAX)
     }
 
     fn read(&mut self, out: &mut [u8]) -> usize {
-        let read = self.buffer.read(out);
+        let read = self.datagrams.buffer.read(out);
         self.counts.read += read as u64;
-        self.asked.advance(self.buffer.next_to_read());
+        self.asked.advance(self.datagrams.buffer.next_to_read());
         read
     }
 
     fn delivered(&self) -> u64 {
-        self.counts.read + self.buffer.available()
+        self.counts.read + self.datagrams.buffer.available()
     }
 
     fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
@@ -267,8 +258,8 @@ impl engine::Receiver for Receiver {
         totals.naks_sent = counts.lists;
         totals.bytes_received = counts.stored;
         totals.bytes_read = counts.read;
-        stats.recv_buffer_packets = self.buffer.readable_packets();
-        stats.recv_buffer_free = u64::from(self.buffer.free()) * self.payload_size as u64;
-        stats.memory += (self.buffer.memory() + self.asked.memory()) as u64;
+        stats.recv_buffer_packets = self.datagrams.buffer.readable_packets();
+        stats.recv_buffer_free = u64::from(self.datagrams.buffer.free()) * self.datagrams.payload_size as u64;
+        stats.memory += (self.datagrams.buffer.memory() + self.asked.memory()) as u64;
     }
 }

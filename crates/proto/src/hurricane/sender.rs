@@ -1,32 +1,25 @@
 //! The sending end: repetitions first, then new datagrams, W_c at a time.
 
 use farhaul_units::{Duration, Instant, Rate, SeqNo, SeqRange};
-use farhaul_wire::blast::TAG_LEN;
-use farhaul_wire::hurricane::{Groups, HEADER_LEN, Record, encode_sent, header};
+use farhaul_wire::hurricane::{Groups, Record, encode_sent};
 
+use super::Options;
 use super::recent::Recent;
 use super::schedule::Schedule;
-use super::{FIRST, Options};
-use crate::blast::engine::{self, Departure, Feedback, Prefix, Setup};
+use crate::blast::engine::{self, Departure, Feedback, Setup};
+use crate::blast::numbered::{FIRST, Outgoing};
 use crate::blast::partial::Partial;
 use crate::blast::rate::{RateChoice, RateControl};
-use crate::buffer::PacketStore;
 use crate::error::{ControlFault, PeerMisbehaved};
 use crate::intake::{Intake, Load};
 use crate::seq_set::SeqSet;
 use crate::shell::limit::{Limit, LimitClock};
 use crate::stats::Stats;
 
-/// Bytes of a stored datagram before its payload.
-const STORED_HEADER: usize = TAG_LEN + HEADER_LEN;
-/// Bytes of IPv4 and UDP headers.
-const IP_UDP_HEADERS: usize = 28;
-
 /// The sender of one direction.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    store: PacketStore<STORED_HEADER>,
-    prefix: Prefix,
+    datagrams: Outgoing,
     /// The next datagram to leave for the first time.
     next: SeqNo,
     /// Datagrams before this number leave even if they are not full.
@@ -63,26 +56,24 @@ struct Counts {
 
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>) -> Self {
-        let Setup { config, datagram, prefix, round_trip, now, .. } = *setup;
-        let payload_size = datagram.saturating_sub(prefix.len() + HEADER_LEN).max(1);
-        let bytes = payload_size + prefix.len() + HEADER_LEN + IP_UDP_HEADERS;
+        let Setup { config, round_trip, now, .. } = *setup;
+        let datagrams = Outgoing::new(setup);
+        let bytes = datagrams.size_on_link() as f64;
         let choice = match options.rate {
             RateChoice::Fixed(payload) => {
-                let whole = payload.bits_per_second() as f64 * bytes as f64 / payload_size as f64;
+                let whole = payload.bits_per_second() as f64 * bytes / datagrams.store.payload_size() as f64;
                 RateChoice::Fixed(Rate::from_bits_per_second(whole as u64))
             }
             RateChoice::Auto => RateChoice::Auto,
         };
-        let bits = bytes as f64 * 8.0;
         let mut sender = Self {
-            store: PacketStore::new(FIRST, payload_size),
-            prefix,
+            datagrams,
             next: FIRST,
             flushed: FIRST,
             announced: FIRST,
             lost: SeqSet::new(FIRST),
             repeated: Recent::new(FIRST),
-            schedule: Schedule::new(options, config, bits, now),
+            schedule: Schedule::new(options, config, bytes * 8.0, now),
             rate: RateControl::new(choice, round_trip, now),
             most_rate: config.max_rate,
             round_trip,
@@ -107,26 +98,10 @@ impl Sender {
 
     /// New datagrams that may leave. One that is not full waits for more data, or for a flush.
     fn waiting(&self) -> u32 {
-        let last = self.store.end().minus(1);
+        let last = self.datagrams.store.end().minus(1);
         let waiting = SeqRange::new(self.next, last).len();
-        let open = waiting > 0 && !self.store.is_full(last) && !last.is_before(self.flushed);
+        let open = waiting > 0 && !self.datagrams.store.is_full(last) && !last.is_before(self.flushed);
         waiting - u32::from(open)
-    }
-
-    /// How many requested datagrams from `first` on make one train, at most `most`: all of one length but the last.
-    fn train(&self, first: SeqNo, most: u32) -> u32 {
-        let mut at = Some(first);
-        let mut datagrams = 0;
-        while datagrams < most.min(self.store.train())
-            && let Some(number) = at
-        {
-            datagrams += 1;
-            if !self.store.is_full(number) {
-                break;
-            }
-            at = self.lost.next_present(number.next(), self.next);
-        }
-        datagrams
     }
 
     /// Takes a list of missing datagrams. Nothing happens before all of it was checked (attack B5).
@@ -139,7 +114,7 @@ impl Sender {
         }
         self.counts.lists += 1;
         self.repeated.expire(now);
-        let held = SeqRange::new(self.store.first(), self.next.minus(1));
+        let held = SeqRange::new(self.datagrams.store.first(), self.next.minus(1));
         for group in groups.iter().filter_map(|group| group.clip(held)) {
             for range in self.repeated.others(group) {
                 self.counts.lost += u64::from(self.lost.insert_range(range));
@@ -151,7 +126,7 @@ impl Sender {
     fn note_nothing_to_send(&mut self, now: Instant) {
         self.starved = true;
         self.schedule.hold(now);
-        let idle = self.store.first() == self.store.end();
+        let idle = self.datagrams.store.first() == self.datagrams.store.end();
         self.limits.set(if idle { Limit::Idle } else { Limit::Application }, now);
     }
 
@@ -160,29 +135,27 @@ impl Sender {
     }
 
     fn load(&self) -> Load {
-        let in_flight = SeqRange::new(self.store.first(), self.next.minus(1)).len();
+        let in_flight = SeqRange::new(self.datagrams.store.first(), self.next.minus(1)).len();
         let filling = self.schedule.pacer().packets_in(self.round_trip);
         let filling = filling.map(|datagrams| u32::try_from(datagrams).unwrap_or(u32::MAX));
-        Load { payload_size: self.store.payload_size(), held: self.store.packets(), in_flight, filling }
+        Load {
+            payload_size: self.datagrams.store.payload_size(),
+            held: self.datagrams.store.packets(),
+            in_flight,
+            filling,
+        }
     }
 
-    /// Copies this many requested datagrams into `scratch`, and returns the length of each but the last.
-    fn gather(&mut self, now: Instant, packets: u32, scratch: &mut Vec<u8>) -> Option<usize> {
+    /// Copies this many requested datagrams into `scratch`.
+    fn repeat(&mut self, now: Instant, packets: u32, scratch: &mut Vec<u8>) {
         scratch.clear();
-        let skipped = TAG_LEN - self.prefix.len();
-        let mut at = self.lost.first()?;
         for _ in 0..packets {
-            let run = self.store.run(at, 1)?;
-            scratch.extend_from_slice(&run.bytes[skipped..]);
-            self.lost.remove(at);
-            self.repeated.insert(SeqRange::new(at, at), now + self.round_trip);
-            match self.lost.next_present(at.next(), self.next) {
-                Some(next) => at = next,
-                None => break,
-            }
+            let Some(number) = self.lost.first() else { break };
+            self.datagrams.copy(number, scratch);
+            self.lost.remove(number);
+            self.repeated.insert(SeqRange::new(number, number), now + self.round_trip);
         }
         self.counts.repeated += u64::from(packets);
-        Some(self.store.payload_size() + HEADER_LEN + self.prefix.len())
     }
 }
 
@@ -193,17 +166,13 @@ impl engine::Sender for Sender {
 
     fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
         let taken = data.len().min(self.room());
-        let tag = self.prefix.bytes();
-        self.store.write(&data[..taken], self.next, |number, head| {
-            head[..TAG_LEN].copy_from_slice(&tag);
-            head[TAG_LEN..].copy_from_slice(&header(number));
-        });
+        self.datagrams.write(&data[..taken], self.next);
         self.written += taken as u64;
         taken
     }
 
     fn flush(&mut self, _now: Instant) {
-        self.flushed = self.store.end();
+        self.flushed = self.datagrams.store.end();
     }
 
     fn is_delivered(&self) -> bool {
@@ -228,7 +197,7 @@ impl engine::Sender for Sender {
     }
 
     fn poll_control(&mut self, _now: Instant, out: &mut Vec<u8>) {
-        let all_sent = self.next == self.store.end() && self.flushed == self.next;
+        let all_sent = self.next == self.datagrams.store.end() && self.flushed == self.next;
         if all_sent && self.announced != self.next {
             encode_sent(self.next, out);
             self.announced = self.next;
@@ -238,8 +207,8 @@ impl engine::Sender for Sender {
     fn on_delivered(&mut self, _now: Instant, offset: u64) {
         // The datagrams that left bound what can have arrived.
         self.delivered = self.delivered.max(offset.min(self.written));
-        let until = self.store.after_bytes(self.delivered - self.released, self.next);
-        self.released += self.store.release(until);
+        let until = self.datagrams.store.after_bytes(self.delivered - self.released, self.next);
+        self.released += self.datagrams.store.release(until);
         self.lost.advance(until);
         self.repeated.advance(until);
     }
@@ -267,10 +236,10 @@ impl engine::Sender for Sender {
             return None;
         }
         if let Some(first) = lost {
-            let packets = self.train(first, allowance);
+            let packets = self.datagrams.train(&self.lost, first, self.next, allowance);
             return Some(Departure { first: first.value().into(), packets, again: true });
         }
-        let packets = self.store.run(self.next, allowance.min(waiting))?.packets;
+        let packets = self.datagrams.store.run(self.next, allowance.min(waiting))?.packets;
         Some(Departure { first: self.next.value().into(), packets, again: false })
     }
 
@@ -278,20 +247,12 @@ impl engine::Sender for Sender {
         self.counts.sent += u64::from(plan.packets);
         self.schedule.on_sent(now, plan.packets);
         if plan.again {
-            let size = self.gather(now, plan.packets, scratch)?;
-            return Some((size, scratch));
+            self.repeat(now, plan.packets, scratch);
+            return Some((self.datagrams.size(), scratch));
         }
         let first = self.next;
         self.next = first.plus(plan.packets);
-        let run = self.store.run(first, plan.packets)?;
-        if self.prefix.len() == TAG_LEN {
-            return Some((run.segment_size, run.bytes));
-        }
-        scratch.clear();
-        for datagram in run.bytes.chunks(run.segment_size) {
-            scratch.extend_from_slice(&datagram[TAG_LEN..]);
-        }
-        Some((run.segment_size - TAG_LEN, scratch))
+        self.datagrams.adjacent(first, plan.packets, scratch)
     }
 
     fn handle_timeout(&mut self, _now: Instant) {}
@@ -316,6 +277,6 @@ impl engine::Sender for Sender {
         stats.send_buffer_packets = load.held;
         stats.send_buffer_free = self.free();
         stats.payload_size = load.payload_size as u32;
-        stats.memory += (self.store.memory() + self.lost.memory() + self.repeated.memory()) as u64;
+        stats.memory += (self.datagrams.store.memory() + self.lost.memory() + self.repeated.memory()) as u64;
     }
 }
