@@ -5,6 +5,7 @@
 //! | [`udt4`] | every packet of UDT4 in the format of libudt 4.11 |
 //! | [`udt2004`] | every packet of the 2004 paper, with a header of four bytes |
 //! | [`blast`] | the control channel of blast protocols between two Farhaul programs |
+//! | [`fobs`] | datagrams and control records of FOBS, in a format of ours |
 //! | [`hurricane`] | datagrams and control records of Hurricane, in a format of ours |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
@@ -16,6 +17,7 @@
 pub mod blast;
 mod error;
 mod field;
+pub mod fobs;
 pub mod hurricane;
 mod pretty;
 pub mod udt2004;
