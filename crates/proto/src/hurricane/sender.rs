@@ -35,10 +35,9 @@ pub(crate) struct Sender {
     most_rate: Option<Rate>,
     round_trip: Duration,
     intake: Intake,
-    /// Payload bytes written and released, and those that the peer has.
+    /// Payload bytes written, and those that the peer has.
     written: u64,
     released: u64,
-    delivered: u64,
     partial: Partial,
     /// There was nothing to send since the last feedback.
     starved: bool,
@@ -80,7 +79,6 @@ impl Sender {
             intake: Intake::new(config.send_buffer),
             written: 0,
             released: 0,
-            delivered: 0,
             partial: Partial::default(),
             starved: false,
             limits: LimitClock::default(),
@@ -176,7 +174,7 @@ impl engine::Sender for Sender {
     }
 
     fn is_delivered(&self) -> bool {
-        self.delivered == self.written
+        self.released == self.written
     }
 
     fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
@@ -205,9 +203,8 @@ impl engine::Sender for Sender {
     }
 
     fn on_delivered(&mut self, _now: Instant, offset: u64) {
-        // The datagrams that left bound what can have arrived.
-        self.delivered = self.delivered.max(offset.min(self.written));
-        let until = self.datagrams.store.after_bytes(self.delivered - self.released, self.next);
+        // Nothing can have arrived that has not left.
+        let until = self.datagrams.store.after_bytes(offset.saturating_sub(self.released), self.next);
         self.released += self.datagrams.store.release(until);
         self.lost.advance(until);
         self.repeated.advance(until);
@@ -269,7 +266,7 @@ impl engine::Sender for Sender {
         stats.totals.packets_lost_sending = counts.lost;
         stats.totals.naks_received = counts.lists;
         stats.totals.bytes_written = self.written;
-        stats.totals.bytes_acked = self.delivered;
+        stats.totals.bytes_acked = self.released;
         self.limits.fill(now, &mut stats.totals);
         stats.send_period = self.schedule.send_period();
         stats.cwnd = self.schedule.window();

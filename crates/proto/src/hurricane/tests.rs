@@ -163,6 +163,19 @@ fn duplicates_and_late_datagrams_are_counted_and_cause_no_request() {
 }
 
 #[test]
+fn a_burst_is_one_train_borrowed_from_the_store() {
+    let config = Config::default();
+    let mut sender = Hurricane::sender(&fixed(930), setup(&config));
+    sender.write(Instant::ZERO, &content(100 * 1_460));
+    let plan = sender.plan(Instant::ZERO).unwrap();
+    let mut scratch = Vec::new();
+    let (size, bytes) = sender.emit(Instant::ZERO, plan, &mut scratch).unwrap();
+    assert_eq!((size, bytes.len()), (1_472, 19 * 1_472));
+    assert!(scratch.is_empty());
+    assert_eq!(sender.plan(Instant::ZERO), None, "asleep");
+}
+
+#[test]
 fn a_request_is_held_back_until_enough_datagrams_are_missing() {
     let lists = |trigger| {
         let options = Options { trigger: Some(trigger), trigger_window: Some(50.0), ..fixed(500) };
@@ -273,7 +286,7 @@ fn a_delivery_beyond_what_was_sent_releases_only_that() {
     sender.write(now, &content(5 * 1_460));
     sender.on_delivered(now, u64::MAX);
     let stats = stats(&sender);
-    assert_eq!((stats.in_flight, stats.send_buffer_packets), (0, 5));
+    assert_eq!((stats.in_flight, stats.send_buffer_packets, sender.is_delivered()), (0, 5, false));
 }
 
 #[test]
