@@ -9,7 +9,7 @@
 //! | `channel` | reliable byte streams beside the datagrams, for protocols that need them |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
-//! | `hurricane` | the engines of Hurricane |
+//! | `hurricane`, `fobs` | the engines of two blast protocols |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
@@ -32,6 +32,7 @@ pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earl
 mod blast;
 mod buffer;
 mod estimate;
+pub mod fobs;
 pub mod hurricane;
 mod intake;
 mod loss;
