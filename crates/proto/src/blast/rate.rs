@@ -93,7 +93,7 @@ impl RateControl {
         search.last = Some((*feedback, now));
         let time = feedback.clock.saturating_sub(last.clock).as_secs_f64();
         let datagrams = feedback.datagrams.saturating_sub(last.datagrams);
-        let bytes = feedback.bytes.saturating_sub(last.bytes) + datagrams * HEADERS;
+        let bytes = feedback.bytes.saturating_sub(last.bytes).saturating_add(datagrams.saturating_mul(HEADERS));
         if time <= 0.0 {
             return;
         }
@@ -119,6 +119,17 @@ mod tests {
         let feedback = Feedback { datagrams: 0, bytes: 0, clock: Duration::from_secs(1) };
         control.on_feedback(Instant::ZERO, &feedback, true);
         assert_eq!(control.rate(), rate);
+    }
+
+    #[test]
+    fn counts_that_no_path_carries_keep_the_rate_within_its_bounds() {
+        let mut control = RateControl::new(RateChoice::Auto, Duration::from_millis(20), Instant::ZERO);
+        for second in 1..10 {
+            let datagrams = if second % 2 == 0 { u64::MAX } else { 0 };
+            let feedback = Feedback { datagrams, bytes: datagrams, clock: Duration::from_secs(second) };
+            control.on_feedback(Instant::ZERO + Duration::from_secs(second), &feedback, true);
+        }
+        assert!(control.rate().bits_per_second() <= FASTEST as u64);
     }
 
     #[test]
