@@ -26,6 +26,12 @@ const SHARE: f64 = 0.01;
 /// Most missing datagrams that wait: one record holds as many, even if none are neighbours.
 const MOST_MISSING: f64 = MAX_GROUPS as f64;
 
+/// Longest time of one measurement of the rate, in RTTs. A longer one holds a pause, in which the sender waited for a
+/// request.
+const LONGEST_MEASUREMENT: u32 = 4;
+/// Most RTTs that repetitions wait behind each other. Beyond, another request costs less than a wait for nothing.
+const LONGEST_QUEUE: u32 = 32;
+
 /// The condition for a request.
 #[derive(Debug)]
 pub(super) struct Trigger {
@@ -80,14 +86,18 @@ impl Trigger {
         self.datagrams += datagrams;
         let time = now - self.since;
         if time >= self.round_trip() {
-            self.rate = self.datagrams as f64 / time.as_secs_f64();
+            if time <= self.round_trip() * LONGEST_MEASUREMENT {
+                self.rate = self.datagrams as f64 / time.as_secs_f64();
+            }
             (self.since, self.datagrams) = (now, 0);
         }
     }
 
-    /// The time in which this many datagrams arrive.
+    /// The time in which this many repetitions arrive.
     pub(super) fn time_for(&self, datagrams: u32) -> Duration {
-        if self.rate > 0.0 { Duration::from_secs_f64(f64::from(datagrams) / self.rate) } else { Duration::ZERO }
+        let longest = self.round_trip() * LONGEST_QUEUE;
+        let time = f64::from(datagrams) / self.rate.max(f64::MIN_POSITIVE);
+        if self.rate > 0.0 { Duration::from_secs_f64(time.min(longest.as_secs_f64())) } else { Duration::ZERO }
     }
 }
 
@@ -123,6 +133,16 @@ mod tests {
         assert_eq!(trigger_of(&Options::default()), (7, 4 * ROUND_TRIP));
         let options = Options { trigger: Some(3), trigger_window: Some(1.0), ..Options::default() };
         assert_eq!(trigger_of(&options), (3, ROUND_TRIP));
+    }
+
+    #[test]
+    fn a_pause_tells_nothing_of_the_rate() {
+        let mut trigger = trigger(&Options::default(), Terms::default());
+        let expected = trigger.time_for(83);
+        trigger.on_arrival(Instant::from_nanos(9_000_000_000), 1);
+        assert_eq!(trigger.time_for(83), expected);
+        assert!((Duration::from_micros(950)..Duration::from_micros(1_050)).contains(&expected), "{expected:?}");
+        assert_eq!(trigger.time_for(u32::MAX), ROUND_TRIP * 32);
     }
 
     #[test]
