@@ -17,6 +17,8 @@
 
 #[expect(dead_code, reason = "the protocols and their shell follow")]
 pub(crate) mod engine;
+#[cfg(test)]
+pub(crate) mod hostile;
 pub(crate) mod numbered;
 pub(crate) mod partial;
 pub(crate) mod rate;

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use farhaul_units::{Duration, Instant, Rate, Rng, SeqNo, SeqRange};
 use farhaul_wire::blast::Tag;
 use farhaul_wire::fobs::{Segment, encode_ack, encode_completed, encode_done, encode_feedback, encode_segment};
+use proptest::prelude::*;
 
 use super::*;
 use crate::blast::engine::{Prefix, Receiver as _, Sender as _};
+use crate::blast::hostile::{any_path, assert_robust, assert_whole};
 use crate::blast::testing::{Outcome, Path, Wire, content};
 use crate::config::Config;
 use crate::error::ControlFault;
@@ -472,4 +474,42 @@ fn datagrams_that_no_sender_sends_are_refused_and_counted() {
 fn a_greeting_of_another_length_is_refused() {
     let config = Config::default();
     assert!(Fobs::receiver(&fixed(100), &[0; 5], setup(&config)).is_err());
+}
+
+// ---- at random ----
+
+fn any_options() -> impl Strategy<Value = Options> {
+    let rate = prop_oneof![Just(RateChoice::Auto), (1u64..1_000).prop_map(|rate| RateChoice::Fixed(megabits(rate)))];
+    // No rate mends the loss of a batch that exceeds the shortest queue.
+    let sizes = (1u32..1_000_000, proptest::option::of(1u32..2_000), proptest::option::of(1u32..=5));
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (rate, sizes, 0.0..0.3f64, switches).prop_map(
+        |(rate, (object, segment, batch), tolerance, (greedy, first, ordered, overlap))| Options {
+            version: if greedy { Version::Greedy } else { Version::Segments },
+            pick: if first { Pick::MissingFirst } else { Pick::Circular },
+            rate,
+            object,
+            segment,
+            batch,
+            tolerance,
+            ordered,
+            overlap,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn any_path_delivers_the_bytes(options in any_options(), path in any_path(), bytes in 0usize..400_000, seed: u64) {
+        assert_whole::<Fobs>(&options, path, bytes, seed);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_peer_makes_an_engine_panic_or_grow(options in any_options(), seed: u64) {
+        assert_robust::<Fobs>(&options, seed, 6);
+    }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use farhaul_units::{Duration, Instant, Rate, Rng};
 use farhaul_wire::blast::Tag;
+use proptest::prelude::*;
 
 use super::*;
 use crate::blast::engine::{Departure, Prefix, Receiver as _, Sender as _};
+use crate::blast::hostile::{any_path, assert_robust, assert_whole};
 use crate::blast::testing::{Outcome, Path, Wire, content};
 use crate::config::Config;
 use crate::error::ControlFault;
@@ -135,6 +137,16 @@ fn a_transfer_ends_though_its_last_datagrams_are_lost() {
 fn a_transfer_of_which_nothing_arrives_at_first_is_repeated() {
     let outcome = transfer(&fixed(100), Path { lost: (0..3).collect(), ..Path::default() }, 3_000, 1);
     assert_eq!(outcome.lost, 3);
+}
+
+#[test]
+fn repetitions_that_a_short_queue_loses_are_soon_asked_for_again() {
+    // Bursts of 75 datagrams into a queue of five, and a link of a hundredth of the rate.
+    let options = Options { sleep: Some(Duration::from_micros(13_539)), ..fixed(66) };
+    let narrow = Path { rate: Some(megabits(1)), queue: 5, ..path(Duration::from_millis(60), 0.0) };
+    let outcome = transfer(&options, narrow, 75_921, 1);
+    // Each of eleven rounds brings five datagrams.
+    assert!(outcome.time < Duration::from_secs(10), "{:?}", outcome.time);
 }
 
 #[test]
@@ -348,4 +360,31 @@ fn datagrams_that_no_sender_sends_are_refused_and_counted() {
 fn a_greeting_of_another_length_is_refused() {
     let config = Config::default();
     assert!(Hurricane::receiver(&fixed(100), &[0; 5], setup(&config)).is_err());
+}
+
+// ---- at random ----
+
+fn any_options() -> impl Strategy<Value = Options> {
+    let rate = prop_oneof![Just(RateChoice::Auto), (1u64..1_000).prop_map(|rate| RateChoice::Fixed(megabits(rate)))];
+    let burst = (proptest::option::of(1u32..200), proptest::option::of((0u64..20_000).prop_map(Duration::from_micros)));
+    let trigger = (proptest::option::of(1u32..100), proptest::option::of(0.0..20.0f64));
+    (rate, burst, trigger, any::<bool>()).prop_map(|(rate, (window, sleep), (trigger, trigger_window), spaced)| {
+        Options { rate, window, sleep, interface: None, spaced, trigger, trigger_window }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn any_path_delivers_the_bytes(options in any_options(), path in any_path(), bytes in 0usize..400_000, seed: u64) {
+        assert_whole::<Hurricane>(&options, path, bytes, seed);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_peer_makes_an_engine_panic_or_grow(options in any_options(), seed: u64) {
+        assert_robust::<Hurricane>(&options, seed, 3);
+    }
 }
