@@ -18,7 +18,7 @@
 //! | The frequency of acknowledgements, the batch and the next packet are the user's choice | abstract |
 //! | A packet is sent again only after all others, in circular order | recollection |
 //! | Above the tolerated loss the delay between packets grows, below it for some time it shrinks | recollection |
-//! | By how much ([`adaptation`]) | ours |
+//! | By how much (`adaptation.rs`) | ours |
 //! | Greedy version: batches of 2, an acknowledgement after some packets, a fixed rate | recollection |
 //! | Greedy version: at most one round of repetitions per RTT | ours (attack B6) |
 //! | An object ends when nothing is written for an RTT | ours |

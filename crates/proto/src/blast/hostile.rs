@@ -81,13 +81,7 @@ pub(crate) fn assert_robust<P: Protocol>(options: &P::Options, seed: u64, kinds:
         }
         sender.handle_timeout(now);
         receiver.handle_timeout(now);
-        let mut trains = 0;
-        while let Some(plan) = sender.plan(now) {
-            let (size, bytes) = sender.emit(now, plan, &mut scratch).expect("a plan has datagrams");
-            assert_eq!(bytes.chunks(size).count(), plan.packets as usize);
-            trains += 1;
-            assert!(trains < 10_000, "endless work");
-        }
+        send_all(&mut sender, now, &mut scratch);
         out.clear();
         sender.poll_control(now, &mut out);
         receiver.poll_control(now, &mut out);
@@ -98,6 +92,17 @@ pub(crate) fn assert_robust<P: Protocol>(options: &P::Options, seed: u64, kinds:
     sender.fill_stats(now, &mut stats);
     receiver.fill_stats(now, &mut stats);
     assert!(stats.memory < 8 << 20, "{} bytes held", stats.memory);
+}
+
+/// Everything that may leave now leaves, and that is not without end.
+fn send_all(sender: &mut impl Sender, now: Instant, scratch: &mut Vec<u8>) {
+    let mut trains = 0;
+    while let Some(plan) = sender.plan(now) {
+        let (size, bytes) = sender.emit(now, plan, scratch).expect("a plan has datagrams");
+        assert_eq!(bytes.chunks(size).count(), plan.packets as usize);
+        trains += 1;
+        assert!(trains < 10_000, "endless work");
+    }
 }
 
 /// A record of one of `kinds` types from 1 on, with fields near the numbers in use.
