@@ -6,6 +6,10 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+mod fobs;
+#[cfg(test)]
+mod hurricane;
+#[cfg(test)]
 mod proto;
 #[cfg(test)]
 mod rbudp;

@@ -20,9 +20,13 @@ mod endpoint;
 pub(crate) mod engine;
 mod established;
 mod frames;
+#[cfg(test)]
+pub(crate) mod hostile;
 mod incoming;
 mod line;
+pub(crate) mod numbered;
 mod outgoing;
+pub(crate) mod partial;
 mod path;
 mod pulse;
 pub(crate) mod rate;

@@ -12,6 +12,7 @@
 //! | `rbudp` | RBUDP: options, model, and the dialogues of the original programs |
 //! | `probe` | measured streams: stable control streams, throughput profiles |
 //! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
+//! | `hurricane`, `fobs` | the engines of two blast protocols |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,8 @@ pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earl
 mod blast;
 mod buffer;
 mod estimate;
+pub mod fobs;
+pub mod hurricane;
 mod intake;
 mod loss;
 mod pacer;

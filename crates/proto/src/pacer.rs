@@ -115,7 +115,9 @@ impl Pacer {
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
-        let made_up = if self.held { self.period.time_for(u64::from(self.burst()) - 1) } else { self.catch_up };
+        // A burst that takes longer than the catch-up would never be due otherwise.
+        let burst_span = self.period.time_for(u64::from(self.burst()) - 1);
+        let made_up = if self.held { burst_span } else { self.catch_up.max(burst_span) };
         self.held = false;
         let earliest = now.saturating_sub(made_up);
         if self.due < earliest {
@@ -242,6 +244,15 @@ mod tests {
         assert_eq!(pacer(12.0).burst(), 20);
         assert_eq!(pacer(0.6).burst(), MAX_BURST);
         assert_eq!(pacer(10_000.0).burst(), 1);
+    }
+
+    #[test]
+    fn bursts_longer_than_the_catch_up_keep_the_rate() {
+        let mut pacer = pacer(1_000.0);
+        pacer.set_period(SendPeriod::from_micros(1_000.0), Duration::from_millis(10));
+        pacer.set_burst_time(Duration::from_millis(4));
+        let sent = packets_in_a_second(pacer, Duration::ZERO);
+        assert!((996..=1_004).contains(&sent), "{sent} packets");
     }
 
     #[test]

@@ -31,7 +31,6 @@ impl SeqSet {
     }
 
     /// Numbers in the set.
-    #[cfg(test)]
     pub(crate) const fn len(&self) -> u32 {
         self.len
     }

@@ -12,6 +12,10 @@
 
 use crate::DecodeError;
 
+mod record;
+
+pub use record::RecordError;
+
 /// Bytes of the tag in front of each datagram.
 pub const TAG_LEN: usize = 8;
 /// The version of these formats.
@@ -279,19 +283,28 @@ fn put(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> u8 {
 }
 
 /// A reader that stops at the end.
-struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Bytes read so far.
+    pub(crate) const fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let taken = self.bytes.get(self.at..)?.get(..count)?;
         self.at += count;
         Some(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
 }

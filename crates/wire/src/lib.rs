@@ -8,6 +8,8 @@
 //! | [`blast`] | the control channel of blast protocols between two Farhaul programs |
 //! | [`probe`] | measured streams: stable control streams, throughput profiles |
 //! | [`rbudp`] | every datagram and record of the QUANTA programs |
+//! | [`fobs`] | datagrams and control records of FOBS, in a format of ours |
+//! | [`hurricane`] | datagrams and control records of Hurricane, in a format of ours |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
 //! Decoding borrows from the datagram and never allocates. Encoding appends to a buffer of the caller. A decoder never
@@ -18,6 +20,8 @@
 pub mod blast;
 mod error;
 mod field;
+pub mod fobs;
+pub mod hurricane;
 mod pretty;
 pub mod probe;
 pub mod rbudp;

@@ -99,3 +99,15 @@ fn an_application_that_pauses_neither_raises_nor_lowers_the_rate() {
     }
     assert_eq!(control.rate(), first);
 }
+
+#[test]
+fn counts_that_no_path_carries_keep_the_rate_within_its_bounds() {
+    let mut control = RateControl::new(RateChoice::Auto, Duration::from_millis(20));
+    for tick in 1..2_000_u64 {
+        let datagrams = if tick % 2 == 0 { u64::MAX } else { 0 };
+        let now = Instant::ZERO + Duration::from_millis(10) * tick as u32;
+        control.on_sent(now, 64, 100_000);
+        control.on_feedback(now, &Feedback { datagrams, bytes: datagrams, clock: now - Instant::ZERO });
+        assert!((SLOWEST..=FASTEST).contains(&control.rate), "{}", control.rate);
+    }
+}
