@@ -7,6 +7,7 @@
 //! | [`tsunami`] | every message of tsunami-udp 1.1 |
 //! | [`blast`] | the control channel of blast protocols between two Farhaul programs |
 //! | [`probe`] | measured streams: stable control streams, throughput profiles |
+//! | [`sabul`] | the options, data and control records of SABUL 2.1 |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
 //! Decoding borrows from the datagram and never allocates. Encoding appends to a buffer of the caller. A decoder never
@@ -19,6 +20,7 @@ mod error;
 mod field;
 mod pretty;
 pub mod probe;
+pub mod sabul;
 pub mod tsunami;
 pub mod udt2004;
 pub mod udt4;
