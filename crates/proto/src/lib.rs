@@ -11,6 +11,7 @@
 //! | `udt2004` | the protocol of the 2004 paper |
 //! | `probe` | measured streams: stable control streams, throughput profiles |
 //! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
+//! | `sabul` | SABUL's engines and its choices |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
@@ -38,6 +39,7 @@ mod intake;
 mod loss;
 mod pacer;
 pub mod probe;
+pub mod sabul;
 
 mod seq_set;
 mod shell;

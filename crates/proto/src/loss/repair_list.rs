@@ -44,9 +44,14 @@ impl RepairList {
         news
     }
 
-    /// Everything in `range` must be retransmitted, regardless of its earlier state.
-    pub(crate) fn expire(&mut self, range: SeqRange) {
-        self.lost.insert_range(range);
+    /// Everything in `range` must be retransmitted, regardless of its earlier state. Returns how many were not listed.
+    pub(crate) fn expire(&mut self, range: SeqRange) -> u32 {
+        self.lost.insert_range(range)
+    }
+
+    /// The next packet in `from..end` to retransmit.
+    pub(crate) fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+        self.lost.next_present(from, end)
     }
 
     /// The first packet to retransmit.

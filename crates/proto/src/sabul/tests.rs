@@ -1,0 +1,3 @@
+//! Both engines over a path in virtual time.
+
+mod transfers;
