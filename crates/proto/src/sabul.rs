@@ -18,11 +18,13 @@
 //! | `reports`, `repair_time` | the receiver's list of losses, when each was reported, and when again |
 //! | `rate` | the laws, and our start |
 //! | `numbering` | numbers of the wire and of the buffers |
+//! | [`original`] | sessions with programs of release 2.1 |
 //!
 //! Sources: the program of release 2.1, paper:sabul-tr-2002 and paper:sabul-rate-2002. Two rules differ between Farhaul
 //! ends, and [options](Options) restore them: [`Start`] and [`Repairs`].
 
 mod numbering;
+pub mod original;
 mod rate;
 mod receiver;
 mod repair_time;

@@ -188,7 +188,7 @@ impl Receiver {
     fn poll_reports(&mut self, now: Instant, out: &mut Vec<u8>) {
         while let Some(gap) = self.reports.take_fresh(now) {
             self.due.clear();
-            self.due.extend(self.buffer.missing(gap));
+            self.collect(gap, self.most_losses());
             if let Some(first) = self.due.first() {
                 self.repair_time.on_report(now, first.first);
             }
@@ -198,34 +198,41 @@ impl Receiver {
         if std::mem::take(&mut self.err_due) {
             let buffer = &self.buffer;
             self.reports.retain(|region| buffer.missing(region).next().is_some());
-            self.report_again(now, out);
+            self.due.clear();
+            let mut room = self.most_losses();
+            while room > 0
+                && let Some(region) = self.reports.take_due(now, self.repeat())
+            {
+                room = self.collect(region, room);
+            }
+            self.report(out);
             self.schedule_reports(now);
         }
     }
 
-    /// One report of all losses that are due, or of the first of them.
-    fn report_again(&mut self, now: Instant, out: &mut Vec<u8>) {
-        self.due.clear();
-        let mut room = match self.rules.repairs {
+    /// Losses of one report.
+    const fn most_losses(&self) -> u32 {
+        match self.rules.repairs {
             Repairs::Unlimited => u32::MAX,
             Repairs::Original => MAX_LOSSES as u32,
-        };
-        while room > 0
-            && let Some(region) = self.reports.take_due(now, self.repeat())
-        {
-            for gap in self.buffer.missing(region) {
-                let taken = gap.len().min(room);
-                if taken > 0 {
-                    self.due.push(SeqRange::new(gap.first, gap.first.plus(taken - 1)));
-                }
-                room -= taken;
-                if taken < gap.len() {
-                    self.reports.put_back(gap.first.plus(taken));
-                    break;
-                }
+        }
+    }
+
+    /// Adds the losses of a region, which was taken last, to the report. Returns the room that is left. Losses without
+    /// room are due at the next time.
+    fn collect(&mut self, region: SeqRange, mut room: u32) -> u32 {
+        for gap in self.buffer.missing(region) {
+            let taken = gap.len().min(room);
+            if taken > 0 {
+                self.due.push(SeqRange::new(gap.first, gap.first.plus(taken - 1)));
+            }
+            room -= taken;
+            if taken < gap.len() {
+                self.reports.put_back(gap.first.plus(taken));
+                break;
             }
         }
-        self.report(out);
+        room
     }
 
     /// A report of the losses in `due`.

@@ -102,6 +102,11 @@ impl Silence {
         self.timer.deadline()
     }
 
+    /// Whether the receiver has told of no arrival yet.
+    pub(in crate::sabul) const fn is_unheard(&self) -> bool {
+        !self.reached
+    }
+
     /// Whether packets have left for so long without any sign of an arrival.
     pub(in crate::sabul) fn never_reached(&self, now: Instant) -> bool {
         !self.reached && self.began.is_some_and(|began| now - began >= TRUST)

@@ -34,7 +34,7 @@ fn run(options: &Options, path: Path, bytes: usize) -> Outcome {
 #[test]
 fn a_transfer_fills_most_of_a_path_without_knowing_it() {
     for (rate, millis, bytes, least) in
-        [(1_000, 1, 100, 0.8), (1_000, 100, 400, 0.5), (100, 10, 50, 0.75), (10, 50, 8, 0.65), (2, 200, 2, 0.5)]
+        [(1_000, 1, 100, 0.8), (1_000, 100, 200, 0.35), (100, 10, 50, 0.75), (10, 50, 8, 0.65), (2, 200, 2, 0.5)]
     {
         let outcome = run(&Options::default(), path(rate, millis), bytes << 20);
         let share = outcome.goodput() / (rate as f64 * 1e6);
