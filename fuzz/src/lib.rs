@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod proto;
 #[cfg(test)]
+mod sabul;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod tsunami;
