@@ -39,7 +39,7 @@ const SYN_LINGER: Duration = Duration::from_secs(1);
 /// Stored packets carry no message. The buffer wants a field.
 const FIELD: MessageField = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
 
-/// What the peer's sender goes by.
+/// The rules of the peer's sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// Packets that it sends beyond the last acknowledgement.

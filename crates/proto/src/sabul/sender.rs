@@ -128,7 +128,7 @@ impl Sender {
         self.rate.interval().max(self.least_period)
     }
 
-    /// What the receiver said, and when.
+    /// The last signs of the receiver.
     pub(super) const fn silence(&self) -> &Silence {
         &self.silence
     }

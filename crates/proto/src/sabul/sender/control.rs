@@ -1,4 +1,4 @@
-//! What the receiver's records do to the sender.
+//! Records of the receiver, and their effects on the sender.
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::sabul::{DecimalSeq, Losses, Record};
@@ -10,7 +10,7 @@ use crate::sabul::rate::Report;
 use crate::sabul::{Repairs, fault, refused};
 
 impl Sender {
-    /// Takes records in any division. What is kept of them is shorter than one record.
+    /// Takes records in any division. The kept rest is shorter than one record.
     pub(super) fn handle_records(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
         let mut records = std::mem::take(&mut self.records);
         records.extend_from_slice(bytes);

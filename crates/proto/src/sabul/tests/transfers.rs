@@ -34,7 +34,7 @@ fn run(options: &Options, path: Path, bytes: usize) -> Outcome {
 #[test]
 fn a_transfer_fills_most_of_a_path_without_knowing_it() {
     for (rate, millis, bytes, least) in
-        [(1_000, 1, 100, 0.8), (1_000, 100, 200, 0.35), (100, 10, 50, 0.75), (10, 50, 8, 0.65), (2, 200, 2, 0.5)]
+        [(1_000, 1, 40, 0.55), (1_000, 100, 100, 0.25), (100, 10, 50, 0.75), (10, 50, 8, 0.65), (2, 200, 2, 0.5)]
     {
         let outcome = run(&Options::default(), path(rate, millis), bytes << 20);
         let share = outcome.goodput() / (rate as f64 * 1e6);
@@ -59,7 +59,7 @@ fn every_generation_delivers_over_a_path_with_loss() {
         for start in [Start::Bounded, Start::Original] {
             for repairs in [Repairs::Unlimited, Repairs::Original] {
                 let options = Options { generation, start, repairs, ..Options::default() };
-                let outcome = run(&options, Path { loss: 0.001, ..path(200, 20) }, 20 << 20);
+                let outcome = run(&options, Path { loss: 0.001, ..path(200, 20) }, 10 << 20);
                 assert!(outcome.goodput() > 20e6, "{name} {start:?} {repairs:?}: {}", outcome.goodput());
             }
         }
