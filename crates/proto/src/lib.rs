@@ -11,7 +11,7 @@
 //! | `udt2004` | the protocol of the 2004 paper |
 //! | `probe` | measured streams: stable control streams, throughput profiles |
 //! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
-//! | `sabul` | SABUL's engines and its choices |
+//! | `sabul` | SABUL, between Farhaul ends and with programs of release 2.1 |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 

@@ -50,7 +50,7 @@ pub(crate) struct Sender {
     pacer: Pacer,
     /// Least period by the cap of the endpoint, µs.
     least_period: f64,
-    /// The law's clock, and whether packets left since its last tick.
+    /// The law's clock, and whether packets left since its last tick: it rests otherwise (departure D302).
     tick: Timer,
     has_sent: bool,
     arrivals: control::Arrivals,
