@@ -13,6 +13,7 @@ mod hurricane;
 mod proto;
 #[cfg(test)]
 mod rbudp;
+mod sabul;
 #[cfg(test)]
 mod session;
 #[cfg(test)]

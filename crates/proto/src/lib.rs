@@ -13,6 +13,7 @@
 //! | `probe` | measured streams: stable control streams, throughput profiles |
 //! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | `hurricane`, `fobs` | the engines of two blast protocols |
+//! | `sabul` | SABUL, between Farhaul ends and with programs of release 2.1 |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
@@ -42,6 +43,7 @@ mod intake;
 mod loss;
 mod pacer;
 pub mod probe;
+pub mod sabul;
 
 mod seq_set;
 mod shell;

@@ -1,7 +1,9 @@
-//! Missing packets: the receiver's view, and the sender's list of reports.
+//! Missing packets: the receiver's view, and the sender's list of reports, with or without a memory of repairs.
 
 mod recv_list;
+mod repair_list;
 mod send_list;
 
 pub(crate) use recv_list::RecvList;
+pub(crate) use repair_list::RepairList;
 pub(crate) use send_list::SendList;

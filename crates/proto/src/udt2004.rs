@@ -37,7 +37,6 @@ mod endpoint;
 mod established;
 mod exp;
 mod handshake;
-mod loss_list;
 mod nak;
 mod packet_pair;
 mod receiver;

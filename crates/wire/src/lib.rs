@@ -10,6 +10,7 @@
 //! | [`rbudp`] | every datagram and record of the QUANTA programs |
 //! | [`fobs`] | datagrams and control records of FOBS, in a format of ours |
 //! | [`hurricane`] | datagrams and control records of Hurricane, in a format of ours |
+//! | [`sabul`] | the options, data and control records of SABUL 2.1 |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
 //! Decoding borrows from the datagram and never allocates. Encoding appends to a buffer of the caller. A decoder never
@@ -25,6 +26,7 @@ pub mod hurricane;
 mod pretty;
 pub mod probe;
 pub mod rbudp;
+pub mod sabul;
 pub mod tsunami;
 pub mod udt2004;
 pub mod udt4;

@@ -4,11 +4,11 @@
 use farhaul_cc::Control;
 use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
 
-use super::loss_list::LossList;
 use super::packet_pair::PAIR_INTERVAL;
 use super::send_buffer::{SendBuffer, write_header};
 use crate::buffer::Run;
 use crate::intake::{Intake, Load};
+use crate::loss::RepairList;
 use crate::pacer::Pacer;
 use crate::shell::limit::{Limit, LimitClock};
 
@@ -16,7 +16,7 @@ use crate::shell::limit::{Limit, LimitClock};
 #[derive(Debug)]
 pub(super) struct Sender {
     buffer: SendBuffer,
-    losses: LossList,
+    losses: RepairList,
     pacer: Pacer,
     /// The next new packet.
     next: SeqNo,
@@ -47,7 +47,7 @@ impl Sender {
         pacer.set_burst_time(burst_time);
         Self {
             buffer: SendBuffer::new(first, payload_size),
-            losses: LossList::new(first),
+            losses: RepairList::new(first),
             pacer,
             next: first,
             cwnd: 0,

@@ -7,9 +7,9 @@ use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
 use crate::seq_set::SeqSet;
 
-/// The sender's loss list.
+/// The sender's loss list, with a memory of repairs.
 #[derive(Debug)]
-pub(super) struct LossList {
+pub(crate) struct RepairList {
     lost: SeqSet,
     /// Retransmitted in the present half of an RTT, and in the one before.
     resent: SeqSet,
@@ -18,9 +18,9 @@ pub(super) struct LossList {
     turn: Instant,
 }
 
-impl LossList {
+impl RepairList {
     /// Nothing is lost. The first packet of the connection is `first`.
-    pub(super) const fn new(first: SeqNo) -> Self {
+    pub(crate) const fn new(first: SeqNo) -> Self {
         Self {
             lost: SeqSet::new(first),
             resent: SeqSet::new(first),
@@ -30,7 +30,7 @@ impl LossList {
     }
 
     /// Lists a report of packets in flight. Returns how many are news: neither listed nor retransmitted recently.
-    pub(super) fn report(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
+    pub(crate) fn report(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
         self.turn_if_due(now, rtt, range);
         if self.resent.is_empty() && self.resent_before.is_empty() {
             return self.lost.insert_range(range);
@@ -44,40 +44,45 @@ impl LossList {
         news
     }
 
-    /// Everything in `range` must be retransmitted, regardless of its earlier state.
-    pub(super) fn expire(&mut self, range: SeqRange) {
-        self.lost.insert_range(range);
+    /// Everything in `range` must be retransmitted, regardless of its earlier state. Returns how many were not listed.
+    pub(crate) fn expire(&mut self, range: SeqRange) -> u32 {
+        self.lost.insert_range(range)
+    }
+
+    /// The next packet in `from..end` to retransmit.
+    pub(crate) fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+        self.lost.next_present(from, end)
     }
 
     /// The first packet to retransmit.
-    pub(super) fn first(&mut self) -> Option<SeqNo> {
+    pub(crate) fn first(&mut self) -> Option<SeqNo> {
         self.lost.first()
     }
 
     /// How many packets from `seq` on are listed without a break, at most `max`.
-    pub(super) fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
+    pub(crate) fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
         self.lost.next_absent(seq, seq.plus(max)).distance_from(seq).unsigned_abs()
     }
 
     /// These packets were retransmitted.
-    pub(super) fn served(&mut self, range: SeqRange, now: Instant, rtt: Duration) {
+    pub(crate) fn served(&mut self, range: SeqRange, now: Instant, rtt: Duration) {
         self.turn_if_due(now, rtt, range);
         self.lost.remove_range(range);
         self.resent.insert_range(range);
     }
 
     /// Everything before `seq` has arrived.
-    pub(super) fn acknowledge(&mut self, seq: SeqNo) {
+    pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
         for set in [&mut self.lost, &mut self.resent, &mut self.resent_before] {
             set.advance(seq);
         }
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.lost.is_empty()
     }
 
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.lost.memory() + self.resent.memory() + self.resent_before.memory()
     }
 
@@ -121,7 +126,7 @@ mod tests {
 
     #[test]
     fn losses_are_served_in_order_and_counted_once() {
-        let mut list = LossList::new(SeqNo::new(0));
+        let mut list = RepairList::new(SeqNo::new(0));
         assert_eq!(list.report(range(7, 9), at(1), RTT), 3);
         assert_eq!(list.report(range(3, 8), at(1), RTT), 4);
         assert_eq!(list.first(), Some(SeqNo::new(3)));
@@ -133,11 +138,11 @@ mod tests {
     /// Attack B6.
     #[test]
     fn a_retransmitted_packet_is_listed_again_after_half_to_one_round_trip() {
-        let mut list = LossList::new(SeqNo::new(0));
+        let mut list = RepairList::new(SeqNo::new(0));
         list.report(range(5, 5), at(1_000), RTT);
         list.served(range(5, 5), at(1_000), RTT);
         let accepted = |millis| {
-            let mut list = LossList::new(SeqNo::new(0));
+            let mut list = RepairList::new(SeqNo::new(0));
             list.report(range(5, 5), at(1_000), RTT);
             list.served(range(5, 5), at(1_000), RTT);
             // Time advances in small steps, as with other reports in between.
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn after_a_long_pause_everything_is_news() {
-        let mut list = LossList::new(SeqNo::new(0));
+        let mut list = RepairList::new(SeqNo::new(0));
         list.report(range(5, 9), at(0), RTT);
         list.served(range(5, 9), at(0), RTT);
         assert_eq!(list.report(range(5, 9), at(5_000), RTT), 5);

@@ -1,0 +1,225 @@
+//! The sending side: it waits for a receiver, then sends until everything is acknowledged.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::sabul::{OPTIONS_LEN, Options as Block, OptionsError};
+
+use super::super::sender::Sender as Engine;
+use super::super::{Options, Repairs};
+use super::{SabulError, setup};
+use crate::blast::engine::Sender as _;
+use crate::channel::ChannelEnd;
+use crate::config::{Config, Entropy};
+use crate::stats::Stats;
+
+/// A session that sends to an original receiver. It begins when the receiver has opened the channel.
+#[derive(Debug)]
+pub struct Sender {
+    engine: Engine,
+    phase: Phase,
+    opened: Instant,
+    opening_time: Duration,
+    peer_timeout: Duration,
+    most_window: u32,
+    /// The options, as far as they came.
+    options: Vec<u8>,
+    /// Their block may be half of one with words of 64 bits.
+    may_have_64_bits: bool,
+    peer_port: Option<u16>,
+    finished: bool,
+    error: Option<SabulError>,
+    heard: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Options are awaited.
+    Opening,
+    /// They are complete, and must be returned.
+    Echo,
+    Data,
+    /// Everything is acknowledged, or an error ended it.
+    Over,
+}
+
+impl Sender {
+    /// A session over a channel that a receiver has just opened. [`Repairs`] has no effect: the receiver decides.
+    pub fn new(config: &Config, options: &Options, entropy: &Entropy, now: Instant) -> Self {
+        let options = Options { repairs: Repairs::Original, ..options.clone() };
+        let window = options.window();
+        Self {
+            engine: Engine::new(&options, &setup(config, entropy, now), window),
+            phase: Phase::Opening,
+            opened: now,
+            opening_time: config.connect_timeout,
+            peer_timeout: config.peer_timeout,
+            most_window: window,
+            options: Vec::new(),
+            may_have_64_bits: false,
+            peer_port: None,
+            finished: false,
+            error: None,
+            heard: now,
+        }
+    }
+
+    // ---- the channel ----
+
+    /// Takes bytes of the channel, in any division.
+    pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) {
+        self.heard = now;
+        let mut rest = bytes;
+        if self.phase == Phase::Opening {
+            let (head, more) = bytes.split_at(bytes.len().min(OPTIONS_LEN - self.options.len()));
+            self.options.extend_from_slice(head);
+            rest = more;
+            if let Err(error) = self.read_options() {
+                return self.fail(error);
+            }
+        }
+        match self.phase {
+            // A receiver waits for the echo. One with words of 64 bits has sent twice as much.
+            Phase::Echo if !rest.is_empty() => self.fail(SabulError::WordsOf64Bits),
+            Phase::Data => {
+                if let Err(fault) = self.engine.handle_control(now, rest) {
+                    let late_half = self.may_have_64_bits && self.engine.silence().is_unheard();
+                    self.fail(if late_half { SabulError::WordsOf64Bits } else { SabulError::Misbehaved(fault) });
+                }
+                self.check_end();
+            }
+            _ => {}
+        }
+    }
+
+    fn read_options(&mut self) -> Result<(), SabulError> {
+        let Ok(block) = <&[u8; OPTIONS_LEN]>::try_from(&self.options[..]) else { return Ok(()) };
+        let options = Block::decode(block).map_err(|error| match error {
+            OptionsError::WordsOf64Bits => SabulError::WordsOf64Bits,
+            error => SabulError::Options(error),
+        })?;
+        self.may_have_64_bits = Block::may_have_64_bits(block);
+        self.engine.set_window(options.window.min(self.most_window));
+        self.peer_port = Some(options.udp_port);
+        self.phase = Phase::Echo;
+        Ok(())
+    }
+
+    /// Appends bytes for the channel.
+    pub fn poll_channel(&mut self, _now: Instant, out: &mut Vec<u8>) {
+        if self.phase == Phase::Echo {
+            out.append(&mut self.options);
+            self.phase = Phase::Data;
+            self.check_end();
+        }
+    }
+
+    /// The receiver ended the channel, or it failed.
+    pub fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) {
+        match self.phase {
+            Phase::Over => {}
+            Phase::Opening | Phase::Echo => self.fail(SabulError::Opening(end)),
+            Phase::Data => self.fail(SabulError::ReceiverLeft(self.engine.unacknowledged())),
+        }
+    }
+
+    // ---- datagrams and time ----
+
+    /// The port to which datagrams go, at the address of the channel's other end; `None` before the options came.
+    pub const fn peer_port(&self) -> Option<u16> {
+        self.peer_port
+    }
+
+    /// Datagrams that leave now, back to back, with the length of each but the last. They count as sent.
+    pub fn poll_datagrams<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        if self.phase != Phase::Data {
+            return None;
+        }
+        let plan = self.engine.plan(now)?;
+        self.engine.emit(now, plan, scratch)
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) or [`poll_datagrams`](Self::poll_datagrams) next.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Opening => Some(self.opened + self.opening_time),
+            Phase::Data => {
+                let silence = (self.engine.in_flight() > 0).then(|| self.heard + self.peer_timeout);
+                [self.engine.deadline(), silence].into_iter().flatten().min()
+            }
+            Phase::Echo | Phase::Over => None,
+        }
+    }
+
+    /// Fires the timers that are due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        match self.phase {
+            Phase::Opening if now >= self.opened + self.opening_time => {
+                self.fail(SabulError::NoOptions { bytes: self.options.len(), time: self.opening_time });
+            }
+            Phase::Data => {
+                self.engine.handle_timeout(now);
+                if self.engine.in_flight() == 0 {
+                    self.heard = now;
+                } else if self.engine.silence().never_reached(now) {
+                    self.fail(SabulError::DatagramsBlocked);
+                } else if now - self.heard >= self.peer_timeout {
+                    self.fail(SabulError::PeerSilent(self.peer_timeout));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    // ---- the application's side ----
+
+    /// Bytes that [`write`](Self::write) takes now.
+    pub fn room(&self) -> usize {
+        if self.is_over() || self.finished { 0 } else { self.engine.room() }
+    }
+
+    /// Takes bytes of the stream, and returns their number.
+    pub fn write(&mut self, now: Instant, data: &[u8]) -> usize {
+        if self.is_over() || self.finished { 0 } else { self.engine.write(now, data) }
+    }
+
+    /// Nothing follows for now: a packet that is not full leaves as it is.
+    pub fn flush(&mut self, now: Instant) {
+        self.engine.flush(now);
+    }
+
+    /// Nothing follows. Once everything is acknowledged, [`is_over`](Self::is_over) holds and the host ends the channel.
+    pub fn finish(&mut self, now: Instant) {
+        self.finished = true;
+        self.engine.flush(now);
+        self.check_end();
+    }
+
+    fn check_end(&mut self) {
+        if self.phase == Phase::Data && self.finished && self.engine.is_delivered() {
+            self.phase = Phase::Over;
+        }
+    }
+
+    // ---- facts ----
+
+    /// Whether the host should end the channel: everything is acknowledged, or [`error`](Self::error) says why not.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Why it failed.
+    pub const fn error(&self) -> Option<SabulError> {
+        self.error
+    }
+
+    /// Counters and estimates.
+    pub fn stats(&self, now: Instant) -> Stats {
+        let mut stats = Stats { elapsed: now - self.opened, ..Stats::default() };
+        self.engine.fill_stats(now, &mut stats);
+        stats
+    }
+
+    fn fail(&mut self, error: SabulError) {
+        self.error.get_or_insert(error);
+        self.phase = Phase::Over;
+    }
+}
