@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod consts;
 mod error;
 mod event;
 mod stats;

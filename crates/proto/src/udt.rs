@@ -18,7 +18,6 @@ mod ack;
 mod challenge;
 mod congestion;
 mod connection;
-pub(crate) mod consts;
 mod endpoint;
 mod established;
 pub(crate) mod handshake;

@@ -16,12 +16,12 @@ use farhaul_wire::udt4::{
 use self::losses::Losses;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
-use super::consts::IP_UDP_HEADER;
 use super::handshake::Agreed;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::buffer::Run;
 use crate::config::{Config, Mode};
+use crate::consts::IP_UDP_HEADER;
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
 use crate::shell::expiry::{Expiry, SilenceAction};

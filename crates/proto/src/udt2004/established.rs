@@ -17,6 +17,7 @@ use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::buffer::Run;
 use crate::config::Config;
+use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
 use crate::shell::expiry::{Expiry, SilenceAction};
@@ -26,7 +27,6 @@ use crate::shell::progress::Progress;
 use crate::stats::Totals;
 use crate::timer::Timer;
 use crate::transport::earliest;
-use crate::udt::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::udt::handshake::Agreed;
 
 /// Most confirmations that wait to be sent. A peer acknowledges once in 10 ms.

@@ -5,7 +5,7 @@ use farhaul_units::{AckNo, Duration, Instant};
 use farhaul_wire::udt4::{Ack, LossList, Timestamp};
 
 use super::Established;
-use crate::udt::consts::SYN_INTERVAL;
+use crate::consts::SYN_INTERVAL;
 use crate::udt::sender::Cause;
 
 /// Most confirmations (ACK2) that wait to be sent. If more acknowledgements arrive between two calls, the newest are
