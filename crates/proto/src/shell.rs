@@ -8,12 +8,14 @@
 //! | `progress`, `gap` | limits after which a live peer is given up |
 //! | `limit` | what held the sender back, and for how long |
 //! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
+//! | `handshake` | callers and listeners, with cookies |
 //! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
 
 pub(crate) mod admission;
 pub(crate) mod expiry;
 pub(crate) mod farewell;
 pub(crate) mod gap;
+pub(crate) mod handshake;
 pub(crate) mod life;
 pub(crate) mod limit;
 pub(crate) mod progress;

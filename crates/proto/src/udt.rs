@@ -20,16 +20,17 @@ mod congestion;
 mod connection;
 mod endpoint;
 mod established;
-pub(crate) mod handshake;
 mod lifetimes;
 mod messages;
 mod nak;
 mod receiver;
+mod rendezvous;
 mod sender;
 
 pub use endpoint::{ConnectOptions, Endpoint};
-pub use handshake::MIN_MSS;
 pub use messages::{Message, MessageOptions};
+
+pub use crate::shell::handshake::MIN_MSS;
 
 #[cfg(test)]
 mod tests;

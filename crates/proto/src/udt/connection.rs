@@ -8,12 +8,13 @@ use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_handshake};
 
 use super::established::{Effect, Established};
-use super::handshake::{Agreed, Answer, Caller, Offer, Rendezvous, Step};
+use super::rendezvous::Rendezvous;
 use super::sender::Transmission;
 use crate::config::{Config, Mode};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::shell::farewell::Parting;
+use crate::shell::handshake::{Agreed, Answer, Caller, Offer, Step};
 use crate::shell::life::{Ending, Life};
 use crate::shell::slots::Occupant;
 use crate::shell::standing::Standing;

@@ -10,12 +10,12 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, desti
 
 use self::table::Table;
 use super::connection::{Connection, Output};
-use super::handshake::{Listener, Offer, Response, mss_towards};
 use super::messages::{Message, MessageOptions};
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
 use crate::shell::admission::Admission;
+use crate::shell::handshake::{Listener, Offer, Response, mss_towards};
 use crate::shell::replies::Replies;
 use crate::shell::schedule::{Due, Schedule};
 use crate::shell::secrets::Secrets;

@@ -16,7 +16,6 @@ use farhaul_wire::udt4::{
 use self::losses::Losses;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
-use super::handshake::Agreed;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::buffer::Run;
@@ -27,6 +26,7 @@ use crate::estimate::Rtt;
 use crate::shell::expiry::{Expiry, SilenceAction};
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::gap::Gap;
+use crate::shell::handshake::Agreed;
 use crate::shell::progress::Progress;
 use crate::stats::Totals;
 use crate::transport::earliest;

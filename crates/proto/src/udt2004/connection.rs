@@ -15,12 +15,12 @@ use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::shell::farewell::Parting;
+use crate::shell::handshake::{Answer, Caller, Offer, Step};
 use crate::shell::life::{Ending, Life};
 use crate::shell::slots::Occupant;
 use crate::shell::standing::Standing;
 use crate::stats::Stats;
 use crate::transport::earliest;
-use crate::udt::handshake::{Answer, Caller, Offer, Step};
 
 /// A connection.
 #[derive(Debug)]

@@ -16,13 +16,13 @@ use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
 use crate::shell::admission::Admission;
+use crate::shell::handshake::{Listener, Offer, Response, mss_towards};
 use crate::shell::replies::Replies;
 use crate::shell::schedule::{Due, Schedule};
 use crate::shell::secrets::Secrets;
 use crate::shell::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
-use crate::udt::handshake::{Listener, Offer, Response, mss_towards};
 
 /// The endpoint of the 2004 protocol on one UDP port: one connection per address, at most one listener.
 pub struct Endpoint {

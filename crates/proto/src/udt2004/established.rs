@@ -23,11 +23,11 @@ use crate::estimate::Rtt;
 use crate::shell::expiry::{Expiry, SilenceAction};
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::gap::Gap;
+use crate::shell::handshake::Agreed;
 use crate::shell::progress::Progress;
 use crate::stats::Totals;
 use crate::timer::Timer;
 use crate::transport::earliest;
-use crate::udt::handshake::Agreed;
 
 /// Most confirmations that wait to be sent. A peer acknowledges once in 10 ms.
 const MAX_CONFIRMATIONS: usize = 64;

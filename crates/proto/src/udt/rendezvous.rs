@@ -1,10 +1,17 @@
 //! Two sides that call each other at the same time, so that neither has to listen.
+//!
+//! ```text
+//! both sides alike
+//!   Waving ── req 0 ──▶ ◀── req 0 ── Waving
+//!   Agreed ── req −1 ─▶ ◀── req −1 ─ Agreed
+//!   connected on req −1, −2, or any data
+//! ```
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};
 
-use super::{Agreed, Offer, RETRY, Step};
-use crate::error::ConnectionLost;
+use crate::error::{ConnectionLost, PeerIncompatible};
+use crate::shell::handshake::{Agreed, Offer, RETRY, Step, socket_type};
 use crate::timer::Timer;
 use crate::transport::earliest;
 
@@ -62,8 +69,8 @@ impl Rendezvous {
                 if packet.request == Request::Induction || packet.socket_id.is_none() {
                     return Step::Wait;
                 }
-                if packet.socket_type != super::socket_type(self.offer.mode) {
-                    return Step::Failed(ConnectionLost::PeerIncompatible(crate::PeerIncompatible::SocketType));
+                if packet.socket_type != socket_type(self.offer.mode) {
+                    return Step::Failed(ConnectionLost::PeerIncompatible(PeerIncompatible::SocketType));
                 }
                 match self.offer.agree(packet, None) {
                     Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
