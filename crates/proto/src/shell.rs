@@ -11,16 +11,19 @@
 //! | `handshake` | callers and listeners, with cookies |
 //! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
 
-pub(crate) mod admission;
+mod admission;
+pub(crate) mod connection;
+pub(crate) mod endpoint;
 pub(crate) mod expiry;
 pub(crate) mod farewell;
 pub(crate) mod gap;
 pub(crate) mod handshake;
-pub(crate) mod life;
+mod life;
 pub(crate) mod limit;
 pub(crate) mod progress;
-pub(crate) mod replies;
-pub(crate) mod schedule;
-pub(crate) mod secrets;
+pub(crate) mod protocol;
+mod replies;
+mod schedule;
+mod secrets;
 pub(crate) mod slots;
-pub(crate) mod standing;
+mod standing;

@@ -17,14 +17,14 @@
 mod ack;
 mod challenge;
 mod congestion;
-mod connection;
 mod endpoint;
 mod established;
 mod lifetimes;
 mod messages;
 mod nak;
+mod opening;
 mod receiver;
-mod rendezvous;
+mod router;
 mod sender;
 
 pub use endpoint::{ConnectOptions, Endpoint};

@@ -31,7 +31,6 @@
 mod ack;
 mod arrival_speed;
 mod congestion;
-mod connection;
 mod delay_trend;
 mod endpoint;
 mod established;
@@ -39,8 +38,10 @@ mod exp;
 mod handshake;
 mod loss_list;
 mod nak;
+mod opening;
 mod packet_pair;
 mod receiver;
+mod router;
 mod send_buffer;
 mod sender;
 

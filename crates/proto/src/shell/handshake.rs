@@ -15,6 +15,7 @@ mod caller;
 mod cookie;
 mod listener;
 mod prefix;
+mod reception;
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -23,11 +24,14 @@ use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
 
 pub(crate) use answer::Answer;
 pub(crate) use caller::Caller;
-pub(crate) use listener::{Listener, Response, Room};
+pub(crate) use listener::Room;
 pub(crate) use prefix::PrefixBudget;
+pub(crate) use reception::Reception;
+
+use self::listener::{Listener, Response};
 
 use crate::config::Mode;
-use crate::error::{ConnectionLost, PeerIncompatible};
+use crate::error::PeerIncompatible;
 
 /// Time between two attempts of the same step. Source: UDT4 wire, §5.1.
 pub(crate) const RETRY: Duration = Duration::from_millis(250);
@@ -69,16 +73,6 @@ pub(crate) struct Agreed {
     pub(crate) recv_isn: SeqNo,
     /// RTT, if a request had exactly one answer.
     pub(crate) round_trip: Option<Duration>,
-}
-
-/// The result of a handshake packet.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// No change, or more packets are needed.
-    Wait,
-    /// The connection is established. A last packet may be due.
-    Done(Agreed),
-    Failed(ConnectionLost),
 }
 
 impl Offer {

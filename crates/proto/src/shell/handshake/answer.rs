@@ -1,31 +1,59 @@
 //! The last packet of a handshake, which the peer may request again.
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::udt4::Handshake;
+use farhaul_wire::udt4::{Handshake, Request};
 
-/// The state of the answer to the peer's handshake.
-#[derive(Debug, Default)]
-pub(crate) enum Answer {
+use super::{Agreed, Offer};
+
+/// This side's answer to the peer's handshake.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    offer: Offer,
+    agreed: Agreed,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
     /// No answer was requested yet.
-    #[default]
     None,
     Due(Box<Handshake>),
     SentAt(Instant),
 }
 
 impl Answer {
-    /// Whether another answer may be sent: at most one per RTT (attack A7).
-    pub(crate) fn is_rested(&self, now: Instant, round_trip: Duration) -> bool {
-        match self {
-            Self::None => true,
-            Self::Due(_) => false,
-            Self::SentAt(at) => now - *at >= round_trip,
+    pub(crate) const fn new(offer: Offer, agreed: Agreed) -> Self {
+        Self { offer, agreed, state: State::None }
+    }
+
+    /// Queues an answer with what both sides agreed on.
+    pub(crate) fn give(&mut self, request: Request, cookie: u32) {
+        let packet = Handshake { mss: self.agreed.mss, ..self.offer.packet(request, cookie) };
+        self.state = State::Due(Box::new(packet));
+    }
+
+    /// Queues an answer with this side's offer.
+    pub(crate) fn give_offer(&mut self, request: Request) {
+        self.state = State::Due(Box::new(self.offer.packet(request, 0)));
+    }
+
+    /// A handshake packet arrived on an established connection: the answer to it was lost, or somebody replays it. This
+    /// side answers `request` at most once per RTT, and only the packet that made this connection (attack A7).
+    pub(crate) fn repeat(&mut self, packet: &Handshake, request: Request, now: Instant, round_trip: Duration) {
+        let same = packet.socket_id == self.agreed.peer_id
+            && packet.isn == self.agreed.recv_isn
+            && packet.mss == self.agreed.peer_mss;
+        if same && self.is_rested(now, round_trip) {
+            self.give(request, packet.cookie);
         }
     }
 
-    /// Queues `packet` as the answer.
-    pub(crate) fn give(&mut self, packet: Handshake) {
-        *self = Self::Due(Box::new(packet));
+    fn is_rested(&self, now: Instant, round_trip: Duration) -> bool {
+        match self.state {
+            State::None => true,
+            State::Due(_) => false,
+            State::SentAt(at) => now - at >= round_trip,
+        }
     }
 
     /// The answer to send now.
@@ -33,13 +61,17 @@ impl Answer {
         if !self.is_due() {
             return None;
         }
-        match std::mem::replace(self, Self::SentAt(now)) {
-            Self::Due(packet) => Some(*packet),
-            Self::None | Self::SentAt(_) => None,
+        match std::mem::replace(&mut self.state, State::SentAt(now)) {
+            State::Due(packet) => Some(*packet),
+            State::None | State::SentAt(_) => None,
         }
     }
 
-    pub(crate) const fn is_due(&self) -> bool {
-        matches!(self, Self::Due(_))
+    const fn is_due(&self) -> bool {
+        matches!(self.state, State::Due(_))
+    }
+
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        self.is_due().then_some(now)
     }
 }

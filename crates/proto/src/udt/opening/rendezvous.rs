@@ -11,7 +11,8 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};
 
 use crate::error::{ConnectionLost, PeerIncompatible};
-use crate::shell::handshake::{Agreed, Offer, RETRY, Step, socket_type};
+use crate::shell::handshake::{Agreed, Offer, RETRY, socket_type};
+use crate::shell::protocol::Step;
 use crate::timer::Timer;
 use crate::transport::earliest;
 
@@ -55,13 +56,13 @@ impl Rendezvous {
         self.give_up += gap;
     }
 
-    /// Whether the time limit has passed.
-    pub(crate) fn check(&self, now: Instant) -> Step {
-        if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }
+    /// The reason to give up, if the time limit has passed.
+    pub(crate) fn check(&self, now: Instant) -> Option<ConnectionLost> {
+        (now >= self.give_up).then_some(ConnectionLost::ConnectTimeout(self.timeout))
     }
 
     /// A handshake packet came from the address of the peer.
-    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
+    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
         let peer_heard_us = matches!(packet.request, Request::Conclusion | Request::RendezvousFinal);
         match self.state {
             State::Waving => {
@@ -92,7 +93,7 @@ impl Rendezvous {
     }
 
     /// A packet other than a handshake came from the peer, addressed to this socket. The peer is therefore connected.
-    pub(crate) fn on_other_packet(&self) -> Step {
+    pub(crate) fn on_other_packet(&self) -> Step<Agreed> {
         match self.state {
             State::Waving => Step::Wait,
             State::Agreed(agreed) => Step::Done(agreed),
