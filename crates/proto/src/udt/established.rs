@@ -22,12 +22,10 @@ use super::sender::{Sender, Transmission};
 use crate::config::Mode;
 use crate::consts::IP_UDP_HEADER;
 use crate::estimate::Rtt;
-use crate::shell::expiry::Expiry;
 use crate::shell::farewell::{Farewell, Parting};
-use crate::shell::gap::Gap;
 use crate::shell::handshake::{Agreed, Answer, Offer};
-use crate::shell::progress::Progress;
 use crate::shell::protocol::{Effect, Setup};
+use crate::shell::vigil::Vigil;
 use crate::stats::Totals;
 use crate::transport::StreamError;
 
@@ -48,16 +46,13 @@ pub(crate) struct Established {
     receiver: Receiver,
     farewell: Farewell,
     challenge: Challenge,
-    progress: Progress,
-    gap: Gap,
+    vigil: Vigil,
     rtt: Rtt,
     congestion: Congestion,
     /// The last burst, if the controller wants events for packets and has not received this one.
     burst: Option<SentEvent>,
-    expiry: Expiry,
     max_window: u32,
     confirmations: VecDeque<AckNo>,
-    keep_alive: bool,
     error_signal: Option<u32>,
     custom: VecDeque<(u16, Vec<u8>)>,
     losses: Losses,
@@ -83,7 +78,7 @@ impl Established {
         let storage = (config.mss - overhead) as usize;
         let controller = (config.controller)(rng.next_u64());
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
-        let expiry = Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork());
+        let vigil = Vigil::new(now, agreed.recv_isn, config, rng.fork());
         let mut established = Self {
             peer_id: agreed.peer_id,
             mss: agreed.mss,
@@ -108,17 +103,12 @@ impl Established {
             ),
             farewell: Farewell::default(),
             challenge: Challenge::default(),
-            progress: Progress::new(now, config.stall_timeout, config.min_progress),
-            gap: Gap::new(agreed.recv_isn, config.peer_timeout),
+            vigil,
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
             burst: None,
-            expiry,
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
-            // The first packet after the handshake shows a listener or a rendezvous peer that the connection is
-            // established.
-            keep_alive: true,
             error_signal: None,
             custom: VecDeque::new(),
             losses: Losses::new(now),
@@ -157,7 +147,7 @@ impl Established {
             Control::Shutdown => self.challenge.on_parting(now, Parting::Closed, self.silence()),
             Control::DropRequest(request) => {
                 self.receiver.on_drop_request(request, now);
-                self.gap.look(&self.receiver.buffer, now);
+                self.vigil.gap.look(&self.receiver.buffer, now);
             }
             Control::CongestionWarning => {
                 let path = self.path(now);
@@ -172,7 +162,7 @@ impl Established {
             }
             Control::ErrorSignal(code) => {
                 self.counts.error_signals_received += 1;
-                if self.progress.on_complaint(now, *code) {
+                if self.vigil.progress.on_complaint(now, *code) {
                     return Effect::Complained(*code);
                 }
             }
@@ -224,7 +214,7 @@ impl Established {
             self.encode_nak(out);
         } else if let Some(request) = self.sender.poll_drop() {
             Control::DropRequest(request).encode(stamp, peer, out);
-        } else if std::mem::take(&mut self.keep_alive) {
+        } else if self.vigil.take_keep_alive() {
             Control::KeepAlive.encode(stamp, peer, out);
         } else if let Some(code) = self.error_signal.take() {
             Control::ErrorSignal(code).encode(stamp, peer, out);
@@ -239,7 +229,7 @@ impl Established {
         } else {
             return false;
         }
-        self.expiry.on_sent(now);
+        self.vigil.expiry.on_sent(now);
         true
     }
 
@@ -285,7 +275,7 @@ impl Established {
         let control = *self.congestion.control();
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
         self.receiver.acks.set_policy(control.ack_period, control.ack_interval);
-        self.expiry.set_rto(control.rto);
+        self.vigil.expiry.set_rto(control.rto);
     }
 
     /// A handshake packet arrived: the answer to it was lost, or somebody replays it. A side that is leaving does not
@@ -343,7 +333,7 @@ impl Established {
     /// The application writes data. If nothing was outstanding, the time without progress starts now.
     fn begin_work(&mut self, now: Instant) {
         if self.sender.is_flushed() {
-            self.progress.restart(now);
+            self.vigil.progress.restart(now);
         }
     }
 

@@ -18,12 +18,10 @@ use super::receiver::{Receiver, Sizes};
 use super::sender::Sender;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::estimate::Rtt;
-use crate::shell::expiry::Expiry;
 use crate::shell::farewell::{Farewell, Parting};
-use crate::shell::gap::Gap;
 use crate::shell::handshake::{Agreed, Answer, Offer};
-use crate::shell::progress::Progress;
 use crate::shell::protocol::{Effect, Setup};
+use crate::shell::vigil::Vigil;
 use crate::stats::Totals;
 use crate::timer::Timer;
 
@@ -38,8 +36,6 @@ pub(crate) struct Established {
     sender: Sender,
     receiver: Receiver,
     farewell: Farewell,
-    progress: Progress,
-    gap: Gap,
     rtt: Rtt,
     congestion: Congestion,
     exp: Exp,
@@ -47,10 +43,8 @@ pub(crate) struct Established {
     syn: Timer,
     /// Packets sent before the last SYN interval ended.
     sent_before: u64,
-    /// Silence of the peer, and keep-alives.
-    expiry: Expiry,
+    vigil: Vigil,
     confirmations: VecDeque<u16>,
-    keep_alive: bool,
     /// Ranges of a report, and its body. Kept to reuse their memory.
     reported: Vec<SeqRange>,
     body: Vec<u8>,
@@ -72,17 +66,13 @@ impl Established {
             sender: Sender::new(agreed.send_isn, payload, agreed.flow_window, config.send_buffer, config.burst_time),
             receiver: Receiver::new(agreed.recv_isn, sizes, config.reorder_tolerance, config.delay_warnings, now),
             farewell: Farewell::default(),
-            progress: Progress::new(now, config.stall_timeout, config.min_progress),
-            gap: Gap::new(agreed.recv_isn, config.peer_timeout),
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period, now),
             exp: Exp::new(),
             syn: Timer::stopped(),
             sent_before: 0,
-            expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork()),
+            vigil: Vigil::new(now, agreed.recv_isn, config, rng.fork()),
             confirmations: VecDeque::new(),
-            // The first packet after the handshake shows a listener that the connection is established.
-            keep_alive: true,
             reported: Vec::new(),
             body: Vec::new(),
             counts: Totals::default(),
@@ -108,7 +98,7 @@ impl Established {
             Control::Nak(list) => self.on_nak(list, now),
             Control::Ack2(id) => self.on_ack2(*id, now),
             Control::DelayWarning => self.on_warning(now),
-            Control::KeepAlive => self.expiry.on_heard(now),
+            Control::KeepAlive => self.vigil.expiry.on_heard(now),
             Control::Close { connection, end, acked } => return self.on_close(*connection, *end, *acked, now),
             Control::Handshake(packet) => self.on_late_handshake(packet, now),
         }
@@ -172,7 +162,7 @@ impl Established {
             return self.encode_nak(now, out);
         } else if self.receiver.poll_warning() {
             Control::DelayWarning.encode(out);
-        } else if std::mem::take(&mut self.keep_alive) {
+        } else if self.vigil.take_keep_alive() {
             Control::KeepAlive.encode(out);
         } else if let Some(parting) = self.farewell.poll(now, self.rtt.with_margin()) {
             // After an abort the packet names one packet too many, so that the peer never has the whole stream.
@@ -182,7 +172,7 @@ impl Established {
         } else {
             return false;
         }
-        self.expiry.on_sent(now);
+        self.vigil.expiry.on_sent(now);
         true
     }
 
@@ -200,7 +190,7 @@ impl Established {
         });
         let Ok(list) = LossList::from_body(count, &self.body) else { return false };
         Control::Nak(list).encode(out);
-        self.expiry.on_sent(now);
+        self.vigil.expiry.on_sent(now);
         true
     }
 

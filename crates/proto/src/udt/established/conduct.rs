@@ -31,12 +31,12 @@ impl Conductor for Established {
         }
         if is_control(datagram) {
             let Ok((_, _, control)) = Control::decode(datagram) else { return self.refuse() };
-            self.expiry.on_heard(now);
+            self.vigil.expiry.on_heard(now);
             let stamp = self.stamp(now);
             return self.on_control(&control, stamp, now);
         }
         let Ok((header, payload)) = DataHeader::decode(datagram) else { return self.refuse() };
-        self.expiry.on_heard(now);
+        self.vigil.expiry.on_heard(now);
         self.receiver.on_data(&header, payload, now, &self.rtt);
         self.note_sign_of_life(now);
         Effect::GoOn
@@ -44,7 +44,7 @@ impl Conductor for Established {
 
     fn finish_batch(&mut self, now: Instant) {
         let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
-        self.gap.look(&self.receiver.buffer, now);
+        self.vigil.gap.look(&self.receiver.buffer, now);
         if self.congestion.wants_packets() {
             let path = self.path(now);
             self.congestion.on_received(&path, &received);
@@ -61,35 +61,22 @@ impl Conductor for Established {
             let complete = parting == Parting::Closed && self.is_complete();
             return Effect::PeerLeft { complete, delivered: !self.sender.has_data() };
         }
-        if self.sender.is_flushed() {
-            self.progress.restart(now);
-        } else if let Some(reason) = self.progress.check(now) {
-            return Effect::Lost(reason);
-        }
-        if let Some(reason) = self.gap.check(now) {
-            return Effect::Lost(reason);
-        }
-        match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
-            SilenceAction::Nothing => {}
-            SilenceAction::KeepAlive => {
-                self.keep_alive = true;
-                if !self.sender.has_data() {
-                    self.sender.shrink();
-                    self.receiver.buffer.shrink();
-                }
+        let (settled, in_flight) = (self.sender.is_flushed(), self.sender.expects_answer());
+        match self.vigil.check(now, settled, in_flight, round_trip) {
+            Err(reason) => return Effect::Lost(reason),
+            Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
+                self.sender.shrink();
+                self.receiver.buffer.shrink();
             }
-            SilenceAction::Ask => self.receiver.acks.demand_confirmation(),
-            SilenceAction::Expired(count) => self.on_expiration(count, now),
-            SilenceAction::Silent(time) => return Effect::Lost(ConnectionLost::PeerSilent(time)),
+            Ok(SilenceAction::Ask) => self.receiver.acks.demand_confirmation(),
+            Ok(SilenceAction::Expired(count)) => self.on_expiration(count, now),
+            Ok(_) => {}
         }
         Effect::GoOn
     }
 
     fn on_suspended(&mut self, now: Instant) {
-        self.expiry.on_suspended(now);
-        self.progress.restart(now);
-        self.gap.restart(now);
-        self.keep_alive = true;
+        self.vigil.on_suspended(now);
     }
 
     // ---- output ----
@@ -114,9 +101,9 @@ impl Conductor for Established {
 
     fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<Run<'_>> {
         if self.sender.in_flight() == 0 {
-            self.expiry.watch(now, self.rtt.with_margin());
+            self.vigil.expiry.watch(now, self.rtt.with_margin());
         }
-        self.expiry.on_sent(now);
+        self.vigil.expiry.on_sent(now);
         let stamp = self.stamp(now);
         let run = self.sender.emit(transmission, now, stamp, self.rtt.with_margin())?;
         self.congestion.note_sent(now, run.packets);
@@ -134,7 +121,6 @@ impl Conductor for Established {
             let leaving = earliest(self.farewell.deadline(), self.receiver.acks.deadline(now));
             return earliest(answer, leaving);
         }
-        let progress = self.progress.deadline().filter(|_| !self.sender.is_flushed());
         [
             answer,
             self.sender.deadline(),
@@ -142,9 +128,7 @@ impl Conductor for Established {
             self.receiver.acks.deadline(now),
             self.receiver.naks.deadline(&self.rtt),
             self.challenge.deadline(),
-            self.expiry.deadline(),
-            self.gap.deadline(),
-            progress,
+            self.vigil.deadline(self.sender.is_flushed()),
         ]
         .into_iter()
         .fold(None, earliest)
@@ -187,7 +171,7 @@ impl Conductor for Established {
     }
 
     fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.progress.set_patience(now, linger);
+        self.vigil.progress.set_patience(now, linger);
     }
 
     fn farewell(&mut self) -> &mut Farewell {
@@ -209,11 +193,11 @@ impl Conductor for Established {
     }
 
     fn was_heard(&self) -> bool {
-        self.expiry.was_heard()
+        self.vigil.expiry.was_heard()
     }
 
     fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
-        self.progress.explain(reason)
+        self.vigil.progress.explain(reason)
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {

@@ -6,7 +6,6 @@ use farhaul_wire::udt2004::{Control, is_control, split_data};
 use super::Established;
 use crate::buffer::Run;
 use crate::consts::SYN_INTERVAL;
-use crate::error::ConnectionLost;
 use crate::shell::expiry::SilenceAction;
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::protocol::{Conductor, Effect, Output};
@@ -33,7 +32,7 @@ impl Conductor for Established {
         }
         let Ok((seq, payload)) = split_data(datagram) else { return self.refuse() };
         if self.receiver.on_data(seq, payload, now) {
-            self.expiry.on_heard(now);
+            self.vigil.expiry.on_heard(now);
         } else {
             self.counts.packets_invalid += 1;
         }
@@ -43,7 +42,7 @@ impl Conductor for Established {
     fn finish_batch(&mut self, now: Instant) {
         if self.receiver.finish_batch() {
             self.syn.start(now, SYN_INTERVAL);
-            self.gap.look(&self.receiver.buffer, now);
+            self.vigil.gap.look(&self.receiver.buffer, now);
         }
     }
 
@@ -56,35 +55,22 @@ impl Conductor for Established {
         if let Some(count) = self.exp.handle_timeout(now, self.rtt_of_peer()) {
             self.on_expiration(count, now);
         }
-        if !self.sender.has_data() {
-            self.progress.restart(now);
-        } else if let Some(reason) = self.progress.check(now) {
-            return Effect::Lost(reason);
-        }
-        if let Some(reason) = self.gap.check(now) {
-            return Effect::Lost(reason);
-        }
-        match self.expiry.handle_timeout(now, false, rtt) {
-            // This protocol has no packet that a silent peer must answer.
-            SilenceAction::Nothing | SilenceAction::Expired(_) | SilenceAction::Ask => Effect::GoOn,
-            SilenceAction::KeepAlive => {
-                self.keep_alive = true;
-                if !self.sender.has_data() {
-                    self.sender.shrink();
-                    self.receiver.buffer.shrink();
-                }
-                Effect::GoOn
+        // No packet of this protocol makes a silent peer answer, and `exp` expires the data.
+        let (settled, in_flight) = (!self.sender.has_data(), false);
+        match self.vigil.check(now, settled, in_flight, rtt) {
+            Err(reason) => return Effect::Lost(reason),
+            Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
+                self.sender.shrink();
+                self.receiver.buffer.shrink();
             }
-            SilenceAction::Silent(time) => Effect::Lost(ConnectionLost::PeerSilent(time)),
+            Ok(_) => {}
         }
+        Effect::GoOn
     }
 
     fn on_suspended(&mut self, now: Instant) {
-        self.expiry.on_suspended(now);
+        self.vigil.on_suspended(now);
         self.exp.on_suspended(now, self.rtt_of_peer());
-        self.progress.restart(now);
-        self.gap.restart(now);
-        self.keep_alive = true;
     }
 
     // ---- output ----
@@ -102,7 +88,7 @@ impl Conductor for Established {
 
     fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<Run<'_>> {
         let rtt = self.rtt_of_peer();
-        self.expiry.on_sent(now);
+        self.vigil.expiry.on_sent(now);
         self.syn.start(now, SYN_INTERVAL);
         self.exp.on_sent(now, rtt);
         let run = self.sender.emit(transmission, now, rtt)?;
@@ -115,8 +101,7 @@ impl Conductor for Established {
         if self.farewell.has_begun() {
             return earliest(answer, self.farewell.deadline());
         }
-        let progress = self.progress.deadline().filter(|_| self.sender.has_data());
-        let due = !self.confirmations.is_empty() || self.keep_alive || self.receiver.naks.is_pending();
+        let due = !self.confirmations.is_empty() || self.vigil.wants_keep_alive() || self.receiver.naks.is_pending();
         [
             answer,
             due.then_some(now),
@@ -125,9 +110,7 @@ impl Conductor for Established {
             self.receiver.naks.deadline(),
             self.syn.deadline(),
             self.exp.deadline(),
-            self.expiry.deadline(),
-            self.gap.deadline(),
-            progress,
+            self.vigil.deadline(!self.sender.has_data()),
         ]
         .into_iter()
         .fold(None, earliest)
@@ -137,7 +120,7 @@ impl Conductor for Established {
 
     fn write(&mut self, now: Instant, data: &[u8]) -> usize {
         if !self.sender.has_data() {
-            self.progress.restart(now);
+            self.vigil.progress.restart(now);
         }
         let taken = self.sender.write(data);
         self.counts.bytes_written += taken as u64;
@@ -165,7 +148,7 @@ impl Conductor for Established {
     }
 
     fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.progress.set_patience(now, linger);
+        self.vigil.progress.set_patience(now, linger);
     }
 
     fn farewell(&mut self) -> &mut Farewell {
@@ -187,7 +170,7 @@ impl Conductor for Established {
     }
 
     fn was_heard(&self) -> bool {
-        self.expiry.was_heard()
+        self.vigil.expiry.was_heard()
     }
 
     fn parting(&self) -> Parting {
