@@ -8,6 +8,7 @@
 //! | `transport` | the trait between protocols and drivers, with its contract |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
+//! | `shell` | what all endpoints and connections share, and the traits that a protocol implements |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 

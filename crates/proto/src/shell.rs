@@ -1,13 +1,13 @@
 //! The shell of every protocol's endpoint and connections: whatever does not differ between protocols.
 //!
 //! ```text
-//!              ┌───────────────── Shell (one UDP port) ──────────────────┐
-//! datagrams ──▶│ Protocol::key ─▶ Connection ─▶ Opening │ Conductor      │──▶ datagrams
-//!              │                    standing   the protocol's own parts  │
-//! commands  ──▶│                                                         │──▶ events
-//!              │ deadlines (heap)                                        │
-//! time      ──▶│ ready queue                                             │──▶ deadline
-//!              └─────────────────────────────────────────────────────────┘
+//!              ┌────────────────── Shell (one UDP port) ──────────────────┐
+//! datagrams ──▶│ Protocol ─▶ slots ─▶ Connection ─▶ Opening ─▶ Conductor  │──▶ datagrams
+//!              │   key                 standing     └ the protocol's own ┘│
+//! commands  ──▶│                                                          │──▶ events
+//!              │ ready queue                                              │
+//! time      ──▶│ deadlines (heap)                                         │──▶ deadline
+//!              └──────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! A protocol implements the three traits in `protocol`, and wraps a `Shell` in its public endpoint.

@@ -1,18 +1,19 @@
 //! The UDT4 endpoint with its connections. Each connection conducts small parts.
 //!
 //! ```text
-//!              ┌───────────────────────── Endpoint (one UDP port) ─────────────────────────┐
-//! datagrams ──▶│ by socket id ─▶ Connection ─▶ handshake │ Established                     │──▶ datagrams
-//!              │                    life.rs      roles   │  ├ Receiver ─ buffer, Acks, Naks │
-//! commands  ──▶│                                         │  ├ Sender ─ buffer, loss list,   │──▶ events
-//!              │                                         │  │          pacer, limits        │
-//! time      ──▶│ deadlines (heap)                        │  ├ Congestion ─ controller       │──▶ deadline
-//!              │ ready queue                             │  └ Expiry, Progress, Challenge,  │
-//!              │                                         │    Farewell                      │
-//!              └────────────────────────────────────────────────────────────────────────────┘
+//!              ┌───────────────── Endpoint: the shell of one UDP port ──────────────────┐
+//! datagrams ──▶│ Router ─▶ Connection ─▶ Opening ─────▶ │ Established                   │──▶ datagrams
+//!              │ socket id               caller         │  ├ Receiver ─ buffer, Acks,   │
+//! commands  ──▶│                         rendezvous     │  │            Naks            │──▶ events
+//!              │                                        │  ├ Sender ─ buffer, loss list,│
+//! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
+//!              │ listener                               │  ├ Congestion ─ controller    │
+//!              │                                        │  └ Vigil, Challenge, Farewell │
+//!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Parts do not know one another. [`established`](self) passes facts between them.
+//! `shell` has all that does not differ between protocols. Parts do not know one another. [`established`](self) passes
+//! facts between them.
 
 mod ack;
 mod challenge;

@@ -28,7 +28,7 @@ pub enum Message {
     },
     /// Nothing now. [`Event::Readable`](crate::Event::Readable) will follow.
     Pending,
-    /// The end, as far as UDT4 shows it. See [`Read::End`](crate::Read::End).
+    /// The end, as far as UDT4 shows it. See [`Read::End`].
     End,
 }
 
