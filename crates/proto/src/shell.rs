@@ -42,3 +42,6 @@ mod secrets;
 pub(crate) mod slots;
 mod standing;
 pub(crate) mod vigil;
+
+#[cfg(test)]
+mod tests;

@@ -82,3 +82,46 @@ impl Vigil {
         std::mem::take(&mut self.keep_alive)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn vigil(config: &Config) -> Vigil {
+        Vigil::new(Instant::ZERO, SeqNo::new(0), config, Rng::new(1))
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn lack_of_progress_counts_only_while_data_is_outstanding() {
+        let config = Config { stall_timeout: Some(Duration::from_secs(3)), ..Config::default() };
+        let mut vigil = vigil(&config);
+        assert!(vigil.check(at(2), true, false, RTT).is_ok());
+        assert!(vigil.check(at(4), false, true, RTT).is_ok(), "two seconds since the last check without data");
+        assert_eq!(vigil.deadline(false), Some(at(5)));
+        assert_eq!(vigil.check(at(5), false, true, RTT), Err(ConnectionLost::NoProgress(Duration::from_secs(3))));
+    }
+
+    #[test]
+    fn a_silent_peer_is_given_up_unless_this_computer_was_suspended() {
+        let mut vigil = vigil(&Config::default());
+        vigil.expiry.on_heard(at(0));
+        vigil.on_suspended(at(29));
+        assert!(vigil.check(at(31), true, false, RTT).is_ok());
+        assert_eq!(vigil.check(at(59), true, false, RTT), Err(ConnectionLost::PeerSilent(Duration::from_secs(30))));
+    }
+
+    #[test]
+    fn a_keep_alive_is_due_at_the_start_and_after_silence_of_this_side() {
+        let mut vigil = vigil(&Config::default());
+        assert!(vigil.take_keep_alive() && !vigil.wants_keep_alive());
+        vigil.expiry.on_heard(at(13));
+        assert_eq!(vigil.check(at(13), true, false, RTT), Ok(SilenceAction::KeepAlive));
+        assert!(vigil.take_keep_alive() && !vigil.take_keep_alive());
+    }
+}

@@ -75,3 +75,59 @@ impl Answer {
         self.is_due().then_some(now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::net::SocketAddr;
+
+    use farhaul_units::SeqNo;
+    use farhaul_wire::udt4::SocketId;
+
+    use super::*;
+    use crate::config::Mode;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    /// The caller's conclusion, and this side's answer to it.
+    fn exchange() -> (Handshake, Answer) {
+        let side = |id| Offer {
+            mode: Mode::Stream,
+            isn: SeqNo::new(77),
+            mss: 1500,
+            flow_window: 8192,
+            max_flow_window: 8192,
+            socket_id: SocketId::new(id),
+            peer: SocketAddr::from(([127, 0, 0, 1], 9000)),
+        };
+        let asked = Handshake { mss: 1400, ..side(5).packet(Request::Conclusion, 3) };
+        let agreed = side(9).agree(&asked, None).expect("the packet size is large enough");
+        (asked, Answer::new(side(9), agreed))
+    }
+
+    #[test]
+    fn a_repeated_request_is_answered_once_per_round_trip() {
+        let (asked, mut answer) = exchange();
+        let sent: Vec<u64> = (0..100)
+            .filter(|&millis| {
+                let now = Instant::ZERO + Duration::from_millis(millis);
+                answer.repeat(&asked, Request::Conclusion, now, RTT);
+                answer.poll(now).is_some_and(|packet| (packet.mss, packet.cookie) == (1400, 3))
+            })
+            .collect();
+        assert_eq!(sent, [0, 40, 80]);
+    }
+
+    #[test]
+    fn only_the_packet_that_made_the_connection_is_answered() {
+        let (asked, mut answer) = exchange();
+        let strange = [
+            Handshake { socket_id: SocketId::new(6), ..asked },
+            Handshake { isn: SeqNo::new(78), ..asked },
+            Handshake { mss: 1500, ..asked },
+        ];
+        for packet in strange {
+            answer.repeat(&packet, Request::Conclusion, Instant::ZERO, RTT);
+            assert_eq!(answer.deadline(Instant::ZERO), None);
+        }
+    }
+}
