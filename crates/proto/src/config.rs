@@ -4,8 +4,8 @@ use farhaul_cc::{Controller, Spec};
 use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
 use farhaul_wire::udt4::HEADER_LEN;
 
+use crate::consts::IP_UDP_HEADER;
 use crate::pacer::BURST_TIME;
-use crate::udt::consts::IP_UDP_HEADER;
 
 /// Settings of an endpoint's connections. No default needs tuning, because buffers size themselves.
 ///

@@ -14,11 +14,13 @@
 //! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | `hurricane`, `fobs` | the engines of two blast protocols |
 //! | `sabul` | SABUL, between Farhaul ends and with programs of release 2.1 |
+//! | `shell` | what all endpoints and connections share, and the traits that a protocol implements |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
 mod channel;
 mod config;
+mod consts;
 mod error;
 mod event;
 mod stats;

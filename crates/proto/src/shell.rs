@@ -1,24 +1,47 @@
 //! The shell of every protocol's endpoint and connections: whatever does not differ between protocols.
 //!
+//! ```text
+//!              ┌────────────────── Shell (one UDP port) ──────────────────┐
+//! datagrams ──▶│ Protocol ─▶ slots ─▶ Connection ─▶ Opening ─▶ Conductor  │──▶ datagrams
+//!              │   key                 standing     └ the protocol's own ┘│
+//! commands  ──▶│                                                          │──▶ events
+//!              │ ready queue                                              │
+//! time      ──▶│ deadlines (heap)                                         │──▶ deadline
+//!              └──────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A protocol implements the three traits in `protocol`, and wraps a `Shell` in its public endpoint.
+//!
 //! | part | owns |
 //! | --- | --- |
+//! | `protocol` | the traits: `Protocol` for an endpoint, `Opening` and `Conductor` for a connection |
+//! | `endpoint` | routing, turns in sending, timers, the public traits |
+//! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `standing` | the state of a connection, and how its application sees it |
 //! | `farewell` | telling the peer how this side left |
-//! | `expiry` | silence: keep-alives, time-outs |
-//! | `progress`, `gap` | limits after which a live peer is given up |
+//! | `vigil` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
 //! | `limit` | what held the sender back, and for how long |
 //! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
+//! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them |
 //! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
 
 pub(crate) mod admission;
+pub(crate) mod connection;
+pub(crate) mod endpoint;
 pub(crate) mod expiry;
 pub(crate) mod farewell;
-pub(crate) mod gap;
+mod gap;
+pub(crate) mod handshake;
 pub(crate) mod life;
 pub(crate) mod limit;
 pub(crate) mod progress;
-pub(crate) mod replies;
+pub(crate) mod protocol;
+mod replies;
 pub(crate) mod schedule;
 pub(crate) mod secrets;
 pub(crate) mod slots;
 pub(crate) mod standing;
+pub(crate) mod vigil;
+
+#[cfg(test)]
+mod tests;

@@ -1,36 +1,37 @@
 //! The UDT4 endpoint with its connections. Each connection conducts small parts.
 //!
 //! ```text
-//!              ┌───────────────────────── Endpoint (one UDP port) ─────────────────────────┐
-//! datagrams ──▶│ by socket id ─▶ Connection ─▶ handshake │ Established                     │──▶ datagrams
-//!              │                    life.rs      roles   │  ├ Receiver ─ buffer, Acks, Naks │
-//! commands  ──▶│                                         │  ├ Sender ─ buffer, loss list,   │──▶ events
-//!              │                                         │  │          pacer, limits        │
-//! time      ──▶│ deadlines (heap)                        │  ├ Congestion ─ controller       │──▶ deadline
-//!              │ ready queue                             │  └ Expiry, Progress, Challenge,  │
-//!              │                                         │    Farewell                      │
-//!              └────────────────────────────────────────────────────────────────────────────┘
+//!              ┌───────────────── Endpoint: the shell of one UDP port ──────────────────┐
+//! datagrams ──▶│ Router ─▶ Connection ─▶ Opening ─────▶ │ Established                   │──▶ datagrams
+//!              │ socket id               caller         │  ├ Receiver ─ buffer, Acks,   │
+//! commands  ──▶│                         rendezvous     │  │            Naks            │──▶ events
+//!              │                                        │  ├ Sender ─ buffer, loss list,│
+//! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
+//!              │ listener                               │  ├ Congestion ─ controller    │
+//!              │                                        │  └ Vigil, Challenge, Farewell │
+//!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Parts do not know one another. [`established`](self) passes facts between them.
+//! `shell` has all that does not differ between protocols. Parts do not know one another. [`established`](self) passes
+//! facts between them.
 
 mod ack;
 mod challenge;
 mod congestion;
-mod connection;
-pub(crate) mod consts;
 mod endpoint;
 mod established;
-pub(crate) mod handshake;
 mod lifetimes;
 mod messages;
 mod nak;
+mod opening;
 mod receiver;
+mod router;
 mod sender;
 
 pub use endpoint::{ConnectOptions, Endpoint};
-pub use handshake::MIN_MSS;
 pub use messages::{Message, MessageOptions};
+
+pub use crate::shell::handshake::MIN_MSS;
 
 #[cfg(test)]
 mod tests;

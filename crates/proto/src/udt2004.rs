@@ -2,21 +2,22 @@
 //! warnings.
 //!
 //! ```text
-//!              ┌──────────────────────── Endpoint (one UDP port) ────────────────────────┐
-//! datagrams ──▶│ by address ─▶ Connection ─▶ handshake │ Established                     │──▶ datagrams
-//!              │                                       │  ├ Sender ─ buffer, loss list,  │
-//! commands  ──▶│                                       │  │          pacer               │──▶ events
-//!              │                                       │  ├ Receiver ─ buffer, Acks,     │
-//! time      ──▶│ deadlines (heap)                      │  │   Naks, speed, pairs, trend  │──▶ deadline
-//!              │ ready queue                           │  └ Congestion ─ controller      │
-//!              └─────────────────────────────────────────────────────────────────────────┘
+//!              ┌──────────────── Endpoint: the shell of one UDP port ─────────────────┐
+//! datagrams ──▶│ Router ─▶ Connection ─▶ Opening ─▶ │ Established                     │──▶ datagrams
+//!              │ address                 caller     │  ├ Sender ─ buffer, loss list,  │
+//! commands  ──▶│                                    │  │          pacer               │──▶ events
+//!              │                                    │  ├ Receiver ─ buffer, Acks,     │
+//! time      ──▶│ Reception                          │  │   Naks, speed, pairs, trend  │──▶ deadline
+//!              │ listener                           │  ├ Congestion ─ controller      │
+//!              │                                    │  └ Vigil, Farewell              │
+//!              └──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! | timer of the paper | period | where |
 //! | --- | --- | --- |
 //! | ACK | SYN, 10 ms | `ack.rs` |
 //! | NAK | the larger of RTT and mean arrival interval | `nak.rs` |
-//! | SYN | 10 ms | `established.rs` |
+//! | SYN | 10 ms | `established/conduct.rs` |
 //! | EXP | 2·RTT + SYN | `exp.rs` |
 //!
 //! All of them stop while they have nothing to do. The rate law is the controller `udt-2004`
@@ -31,15 +32,16 @@
 mod ack;
 mod arrival_speed;
 mod congestion;
-mod connection;
 mod delay_trend;
 mod endpoint;
 mod established;
 mod exp;
 mod handshake;
 mod nak;
+mod opening;
 mod packet_pair;
 mod receiver;
+mod router;
 mod send_buffer;
 mod sender;
 

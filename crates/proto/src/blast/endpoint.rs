@@ -20,7 +20,7 @@ use crate::shell::secrets::Secrets;
 use crate::shell::slots::{Occupant, Slots};
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
-use crate::udt::handshake::{Room, mss_towards};
+use crate::shell::handshake::{Room, mss_towards};
 
 /// Bytes of IPv4 and of UDP headers, which the packet size includes.
 const HEADERS: u32 = 28;

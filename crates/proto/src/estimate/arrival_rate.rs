@@ -8,7 +8,7 @@
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-use crate::udt::consts::SYN_INTERVAL;
+use crate::consts::SYN_INTERVAL;
 
 /// Fewest packets for a measurement. libudt needs more than eight valid gaps of sixteen.
 const MIN_PACKETS: u64 = 8;

@@ -10,7 +10,7 @@ use farhaul_cc::DeliverySample;
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 use farhaul_wire::udt4::Timestamp;
 
-use crate::udt::consts::SYN_INTERVAL;
+use crate::consts::SYN_INTERVAL;
 
 /// Acknowledgements remembered.
 const WINDOW: usize = 128;

@@ -2,7 +2,7 @@
 
 use farhaul_units::{Duration, Instant};
 
-use crate::udt::consts::SYN_INTERVAL;
+use crate::consts::SYN_INTERVAL;
 
 /// RTT before any sample. Source: libudt 4.11, §1 of the algorithms sheet.
 const INITIAL: Duration = Duration::from_millis(100);

@@ -2,7 +2,7 @@
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-use crate::udt::consts::SYN_INTERVAL;
+use crate::consts::SYN_INTERVAL;
 
 /// A receiver cannot see packets arrive faster than this multiple of their send rate (attack B9).
 const MAX_ARRIVAL_RATIO: f64 = 2.0;

@@ -2,8 +2,8 @@
 
 use farhaul_units::{Duration, Instant, Rng};
 
+use crate::consts::SYN_INTERVAL;
 use crate::timer::Timer;
-use crate::udt::consts::SYN_INTERVAL;
 
 /// Shortest expiration interval, times the number of expirations in a row. Source: libudt 4.11 (UDT4 wire, §8).
 const MIN_INTERVAL: Duration = Duration::from_millis(300);

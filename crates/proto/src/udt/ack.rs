@@ -3,11 +3,13 @@
 use farhaul_units::{AckNo, Duration, Instant, SeqNo};
 use farhaul_wire::udt4::Ack;
 
-use super::consts::{LIGHT_ACK_INTERVAL, SYN_INTERVAL};
+use crate::consts::SYN_INTERVAL;
 use crate::estimate::{AckWindow, Sent};
 use crate::timer::Timer;
 use crate::transport::earliest;
 
+/// Data packets that trigger a light acknowledgement between two by timer. Source: libudt 4.11.
+const LIGHT_ACK_INTERVAL: u32 = 64;
 /// An update of the window does not wait for the timer if the window's end moved by one part in this many of the
 /// buffer.
 const WINDOW_UPDATE_SHARE: u32 = 4;

@@ -9,7 +9,7 @@
 
 use farhaul_units::{Duration, Instant};
 
-use super::consts::SYN_INTERVAL;
+use crate::consts::SYN_INTERVAL;
 use crate::shell::farewell::Parting;
 use crate::transport::earliest;
 

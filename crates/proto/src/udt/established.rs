@@ -1,5 +1,6 @@
 //! A connection after its handshake. It routes packets and timers to the parts and carries facts between them.
 
+mod conduct;
 mod facts;
 mod feedback;
 mod losses;
@@ -7,29 +8,26 @@ mod losses;
 use std::collections::VecDeque;
 
 use farhaul_cc::{SentEvent, TimeoutEvent};
-use farhaul_units::{AckNo, Duration, Instant, Rng, SeqNo};
-use farhaul_wire::DecodeError;
+use farhaul_units::{AckNo, Duration, Instant};
 use farhaul_wire::udt4::{
-    CONNECTION_BROKEN, Control, DataHeader, HEADER_LEN, LossList, SocketId, Timestamp, encode_losses, is_control,
+    CONNECTION_BROKEN, Control, HEADER_LEN, Handshake, LossList, Request, SocketId, Timestamp, encode_losses,
 };
 
 use self::losses::Losses;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
-use super::consts::IP_UDP_HEADER;
-use super::handshake::Agreed;
+use super::messages::MessageOptions;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
-use crate::buffer::Run;
-use crate::config::{Config, Mode};
-use crate::error::ConnectionLost;
+use crate::config::Mode;
+use crate::consts::IP_UDP_HEADER;
 use crate::estimate::Rtt;
-use crate::shell::expiry::{Expiry, SilenceAction};
 use crate::shell::farewell::{Farewell, Parting};
-use crate::shell::gap::Gap;
-use crate::shell::progress::Progress;
+use crate::shell::handshake::{Agreed, Answer, Offer};
+use crate::shell::protocol::{Effect, Setup};
+use crate::shell::vigil::Vigil;
 use crate::stats::Totals;
-use crate::transport::earliest;
+use crate::transport::StreamError;
 
 /// Most custom control messages that wait to be sent.
 const MAX_CUSTOM: usize = 64;
@@ -38,55 +36,56 @@ const MAX_CUSTOM: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Established {
     peer_id: SocketId,
-    /// Sequence number of the peer's first packet.
-    peer_isn: SeqNo,
     mss: u32,
-    /// The packet size that the peer requested.
-    peer_mss: u32,
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
-    pub(crate) farewell: Farewell,
+    mode: Mode,
+    role: Role,
+    /// Time stamps count from here.
+    opened: Instant,
+    pub(super) answer: Answer,
+    sender: Sender,
+    receiver: Receiver,
+    farewell: Farewell,
     challenge: Challenge,
-    progress: Progress,
-    gap: Gap,
+    vigil: Vigil,
     rtt: Rtt,
     congestion: Congestion,
     /// The last burst, if the controller wants events for packets and has not received this one.
     burst: Option<SentEvent>,
-    expiry: Expiry,
     max_window: u32,
     confirmations: VecDeque<AckNo>,
-    keep_alive: bool,
     error_signal: Option<u32>,
     custom: VecDeque<(u16, Vec<u8>)>,
     losses: Losses,
     counts: Totals,
 }
 
-/// The meaning of a packet or a timer for the connection as a whole.
+/// How the connection came about. This decides the meaning of a repeated handshake from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    GoOn,
-    /// The peer closed or aborted.
-    PeerLeft(Parting),
-    /// The peer, or a forger, reported an error.
-    Complained(u32),
-    Lost(ConnectionLost),
+pub(super) enum Role {
+    /// This side called. Packets from the peer are answers, and answers are not answered.
+    Caller,
+    /// The peer called this side.
+    Listener,
+    Rendezvous,
 }
 
 impl Established {
-    pub(crate) fn new(agreed: &Agreed, mode: Mode, config: &Config, now: Instant, rng: &mut Rng) -> Self {
+    /// A connection that was `opened` then.
+    pub(super) fn new(agreed: Agreed, offer: Offer, role: Role, opened: Instant, setup: Setup<'_>) -> Self {
+        let Setup { config, rng, now } = setup;
         let overhead = IP_UDP_HEADER + HEADER_LEN as u32;
         let full = (agreed.mss - overhead) as usize;
         let storage = (config.mss - overhead) as usize;
         let controller = (config.controller)(rng.next_u64());
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
-        let expiry = Expiry::new(now, config.peer_timeout, config.keep_alive, rng.fork());
+        let vigil = Vigil::new(now, agreed.recv_isn, config, rng.fork());
         let mut established = Self {
             peer_id: agreed.peer_id,
-            peer_isn: agreed.recv_isn,
             mss: agreed.mss,
-            peer_mss: agreed.peer_mss,
+            mode: offer.mode,
+            role,
+            opened,
+            answer: Answer::new(offer, agreed),
             sender: Sender::new(
                 agreed.send_isn,
                 full,
@@ -97,24 +96,19 @@ impl Established {
             ),
             receiver: Receiver::new(
                 agreed.recv_isn,
-                mode,
+                offer.mode,
                 Sizes { storage, full, max_window: config.recv_window() },
                 config.reorder_tolerance,
                 now,
             ),
             farewell: Farewell::default(),
             challenge: Challenge::default(),
-            progress: Progress::new(now, config.stall_timeout, config.min_progress),
-            gap: Gap::new(agreed.recv_isn, config.peer_timeout),
+            vigil,
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
             burst: None,
-            expiry,
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
-            // The first packet after the handshake shows a listener or a rendezvous peer that the connection is
-            // established.
-            keep_alive: true,
             error_signal: None,
             custom: VecDeque::new(),
             losses: Losses::new(now),
@@ -132,43 +126,10 @@ impl Established {
         established
     }
 
-    // ---- input ----
-
-    /// Handles one datagram of the peer, data or control. [`finish_batch`](Self::finish_batch) concludes the batch.
-    ///
-    /// `stamp` is the time stamp of a packet sent now.
-    pub(crate) fn on_datagram(
-        &mut self,
-        datagram: &[u8],
-        stamp: Timestamp,
-        now: Instant,
-    ) -> Result<Effect, DecodeError> {
-        if !is_control(datagram) {
-            let (header, payload) = DataHeader::decode(datagram)?;
-            self.expiry.on_heard(now);
-            self.receiver.on_data(&header, payload, now, &self.rtt);
-            self.note_sign_of_life(now);
-            return Ok(Effect::GoOn);
-        }
-        let (_, _, control) = Control::decode(datagram)?;
-        self.expiry.on_heard(now);
-        Ok(self.on_control(&control, stamp, now))
-    }
-
-    /// The next datagrams reached this computer at `arrived`.
-    pub(crate) fn begin_batch(&mut self, arrived: Instant) {
-        self.receiver.begin_batch(arrived);
-    }
-
-    /// All datagrams of one receive call were handled.
-    pub(crate) fn finish_batch(&mut self, now: Instant) {
-        let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
-        self.gap.look(&self.receiver.buffer, now);
-        if self.congestion.wants_packets() {
-            let path = self.path(now);
-            self.congestion.on_received(&path, &received);
-            self.apply_control();
-        }
+    /// No legitimate peer sends this datagram.
+    fn refuse(&mut self) -> Effect {
+        self.counts.packets_invalid += 1;
+        Effect::Invalid
     }
 
     fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Effect {
@@ -186,7 +147,7 @@ impl Established {
             Control::Shutdown => self.challenge.on_parting(now, Parting::Closed, self.silence()),
             Control::DropRequest(request) => {
                 self.receiver.on_drop_request(request, now);
-                self.gap.look(&self.receiver.buffer, now);
+                self.vigil.gap.look(&self.receiver.buffer, now);
             }
             Control::CongestionWarning => {
                 let path = self.path(now);
@@ -201,7 +162,7 @@ impl Established {
             }
             Control::ErrorSignal(code) => {
                 self.counts.error_signals_received += 1;
-                if self.progress.on_complaint(now, *code) {
+                if self.vigil.progress.on_complaint(now, *code) {
                     return Effect::Complained(*code);
                 }
             }
@@ -210,7 +171,7 @@ impl Established {
                 self.congestion.on_custom_message(&path, *kind, body);
                 self.apply_control();
             }
-            // The connection handles handshakes. The arrival of a keep-alive is its only content.
+            // Handshakes come another way. The arrival of a keep-alive is its only content.
             _ => {}
         }
         Effect::GoOn
@@ -228,47 +189,6 @@ impl Established {
         silence(self.rtt.with_margin(), settled)
     }
 
-    /// Fires due timers. The caller reads the deadline anew afterwards.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Effect {
-        let round_trip = self.rtt.with_margin();
-        self.sender.handle_timeout(now, round_trip);
-        self.tell_losses(now);
-        self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
-        if let Some(parting) = self.challenge.poll_belief(now) {
-            return Effect::PeerLeft(parting);
-        }
-        if self.sender.is_flushed() {
-            self.progress.restart(now);
-        } else if let Some(reason) = self.progress.check(now) {
-            return Effect::Lost(reason);
-        }
-        if let Some(reason) = self.gap.check(now) {
-            return Effect::Lost(reason);
-        }
-        match self.expiry.handle_timeout(now, self.sender.expects_answer(), round_trip) {
-            SilenceAction::Nothing => {}
-            SilenceAction::KeepAlive => {
-                self.keep_alive = true;
-                if !self.sender.has_data() {
-                    self.sender.shrink();
-                    self.receiver.buffer.shrink();
-                }
-            }
-            SilenceAction::Ask => self.receiver.acks.demand_confirmation(),
-            SilenceAction::Expired(count) => self.on_expiration(count, now),
-            SilenceAction::Silent(time) => return Effect::Lost(ConnectionLost::PeerSilent(time)),
-        }
-        Effect::GoOn
-    }
-
-    /// This computer was suspended (attack B20). All time limits start again, and a keep-alive asks the peer.
-    pub(crate) fn on_suspended(&mut self, now: Instant) {
-        self.expiry.on_suspended(now);
-        self.progress.restart(now);
-        self.gap.restart(now);
-        self.keep_alive = true;
-    }
-
     fn on_expiration(&mut self, count: u32, now: Instant) {
         self.counts.timeouts += 1;
         self.sender.on_expiration();
@@ -280,10 +200,8 @@ impl Established {
         self.apply_control();
     }
 
-    // ---- output ----
-
     /// Writes one due control packet into `out`. Returns false if none is due.
-    pub(crate) fn poll_control(&mut self, now: Instant, open: bool, out: &mut Vec<u8>) -> bool {
+    fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         let (peer, stamp) = (self.peer_id, Timestamp::ZERO);
         if self.challenge.poll_question(now) {
             self.receiver.acks.demand_confirmation();
@@ -296,13 +214,13 @@ impl Established {
             self.encode_nak(out);
         } else if let Some(request) = self.sender.poll_drop() {
             Control::DropRequest(request).encode(stamp, peer, out);
-        } else if std::mem::take(&mut self.keep_alive) {
+        } else if self.vigil.take_keep_alive() {
             Control::KeepAlive.encode(stamp, peer, out);
         } else if let Some(code) = self.error_signal.take() {
             Control::ErrorSignal(code).encode(stamp, peer, out);
         } else if let Some((kind, body)) = self.custom.pop_front() {
             Control::Custom { kind, body: &body }.encode(stamp, peer, out);
-        } else if let Some(parting) = (!open).then(|| self.farewell.poll(now, self.rtt.with_margin())).flatten() {
+        } else if let Some(parting) = self.farewell.poll(now, self.rtt.with_margin()) {
             let control = match parting {
                 Parting::Closed => Control::Shutdown,
                 Parting::Aborted => Control::ErrorSignal(CONNECTION_BROKEN),
@@ -311,7 +229,7 @@ impl Established {
         } else {
             return false;
         }
-        self.expiry.on_sent(now);
+        self.vigil.expiry.on_sent(now);
         true
     }
 
@@ -326,134 +244,102 @@ impl Established {
     }
 
     /// Data packets that may leave now.
-    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp) -> Option<Transmission> {
+    fn plan(&mut self, now: Instant) -> Option<Transmission> {
         if let Some(burst) = self.burst.take() {
             let path = self.path(now);
             self.congestion.on_sent(&path, &burst);
             self.apply_control();
         }
+        let stamp = self.stamp(now);
         self.sender.plan(now, stamp, self.rtt.smoothed())
     }
 
-    /// The datagrams of a transmission. They count as sent.
-    pub(crate) fn emit(&mut self, transmission: Transmission, now: Instant, stamp: Timestamp) -> Option<Run<'_>> {
-        if self.sender.in_flight() == 0 {
-            self.expiry.watch(now, self.rtt.with_margin());
-        }
-        self.expiry.on_sent(now);
-        let run = self.sender.emit(transmission, now, stamp, self.rtt.with_margin())?;
-        self.congestion.note_sent(now, run.packets);
-        if self.congestion.wants_packets() {
-            self.burst = Some(transmission.event(run.packets));
-        }
-        Some(run)
-    }
-
-    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let progress = self.progress.deadline().filter(|_| !self.sender.is_flushed());
-        [
-            self.sender.deadline(),
-            self.losses.deadline(),
-            self.receiver.acks.deadline(now),
-            self.receiver.naks.deadline(&self.rtt),
-            self.challenge.deadline(),
-            self.expiry.deadline(),
-            self.gap.deadline(),
-            progress,
-        ]
-        .into_iter()
-        .fold(None, earliest)
-    }
-
-    /// The same for a side that has closed. It repeats its last acknowledgement until the peer confirms it. A peer that
-    /// missed it would take the shutdown for an abort.
-    pub(crate) fn leaving_deadline(&self, now: Instant) -> Option<Instant> {
-        earliest(self.farewell.deadline(), self.receiver.acks.deadline(now))
-    }
-
-    // ---- commands ----
-
-    /// Payload bytes of the longest message that the peer can hold.
-    pub(crate) fn longest_message(&self) -> u64 {
-        u64::from(self.max_window) * self.sender.buffer().payload_size() as u64
-    }
-
     /// Tells the peer that this side cannot store the data (type 8).
-    pub(crate) fn signal_error(&mut self, code: u32) {
+    pub(super) fn signal_error(&mut self, code: u32) {
         self.error_signal = Some(code);
     }
 
     /// Queues a user-defined control packet, or drops it if too many wait.
-    pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
+    pub(super) fn send_custom(&mut self, kind: u16, body: &[u8]) {
         let fits = body.len() <= self.mss as usize - IP_UDP_HEADER as usize - HEADER_LEN;
         if fits && self.custom.len() < MAX_CUSTOM {
             self.custom.push_back((kind, body.to_vec()));
         }
     }
 
-    pub(crate) fn close(&mut self) {
-        self.congestion.on_close();
-    }
-
-    /// The application read `bytes`.
-    pub(crate) fn on_read(&mut self, bytes: u64) {
-        self.counts.bytes_read += bytes;
-        self.receiver.on_read(&self.rtt);
-    }
-
-    /// The application writes data. If nothing was outstanding, the time without progress starts now.
-    pub(crate) fn begin_work(&mut self, now: Instant) {
-        if self.sender.is_flushed() {
-            self.progress.restart(now);
-        }
-    }
-
-    /// From now on, `linger` without progress ends the connection.
-    pub(crate) fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.progress.set_patience(now, linger);
-    }
-
-    // ---- facts ----
-
-    pub(crate) const fn peer_id(&self) -> SocketId {
+    pub(super) const fn peer_id(&self) -> SocketId {
         self.peer_id
-    }
-
-    pub(crate) const fn peer_isn(&self) -> SeqNo {
-        self.peer_isn
-    }
-
-    pub(crate) const fn mss(&self) -> u32 {
-        self.mss
-    }
-
-    pub(crate) const fn peer_mss(&self) -> u32 {
-        self.peer_mss
-    }
-
-    pub(crate) const fn round_trip(&self) -> Duration {
-        self.rtt.smoothed()
-    }
-
-    /// The reason of the end, with the peer's reported error taken into account.
-    pub(crate) fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
-        self.progress.explain(reason)
-    }
-
-    /// Whether a valid packet arrived from the peer since the handshake.
-    pub(crate) const fn was_heard(&self) -> bool {
-        self.expiry.was_heard()
     }
 
     fn apply_control(&mut self) {
         let control = *self.congestion.control();
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
         self.receiver.acks.set_policy(control.ack_period, control.ack_interval);
-        self.expiry.set_rto(control.rto);
+        self.vigil.expiry.set_rto(control.rto);
     }
 
-    /// The counters that the connection itself updates.
-    pub(crate) fn counts(&mut self) -> &mut Totals {
-        &mut self.counts
+    /// A handshake packet arrived: the answer to it was lost, or somebody replays it. A side that is leaving does not
+    /// answer.
+    fn on_late_handshake(&mut self, packet: &Handshake, now: Instant) {
+        let request = match (self.role, packet.request) {
+            (Role::Listener, Request::Conclusion) => Request::Conclusion,
+            (Role::Rendezvous, Request::Rendezvous | Request::Conclusion) => Request::RendezvousFinal,
+            _ => return,
+        };
+        if !self.farewell.has_begun() {
+            self.answer.repeat(packet, request, now, self.rtt.smoothed());
+        }
+    }
+
+    /// Time stamp of a packet sent now.
+    fn stamp(&self, now: Instant) -> Timestamp {
+        Timestamp::from_elapsed(now - self.opened)
+    }
+
+    // ---- messages ----
+
+    /// Takes one message for sending, if there is room.
+    pub(super) fn write_message(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        options: MessageOptions,
+    ) -> Result<bool, StreamError> {
+        self.begin_work(now);
+        let longest = self.longest_message();
+        if message.len() as u64 > longest {
+            return Err(StreamError::MessageTooLong(longest));
+        }
+        let expires = options.ttl.map(|ttl| now + ttl);
+        let taken = self.sender.write_message(message, options.in_order, expires);
+        if taken {
+            self.counts.bytes_written += message.len() as u64;
+        }
+        Ok(taken)
+    }
+
+    /// Copies the next message into `out`, as far as it fits. Returns its length.
+    pub(super) fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
+        let len = self.receiver.buffer.read_message(out)?;
+        self.note_read(len);
+        Some(len)
+    }
+
+    /// Payload bytes of the longest message that the peer can hold.
+    fn longest_message(&self) -> u64 {
+        u64::from(self.max_window) * self.sender.buffer().payload_size() as u64
+    }
+
+    /// The application writes data. If nothing was outstanding, the time without progress starts now.
+    fn begin_work(&mut self, now: Instant) {
+        if self.sender.is_flushed() {
+            self.vigil.progress.restart(now);
+        }
+    }
+
+    /// The application read `bytes`.
+    fn note_read(&mut self, bytes: usize) {
+        self.counts.bytes_read += bytes as u64;
+        self.receiver.on_read(&self.rtt);
     }
 }

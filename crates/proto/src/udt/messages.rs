@@ -1,6 +1,11 @@
-//! Types of message mode.
+//! Message mode: its types, and its two commands.
 
-use farhaul_units::Duration;
+use farhaul_units::{Duration, Instant};
+
+use super::router::Router;
+use crate::config::Mode;
+use crate::shell::connection::Connection;
+use crate::transport::{Read, StreamError};
 
 /// How a message is to be delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +28,35 @@ pub enum Message {
     },
     /// Nothing now. [`Event::Readable`](crate::Event::Readable) will follow.
     Pending,
-    /// The end, as far as UDT4 shows it. See [`Read::End`](crate::Read::End).
+    /// The end, as far as UDT4 shows it. See [`Read::End`].
     End,
+}
+
+impl Connection<Router> {
+    /// Takes one message for sending. Returns false if there is no room now.
+    pub(super) fn send_message(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        options: MessageOptions,
+    ) -> Result<bool, StreamError> {
+        let (standing, established) = self.parts_to_write(Mode::Message)?;
+        let taken = established.write_message(now, message, options)?;
+        if !taken {
+            standing.wait_for_room();
+        }
+        Ok(taken)
+    }
+
+    /// Copies the next message into `out`.
+    pub(super) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
+        let (standing, established) = self.parts_to_read(Mode::Message)?;
+        if let Some(len) = established.and_then(|established| established.read_message(out)) {
+            return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
+        }
+        Ok(match standing.nothing_to_read()? {
+            Read::End => Message::End,
+            _ => Message::Pending,
+        })
+    }
 }

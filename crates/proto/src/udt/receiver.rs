@@ -5,10 +5,10 @@ use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Timestamp};
 
 use super::ack::{Acks, Decision, Facts};
-use super::consts::SYN_INTERVAL;
 use super::nak::Naks;
 use crate::buffer::{Insert, RecvBuffer};
 use crate::config::Mode;
+use crate::consts::SYN_INTERVAL;
 use crate::estimate::{ArrivalRate, Capacity, Rtt};
 
 /// Initial window, packets: libudt's default receive buffer.

@@ -2,9 +2,9 @@
 
 use farhaul_units::{AckNo, Duration, Instant, SeqNo};
 
+use crate::consts::SYN_INTERVAL;
 use crate::estimate::{AckWindow, Sent};
 use crate::timer::Timer;
-use crate::udt::consts::SYN_INTERVAL;
 
 /// RTTs until an acknowledgement without news is repeated. Source: paper §3.4.1.
 const REPEAT: u32 = 2;

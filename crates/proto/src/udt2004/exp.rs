@@ -2,8 +2,8 @@
 
 use farhaul_units::{Duration, Instant};
 
+use crate::consts::SYN_INTERVAL;
 use crate::timer::Timer;
-use crate::udt::consts::SYN_INTERVAL;
 
 /// RTTs in the interval. Source: paper §3.1.
 const ROUND_TRIPS: u32 = 2;

@@ -45,3 +45,12 @@ pub(super) fn from_udt4(packet: &udt4::Handshake) -> udt2004::Handshake {
         cookie: packet.cookie,
     }
 }
+
+/// The handshake packet in this datagram, if any, in UDT4's terms.
+pub(super) fn read_handshake(datagram: &[u8]) -> Option<udt4::Handshake> {
+    // Checked first, because data packets come here as well.
+    match udt2004::is_handshake(datagram).then(|| udt2004::Control::decode(datagram)) {
+        Some(Ok(udt2004::Control::Handshake(packet))) => Some(to_udt4(&packet)),
+        _ => None,
+    }
+}

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
 use crate::buffer::RecvBuffer;
+use crate::consts::SYN_INTERVAL;
 use crate::loss::RecvList;
 use crate::timer::Timer;
-use crate::udt::consts::SYN_INTERVAL;
 
 /// Most ranges that wait to be reported. The timer reports the others later. A packet of 1500 bytes holds 183 ranges of
 /// more than one packet.

@@ -31,10 +31,10 @@ impl Established {
     }
 
     /// Fills in the values that this part has.
-    pub(crate) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+    pub(super) fn fill(&self, now: Instant, stats: &mut Stats) {
         let (sender, receiver) = (&self.sender, &self.receiver);
         let payload = sender.buffer().payload_size();
-        stats.silence = Some(self.expiry.silence(now));
+        stats.silence = Some(self.vigil.expiry.silence(now));
         stats.totals = Totals {
             packets_sent: sender.sent,
             packets_retransmitted: sender.retransmitted,

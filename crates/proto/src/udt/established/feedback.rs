@@ -5,7 +5,7 @@ use farhaul_units::{AckNo, Duration, Instant};
 use farhaul_wire::udt4::{Ack, LossList, Timestamp};
 
 use super::Established;
-use crate::udt::consts::SYN_INTERVAL;
+use crate::consts::SYN_INTERVAL;
 use crate::udt::sender::Cause;
 
 /// Most confirmations (ACK2) that wait to be sent. If more acknowledgements arrive between two calls, the newest are
@@ -46,7 +46,7 @@ impl Established {
         }
         // Light ones may have brought all the progress. Controllers that ignore those still need this event.
         if progress.packets > 0 || confirms {
-            self.progress.on_acknowledged(now, progress.bytes);
+            self.vigil.progress.on_acknowledged(now, progress.bytes);
             self.counts.bytes_acked += progress.bytes;
             let mut event = AckEvent::default();
             event.seq = seq;

@@ -2,8 +2,8 @@
 
 use farhaul_units::{Duration, Instant, SeqRange};
 
+use crate::consts::SYN_INTERVAL;
 use crate::timer::Timer;
-use crate::udt::consts::SYN_INTERVAL;
 
 /// Reports within this time after an event for the controller form the next event together.
 ///

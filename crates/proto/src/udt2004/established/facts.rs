@@ -29,7 +29,7 @@ impl Established {
     }
 
     /// Fills in the values that this part has.
-    pub(in crate::udt2004) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+    pub(super) fn fill(&self, now: Instant, stats: &mut Stats) {
         let (sender, receiver) = (&self.sender, &self.receiver);
         let payload = sender.buffer().payload_size();
         stats.totals = Totals {

@@ -3,8 +3,9 @@
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request};
 
-use super::{Offer, RETRY, Step};
+use super::{Agreed, Offer, RETRY};
 use crate::error::{ConnectionLost, PeerMisbehaved};
+use crate::shell::protocol::Step;
 use crate::timer::Timer;
 use crate::transport::earliest;
 
@@ -88,13 +89,13 @@ impl Caller {
         self.give_up += gap;
     }
 
-    /// Whether the time limit has passed.
-    pub(crate) fn check(&self, now: Instant) -> Step {
-        if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }
+    /// The reason to give up, if the time limit has passed.
+    pub(crate) fn check(&self, now: Instant) -> Option<ConnectionLost> {
+        (now >= self.give_up).then_some(ConnectionLost::ConnectTimeout(self.timeout))
     }
 
     /// A handshake packet came from the called address, addressed to this socket.
-    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
+    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
         match (packet.request, self.state) {
             (Request::Induction, State::Induction | State::Renewal { .. }) => {
                 if self.inductions == 1 {
@@ -127,7 +128,7 @@ impl Caller {
         earliest(self.retry.deadline(), Some(self.give_up))
     }
 
-    fn conclude(&mut self, packet: &Handshake, now: Instant) -> Step {
+    fn conclude(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
         if packet.isn != self.offer.isn {
             return Step::Failed(ConnectionLost::PeerMisbehaved(PeerMisbehaved::SequenceNotEchoed));
         }
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn silence_ends_the_attempt() {
         let caller = caller();
-        assert_eq!(caller.check(at(4_999)), Step::Wait);
-        assert!(matches!(caller.check(at(5_000)), Step::Failed(ConnectionLost::ConnectTimeout(_))));
+        assert_eq!(caller.check(at(4_999)), None);
+        assert!(matches!(caller.check(at(5_000)), Some(ConnectionLost::ConnectTimeout(_))));
     }
 }

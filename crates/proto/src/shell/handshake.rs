@@ -1,19 +1,21 @@
-//! Connection setup: one small state machine per role.
+//! The handshake between a caller and a listener, for UDT4 and the protocol of 2004. One small state machine per side.
 //!
 //! ```text
-//! caller                          listener                    rendezvous, both sides alike
-//!   Induction  ── req 1 ─────────▶  (no state)                  Waving ── req 0 ──▶ ◀── req 0 ── Waving
-//!      ◀────────── req 1, cookie ──                             Agreed ── req −1 ─▶ ◀── req −1 ─ Agreed
-//!   Conclusion ── req −1, cookie ▶  connection                  connected on req −1, −2, or any data
+//! caller                          listener
+//!   Induction  ── req 1 ─────────▶  (no state)
+//!      ◀────────── req 1, cookie ──
+//!   Conclusion ── req −1, cookie ▶  connection
 //!      ◀────────── req −1 ─────────  (or req 1 with another cookie, under attack A1)
 //! ```
+//!
+//! The state machines speak in UDT4's packets. The other protocol has the same fields and translates.
 
 mod answer;
 mod caller;
 mod cookie;
 mod listener;
 mod prefix;
-mod rendezvous;
+mod reception;
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -22,15 +24,17 @@ use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
 
 pub(crate) use answer::Answer;
 pub(crate) use caller::Caller;
-pub(crate) use listener::{Listener, Response, Room};
+pub(crate) use listener::Room;
 pub(crate) use prefix::PrefixBudget;
-pub(crate) use rendezvous::Rendezvous;
+pub(crate) use reception::Reception;
+
+use self::listener::{Listener, Response};
 
 use crate::config::Mode;
-use crate::error::{ConnectionLost, PeerIncompatible};
+use crate::error::PeerIncompatible;
 
 /// Time between two attempts of the same step. Source: UDT4 wire, §5.1.
-const RETRY: Duration = Duration::from_millis(250);
+pub(crate) const RETRY: Duration = Duration::from_millis(250);
 /// Smallest accepted packet size in bytes, headers included. A handshake that offers less is refused.
 ///
 /// Every IPv4 host accepts 576 bytes (RFC 791). Below that, the share of headers makes an attack on the processor (A5).
@@ -69,16 +73,6 @@ pub(crate) struct Agreed {
     pub(crate) recv_isn: SeqNo,
     /// RTT, if a request had exactly one answer.
     pub(crate) round_trip: Option<Duration>,
-}
-
-/// The result of a handshake packet.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// No change, or more packets are needed.
-    Wait,
-    /// The connection is established. A last packet may be due.
-    Done(Agreed),
-    Failed(ConnectionLost),
 }
 
 impl Offer {

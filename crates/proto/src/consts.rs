@@ -1,12 +1,9 @@
-//! UDT's shared constants, each with its source.
+//! Constants that protocols share, each with its source.
 
 use farhaul_units::Duration;
 
 /// UDT's unit of time for rate control and acknowledgements (2004 paper §3.1: SYN; libudt 4.11: 10 000 µs).
 pub(crate) const SYN_INTERVAL: Duration = Duration::from_millis(10);
-
-/// Data packets that trigger a light acknowledgement between two by timer. Source: libudt 4.11.
-pub(crate) const LIGHT_ACK_INTERVAL: u32 = 64;
 
 /// Bytes of IPv4 and UDP headers, which UDT counts into its packet size. Source: UDT4 wire, §1.
 pub(crate) const IP_UDP_HEADER: u32 = 28;

@@ -1,10 +1,18 @@
 //! Two sides that call each other at the same time, so that neither has to listen.
+//!
+//! ```text
+//! both sides alike
+//!   Waving ── req 0 ──▶ ◀── req 0 ── Waving
+//!   Agreed ── req −1 ─▶ ◀── req −1 ─ Agreed
+//!   connected on req −1, −2, or any data
+//! ```
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};
 
-use super::{Agreed, Offer, RETRY, Step};
-use crate::error::ConnectionLost;
+use crate::error::{ConnectionLost, PeerIncompatible};
+use crate::shell::handshake::{Agreed, Offer, RETRY, socket_type};
+use crate::shell::protocol::Step;
 use crate::timer::Timer;
 use crate::transport::earliest;
 
@@ -48,13 +56,13 @@ impl Rendezvous {
         self.give_up += gap;
     }
 
-    /// Whether the time limit has passed.
-    pub(crate) fn check(&self, now: Instant) -> Step {
-        if now >= self.give_up { Step::Failed(ConnectionLost::ConnectTimeout(self.timeout)) } else { Step::Wait }
+    /// The reason to give up, if the time limit has passed.
+    pub(crate) fn check(&self, now: Instant) -> Option<ConnectionLost> {
+        (now >= self.give_up).then_some(ConnectionLost::ConnectTimeout(self.timeout))
     }
 
     /// A handshake packet came from the address of the peer.
-    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step {
+    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
         let peer_heard_us = matches!(packet.request, Request::Conclusion | Request::RendezvousFinal);
         match self.state {
             State::Waving => {
@@ -62,8 +70,8 @@ impl Rendezvous {
                 if packet.request == Request::Induction || packet.socket_id.is_none() {
                     return Step::Wait;
                 }
-                if packet.socket_type != super::socket_type(self.offer.mode) {
-                    return Step::Failed(ConnectionLost::PeerIncompatible(crate::PeerIncompatible::SocketType));
+                if packet.socket_type != socket_type(self.offer.mode) {
+                    return Step::Failed(ConnectionLost::PeerIncompatible(PeerIncompatible::SocketType));
                 }
                 match self.offer.agree(packet, None) {
                     Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
@@ -85,7 +93,7 @@ impl Rendezvous {
     }
 
     /// A packet other than a handshake came from the peer, addressed to this socket. The peer is therefore connected.
-    pub(crate) fn on_other_packet(&self) -> Step {
+    pub(crate) fn on_other_packet(&self) -> Step<Agreed> {
         match self.state {
             State::Waving => Step::Wait,
             State::Agreed(agreed) => Step::Done(agreed),

@@ -1,0 +1,118 @@
+//! Commands of the application: write, read, finish, close, abort.
+
+use farhaul_units::Instant;
+
+use super::{Connection, Phase};
+use crate::config::Mode;
+use crate::shell::farewell::Parting;
+use crate::shell::life::Life;
+use crate::shell::protocol::{Conductor, Protocol};
+use crate::shell::standing::Standing;
+use crate::transport::{Read, StreamError};
+
+impl<P: Protocol> Connection<P> {
+    pub(in crate::shell) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
+        let (standing, established) = self.parts_to_write(Mode::Stream)?;
+        let taken = established.write(now, data);
+        if taken < data.len() {
+            standing.wait_for_room();
+        }
+        Ok(taken)
+    }
+
+    /// Its two parts, for a command that writes in this mode.
+    pub(crate) fn parts_to_write(&mut self, mode: Mode) -> Result<(&mut Standing, &mut P::Established), StreamError> {
+        self.standing.hold();
+        if self.name.mode != mode {
+            return Err(StreamError::WrongMode);
+        }
+        self.standing.may_write()?;
+        match &mut self.phase {
+            Phase::Established(established) => Ok((&mut self.standing, established)),
+            Phase::Opening(_) => Err(StreamError::NotConnected),
+        }
+    }
+
+    pub(in crate::shell) fn writable(&self) -> usize {
+        match (&self.phase, self.standing.life()) {
+            (Phase::Established(established), Life::Open) => usize::try_from(established.room()).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
+    pub(in crate::shell) fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<Read, StreamError> {
+        let (standing, established) = self.parts_to_read(Mode::Stream)?;
+        let read = established.map_or(0, |established| established.read(now, out));
+        if read > 0 || out.is_empty() {
+            return Ok(Read::Data(read));
+        }
+        standing.nothing_to_read()
+    }
+
+    /// Its two parts, for a command that reads in this mode. The second is missing before it is established.
+    pub(crate) fn parts_to_read(
+        &mut self,
+        mode: Mode,
+    ) -> Result<(&mut Standing, Option<&mut P::Established>), StreamError> {
+        self.standing.hold();
+        if self.name.mode != mode {
+            return Err(StreamError::WrongMode);
+        }
+        let established = match &mut self.phase {
+            Phase::Established(established) => Some(&mut **established),
+            Phase::Opening(_) => None,
+        };
+        Ok((&mut self.standing, established))
+    }
+
+    /// The application took it.
+    pub(in crate::shell) fn claim(&mut self) {
+        self.standing.hold();
+    }
+
+    /// Bytes that a stream reader can have now.
+    pub(in crate::shell) fn readable(&self) -> usize {
+        match self.established() {
+            Some(established) if self.name.mode == Mode::Stream => {
+                usize::try_from(established.readable()).unwrap_or(usize::MAX)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Ends the writing side.
+    pub(in crate::shell) fn finish(&mut self, now: Instant) {
+        let linger = self.linger;
+        if self.standing.finish() {
+            if let Some(established) = self.established_mut() {
+                established.begin_linger(now, linger);
+            }
+            self.check_flushed(now);
+        }
+    }
+
+    /// Ends the connection at once. Only a peer that has all data may see the end of the stream.
+    pub(in crate::shell) fn close(&mut self, now: Instant) {
+        self.leave(now, self.established().map_or(Parting::Aborted, Conductor::parting));
+    }
+
+    /// Ends the connection at once. The peer never sees the end of the stream.
+    pub(in crate::shell) fn abort(&mut self, now: Instant) {
+        self.leave(now, Parting::Aborted);
+    }
+
+    fn leave(&mut self, now: Instant, parting: Parting) {
+        if self.standing.close() {
+            if let Some(established) = self.established_mut() {
+                established.farewell().begin(now, parting);
+            }
+            self.wake();
+        }
+    }
+
+    /// The application releases the connection.
+    pub(in crate::shell) fn release(&mut self, now: Instant) {
+        self.standing.release();
+        self.abort(now);
+    }
+}

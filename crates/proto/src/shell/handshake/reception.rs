@@ -1,0 +1,82 @@
+//! The callers of an endpoint, from their first packet to an accepted connection or a refusal.
+
+use core::net::{IpAddr, SocketAddr};
+
+use farhaul_units::Instant;
+use farhaul_wire::udt4::Handshake;
+
+use super::{Listener, Response};
+use crate::config::{Config, Mode};
+use crate::shell::admission::{Admission, Held};
+use crate::shell::replies::Replies;
+use crate::shell::secrets::Secrets;
+
+/// Receives the callers of an endpoint.
+pub(crate) struct Reception {
+    secrets: Secrets,
+    listener: Option<Listener>,
+    admission: Admission,
+    replies: Replies,
+}
+
+impl Reception {
+    /// Accepts nobody yet. `key` must be secret.
+    pub(crate) fn new(key: [u8; 16]) -> Self {
+        Self { secrets: Secrets::new(key), listener: None, admission: Admission::new(key), replies: Replies::default() }
+    }
+
+    /// Accepts callers of `mode` from now on.
+    pub(crate) fn listen(&mut self, mode: Mode) {
+        self.listener = Some(Listener::new(self.secrets.key(), mode));
+    }
+
+    /// Stops accepting callers.
+    pub(crate) fn stop_listening(&mut self) {
+        self.listener = None;
+    }
+
+    /// A number that strangers do not guess.
+    pub(crate) fn draw(&mut self) -> u32 {
+        self.secrets.draw()
+    }
+
+    /// Handles a caller's packet. Returns the mode of the connection that the caller is to get, if any.
+    pub(crate) fn on_call(
+        &mut self,
+        packet: &Handshake,
+        from: SocketAddr,
+        now: Instant,
+        (held, config): (Held, &Config),
+    ) -> Option<Mode> {
+        let room = self.admission.room(from.ip(), now, held, config);
+        let listener = self.listener.as_mut()?;
+        match listener.on_handshake(packet, from, now, room) {
+            Response::Ignore => None,
+            Response::Reply(reply) => {
+                self.replies.push(from, reply);
+                None
+            }
+            Response::Accept => Some(listener.mode()),
+        }
+    }
+
+    /// A caller from `ip` has got its connection.
+    pub(crate) fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
+        self.admission.on_accepted(ip, now);
+    }
+
+    /// It spoke for the first time.
+    pub(crate) fn on_heard(&mut self, ip: IpAddr) {
+        self.admission.on_heard(ip);
+    }
+
+    /// The next answer to a caller.
+    pub(crate) fn pop_reply(&mut self) -> Option<(SocketAddr, Handshake)> {
+        self.replies.pop()
+    }
+
+    /// Whether an answer waits.
+    pub(crate) fn has_reply(&self) -> bool {
+        !self.replies.is_empty()
+    }
+}

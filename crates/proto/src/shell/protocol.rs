@@ -1,0 +1,233 @@
+//! The traits that a protocol implements: one for its endpoint, two for its connections.
+
+use core::net::SocketAddr;
+
+use farhaul_units::{Duration, Instant, Rng};
+
+use super::connection::Connection;
+use super::endpoint::Shell;
+use super::farewell::{Farewell, Parting};
+use crate::buffer::Run;
+use crate::config::Config;
+use crate::error::{ConnectError, ConnectionLost};
+use crate::event::ConnectionId;
+use crate::stats::Stats;
+
+/// A protocol at its endpoint: it finds the connection of a datagram, and opens connections.
+///
+/// A value of this type holds the maps from keys to slots, and the protocol's means of meeting callers.
+pub(crate) trait Protocol: Sized {
+    /// The name of a connection in the datagrams of its peer.
+    type Key: Copy + Eq;
+    /// A connection that is not established.
+    type Opening: Opening<Established = Self::Established>;
+    /// A connection that is established.
+    type Established: Conductor;
+
+    // ---- finding ----
+
+    /// The key in a datagram from this address; `None` if the datagram may name no connection.
+    fn key(from: SocketAddr, datagram: &[u8]) -> Option<Self::Key>;
+
+    /// The slot of the connection with this key.
+    fn find(&self, key: Self::Key) -> Option<u32>;
+
+    /// Handles a datagram without a key: of a caller, say. Counts it if it is invalid.
+    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &[u8]);
+
+    // ---- opening ----
+
+    /// Opens a connection to `peer`, whose address is well-formed.
+    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError>;
+
+    /// The endpoint has a new connection.
+    fn on_entered(&mut self, connection: &Connection<Self>);
+
+    /// The connection may have changed.
+    fn on_changed(&mut self, connection: &Connection<Self>);
+
+    /// The endpoint has forgotten the connection.
+    fn on_forgotten(&mut self, connection: &Connection<Self>);
+
+    /// An accepted caller spoke for the first time.
+    fn on_caller_heard(&mut self, _caller: SocketAddr) {}
+
+    // ---- answers outside connections ----
+
+    /// Writes the next datagram that belongs to no connection into `out`. Returns its destination.
+    fn poll_reply(&mut self, _out: &mut Vec<u8>) -> Option<SocketAddr> {
+        None
+    }
+
+    /// Whether such a datagram waits.
+    fn has_reply(&self) -> bool {
+        false
+    }
+}
+
+/// A connection from its first packet until it is established.
+pub(crate) trait Opening {
+    type Established;
+
+    /// Handles a datagram of the peer. The datagram that completes the opening also goes to the established connection.
+    fn on_datagram(&mut self, datagram: &[u8], setup: Setup<'_>) -> Step<Box<Self::Established>>;
+
+    /// The reason to give up, if the time limit has passed.
+    fn check(&self, now: Instant) -> Option<ConnectionLost>;
+
+    /// This computer was suspended for `gap`, which does not count.
+    fn on_suspended(&mut self, gap: Duration);
+
+    /// Writes the datagram to send now into `out`. Returns false if none is due.
+    fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> bool;
+
+    /// When to call next.
+    fn deadline(&self) -> Option<Instant>;
+}
+
+/// An established connection. It conducts the parts of its protocol.
+pub(crate) trait Conductor {
+    /// Data packets that may leave now.
+    type Transmission;
+
+    // ---- input ----
+
+    /// The next datagrams reached this computer at `arrived`.
+    fn begin_batch(&mut self, arrived: Instant);
+
+    /// Handles one datagram of the peer.
+    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect;
+
+    /// All datagrams of one receive call were handled.
+    fn finish_batch(&mut self, now: Instant);
+
+    /// Fires due timers. The caller reads the deadline anew afterwards.
+    fn handle_timeout(&mut self, now: Instant) -> Effect;
+
+    /// This computer was suspended (attack B20). All time limits start again.
+    fn on_suspended(&mut self, now: Instant);
+
+    // ---- output ----
+
+    /// The next datagrams to send. A side that is leaving sends no data, only its farewell and what goes before it.
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Self::Transmission>>;
+
+    /// The datagrams of a transmission. They count as sent.
+    fn emit(&mut self, transmission: Self::Transmission, now: Instant) -> Option<Run<'_>>;
+
+    /// When to call next.
+    fn deadline(&self, now: Instant) -> Option<Instant>;
+
+    // ---- commands ----
+
+    /// Takes `data` into the send buffer as far as there is room. Returns the number of bytes taken.
+    fn write(&mut self, now: Instant, data: &[u8]) -> usize;
+
+    /// Bytes that [`write`](Self::write) takes now.
+    fn room(&self) -> u64;
+
+    /// Whether to wake a writer that found no room.
+    fn has_room_again(&self) -> bool;
+
+    /// Moves received bytes into `out`. Returns their number.
+    fn read(&mut self, now: Instant, out: &mut [u8]) -> usize;
+
+    /// Bytes that [`read`](Self::read) returns now.
+    fn readable(&self) -> u64;
+
+    /// Whether to wake a reader.
+    fn can_read(&mut self) -> bool {
+        self.readable() > 0
+    }
+
+    /// From now on, `linger` without progress ends the connection.
+    fn begin_linger(&mut self, now: Instant, linger: Duration);
+
+    /// Tells the peer how this side left.
+    fn farewell(&mut self) -> &mut Farewell;
+
+    /// Nothing follows on this connection.
+    fn close(&mut self);
+
+    // ---- facts ----
+
+    /// Whether the peer has acknowledged everything written, so that this side may leave.
+    fn is_flushed(&self) -> bool;
+
+    /// Whether no data of the peer is known to be missing.
+    fn is_complete(&self) -> bool;
+
+    /// The peer has sent a valid packet after the handshake.
+    fn was_heard(&self) -> bool;
+
+    /// The farewell of a side that closes now. Only a peer that has all data may see the end of the stream.
+    fn parting(&self) -> Parting {
+        if self.is_flushed() { Parting::Closed } else { Parting::Aborted }
+    }
+
+    /// The reason of the end, with the peer's reported error taken into account.
+    fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
+        reason
+    }
+
+    /// Fills in the values that the protocol has.
+    fn fill_stats(&self, now: Instant, stats: &mut Stats);
+}
+
+/// The endpoint's contribution to a connection that becomes established.
+pub(crate) struct Setup<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) now: Instant,
+}
+
+/// The result of a packet for a connection that is being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step<T> {
+    /// No change, or more packets are needed.
+    Wait,
+    /// No legitimate peer sends this datagram.
+    Invalid,
+    /// The connection is established. A last packet may be due.
+    Done(T),
+    Failed(ConnectionLost),
+}
+
+impl<T> Step<T> {
+    /// The same, with another result of success.
+    pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Step<U> {
+        match self {
+            Self::Wait => Step::Wait,
+            Self::Invalid => Step::Invalid,
+            Self::Done(value) => Step::Done(done(value)),
+            Self::Failed(reason) => Step::Failed(reason),
+        }
+    }
+}
+
+/// The meaning of a packet or a timer for the connection as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    GoOn,
+    /// No legitimate peer sends this datagram.
+    Invalid,
+    /// The peer left.
+    PeerLeft {
+        /// All its data has arrived.
+        complete: bool,
+        /// It has all of this side's data.
+        delivered: bool,
+    },
+    /// The peer, or a forger, reported an error.
+    Complained(u32),
+    Lost(ConnectionLost),
+}
+
+/// The source of a connection's next datagrams.
+#[derive(Debug)]
+pub(crate) enum Output<T> {
+    /// One datagram was written into the scratch buffer.
+    Scratch,
+    /// These data packets are in the send buffer.
+    Data(T),
+}

@@ -1,0 +1,206 @@
+//! The connection's part in the shell.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
+
+use super::Established;
+use crate::buffer::Run;
+use crate::config::Mode;
+use crate::error::ConnectionLost;
+use crate::shell::expiry::SilenceAction;
+use crate::shell::farewell::{Farewell, Parting};
+use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::stats::Stats;
+use crate::transport::earliest;
+use crate::udt::sender::Transmission;
+
+impl Conductor for Established {
+    type Transmission = Transmission;
+
+    // ---- input ----
+
+    fn begin_batch(&mut self, arrived: Instant) {
+        self.receiver.begin_batch(arrived);
+    }
+
+    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect {
+        if is_handshake(datagram) {
+            let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else { return Effect::Invalid };
+            self.on_late_handshake(&packet, now);
+            return Effect::GoOn;
+        }
+        if is_control(datagram) {
+            let Ok((_, _, control)) = Control::decode(datagram) else { return self.refuse() };
+            self.vigil.expiry.on_heard(now);
+            let stamp = self.stamp(now);
+            return self.on_control(&control, stamp, now);
+        }
+        let Ok((header, payload)) = DataHeader::decode(datagram) else { return self.refuse() };
+        self.vigil.expiry.on_heard(now);
+        self.receiver.on_data(&header, payload, now, &self.rtt);
+        self.note_sign_of_life(now);
+        Effect::GoOn
+    }
+
+    fn finish_batch(&mut self, now: Instant) {
+        let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
+        self.vigil.gap.look(&self.receiver.buffer, now);
+        if self.congestion.wants_packets() {
+            let path = self.path(now);
+            self.congestion.on_received(&path, &received);
+            self.apply_control();
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Effect {
+        let round_trip = self.rtt.with_margin();
+        self.sender.handle_timeout(now, round_trip);
+        self.tell_losses(now);
+        self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
+        if let Some(parting) = self.challenge.poll_belief(now) {
+            let complete = parting == Parting::Closed && self.is_complete();
+            return Effect::PeerLeft { complete, delivered: !self.sender.has_data() };
+        }
+        let (settled, in_flight) = (self.sender.is_flushed(), self.sender.expects_answer());
+        match self.vigil.check(now, settled, in_flight, round_trip) {
+            Err(reason) => return Effect::Lost(reason),
+            Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
+                self.sender.shrink();
+                self.receiver.buffer.shrink();
+            }
+            Ok(SilenceAction::Ask) => self.receiver.acks.demand_confirmation(),
+            Ok(SilenceAction::Expired(count)) => self.on_expiration(count, now),
+            Ok(_) => {}
+        }
+        Effect::GoOn
+    }
+
+    fn on_suspended(&mut self, now: Instant) {
+        self.vigil.on_suspended(now);
+    }
+
+    // ---- output ----
+
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Transmission>> {
+        if let Some(answer) = self.answer.poll(now) {
+            Control::Handshake(answer).encode(self.stamp(now), self.peer_id, scratch);
+            return Some(Output::Scratch);
+        }
+        if self.poll_control(now, scratch) {
+            return Some(Output::Scratch);
+        }
+        if self.farewell.has_begun() {
+            return None;
+        }
+        if let Some(transmission) = self.plan(now) {
+            return Some(Output::Data(transmission));
+        }
+        // Messages may just have been given up, which the peer is told before it gets what follows them.
+        self.poll_control(now, scratch).then_some(Output::Scratch)
+    }
+
+    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<Run<'_>> {
+        if self.sender.in_flight() == 0 {
+            self.vigil.expiry.watch(now, self.rtt.with_margin());
+        }
+        self.vigil.expiry.on_sent(now);
+        let stamp = self.stamp(now);
+        let run = self.sender.emit(transmission, now, stamp, self.rtt.with_margin())?;
+        self.congestion.note_sent(now, run.packets);
+        if self.congestion.wants_packets() {
+            self.burst = Some(transmission.event(run.packets));
+        }
+        Some(run)
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let answer = self.answer.deadline(now);
+        if self.farewell.has_begun() {
+            // It repeats its last acknowledgement until the peer confirms it. A peer that missed it would take the
+            // shutdown for an abort.
+            let leaving = earliest(self.farewell.deadline(), self.receiver.acks.deadline(now));
+            return earliest(answer, leaving);
+        }
+        [
+            answer,
+            self.sender.deadline(),
+            self.losses.deadline(),
+            self.receiver.acks.deadline(now),
+            self.receiver.naks.deadline(&self.rtt),
+            self.challenge.deadline(),
+            self.vigil.deadline(self.sender.is_flushed()),
+        ]
+        .into_iter()
+        .fold(None, earliest)
+    }
+
+    // ---- commands ----
+
+    fn write(&mut self, now: Instant, data: &[u8]) -> usize {
+        self.begin_work(now);
+        let taken = self.sender.write(data);
+        self.counts.bytes_written += taken as u64;
+        taken
+    }
+
+    fn room(&self) -> u64 {
+        self.sender.room()
+    }
+
+    fn has_room_again(&self) -> bool {
+        self.sender.has_room_again()
+    }
+
+    fn read(&mut self, _now: Instant, out: &mut [u8]) -> usize {
+        let read = self.receiver.buffer.read(out);
+        if read > 0 {
+            self.note_read(read);
+        }
+        read
+    }
+
+    fn readable(&self) -> u64 {
+        self.receiver.buffer.available()
+    }
+
+    fn can_read(&mut self) -> bool {
+        match self.mode {
+            Mode::Stream => self.readable() > 0,
+            Mode::Message => self.receiver.buffer.next_message().is_some(),
+        }
+    }
+
+    fn begin_linger(&mut self, now: Instant, linger: Duration) {
+        self.vigil.progress.set_patience(now, linger);
+    }
+
+    fn farewell(&mut self) -> &mut Farewell {
+        &mut self.farewell
+    }
+
+    fn close(&mut self) {
+        self.congestion.on_close();
+    }
+
+    // ---- facts ----
+
+    fn is_flushed(&self) -> bool {
+        self.sender.is_flushed()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.receiver.buffer.is_contiguous()
+    }
+
+    fn was_heard(&self) -> bool {
+        self.vigil.expiry.was_heard()
+    }
+
+    fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
+        self.vigil.progress.explain(reason)
+    }
+
+    fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+        self.fill(now, stats);
+    }
+}

@@ -1,0 +1,113 @@
+//! A connection until it is established: a call, or a rendezvous.
+
+mod rendezvous;
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_handshake};
+
+use self::rendezvous::Rendezvous;
+use super::established::{Established, Role};
+use crate::config::Config;
+use crate::error::ConnectionLost;
+use crate::shell::handshake::{Agreed, Caller, Offer};
+use crate::shell::protocol::{self, Setup, Step};
+
+/// An attempt to connect.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    offer: Offer,
+    /// The packets' time stamps count from here.
+    opened: Instant,
+    attempt: Attempt,
+}
+
+#[derive(Debug)]
+enum Attempt {
+    Calling(Caller),
+    Meeting(Rendezvous),
+}
+
+impl Opening {
+    /// Calls a listener.
+    pub(super) fn call(offer: Offer, config: &Config, now: Instant) -> Self {
+        let attempt = Attempt::Calling(Caller::new(offer, now, config.connect_timeout));
+        Self { offer, opened: now, attempt }
+    }
+
+    /// Meets a peer that also calls.
+    pub(super) fn meet(offer: Offer, config: &Config, now: Instant) -> Self {
+        let attempt = Attempt::Meeting(Rendezvous::new(offer, now, config.rendezvous_timeout));
+        Self { offer, opened: now, attempt }
+    }
+
+    /// Whether it is a rendezvous.
+    pub(super) const fn is_meeting(&self) -> bool {
+        matches!(self.attempt, Attempt::Meeting(_))
+    }
+
+    /// The established connection. `heard` is the peer's last request, if its last packet was a handshake.
+    fn establish(&self, agreed: Agreed, heard: Option<Request>, setup: Setup<'_>) -> Established {
+        let role = if self.is_meeting() { Role::Rendezvous } else { Role::Caller };
+        let mut established = Established::new(agreed, self.offer, role, self.opened, setup);
+        // The peer of a rendezvous may not know yet that it is connected.
+        if role == Role::Rendezvous && heard.is_some_and(|request| request != Request::RendezvousFinal) {
+            established.answer.give_offer(Request::RendezvousFinal);
+        }
+        established
+    }
+
+    fn poll_packet(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {
+        match &mut self.attempt {
+            Attempt::Calling(caller) => caller.poll(now).map(|packet| (packet, SocketId::NONE)),
+            Attempt::Meeting(rendezvous) => rendezvous.poll(now),
+        }
+    }
+}
+
+impl protocol::Opening for Opening {
+    type Established = Established;
+
+    fn on_datagram(&mut self, datagram: &[u8], setup: Setup<'_>) -> Step<Box<Established>> {
+        let packet = match is_handshake(datagram).then(|| Control::decode(datagram)) {
+            Some(Ok((_, _, Control::Handshake(packet)))) => Some(packet),
+            Some(_) => return Step::Invalid,
+            None => None,
+        };
+        let step = match (&mut self.attempt, &packet) {
+            (Attempt::Calling(caller), Some(packet)) => caller.on_handshake(packet, setup.now),
+            (Attempt::Calling(_), None) => Step::Wait,
+            (Attempt::Meeting(rendezvous), Some(packet)) => rendezvous.on_handshake(packet, setup.now),
+            // A data packet may complete a rendezvous.
+            (Attempt::Meeting(rendezvous), None) => rendezvous.on_other_packet(),
+        };
+        let heard = packet.map(|packet| packet.request);
+        step.map(|agreed| Box::new(self.establish(agreed, heard, setup)))
+    }
+
+    fn check(&self, now: Instant) -> Option<ConnectionLost> {
+        match &self.attempt {
+            Attempt::Calling(caller) => caller.check(now),
+            Attempt::Meeting(rendezvous) => rendezvous.check(now),
+        }
+    }
+
+    fn on_suspended(&mut self, gap: Duration) {
+        match &mut self.attempt {
+            Attempt::Calling(caller) => caller.on_suspended(gap),
+            Attempt::Meeting(rendezvous) => rendezvous.on_suspended(gap),
+        }
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        let Some((packet, to)) = self.poll_packet(now) else { return false };
+        Control::Handshake(packet).encode(Timestamp::from_elapsed(now - self.opened), to, out);
+        true
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match &self.attempt {
+            Attempt::Calling(caller) => caller.deadline(),
+            Attempt::Meeting(rendezvous) => rendezvous.deadline(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The connection's part in the shell.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::udt2004::{Control, is_control, split_data};
+
+use super::Established;
+use crate::buffer::Run;
+use crate::consts::SYN_INTERVAL;
+use crate::shell::expiry::SilenceAction;
+use crate::shell::farewell::{Farewell, Parting};
+use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::stats::Stats;
+use crate::transport::earliest;
+use crate::udt2004::handshake::from_udt4;
+use crate::udt2004::sender::Transmission;
+
+impl Conductor for Established {
+    type Transmission = Transmission;
+
+    // ---- input ----
+
+    fn begin_batch(&mut self, arrived: Instant) {
+        self.receiver.begin_batch(arrived);
+    }
+
+    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect {
+        if is_control(datagram) {
+            return match Control::decode(datagram) {
+                Ok(control) => self.on_control(&control, now),
+                Err(_) => self.refuse(),
+            };
+        }
+        let Ok((seq, payload)) = split_data(datagram) else { return self.refuse() };
+        if self.receiver.on_data(seq, payload, now) {
+            self.vigil.expiry.on_heard(now);
+        } else {
+            self.counts.packets_invalid += 1;
+        }
+        Effect::GoOn
+    }
+
+    fn finish_batch(&mut self, now: Instant) {
+        if self.receiver.finish_batch() {
+            self.syn.start(now, SYN_INTERVAL);
+            self.vigil.gap.look(&self.receiver.buffer, now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Effect {
+        let rtt = self.rtt.smoothed();
+        self.receiver.naks.handle_timeout(now, &self.receiver.buffer, rtt);
+        if self.syn.fires(now) {
+            self.on_syn(now, rtt);
+        }
+        if let Some(count) = self.exp.handle_timeout(now, self.rtt_of_peer()) {
+            self.on_expiration(count, now);
+        }
+        // No packet of this protocol makes a silent peer answer, and `exp` expires the data.
+        let (settled, in_flight) = (!self.sender.has_data(), false);
+        match self.vigil.check(now, settled, in_flight, rtt) {
+            Err(reason) => return Effect::Lost(reason),
+            Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
+                self.sender.shrink();
+                self.receiver.buffer.shrink();
+            }
+            Ok(_) => {}
+        }
+        Effect::GoOn
+    }
+
+    fn on_suspended(&mut self, now: Instant) {
+        self.vigil.on_suspended(now);
+        self.exp.on_suspended(now, self.rtt_of_peer());
+    }
+
+    // ---- output ----
+
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Transmission>> {
+        if let Some(answer) = self.answer.as_mut().and_then(|answer| answer.poll(now)) {
+            Control::Handshake(from_udt4(&answer)).encode(scratch);
+            return Some(Output::Scratch);
+        }
+        if self.poll_control(now, scratch) {
+            return Some(Output::Scratch);
+        }
+        if self.farewell.has_begun() { None } else { self.sender.plan(now).map(Output::Data) }
+    }
+
+    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<Run<'_>> {
+        let rtt = self.rtt_of_peer();
+        self.vigil.expiry.on_sent(now);
+        self.syn.start(now, SYN_INTERVAL);
+        self.exp.on_sent(now, rtt);
+        let run = self.sender.emit(transmission, now, rtt)?;
+        self.congestion.note_sent(now, run.packets);
+        Some(run)
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let answer = self.answer.as_ref().and_then(|answer| answer.deadline(now));
+        if self.farewell.has_begun() {
+            return earliest(answer, self.farewell.deadline());
+        }
+        let due = !self.confirmations.is_empty() || self.vigil.wants_keep_alive() || self.receiver.naks.is_pending();
+        [
+            answer,
+            due.then_some(now),
+            self.sender.deadline(),
+            self.receiver.acks.deadline(),
+            self.receiver.naks.deadline(),
+            self.syn.deadline(),
+            self.exp.deadline(),
+            self.vigil.deadline(!self.sender.has_data()),
+        ]
+        .into_iter()
+        .fold(None, earliest)
+    }
+
+    // ---- commands ----
+
+    fn write(&mut self, now: Instant, data: &[u8]) -> usize {
+        if !self.sender.has_data() {
+            self.vigil.progress.restart(now);
+        }
+        let taken = self.sender.write(data);
+        self.counts.bytes_written += taken as u64;
+        taken
+    }
+
+    fn room(&self) -> u64 {
+        self.sender.room()
+    }
+
+    fn has_room_again(&self) -> bool {
+        self.sender.has_room_again()
+    }
+
+    fn read(&mut self, now: Instant, out: &mut [u8]) -> usize {
+        let before = self.receiver.acknowledged();
+        let read = self.receiver.buffer.read(out);
+        self.counts.bytes_read += read as u64;
+        self.receiver.on_read(now, before);
+        read
+    }
+
+    fn readable(&self) -> u64 {
+        self.receiver.buffer.available()
+    }
+
+    fn begin_linger(&mut self, now: Instant, linger: Duration) {
+        self.vigil.progress.set_patience(now, linger);
+    }
+
+    fn farewell(&mut self) -> &mut Farewell {
+        &mut self.farewell
+    }
+
+    fn close(&mut self) {
+        self.congestion.on_close();
+    }
+
+    // ---- facts ----
+
+    fn is_flushed(&self) -> bool {
+        !self.sender.has_data()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.receiver.buffer.is_contiguous()
+    }
+
+    fn was_heard(&self) -> bool {
+        self.vigil.expiry.was_heard()
+    }
+
+    fn parting(&self) -> Parting {
+        // The close packet tells the peer whether it has all data.
+        Parting::Closed
+    }
+
+    fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+        self.fill(now, stats);
+    }
+}
