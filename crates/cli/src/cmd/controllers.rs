@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use farhaul_cc::registry::{Entry, OptionForm, controllers};
+use farhaul_cc::options::OptionForm;
+use farhaul_cc::registry::{Entry, controllers};
 use serde_json::{Value, json};
 
 use crate::exit::Fault;
@@ -37,12 +38,7 @@ fn describe(text: &mut String, entry: &Entry) {
         line(format_args!("{:<8} source: {}", "", entry.source));
     }
     for option in entry.options {
-        let written = match option.form {
-            OptionForm::Required { example } => format!("{}={example}", option.name),
-            OptionForm::Optional { default } => format!("{}={default}", option.name),
-            _ => option.name.to_owned(),
-        };
-        line(format_args!("{:<8} {}:{written}  {}", "", entry.name, option.meaning));
+        line(format_args!("{:<8} {}:{}  {}", "", entry.name, option.written(), option.meaning));
     }
     line(format_args!(""));
 }
@@ -55,7 +51,7 @@ fn record(entry: &Entry) -> Value {
             let kind = match option.form {
                 OptionForm::Flag => "flag",
                 OptionForm::Required { .. } => "required",
-                _ => "optional",
+                OptionForm::Optional { .. } => "optional",
             };
             json!({ "name": option.name, "meaning": option.meaning, "kind": kind, "default": option.form.default_value() })
         })
