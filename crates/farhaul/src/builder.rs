@@ -105,7 +105,7 @@ impl Builder {
     /// Largest flow window of a peer, in packets. Range 2..=268 435 456, default 262 144, which is 3 Gbit/s at an RTT
     /// of one second. Memory grows with arriving data, not with this value.
     pub fn max_flow_window(mut self, packets: u32) -> Self {
-        self.config.max_flow_window = packets;
+        self.config = self.config.flow_window(packets);
         self
     }
 
@@ -160,7 +160,7 @@ impl Builder {
     /// Longest time for a [`rendezvous`](Endpoint::rendezvous), from the first side's call. Above zero, at most a year.
     /// Default 30 s.
     pub fn rendezvous_timeout(mut self, time: Duration) -> Self {
-        self.config.rendezvous_timeout = time;
+        self.config.udt.rendezvous_timeout = time;
         self
     }
 
@@ -191,7 +191,7 @@ impl Builder {
     /// Default 0: a gap is reported at once, unless the path has reordered packets recently. Then the report waits as
     /// long as reordered packets were late.
     pub fn reorder_tolerance(mut self, packets: u32) -> Self {
-        self.config.reorder_tolerance = packets;
+        self.config = self.config.reorder_tolerance(packets);
         self
     }
 
@@ -262,7 +262,7 @@ impl Builder {
             config.controller = Box::new(move |seed| spec.build(seed));
         }
         let longest_message = config.send_buffer;
-        let connect_timeouts = [config.connect_timeout, config.rendezvous_timeout];
+        let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
         let transport = AnyEndpoint::new(protocol, config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
         let cancelled = Arc::new(CancelFlag::new());

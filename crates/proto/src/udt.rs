@@ -16,6 +16,7 @@
 
 mod ack;
 mod challenge;
+mod config;
 mod congestion;
 mod connection;
 pub(crate) mod consts;
@@ -28,6 +29,7 @@ mod nak;
 mod receiver;
 mod sender;
 
+pub use config::Config;
 pub use endpoint::{ConnectOptions, Endpoint};
 pub use handshake::MIN_MSS;
 pub use messages::{Message, MessageOptions};

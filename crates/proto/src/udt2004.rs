@@ -30,6 +30,7 @@
 
 mod ack;
 mod arrival_speed;
+mod config;
 mod congestion;
 mod connection;
 mod delay_trend;
@@ -44,12 +45,13 @@ mod receiver;
 mod send_buffer;
 mod sender;
 
+pub use config::Config;
 pub use endpoint::Endpoint;
 
-use crate::config::{Config, controller_factory};
+use crate::config::controller_factory;
 
 /// The default settings with the paper's controller `udt-2004`, which uses raw estimates and obeys warnings.
-pub fn default_config() -> Config {
+pub fn default_config() -> crate::Config {
     let spec = "udt-2004".parse().expect("the registry has it");
-    Config { controller: controller_factory(spec), ..Config::default() }
+    crate::Config { controller: controller_factory(spec), ..crate::Config::default() }
 }

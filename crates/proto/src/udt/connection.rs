@@ -69,7 +69,7 @@ impl Connection {
 
     /// Meets a peer that also calls.
     pub(crate) fn meet(id: ConnectionId, offer: Offer, config: &Config, now: Instant) -> Self {
-        let rendezvous = Rendezvous::new(offer, now, config.rendezvous_timeout);
+        let rendezvous = Rendezvous::new(offer, now, config.udt.rendezvous_timeout);
         Self::new(id, Role::Rendezvous, offer, Phase::Meeting(Box::new(rendezvous)), config, now)
     }
 

@@ -95,7 +95,7 @@ impl Endpoint {
         if options.rendezvous && self.table.find_meeting(peer).is_some() {
             return Err(ConnectError::RendezvousUnderWay);
         }
-        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
+        let isn = self.config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
         let (id, offer) = self.reserve(peer, options.mode, isn)?;
         if options.rendezvous {
             self.table.install(Connection::meet(id, offer, &self.config, now));
@@ -225,7 +225,8 @@ impl Endpoint {
         }
         let socket_id = self.new_socket_id();
         let id = self.table.reserve(socket_id);
-        let (flow_window, max_flow_window) = (self.config.recv_window(), self.config.max_flow_window);
+        let max_flow_window = self.config.udt.max_flow_window;
+        let flow_window = self.config.recv_window(max_flow_window);
         let mss = mss_towards(peer.ip(), self.config.mss);
         Ok((id, Offer { mode, isn, mss, flow_window, max_flow_window, socket_id, peer }))
     }

@@ -98,8 +98,8 @@ impl Established {
             receiver: Receiver::new(
                 agreed.recv_isn,
                 mode,
-                Sizes { storage, full, max_window: config.recv_window() },
-                config.reorder_tolerance,
+                Sizes { storage, full, max_window: config.recv_window(config.udt.max_flow_window) },
+                config.udt.reorder_tolerance,
                 now,
             ),
             farewell: Farewell::default(),
@@ -120,8 +120,8 @@ impl Established {
             losses: Losses::new(now),
             counts: Totals::default(),
         };
-        established.receiver.acks.number_from(config.initial_ack);
-        established.sender.number_messages_from(config.initial_message);
+        established.receiver.acks.number_from(config.udt.initial_ack);
+        established.sender.number_messages_from(config.udt.initial_message);
         established.sender.set_burst_time(config.burst_time);
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);

@@ -111,12 +111,13 @@ impl Endpoint {
     /// This side's contribution to a handshake. The window is half of the buffer. The other half is for data that the
     /// application has not read.
     fn offer(&self, peer: SocketAddr, isn: SeqNo, connection: SocketId) -> Offer {
+        let max_flow_window = self.config.udt2004.max_flow_window;
         Offer {
             mode: Mode::Stream,
             isn,
             mss: mss_towards(peer.ip(), self.config.mss),
-            flow_window: (self.config.recv_window() / 2).max(2),
-            max_flow_window: self.config.max_flow_window,
+            flow_window: (self.config.recv_window(max_flow_window) / 2).max(2),
+            max_flow_window,
             socket_id: connection,
             peer,
         }
@@ -249,7 +250,7 @@ impl Streams for Endpoint {
         if self.connections() >= self.config.max_connections {
             return Err(ConnectError::TooManyConnections(self.config.max_connections));
         }
-        let isn = self.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
+        let isn = self.config.udt2004.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
         let isn = SeqNo::new(SeqNo30::from(isn).value());
         // Never zero, which means no connection.
         let connection = SocketId::new(self.secrets.draw() | 1);

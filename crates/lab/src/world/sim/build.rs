@@ -203,18 +203,18 @@ fn config(flow: &FlowSpec, udt: &Udt) -> Config {
     let default = Config::default();
     Config {
         mss: flow.packet,
-        max_flow_window: FLOW_WINDOW,
         send_buffer: BUFFER,
         recv_buffer: BUFFER,
         connect_timeout: PATIENCE,
         peer_timeout: PATIENCE,
         linger: PATIENCE,
-        reorder_tolerance: udt.reorder_tolerance,
-        delay_warnings: udt.delay_warnings,
         burst_time: udt.burst_time.unwrap_or(default.burst_time),
         controller: controller_factory(udt.controller.clone()),
+        udt2004: udt2004::Config { delay_warnings: udt.delay_warnings, ..Default::default() },
         ..default
     }
+    .flow_window(FLOW_WINDOW)
+    .reorder_tolerance(udt.reorder_tolerance)
 }
 
 /// The key decides connection ids and first sequence numbers, and the seed decides the rest.
