@@ -150,6 +150,16 @@ pub enum Mode {
     Message,
 }
 
+impl Mode {
+    /// The mode in one word: `stream` or `message`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stream => "stream",
+            Self::Message => "message",
+        }
+    }
+}
+
 /// A factory for the controller that `spec` names.
 pub fn controller_factory(spec: Spec) -> ControllerFactory {
     Box::new(move |seed| spec.build(seed))

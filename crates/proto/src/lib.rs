@@ -8,18 +8,25 @@
 //! | `transport` | the trait between protocols and drivers, with its contract |
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
+//! | `registry` | every protocol by name, for users who choose one; `any_endpoint`: the endpoint of any |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
+mod any_endpoint;
 mod config;
 mod error;
 mod event;
+mod numbering;
+pub mod registry;
 mod stats;
 mod transport;
 
+pub use any_endpoint::AnyEndpoint;
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
 pub use error::{ConnectError, ConnectionLost, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};
+pub use numbering::Numbering;
+pub use registry::Protocol;
 pub use shell::farewell::LONGEST_FAREWELL;
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};

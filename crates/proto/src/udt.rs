@@ -15,6 +15,7 @@
 //! Parts do not know one another. [`established`](self) passes facts between them.
 
 mod ack;
+mod any_endpoint;
 mod challenge;
 mod config;
 mod congestion;

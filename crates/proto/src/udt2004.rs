@@ -29,6 +29,7 @@
 //! busy networks.
 
 mod ack;
+mod any_endpoint;
 mod arrival_speed;
 mod config;
 mod congestion;
