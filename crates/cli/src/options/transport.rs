@@ -98,11 +98,8 @@ impl Protocol {
         }
     }
 
-    const fn of_library(self) -> farhaul::Protocol {
-        match self {
-            Self::Udt => farhaul::Protocol::Udt,
-            Self::Udt2004 => farhaul::Protocol::Udt2004,
-        }
+    fn of_library(self) -> farhaul::Protocol {
+        self.name().parse().expect("the registry has both")
     }
 }
 

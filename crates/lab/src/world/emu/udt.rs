@@ -70,10 +70,11 @@ pub(super) fn begin(
 
 /// An endpoint on `host`, with the library's default settings except for the scenario's.
 fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, udt: &Udt) -> Result<Endpoint, Trouble> {
-    let protocol = match udt.generation {
-        Generation::Udt4 => Protocol::Udt,
-        Generation::Udt2004 => Protocol::Udt2004,
-    };
+    let protocol: Protocol = match udt.generation {
+        Generation::Udt4 => "udt".parse(),
+        Generation::Udt2004 => "udt-2004".parse(),
+    }
+    .expect("the registry has both");
     let builder = Endpoint::builder()
         .protocol(protocol)
         .mss(flow.packet)
