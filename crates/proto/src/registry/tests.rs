@@ -21,6 +21,7 @@ fn names_are_unique_and_lines_are_single() {
     for (index, entry) in protocols().iter().enumerate() {
         assert!(protocols()[..index].iter().all(|other| other.name != entry.name), "{}", entry.name);
         assert!(!entry.summary.contains('\n') && !entry.summary.is_empty(), "{}", entry.name);
+        assert!(entry.modes.contains(&Mode::Stream), "{}: programs and simulations use streams", entry.name);
         assert!(!entry.name.contains([':', ',', '=', ' ']), "{} could not be told from its options", entry.name);
     }
 }

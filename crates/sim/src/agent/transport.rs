@@ -1,6 +1,7 @@
 //! A transport with its application as an agent, and the order in which both are driven.
 
-use farhaul_proto::{Batch, ConnectionId, Event, Stats, Streams, earliest};
+use farhaul_proto::registry::protocols;
+use farhaul_proto::{Batch, ConnectionId, Event, Numbering, Stats, Streams, earliest};
 use farhaul_units::Instant;
 
 use crate::agent::{Agent, Outbox};
@@ -46,15 +47,21 @@ pub struct TransportAgent<T, A> {
 }
 
 impl<T: Streams, A: Application<T>> TransportAgent<T, A> {
-    /// An agent whose datagrams have UDT4's numbering: see [`FirstTimes::UDT4`].
+    /// An agent whose datagrams have the numbering of the default protocol, UDT4.
     pub fn new(transport: T, application: A) -> Self {
-        Self { transport, application, takes_damaged: false, shares: FirstTimes::UDT4, scratch: Batch::new() }
+        Self {
+            transport,
+            application,
+            takes_damaged: false,
+            shares: FirstTimes::new(protocols()[0].numbering),
+            scratch: Batch::new(),
+        }
     }
 
     /// Sets the numbering of the datagrams.
     #[must_use]
-    pub fn numbering(mut self, shares: FirstTimes) -> Self {
-        self.shares = shares;
+    pub fn numbering(mut self, numbering: Numbering) -> Self {
+        self.shares = FirstTimes::new(numbering);
         self
     }
 
