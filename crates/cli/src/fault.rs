@@ -17,6 +17,10 @@ pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
         Error::Lost(lost) => of_lost(*lost, peer),
         Error::Unreachable { .. } => Fault::new(Code::ConnectTimeout, error.to_string()),
         Error::Bind { address, source } => of_bind(*address, source),
+        Error::BindTcp { source, .. } => {
+            let taken = source.kind() == io::ErrorKind::AddrInUse;
+            Fault::new(if taken { Code::AddressInUse } else { Code::AddressUnavailable }, error.to_string())
+        }
         Error::Resolve(source) => unresolved(&peer.to_string(), source),
         Error::InvalidOption { .. } | Error::Controller(_) => Fault::usage(error.to_string()),
         Error::Connect(_) => Fault::new(Code::Usage, format!("cannot connect to {peer}: {error}")),

@@ -21,10 +21,13 @@
 //! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
 //! | naps of the thread to gather datagrams | `nap.rs` |
 //! | datagrams on their way to the socket | `transmit_queue.rs` |
+//! | TCP connections of transports with channels | `channels.rs` |
 //! | files on the disk | `disk.rs` |
 //!
-//! Everything is generic over [`Streams`](farhaul_proto::Streams), so another transport needs only another façade.
+//! Everything is generic over [`Streams`](farhaul_proto::Streams) with [`Channels`](farhaul_proto::Channels), so another
+//! transport needs only another façade.
 
+mod channels;
 mod core;
 mod departure;
 pub(crate) mod disk;

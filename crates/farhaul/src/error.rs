@@ -18,6 +18,14 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The TCP port of a protocol with control channels could not be opened for listening. Another program has it.
+    #[error("cannot open TCP port {address}, which this protocol needs beside the UDP port: {source}")]
+    BindTcp {
+        /// The address, with the number of the UDP port.
+        address: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The host name or address could not be resolved to a socket address.
     #[error("cannot resolve the address: {0}")]
     Resolve(io::Error),
@@ -126,6 +134,7 @@ impl Error {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Bind { source, .. }
+            | Self::BindTcp { source, .. }
             | Self::Resolve(source)
             | Self::System { source, .. }
             | Self::Unreachable { source, .. }

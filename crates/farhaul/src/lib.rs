@@ -61,6 +61,7 @@ mod endpoint;
 mod error;
 mod listener;
 mod message;
+pub mod probe;
 mod reach;
 mod stream;
 #[cfg(feature = "tokio")]

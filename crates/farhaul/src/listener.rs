@@ -89,9 +89,7 @@ impl Listener {
 impl<S: Accept> Listener<S> {
     pub(crate) fn open(port: &Arc<Port>) -> Result<Self, Error> {
         let mut turn = port.driver.turn()?;
-        if !turn.open_door() {
-            return Err(Error::AlreadyListening);
-        }
+        turn.open_door()?;
         if let Err(error) = turn.transport.listen(S::MODE) {
             let now = turn.now();
             turn.close_door(now);

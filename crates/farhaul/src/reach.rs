@@ -8,7 +8,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use farhaul_proto::{ConnectionId, ConnectionLost, Streams};
+use farhaul_proto::{Channels, ConnectionId, ConnectionLost, Streams};
 use farhaul_units::Instant;
 
 use crate::driver::Core;
@@ -41,7 +41,7 @@ impl Reaching {
     }
 
     /// Whether the connection is established. An attempt for [`Place::Settle`](crate::driver::Place::Settle).
-    pub(crate) fn look<T: Streams>(
+    pub(crate) fn look<T: Streams + Channels>(
         &mut self,
         core: &mut Core<T>,
         now: Instant,

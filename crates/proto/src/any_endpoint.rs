@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use farhaul_units::Instant;
 
+use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
@@ -15,7 +16,7 @@ use crate::udt::{ConnectOptions, Message, MessageOptions};
 ///
 /// Messages, rendezvous, error signals and custom packets exist in some protocols only. Here is the answer of all
 /// others: calls with a result fail, and the rest do nothing.
-pub trait AnyEndpoint: Streams + Send {
+pub trait AnyEndpoint: Streams + Channels + Send {
     /// Accepts callers of `mode` from now on. [`Event::Accepted`] reports each.
     ///
     /// # Errors
@@ -101,6 +102,36 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn poll_event(&mut self) -> Option<Event> {
         (**self).poll_event()
+    }
+}
+
+impl<T: Channels + ?Sized> Channels for Box<T> {
+    fn needs_channels(&self) -> bool {
+        (**self).needs_channels()
+    }
+
+    fn accept_channel(&mut self, now: Instant, from: SocketAddr) -> Option<ConnectionId> {
+        (**self).accept_channel(now, from)
+    }
+
+    fn channel_opened(&mut self, now: Instant, id: ConnectionId) {
+        (**self).channel_opened(now, id);
+    }
+
+    fn handle_channel(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
+        (**self).handle_channel(now, id, bytes);
+    }
+
+    fn channel_drained(&mut self, now: Instant, id: ConnectionId) {
+        (**self).channel_drained(now, id);
+    }
+
+    fn channel_ended(&mut self, now: Instant, id: ConnectionId, end: ChannelEnd) {
+        (**self).channel_ended(now, id, end);
+    }
+
+    fn poll_channel(&mut self, now: Instant) -> Option<ChannelOutput<'_>> {
+        (**self).poll_channel(now)
     }
 }
 

@@ -38,6 +38,15 @@ pub enum ConnectionLost {
     /// while some of this side's data was not acknowledged.
     #[error("the peer ended the connection before everything was transferred")]
     Aborted,
+    /// The control channel works, but no datagram got through within this time. A firewall drops UDP.
+    #[error("UDP is blocked: the control channel works, but no datagram got through within {0:?}")]
+    UdpBlocked(Duration),
+    /// The peer's host refused the control channel. No program listens there.
+    #[error("the host refused the connection: no program listens there")]
+    ChannelRefused,
+    /// The control channel broke, or could not be opened.
+    #[error("the control channel broke")]
+    ChannelBroken,
     /// Nobody answered the handshake in time. No program listens there, or a firewall blocks UDP.
     #[error("no answer within {0:?}: nothing listens there, or a firewall blocks UDP")]
     ConnectTimeout(Duration),
@@ -73,6 +82,15 @@ pub enum ConnectionLost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerIncompatible {
+    /// The program there is no Farhaul, or speaks no blast protocol.
+    #[error("the program there is no Farhaul with a control channel")]
+    NoFarhaul,
+    /// Another version of the control channel.
+    #[error("it speaks version {0} of the control channel")]
+    ChannelVersion(u8),
+    /// Another protocol.
+    #[error("it speaks another protocol; choose the same --protocol on both sides")]
+    OtherProtocol,
     /// One side uses stream mode, the other message mode.
     #[error("one side uses stream mode and the other message mode")]
     SocketType,
@@ -92,4 +110,39 @@ pub enum PeerMisbehaved {
     /// Somebody may have forged an acknowledgement in this side's name.
     #[error("the peer did not retransmit a missing packet for {0:?}, as if it had been acknowledged")]
     GapNotRepaired(Duration),
+    /// A control record that no peer of this protocol sends.
+    #[error("control record: {0}")]
+    ControlRecord(ControlFault),
+}
+
+/// The fault of a control record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlFault {
+    /// No record has this type.
+    #[error("no record has the type {0}")]
+    UnknownType(u32),
+    /// The record has a length that its type never has.
+    #[error("{record} has {length} bytes, valid is {valid}")]
+    Length {
+        /// The name of the record.
+        record: &'static str,
+        /// Its length in bytes.
+        length: u64,
+        /// The valid length in bytes.
+        valid: u64,
+    },
+    /// A value that its field never has.
+    #[error("{field} is {value}, valid is {valid}")]
+    OutOfRange {
+        /// The name of the field.
+        field: &'static str,
+        /// The value on the wire.
+        value: u64,
+        /// The valid values, in words.
+        valid: &'static str,
+    },
+    /// A record that does not fit the state of the transfer.
+    #[error("{0} is out of turn")]
+    OutOfTurn(&'static str),
 }

@@ -2,6 +2,7 @@
 
 pub mod bulk;
 pub mod disk;
+pub mod probe;
 pub mod source;
 pub mod tcp;
 pub(crate) mod transport;

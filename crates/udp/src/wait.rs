@@ -104,6 +104,14 @@ impl Waiter {
         Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token.0), interest.flags())?)
     }
 
+    /// Watches `source` no longer. A source that reports an end for ever would otherwise end every wait.
+    ///
+    /// # Errors
+    /// It is not watched.
+    pub fn unwatch(&self, source: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, source)?)
+    }
+
     /// The handle with which other threads wake this one.
     pub fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.wake))
@@ -222,6 +230,18 @@ mod tests {
         assert_eq!(waiter.wait(LIMIT).unwrap(), [Ready { token: Token(8), readable: true, writable: true }]);
         drop(socket);
         assert!(waiter.wait(Some(Duration::ZERO)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_source_that_is_watched_no_longer_ends_no_wait() {
+        let (mut waiter, socket) = (Waiter::new().unwrap(), socket());
+        waiter.watch(&socket, Token(7), Interest::Writable).unwrap();
+        assert_eq!(waiter.wait(LIMIT).unwrap().len(), 1);
+        waiter.unwatch(&socket).unwrap();
+        assert!(waiter.wait(Some(Duration::ZERO)).unwrap().is_empty());
+        assert!(waiter.unwatch(&socket).is_err());
+        waiter.watch(&socket, Token(8), Interest::Writable).unwrap();
+        assert_eq!(waiter.wait(LIMIT).unwrap().len(), 1);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | [`udt4`] | every packet of UDT4 in the format of libudt 4.11 |
 //! | [`udt2004`] | every packet of the 2004 paper, with a header of four bytes |
+//! | [`blast`] | the control channel of blast protocols between two Farhaul programs |
+//! | [`probe`] | measured streams: stable control streams, throughput profiles |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
 //! Decoding borrows from the datagram and never allocates. Encoding appends to a buffer of the caller. A decoder never
@@ -11,9 +13,11 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation)]
 
+pub mod blast;
 mod error;
 mod field;
 mod pretty;
+pub mod probe;
 pub mod udt2004;
 pub mod udt4;
 

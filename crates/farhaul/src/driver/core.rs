@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use farhaul_proto::{ConnectionId, ConnectionLost, Event, Read, Streams};
+use farhaul_proto::{Channels, ConnectionId, ConnectionLost, Event, Read, Streams};
 use farhaul_units::Instant;
 
+use super::channels::Desk;
 use super::departure::Departure;
 use super::parting::Parting;
 use super::transmit_queue::TransmitQueue;
 use super::wait_queue::{WaitQueue, Wakeups};
 use crate::clock::Timeline;
+use crate::error::Error;
 
 /// Bytes per read of discarded input.
 const THROWN_AWAY: usize = 16 << 10;
@@ -44,6 +46,8 @@ pub(crate) struct Core<T> {
     pub(crate) transport: T,
     /// Datagrams on their way to the socket.
     pub(super) transmit_queue: TransmitQueue,
+    /// Requests for channels. `None` if the transport needs none.
+    pub(super) desk: Option<Desk>,
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
     /// The last handle is gone. The driver thread sends farewells and ends.
@@ -103,12 +107,13 @@ pub(crate) struct Status {
     pub(crate) lost: Option<ConnectionLost>,
 }
 
-impl<T: Streams> Core<T> {
+impl<T: Streams + Channels> Core<T> {
     /// A core around a transport that has no connections yet.
     pub(crate) fn new(transport: T) -> Self {
         Self {
             transport,
             transmit_queue: TransmitQueue::new(),
+            desk: None,
             timeline: Timeline::new(),
             driver: DriverThread::Awake,
             departing: false,
@@ -173,7 +178,8 @@ impl<T: Streams> Core<T> {
 
     /// Whether the peers of all connections that this side closed have been told.
     pub(super) fn all_left(&self) -> bool {
-        self.leaving.is_empty() && self.parting.is_empty()
+        let undelivered = self.desk.as_ref().is_some_and(Desk::is_undelivered);
+        self.leaving.is_empty() && self.parting.is_empty() && !undelivered
     }
 
     /// Removes the connections whose peers have been told, oldest first, since no farewell lasts long. Call it after
@@ -191,22 +197,35 @@ impl<T: Streams> Core<T> {
         }
     }
 
-    /// Ends all farewells, because the driver thread is gone.
+    /// Ends all farewells and closes the port for channels, because the driver thread is gone.
     pub(super) fn end_farewells(&mut self) {
+        self.desk = None;
         self.leaving.clear();
         self.parting = Parting::default();
         self.farewell = None;
     }
 
-    /// Lets peers connect. Returns `false` if they may already. The transport limits the connections that wait to be
-    /// accepted.
-    pub(crate) fn open_door(&mut self) -> bool {
-        !std::mem::replace(&mut self.accepting.open, true)
+    /// Lets peers connect. The transport limits the connections that wait to be accepted.
+    ///
+    /// # Errors
+    /// They may already. Or the transport needs channels, and another program has the TCP port.
+    pub(crate) fn open_door(&mut self) -> Result<(), Error> {
+        if self.accepting.open {
+            return Err(Error::AlreadyListening);
+        }
+        if let Some(desk) = &mut self.desk {
+            desk.open_port().map_err(|source| Error::BindTcp { address: desk.port().address(), source })?;
+        }
+        self.accepting.open = true;
+        Ok(())
     }
 
     /// Refuses further connections and releases those not accepted yet.
     pub(crate) fn close_door(&mut self, now: Instant) {
         self.accepting.open = false;
+        if let Some(desk) = &mut self.desk {
+            desk.close_port();
+        }
         for id in std::mem::take(&mut self.accepting.queue) {
             self.release(now, id);
         }
@@ -260,6 +279,13 @@ impl<T: Streams> Core<T> {
             slot.wake_all(&mut self.wakeups);
         }
         self.accepting.waiters.wake(&mut self.wakeups);
+    }
+
+    /// Takes the transport's requests for channels.
+    pub(super) fn take_channel_requests(&mut self, now: Instant) {
+        if let Some(desk) = &mut self.desk {
+            desk.collect(now, &mut self.transport);
+        }
     }
 
     /// Takes the transport's events and wakes their waiters.

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use farhaul_proto::{Streams, Transmit, earliest};
+use farhaul_proto::{Channels, Streams, Transmit, earliest};
 use farhaul_udp::{BufferReport, SendStatus, UdpSocket, Waker};
 use farhaul_units::Instant;
 
+use super::channels::{ChannelPort, ChannelSockets, Desk};
 use super::core::{Core, DriverThread, Place};
 use super::departure::Departure;
 use super::transmit_queue::QueueState;
@@ -48,7 +49,7 @@ pub(crate) struct Shared<T> {
 pub(crate) type CancelFlags<'a> = [&'a CancelFlag; 2];
 
 /// Exclusive access to the transport. Its drop sends the ready datagrams and wakes the waiters of the resulting events.
-pub(crate) struct EndpointGuard<'a, T: Streams> {
+pub(crate) struct EndpointGuard<'a, T: Streams + Channels> {
     shared: &'a Shared<T>,
     /// `None` only after the end of the access.
     core: Option<MutexGuard<'a, Core<T>>>,
@@ -66,10 +67,21 @@ pub(super) struct Rest {
     pub(super) over: bool,
 }
 
-impl<T: Streams> Shared<T> {
-    pub(super) fn new(transport: T, socket: UdpSocket, driver: Waker) -> Self {
+impl Rest {
+    /// Ends the rest no later than the channels' sockets need.
+    pub(super) fn shorten(&mut self, now: Instant, channels: &ChannelSockets) {
+        let due = channels.deadline().map(|due| due.saturating_since(now));
+        let at_once = channels.has_work().then_some(Duration::ZERO);
+        self.time = self.time.into_iter().chain(due).chain(at_once).min();
+    }
+}
+
+impl<T: Streams + Channels> Shared<T> {
+    pub(super) fn new(transport: T, socket: UdpSocket, channels: Option<ChannelPort>, driver: Waker) -> Self {
+        let mut core = Core::new(transport);
+        core.desk = channels.map(Desk::new);
         Self {
-            core: Mutex::new(Core::new(transport)),
+            core: Mutex::new(core),
             queue: Mutex::new(()),
             socket,
             driver,
@@ -225,7 +237,7 @@ impl<T: Streams> Shared<T> {
     }
 }
 
-impl<'a, T: Streams> EndpointGuard<'a, T> {
+impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     /// The transport's time during this access.
     pub(crate) fn now(&self) -> Instant {
         self.now
@@ -246,9 +258,21 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
         }
     }
 
-    /// Ends the driver thread's access. Returns its rest until the next one.
-    pub(super) fn end_and_sleep(mut self) -> Rest {
+    /// Passes the channels' news to the transport.
+    pub(super) fn hand_in_channels(&mut self, channels: &mut ChannelSockets) {
+        let now = self.now;
+        let core = &mut **self;
+        if let Some(desk) = &mut core.desk {
+            channels.hand_in(now, &mut core.transport, desk);
+        }
+    }
+
+    /// Ends the driver thread's access. Returns its rest until the next one. `channels` take the requests for them.
+    pub(super) fn end_and_sleep(mut self, channels: Option<&mut ChannelSockets>) -> Rest {
         let (state, next) = self.settle();
+        if let (Some(channels), Some(desk)) = (channels, &mut self.desk) {
+            channels.take(desk);
+        }
         self.driver = DriverThread::Asleep(next);
         // Later datagrams wait a little, so that they leave together.
         let next = if state == QueueState::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
@@ -273,6 +297,7 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
         let core = &mut **self;
         let state = core.transmit_queue.transmit(now, &mut core.transport, |train| shared.send(train));
         core.take_events(now);
+        core.take_channel_requests(now);
         core.note_farewells();
         let due = earliest(core.transport.poll_timeout(), core.next_alarm());
         let next = match state {
@@ -287,8 +312,10 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
     fn settle_for_driver(&mut self) -> bool {
         let (state, next) = self.settle();
         let DriverThread::Asleep(until) = self.driver else { return false };
-        // Only the driver thread watches a blocked socket.
-        let must_wake = earliest(until, next) != until || state == QueueState::Blocked;
+        // Only the driver thread watches a blocked socket, and only it has the channels.
+        let must_wake = earliest(until, next) != until
+            || state == QueueState::Blocked
+            || self.desk.as_ref().is_some_and(Desk::is_waiting);
         if must_wake {
             self.driver = DriverThread::Awake;
         }
@@ -326,7 +353,7 @@ impl<'a, T: Streams> EndpointGuard<'a, T> {
     }
 }
 
-impl<T: Streams> Deref for EndpointGuard<'_, T> {
+impl<T: Streams + Channels> Deref for EndpointGuard<'_, T> {
     type Target = Core<T>;
 
     fn deref(&self) -> &Core<T> {
@@ -334,13 +361,13 @@ impl<T: Streams> Deref for EndpointGuard<'_, T> {
     }
 }
 
-impl<T: Streams> DerefMut for EndpointGuard<'_, T> {
+impl<T: Streams + Channels> DerefMut for EndpointGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut Core<T> {
         self.core.as_mut().expect("a guard holds the core until it ends")
     }
 }
 
-impl<T: Streams> Drop for EndpointGuard<'_, T> {
+impl<T: Streams + Channels> Drop for EndpointGuard<'_, T> {
     fn drop(&mut self) {
         if self.core.is_none() {
             return;

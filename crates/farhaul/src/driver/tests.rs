@@ -1,12 +1,13 @@
 //! The driver with a toy transport: one connection, no reliability, one datagram per write.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use farhaul_proto::{
-    Batch, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit, Transport,
+    Batch, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit,
+    Transport,
 };
 use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
@@ -69,6 +70,8 @@ impl Transport for Toy {
         if self.events.is_empty() { None } else { Some(self.events.remove(0)) }
     }
 }
+
+impl Channels for Toy {}
 
 impl Streams for Toy {
     fn connect(&mut self, _: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
@@ -160,7 +163,7 @@ fn accept(driver: &Driver<Toy>) -> Result<ConnectionId, Error> {
 #[test]
 fn a_writer_reaches_a_blocked_reader_on_another_port() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
-    assert!(b.turn().unwrap().open_door());
+    b.turn().unwrap().open_door().unwrap();
     connect(&a, &b);
     thread::scope(|scope| {
         let reader = scope.spawn(|| accept(&b).and_then(|_| read(&b, None)));
@@ -179,12 +182,21 @@ fn connections_are_refused_while_the_port_does_not_listen() {
         core.transport.peer.is_some()
     };
     assert!(!knock(&mut core, 0), "the port does not listen");
-    assert!(core.open_door() && !core.open_door());
+    core.open_door().unwrap();
+    assert!(matches!(core.open_door(), Err(Error::AlreadyListening)));
     assert!(knock(&mut core, 1) && knock(&mut core, 2));
     assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)), "first come, first served");
     core.close_door(Instant::ZERO);
     assert_eq!(core.next_accepted(), None, "a connection not accepted yet is refused");
     assert!(!knock(&mut core, 3));
+}
+
+#[test]
+fn a_transport_without_channels_leaves_tcp_to_others() {
+    let a = driver(Toy::default());
+    a.turn().unwrap().open_door().unwrap();
+    assert!(a.turn().unwrap().desk.is_none());
+    TcpListener::bind(a.local_addr()).unwrap();
 }
 
 #[test]

@@ -8,10 +8,11 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_proto::Streams;
-use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, Token, UdpSocket, Waiter};
+use farhaul_proto::{Channels, Streams};
+use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, UdpSocket, Waiter};
 use farhaul_units::Instant;
 
+use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
 use super::core::DriverThread;
 use super::departure::LONGEST_DEPARTURE;
 use super::guard::{EndpointGuard, Shared};
@@ -24,15 +25,14 @@ const TRAINS_PER_BATCH: usize = 8;
 /// Pause of the thread after a receive error that does not pass.
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
-const SOCKET: Token = Token(0);
-
 /// A transport that runs on a UDP port. Its drop ends the driver thread after the farewells, without waiting for that.
-pub(crate) struct Driver<T: Streams + Send + 'static> {
+pub(crate) struct Driver<T: Streams + Channels + Send + 'static> {
     pub(super) shared: Arc<Shared<T>>,
 }
 
-impl<T: Streams + Send + 'static> Driver<T> {
-    /// Opens the UDP port at `address` and starts to drive `transport` on it.
+impl<T: Streams + Channels + Send + 'static> Driver<T> {
+    /// Opens the UDP port at `address` and starts to drive `transport` on it. If the transport needs channels, they use
+    /// the TCP port of the same number.
     ///
     /// # Errors
     /// The port cannot be opened, or the system refuses a thread.
@@ -47,18 +47,23 @@ impl<T: Streams + Send + 'static> Driver<T> {
         options: Options,
         farewell: Duration,
     ) -> Result<Self, Error> {
-        let socket = UdpSocket::bind(address, options).map_err(|source| Error::Bind { address, source })?;
+        let bind = |address| UdpSocket::bind(address, options);
+        let (socket, channels) = match transport.needs_channels() {
+            true => open_pair(address, bind).map(|(socket, port)| (socket, Some(port))),
+            false => bind(address).map(|socket| (socket, None)),
+        }
+        .map_err(|source| Error::Bind { address, source })?;
         let (ready, is_ready) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name(format!("farhaul:{}", socket.local_addr().port()))
-            .spawn(move || begin(transport, socket, &ready, farewell))
+            .spawn(move || begin(transport, socket, channels, &ready, farewell))
             .map_err(|source| Error::System { what: "a thread", source })?;
         let shared = is_ready.recv().map_err(|_| Error::DriverStopped)??;
         Ok(Self { shared })
     }
 }
 
-impl<T: Streams + Send + 'static> Deref for Driver<T> {
+impl<T: Streams + Channels + Send + 'static> Deref for Driver<T> {
     type Target = Shared<T>;
 
     fn deref(&self) -> &Shared<T> {
@@ -66,7 +71,7 @@ impl<T: Streams + Send + 'static> Deref for Driver<T> {
     }
 }
 
-impl<T: Streams + Send + 'static> Drop for Driver<T> {
+impl<T: Streams + Channels + Send + 'static> Drop for Driver<T> {
     fn drop(&mut self) {
         let mut core = self.shared.core_even_if_poisoned();
         if core.driver != DriverThread::Gone {
@@ -79,9 +84,9 @@ impl<T: Streams + Send + 'static> Drop for Driver<T> {
 }
 
 /// Wakes all waiters when the thread ends for any reason.
-struct LastAct<'a, T: Streams>(&'a Shared<T>);
+struct LastAct<'a, T: Streams + Channels>(&'a Shared<T>);
 
-impl<T: Streams> Drop for LastAct<'_, T> {
+impl<T: Streams + Channels> Drop for LastAct<'_, T> {
     fn drop(&mut self) {
         let mut core = self.0.core_even_if_poisoned();
         core.driver = DriverThread::Gone;
@@ -95,9 +100,10 @@ impl<T: Streams> Drop for LastAct<'_, T> {
 
 /// Starts the driver thread. Its waiter cannot move between threads, so the thread creates everything and returns a
 /// share.
-fn begin<T: Streams>(
+fn begin<T: Streams + Channels>(
     transport: T,
     socket: UdpSocket,
+    channels: Option<ChannelPort>,
     ready: &SyncSender<Result<Arc<Shared<T>>, Error>>,
     farewell: Duration,
 ) {
@@ -107,10 +113,11 @@ fn begin<T: Streams>(
     });
     match waiter {
         Ok(waiter) => {
-            let shared = Arc::new(Shared::new(transport, socket, waiter.waker()));
+            let sockets = channels.as_ref().map(|port| ChannelSockets::new(port.address()));
+            let shared = Arc::new(Shared::new(transport, socket, channels, waiter.waker()));
             // The starting thread only waits for this message.
             let _ = ready.send(Ok(Arc::clone(&shared)));
-            run(&shared, waiter, farewell);
+            run(&shared, waiter, sockets, farewell);
         }
         Err(source) => {
             let _ = ready.send(Err(Error::System { what: "an epoll instance", source }));
@@ -120,7 +127,12 @@ fn begin<T: Streams>(
 
 /// Runs the driver thread's loop. It ends when the last handle is gone and every peer has been told, at the latest
 /// `farewell` after the last handle.
-fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
+fn run<T: Streams + Channels>(
+    shared: &Shared<T>,
+    mut waiter: Waiter,
+    mut channels: Option<ChannelSockets>,
+    farewell: Duration,
+) {
     let _last_act = LastAct(shared);
     let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
     let mut naps = Naps::new(recv_buffer(&shared.socket));
@@ -131,26 +143,36 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
         batch.clear();
         // If only a timer or another thread woke this one, no receive call is needed.
         let received = if std::mem::replace(&mut is_readable, true) { shared.socket.recv(&mut batch) } else { Ok(0) };
+        if let Some(channels) = &mut channels {
+            channels.gather(&waiter);
+        }
         let Ok(mut turn) = shared.turn() else { return };
         turn.begin_as_driver();
         let now = turn.now();
+        if let Some(channels) = &mut channels {
+            turn.hand_in_channels(channels);
+        }
         let bytes = hand_in(&mut turn, &mut batch);
         if turn.departing && *end.get_or_insert(now + farewell) <= now {
             return;
         }
-        let rest = turn.end_and_sleep();
+        let mut rest = turn.end_and_sleep(channels.as_mut());
         if rest.over {
             return;
+        }
+        if let Some(channels) = &mut channels {
+            channels.perform(now, &waiter);
+            rest.shorten(now, channels);
         }
         if is_broken(&received) {
             pause(BROKEN_SOCKET_PAUSE);
         }
-        if batch.is_full() {
-            continue;
-        }
-        let nap = naps.after_arrival(now, bytes, rest.time);
+        let nap = if batch.is_full() { Duration::ZERO } else { naps.after_arrival(now, bytes, rest.time) };
         if !nap.is_zero() {
             pause(nap);
+        }
+        let is_busy = batch.is_full() || !nap.is_zero();
+        if is_busy && channels.is_none() {
             continue;
         }
         let interest = if rest.blocked { Interest::Both } else { Interest::Readable };
@@ -158,16 +180,18 @@ fn run<T: Streams>(shared: &Shared<T>, mut waiter: Waiter, farewell: Duration) {
             watched = interest;
         }
         let longest = end.map(|end: Instant| end.saturating_since(now));
-        let time = rest.time.into_iter().chain(longest).min();
-        match waiter.wait(time) {
-            Ok(ready) => is_readable = ready.iter().any(|source| source.readable),
-            Err(_) => return,
+        // Datagrams without a pause must not keep channels waiting.
+        let time = if is_busy { Some(Duration::ZERO) } else { rest.time.into_iter().chain(longest).min() };
+        let Ok(ready) = waiter.wait(time) else { return };
+        is_readable = ready.iter().any(|source| source.readable);
+        if let Some(channels) = &mut channels {
+            channels.note(ready);
         }
     }
 }
 
 /// Passes the received datagrams to the transport and serves its timer if due. Returns the number of bytes.
-fn hand_in<T: Streams>(turn: &mut EndpointGuard<'_, T>, batch: &mut RecvBatch) -> usize {
+fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut RecvBatch) -> usize {
     let now = turn.now();
     let wall = turn.wall();
     let mut bytes = 0;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use farhaul_proto::Streams;
+use farhaul_proto::{Channels, Streams};
 use farhaul_units::Instant;
 
 use super::core::{Core, Place};
@@ -13,7 +13,7 @@ use super::wakers::Registration;
 use crate::error::Error;
 
 /// [`Shared::wait_for`] for tasks: repeats an attempt whenever its place is woken, until it gives a result.
-pub(crate) struct TaskWait<'a, T: Streams, R, A> {
+pub(crate) struct TaskWait<'a, T: Streams + Channels, R, A> {
     shared: &'a Shared<T>,
     place: Place,
     flags: CancelFlags<'a>,
@@ -22,7 +22,7 @@ pub(crate) struct TaskWait<'a, T: Streams, R, A> {
     gives: PhantomData<fn() -> R>,
 }
 
-impl<'a, T: Streams, R, A> TaskWait<'a, T, R, A>
+impl<'a, T: Streams + Channels, R, A> TaskWait<'a, T, R, A>
 where
     A: FnMut(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
 {
@@ -32,9 +32,9 @@ where
 }
 
 /// It pins nothing.
-impl<T: Streams, R, A> Unpin for TaskWait<'_, T, R, A> {}
+impl<T: Streams + Channels, R, A> Unpin for TaskWait<'_, T, R, A> {}
 
-impl<T: Streams, R, A> Future for TaskWait<'_, T, R, A>
+impl<T: Streams + Channels, R, A> Future for TaskWait<'_, T, R, A>
 where
     A: FnMut(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
 {
@@ -46,7 +46,7 @@ where
     }
 }
 
-impl<T: Streams, R, A> Drop for TaskWait<'_, T, R, A> {
+impl<T: Streams + Channels, R, A> Drop for TaskWait<'_, T, R, A> {
     fn drop(&mut self) {
         self.shared.withdraw(self.place, &mut self.registration);
     }

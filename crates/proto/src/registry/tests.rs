@@ -107,6 +107,13 @@ fn every_endpoint_has_the_modes_of_its_row_and_refuses_the_others() {
 }
 
 #[test]
+fn every_row_says_whether_its_endpoint_needs_control_channels() {
+    for entry in protocols() {
+        assert_eq!(endpoint(entry).needs_channels(), entry.needs_control_channel, "{}", entry.name);
+    }
+}
+
+#[test]
 fn messages_on_a_protocol_without_them_fail_and_signals_do_nothing() {
     for entry in protocols().iter().filter(|entry| !entry.modes.contains(&Mode::Message)) {
         let mut end = endpoint(entry);

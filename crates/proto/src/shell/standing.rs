@@ -39,12 +39,18 @@ impl Standing {
         Self { life: Life::Open, interest: Interest::Awaited, events: vec![Event::Accepted(id)], ..Self::opening(id) }
     }
 
+    /// A connection that a caller opens. The application learns of it once it is established.
+    pub(crate) fn called(id: ConnectionId) -> Self {
+        Self { interest: Interest::Awaited, ..Self::opening(id) }
+    }
+
     // ---- what moves it ----
 
     /// The handshake succeeded.
     pub(crate) fn established(&mut self) {
         if self.advance(Cause::Established) {
-            self.events.push(Event::Connected(self.id));
+            let accepted = self.interest == Interest::Awaited;
+            self.events.push(if accepted { Event::Accepted(self.id) } else { Event::Connected(self.id) });
         }
     }
 
@@ -91,7 +97,11 @@ impl Standing {
     pub(crate) fn lost(&mut self, ending: Ending) -> bool {
         let was = self.life;
         let ends = self.advance(Cause::Lost);
-        if ends && was != Life::Leaving {
+        if was == Life::Connecting && self.interest == Interest::Awaited {
+            // The application never knew it.
+            self.interest = Interest::Released;
+            self.reader_waits = false;
+        } else if ends && was != Life::Leaving {
             self.ending = Some(ending);
             self.events.push(Event::Closed(self.id, ending.reason));
         }
@@ -191,6 +201,11 @@ impl Standing {
         matches!((self.interest, self.life), (Interest::Released, Life::Over))
     }
 
+    /// Whether a write was not taken in full since the last [`Event::Writable`].
+    pub(crate) const fn writer_waits(&self) -> bool {
+        self.writer_waits
+    }
+
     /// Accepted, and not taken by the application yet.
     pub(crate) const fn waits_for_application(&self) -> bool {
         matches!(self.interest, Interest::Awaited)
@@ -260,6 +275,16 @@ mod tests {
             assert!(standing.close());
             assert_eq!(events(&mut standing).len(), says);
         }
+    }
+
+    #[test]
+    fn a_call_that_fails_before_it_is_established_is_never_reported() {
+        let mut standing = Standing::called(ID);
+        assert!(standing.lost(Ending::early(ConnectionLost::Aborted)) && standing.is_done());
+        assert_eq!(events(&mut standing), []);
+        let mut standing = Standing::called(ID);
+        standing.established();
+        assert_eq!(events(&mut standing), [Event::Accepted(ID)]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use self::table::Table;
 use super::connection::{Connection, Output};
 use super::handshake::{Listener, Offer, Response, mss_towards};
 use super::messages::{Message, MessageOptions};
+use crate::channel::Channels;
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
@@ -362,6 +363,8 @@ impl Transport for Endpoint {
         self.events.pop_front()
     }
 }
+
+impl Channels for Endpoint {}
 
 impl Streams for Endpoint {
     fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {

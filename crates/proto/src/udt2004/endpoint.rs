@@ -12,6 +12,7 @@ use farhaul_wire::udt2004::{Control, SeqNo30};
 use self::table::Table;
 use super::connection::{Connection, Output, read_handshake};
 use super::handshake::from_udt4;
+use crate::channel::Channels;
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
@@ -235,6 +236,8 @@ impl Transport for Endpoint {
         self.events.pop_front()
     }
 }
+
+impl Channels for Endpoint {}
 
 impl Streams for Endpoint {
     /// # Errors

@@ -80,7 +80,7 @@ impl DemoResult {
                 "goodput",
                 &Rate::from_bits_per_second(goodput).to_string(),
                 &format!(
-                    "{} of the {} that the link carries besides headers",
+                    "{} of the {} of payload that the link can carry",
                     percent(self.capacity_share().unwrap_or(0.0)),
                     self.capacity()
                 ),

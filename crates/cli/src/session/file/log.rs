@@ -201,7 +201,7 @@ const fn next_step(code: FailCode) -> Option<&'static str> {
         FailCode::IsDirectory => "-r copies directories",
         FailCode::NotFound => "check the name and start again",
         FailCode::PermissionDenied => "change the permissions there, or copy as another user",
-        FailCode::Exists => "choose another target, or remove the existing one",
+        FailCode::Exists => "choose another target",
         FailCode::SourceChanged => "copy it again when nothing writes to it",
         FailCode::NameRefused => "give it another name",
         FailCode::SpecialFile => "only files and directories are copied",

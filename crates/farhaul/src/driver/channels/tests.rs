@@ -1,0 +1,310 @@
+//! Channels on the loopback interface, between drivers and with bare TCP peers.
+
+mod hostile;
+mod phone;
+mod steps;
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc;
+use std::thread;
+
+use farhaul_proto::{ConnectionId, ConnectionLost, Read, Streams};
+use farhaul_udp::Options;
+
+use self::phone::{Manner, Phone};
+use crate::canceller::CancelFlag;
+use crate::driver::{Driver, Place, wait_for_farewells};
+use crate::error::Error;
+
+const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+static NEVER: CancelFlag = CancelFlag::new();
+
+fn driver(phone: Phone) -> Driver<Phone> {
+    Driver::start(phone, ANY, Options::default()).unwrap()
+}
+
+/// A driver that accepts channels.
+fn listening(phone: Phone) -> Driver<Phone> {
+    let driver = driver(phone);
+    driver.turn().unwrap().open_door().unwrap();
+    driver
+}
+
+fn connect(driver: &Driver<Phone>, to: SocketAddr) -> ConnectionId {
+    let mut turn = driver.turn().unwrap();
+    let now = turn.now();
+    let id = turn.transport.connect(now, to).unwrap();
+    turn.open(id);
+    id
+}
+
+fn accept(driver: &Driver<Phone>) -> ConnectionId {
+    driver.wait_for(Place::Accept, [&NEVER, &NEVER], None, |core, _| Ok(core.next_accepted())).unwrap()
+}
+
+/// Waits until a channel is open, or its end is known.
+fn settled(driver: &Driver<Phone>, id: ConnectionId) -> Result<(), ConnectionLost> {
+    let result = driver.wait_for(Place::Settle(id), [&NEVER, &NEVER], None, |core, _| {
+        let status = core.status(id).unwrap();
+        Ok(status.lost.map(Err).or(status.connected.then_some(Ok(()))))
+    });
+    result.unwrap()
+}
+
+/// Connects to a bare peer, and returns its end.
+fn call_peer(driver: &Driver<Phone>) -> (ConnectionId, TcpStream) {
+    let listener = TcpListener::bind(ANY).unwrap();
+    let id = connect(driver, listener.local_addr().unwrap());
+    let peer = listener.accept().unwrap().0;
+    settled(driver, id).unwrap();
+    (id, peer)
+}
+
+fn write_all(driver: &Driver<Phone>, id: ConnectionId, mut data: &[u8]) -> Result<(), Error> {
+    while !data.is_empty() {
+        let taken = driver.wait_for(Place::Write(id), [&NEVER, &NEVER], None, |core, now| {
+            Ok(Some(core.transport.write(now, id, data)?).filter(|taken| *taken > 0))
+        })?;
+        data = &data[taken..];
+    }
+    Ok(())
+}
+
+/// Some bytes, or the end.
+fn read(driver: &Driver<Phone>, id: ConnectionId) -> Result<Vec<u8>, Error> {
+    driver.wait_for(Place::Read(id), [&NEVER, &NEVER], None, |core, now| {
+        let mut out = vec![0; 64 << 10];
+        Ok(match core.transport.read(now, id, &mut out)? {
+            Read::Data(len) => Some(out[..len].to_vec()),
+            _ => None,
+        })
+    })
+}
+
+/// Everything that the channel brings, and how it ended.
+fn read_to_end(driver: &Driver<Phone>, id: ConnectionId) -> (Vec<u8>, Error) {
+    let mut all = Vec::new();
+    loop {
+        match read(driver, id) {
+            Ok(bytes) => all.extend(bytes),
+            Err(error) => return (all, error),
+        }
+    }
+}
+
+fn finish(driver: &Driver<Phone>, id: ConnectionId) {
+    let mut turn = driver.turn().unwrap();
+    let now = turn.now();
+    turn.transport.finish(now, id);
+}
+
+fn release(driver: &Driver<Phone>, id: ConnectionId) {
+    let mut turn = driver.turn().unwrap();
+    let now = turn.now();
+    turn.release(now, id);
+}
+
+/// Bytes in which every position is recognised.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 251 + at) as u8).collect()
+}
+
+#[test]
+fn ten_megabytes_go_both_ways_in_order_through_small_buffers() {
+    let (a, b) = (driver(Phone::default()), driver(Phone::default()));
+    {
+        let mut turn = b.turn().unwrap();
+        let socket = turn.desk.as_ref().unwrap().port().socket().unwrap();
+        socket.set_send_buffer_size(8 << 10).unwrap();
+        socket.set_recv_buffer_size(8 << 10).unwrap();
+        turn.open_door().unwrap();
+    }
+    let id = connect(&a, b.local_addr());
+    let data = pattern(10 << 20);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let id = accept(&b);
+            while let Ok(bytes) = read(&b, id) {
+                write_all(&b, id, &bytes).unwrap();
+            }
+            finish(&b, id);
+        });
+        scope.spawn(|| {
+            settled(&a, id).unwrap();
+            write_all(&a, id, &data).unwrap();
+        });
+        let mut echo = Vec::new();
+        while echo.len() < data.len() {
+            echo.extend(read(&a, id).unwrap());
+        }
+        assert!(echo == data);
+        release(&a, id);
+    });
+}
+
+#[test]
+fn a_finished_channel_delivers_everything_and_then_its_end() {
+    let (a, b) = (driver(Phone::default()), listening(Phone::default()));
+    let id = connect(&a, b.local_addr());
+    let data = pattern(1 << 20);
+    let there = accept(&b);
+    write_all(&a, id, &data).unwrap();
+    finish(&a, id);
+    let (all, end) = read_to_end(&b, there);
+    assert!(all == data);
+    assert!(matches!(end, Error::Lost(ConnectionLost::ClosedByPeer)), "{end}");
+}
+
+#[test]
+fn a_reset_channel_is_no_end_in_order() {
+    let (a, b) = (driver(Phone::default()), listening(Phone::default()));
+    let id = connect(&a, b.local_addr());
+    let there = accept(&b);
+    write_all(&a, id, b"half a rec").unwrap();
+    assert_eq!(read(&b, there).unwrap(), b"half a rec");
+    release(&a, id);
+    let end = read(&b, there);
+    assert!(matches!(end, Err(Error::Lost(ConnectionLost::Aborted))), "{end:?}");
+}
+
+#[test]
+fn a_port_where_nobody_listens_refuses() {
+    let (a, b) = (driver(Phone::default()), driver(Phone::default()));
+    let id = connect(&a, b.local_addr());
+    assert_eq!(settled(&a, id), Err(ConnectionLost::Refused));
+    b.turn().unwrap().open_door().unwrap();
+    let id = connect(&a, b.local_addr());
+    assert_eq!(settled(&a, id), Ok(()));
+    let mut turn = b.turn().unwrap();
+    let now = turn.now();
+    turn.close_door(now);
+    drop(turn);
+    let id = connect(&a, b.local_addr());
+    assert_eq!(settled(&a, id), Err(ConnectionLost::Refused), "it has stopped listening");
+}
+
+#[test]
+fn a_transport_that_accepts_no_channel_has_its_callers_reset() {
+    let b = listening(Phone::new(Manner::Refuses));
+    let mut caller = TcpStream::connect(b.local_addr()).unwrap();
+    assert_eq!(caller.read(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_peer_that_is_killed_in_mid_transfer_fails_its_channel() {
+    let a = driver(Phone::default());
+    let (id, mut peer) = call_peer(&a);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write_all(&a, id, &pattern(64 << 20)));
+        peer.read_exact(&mut [0; 100_000]).unwrap();
+        // With unread bytes, a close by the kernel is a reset.
+        drop(peer);
+        let result = writer.join().unwrap();
+        assert!(matches!(result, Err(Error::Lost(ConnectionLost::Aborted))), "{result:?}");
+    });
+}
+
+#[test]
+fn a_side_whose_peer_ended_answers_and_then_ends() {
+    let a = driver(Phone::default());
+    let (id, mut peer) = call_peer(&a);
+    peer.write_all(b"question").unwrap();
+    peer.shutdown(Shutdown::Write).unwrap();
+    let (question, _) = read_to_end(&a, id);
+    assert_eq!(question, b"question");
+    write_all(&a, id, b"answer").unwrap();
+    finish(&a, id);
+    let mut answer = Vec::new();
+    peer.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, b"answer");
+}
+
+#[test]
+fn a_hundred_channels_keep_their_bytes_apart() {
+    let (a, b) = (driver(Phone::default()), listening(Phone::new(Manner::Echoes)));
+    let ids: Vec<_> = (0..100).map(|_| connect(&a, b.local_addr())).collect();
+    let words: Vec<_> = (0..ids.len()).map(|number| pattern(1_000 + number)).collect();
+    for (&id, words) in ids.iter().zip(&words) {
+        settled(&a, id).unwrap();
+        write_all(&a, id, words).unwrap();
+    }
+    for (&id, words) in ids.iter().zip(&words) {
+        let mut echo = Vec::new();
+        while echo.len() < words.len() {
+            echo.extend(read(&a, id).unwrap());
+        }
+        assert_eq!(&echo, words);
+    }
+}
+
+#[test]
+fn everything_written_arrives_though_the_last_handle_is_dropped_at_once() {
+    let a = driver(Phone::default());
+    let (id, mut peer) = call_peer(&a);
+    let data = pattern(8 << 20);
+    {
+        let mut turn = a.turn().unwrap();
+        let now = turn.now();
+        turn.transport.write_any(now, id, &data);
+        turn.transport.finish(now, id);
+        turn.release(now, id);
+    }
+    drop(a);
+    let mut all = Vec::new();
+    peer.read_to_end(&mut all).unwrap();
+    assert!(all == data);
+}
+
+#[test]
+fn the_drop_of_an_endpoint_ends_its_channels_and_frees_its_ports() {
+    let (alive, is_alive) = mpsc::channel();
+    let mut phone = Phone::default();
+    phone.alive = Some(alive);
+    let a = listening(phone);
+    let address = a.local_addr();
+    let (_, mut called) = call_peer(&a);
+    let mut caller = TcpStream::connect(address).unwrap();
+    caller.write_all(b"hello").unwrap();
+    accept(&a);
+    drop(a);
+    for peer in [&mut called, &mut caller] {
+        assert_eq!(peer.read(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+    }
+    assert!(is_alive.recv().is_err(), "the transport and its thread are gone");
+    wait_for_farewells();
+    UdpSocket::bind(address).unwrap();
+    TcpListener::bind(address).unwrap();
+}
+
+#[test]
+fn a_taken_tcp_port_is_an_error_that_names_it_only_once_the_endpoint_listens() {
+    let (taken, address) = loop {
+        let taken = TcpListener::bind(ANY).unwrap();
+        let address = taken.local_addr().unwrap();
+        if UdpSocket::bind(address).is_ok() {
+            break (taken, address);
+        }
+    };
+    let a = Driver::start(Phone::default(), address, Options::default()).unwrap();
+    let error = a.turn().unwrap().open_door().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&format!("TCP port {address}")), "{error}");
+    call_peer(&a);
+    drop(taken);
+    a.turn().unwrap().open_door().unwrap();
+    TcpStream::connect(address).unwrap();
+}
+
+#[test]
+fn datagrams_pass_beside_a_channel_on_the_same_port_number() {
+    let a = listening(Phone::new(Manner::Echoes));
+    let (mut channel, datagrams) = (TcpStream::connect(a.local_addr()).unwrap(), UdpSocket::bind(ANY).unwrap());
+    channel.write_all(b"by TCP").unwrap();
+    datagrams.send_to(b"by UDP", a.local_addr()).unwrap();
+    let mut out = [0; 6];
+    channel.read_exact(&mut out).unwrap();
+    assert_eq!(&out, b"by TCP");
+    datagrams.recv(&mut out).unwrap();
+    assert_eq!(&out, b"by UDP");
+}

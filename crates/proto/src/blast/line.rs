@@ -1,0 +1,162 @@
+//! A connection's end of its control channel: its state, and the bytes in the host's hands.
+
+/// What the host is asked to do. See [`ChannelOutput`](crate::ChannelOutput).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    Open,
+    /// The bytes of [`Line::bytes`].
+    Send,
+    Finish,
+    Reset,
+}
+
+/// The state of the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The host has not been asked to open it.
+    Wanted,
+    Opening,
+    /// Open. `busy` is whether the host still has bytes.
+    Open {
+        busy: bool,
+    },
+    /// The host is to end it, in order or at once.
+    Ending {
+        in_order: bool,
+    },
+    /// Nothing can be sent or received.
+    Gone,
+}
+
+/// One end of a channel.
+#[derive(Debug)]
+pub(super) struct Line {
+    state: State,
+    bytes: Vec<u8>,
+}
+
+impl Line {
+    /// A channel that the host must open.
+    pub(super) const fn wanted() -> Self {
+        Self { state: State::Wanted, bytes: Vec::new() }
+    }
+
+    /// A channel that a peer opened.
+    pub(super) const fn accepted() -> Self {
+        Self { state: State::Open { busy: false }, bytes: Vec::new() }
+    }
+
+    /// The host has opened it.
+    pub(super) fn on_opened(&mut self) {
+        if self.state == State::Opening {
+            self.state = State::Open { busy: false };
+        }
+    }
+
+    /// The host has handed over all bytes.
+    pub(super) fn on_drained(&mut self) {
+        if let State::Open { busy } = &mut self.state {
+            *busy = false;
+        }
+    }
+
+    /// The peer ended it in order, or it failed. What the peer ended in order this side ends too.
+    pub(super) fn on_ended(&mut self, in_order: bool) {
+        self.state = if in_order { State::Ending { in_order } } else { State::Gone };
+    }
+
+    /// Ends it in order, after everything sent.
+    pub(super) fn finish(&mut self) {
+        self.end(true);
+    }
+
+    /// Ends it at once.
+    pub(super) fn reset(&mut self) {
+        self.end(false);
+    }
+
+    fn end(&mut self, in_order: bool) {
+        self.state = match self.state {
+            State::Wanted | State::Gone => State::Gone,
+            State::Ending { in_order: false } => State::Ending { in_order: false },
+            _ => State::Ending { in_order },
+        };
+    }
+
+    /// Whether the host has it open.
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open { .. })
+    }
+
+    /// Whether it takes bytes now.
+    pub(super) const fn is_ready(&self) -> bool {
+        matches!(self.state, State::Open { busy: false })
+    }
+
+    /// Whether the host has forgotten it.
+    pub(super) const fn is_gone(&self) -> bool {
+        matches!(self.state, State::Gone)
+    }
+
+    /// The request to the host. `fill` appends the bytes to send if the channel takes some.
+    pub(super) fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
+        match self.state {
+            State::Wanted => {
+                self.state = State::Opening;
+                Some(Request::Open)
+            }
+            State::Open { busy: false } => {
+                self.bytes.clear();
+                fill(&mut self.bytes);
+                if self.bytes.is_empty() {
+                    return None;
+                }
+                self.state = State::Open { busy: true };
+                Some(Request::Send)
+            }
+            State::Ending { in_order } => {
+                self.state = State::Gone;
+                Some(if in_order { Request::Finish } else { Request::Reset })
+            }
+            State::Opening | State::Open { busy: true } | State::Gone => None,
+        }
+    }
+
+    /// The bytes of the last [`Request::Send`].
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_has_one_block_of_bytes_at_a_time() {
+        let mut line = Line::wanted();
+        assert_eq!(line.poll(|_| ()), Some(Request::Open));
+        assert_eq!(line.poll(|_| ()), None);
+        line.on_opened();
+        assert_eq!(line.poll(|_| ()), None, "nothing to send");
+        assert_eq!(line.poll(|out| out.push(1)), Some(Request::Send));
+        assert_eq!(line.bytes(), [1]);
+        assert_eq!(line.poll(|out| out.push(2)), None);
+        line.on_drained();
+        assert_eq!(line.poll(|out| out.push(2)), Some(Request::Send));
+        assert_eq!(line.bytes(), [2]);
+        line.finish();
+        assert_eq!((line.poll(|_| ()), line.poll(|_| ())), (Some(Request::Finish), None));
+    }
+
+    #[test]
+    fn a_channel_that_nobody_opened_needs_no_end() {
+        let mut line = Line::wanted();
+        line.reset();
+        assert_eq!(line.poll(|_| ()), None);
+        let mut line = Line::accepted();
+        line.on_ended(false);
+        line.finish();
+        assert_eq!(line.poll(|_| ()), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! The sending rate of a blast protocol: set by the user, or found during the transfer.
+//!
+//! A dedicated channel carries a rate without loss up to its capacity. Beyond, goodput stays on a plateau while loss
+//! grows (paper:ornl §2, throughput profile). So the best rate is where the plateau begins. A sender that has no rate
+//! finds it in two steps:
+//!
+//! ```text
+//! Start  the rate grows fourfold per RTT until less arrives than was sent        start.rs
+//! Climb  stochastic approximation of the best rate, for the rest of the transfer climb.rs
+//! ```
+//!
+//! Both see only the receiver's counts, so they need no records of the protocol.
+
+mod climb;
+mod counts;
+mod start;
+
+use farhaul_units::{Duration, Instant, Rate};
+
+use self::climb::Climb;
+use self::counts::Counts;
+use self::start::Start;
+use super::engine::Feedback;
+
+/// The first rate: this many packets of 1500 bytes in an RTT. A train of one system call starts a dedicated channel
+/// without harm.
+const FIRST_PACKETS: f64 = 64.0;
+/// Shortest RTT that counts. Feedback comes every 10 ms, so nothing shorter can be seen.
+const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(10);
+/// Slowest and fastest rate that is ever tried, bit/s.
+const SLOWEST: f64 = 1e5;
+const FASTEST: f64 = 1e11;
+
+/// How to find the rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateChoice {
+    /// Find it during the transfer.
+    #[default]
+    Auto,
+    /// Always this rate, headers of IP and UDP included.
+    Fixed(Rate),
+}
+
+/// The rate of one sender.
+#[derive(Clone, Debug)]
+pub(crate) struct RateControl {
+    /// Bits per second.
+    rate: f64,
+    finder: Option<Finder>,
+}
+
+/// Finds a rate.
+#[derive(Clone, Debug)]
+struct Finder {
+    round_trip: Duration,
+    counts: Counts,
+    step: Step,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Start(Start),
+    Climb(Climb),
+}
+
+impl RateControl {
+    /// The control of a new sender.
+    pub(crate) fn new(choice: RateChoice, round_trip: Duration, now: Instant) -> Self {
+        match choice {
+            RateChoice::Fixed(rate) => Self { rate: rate.bits_per_second() as f64, finder: None },
+            RateChoice::Auto => {
+                let round_trip = round_trip.max(SHORTEST_ROUND_TRIP);
+                let rate = (FIRST_PACKETS * 1_500.0 * 8.0 / round_trip.as_secs_f64()).clamp(SLOWEST, FASTEST);
+                let step = Step::Start(Start::new());
+                Self { rate, finder: Some(Finder { round_trip, counts: Counts::new(now, rate), step }) }
+            }
+        }
+    }
+
+    /// The present rate, headers of IP and UDP included.
+    pub(crate) fn rate(&self) -> Rate {
+        Rate::from_bits_per_second(self.rate as u64)
+    }
+
+    /// A new estimate of the RTT.
+    pub(crate) fn set_round_trip(&mut self, round_trip: Duration) {
+        if let Some(finder) = &mut self.finder {
+            finder.round_trip = round_trip.max(SHORTEST_ROUND_TRIP);
+        }
+    }
+
+    /// Counts of the peer's receiver. `busy` is whether the sender always had something to send since the last ones.
+    pub(crate) fn on_feedback(&mut self, now: Instant, feedback: &Feedback, busy: bool) {
+        let Some(finder) = &mut self.finder else { return };
+        finder.counts.on_feedback(now, feedback, busy);
+        let next = match &mut finder.step {
+            Step::Start(start) => match start.next(now, self.rate, finder.round_trip, &finder.counts) {
+                start::Next::Rate(rate) => rate,
+                start::Next::Found(rate) => {
+                    finder.step = Step::Climb(Climb::new(rate));
+                    rate
+                }
+            },
+            Step::Climb(climb) => climb.next(now, finder.round_trip, &finder.counts),
+        };
+        self.rate = next.clamp(SLOWEST, FASTEST);
+        finder.counts.on_rate(now, self.rate);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The search over a fluid model of a path: a link with a queue, random loss, and feedback every 10 ms.
+
+use std::collections::VecDeque;
+
+use farhaul_units::Rng;
+
+use super::*;
+
+const TICK: Duration = Duration::from_millis(1);
+const PACKET: f64 = 12_000.0;
+
+/// A path.
+#[derive(Clone, Copy, Debug)]
+struct Fluid {
+    capacity: f64,
+    round_trip: Duration,
+    /// Packets.
+    queue: f64,
+    loss: f64,
+}
+
+/// Runs a search over a path. Returns the share of the capacity that arrived, and the share of what was sent that was
+/// lost, in `time`.
+fn run(path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
+    let start = Instant::from_nanos(1_000_000_000);
+    let mut control = RateControl::new(RateChoice::Auto, path.round_trip, start);
+    let mut rng = Rng::new(seed);
+    let (mut now, mut waiting, mut arrived, mut sent, mut lost) = (start, 0.0_f64, 0.0, 0.0, 0.0);
+    let mut feedbacks: VecDeque<(Instant, Feedback)> = VecDeque::new();
+    let mut next_feedback = start;
+    while now < start + time {
+        let tick = TICK.as_secs_f64();
+        let bits = control.rate().bits_per_second() as f64 * tick;
+        sent += bits;
+        // Sums of many packets lose about their expectation, with a scatter.
+        let packets = bits / PACKET;
+        let scatter = libm::sqrt(packets * path.loss) * (rng.unit() + rng.unit() + rng.unit() - 1.5) * 2.0;
+        let random = ((packets * path.loss + scatter) * PACKET).clamp(0.0, bits);
+        let room = path.queue * PACKET + path.capacity * tick - waiting;
+        let taken = (bits - random).min(room);
+        lost += bits - taken;
+        waiting += taken;
+        let leaves = waiting.min(path.capacity * tick);
+        waiting -= leaves;
+        arrived += leaves;
+        if now >= next_feedback {
+            next_feedback = now + Duration::from_millis(10);
+            let datagrams = (arrived / PACKET) as u64;
+            let bytes = (arrived / 8.0) as u64 - datagrams * 28;
+            // The path and the way back take an RTT together.
+            feedbacks.push_back((now + path.round_trip, Feedback { datagrams, bytes, clock: now - Instant::ZERO }));
+        }
+        while feedbacks.front().is_some_and(|(at, _)| *at <= now) {
+            if let Some((_, feedback)) = feedbacks.pop_front() {
+                control.on_feedback(now, &feedback, true);
+            }
+        }
+        now += TICK;
+    }
+    [arrived / (path.capacity * time.as_secs_f64()), lost / sent]
+}
+
+#[test]
+fn a_fixed_rate_does_not_move() {
+    let rate = Rate::from_bits_per_second(5_000_000);
+    let mut control = RateControl::new(RateChoice::Fixed(rate), Duration::from_millis(10), Instant::ZERO);
+    let feedback = Feedback { datagrams: 0, bytes: 0, clock: Duration::from_secs(1) };
+    control.on_feedback(Instant::ZERO, &feedback, true);
+    assert_eq!(control.rate(), rate);
+}
+
+#[test]
+fn the_search_fills_paths_drawn_at_random() {
+    let mut rng = Rng::new(20_061_025);
+    let between = |rng: &mut Rng, low: f64, high: f64| low * libm::pow(high / low, rng.unit());
+    for seed in 0..40 {
+        let capacity = between(&mut rng, 20e6, 2e9);
+        let round_trip = Duration::from_secs_f64(between(&mut rng, 0.001, 0.2));
+        let loss = if rng.unit() < 0.5 { 0.0 } else { between(&mut rng, 1e-6, 1e-3) };
+        let queue = between(&mut rng, 50.0, 2_000.0);
+        let path = Fluid { capacity, round_trip, queue, loss };
+        let [filled, _] = run(path, Duration::from_secs(60), seed);
+        assert!(filled >= 0.95 * (1.0 - loss), "{filled} of {path:?}");
+    }
+}
+
+#[test]
+fn an_application_that_pauses_is_not_taken_for_a_slow_path() {
+    let start = Instant::from_nanos(1_000_000_000);
+    let mut control = RateControl::new(RateChoice::Auto, Duration::from_millis(20), start);
+    let first = control.rate();
+    for tick in 0..500_u64 {
+        let now = start + Duration::from_millis(10) * tick as u32;
+        let feedback = Feedback { datagrams: tick, bytes: tick * 100, clock: now - Instant::ZERO };
+        control.on_feedback(now, &feedback, false);
+    }
+    let last = control.rate();
+    assert!(last >= first, "{first:?} {last:?}");
+}

@@ -1,0 +1,45 @@
+//! Measured streams over UDP alone: the stable control stream and the throughput profile (paper:ornl).
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | [`Responder`] | the far end of both: counts what arrives and acknowledges it |
+//! | [`StableStream`] | a stream whose goodput settles at a target |
+//! | [`Blaster`] | a stream of W_c datagrams every T_s, whose goodput, loss and delay are measured |
+//! | `robbins_monro` | the law of the stable stream |
+//! | `delays` | mean, deviation and quantiles of round trips |
+
+use core::net::SocketAddr;
+
+use farhaul_units::Instant;
+
+use crate::transport::{Batch, Transmit};
+
+/// The sending end of a measured stream, for any host: a program with a socket, or the simulator.
+///
+/// **Contract.** After each input the host drains [`poll_transmit`](Probing::poll_transmit), then reads
+/// [`poll_timeout`](Probing::poll_timeout) and drains again once that instant has come.
+pub trait Probing {
+    /// Takes a datagram that came from `from`. Returns false if it is no answer to this stream.
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool;
+
+    /// The next datagrams, if they are due.
+    fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>>;
+
+    /// When to call [`poll_transmit`](Probing::poll_transmit) next; `None` when nothing more is sent.
+    fn poll_timeout(&self) -> Option<Instant>;
+}
+
+mod blaster;
+mod delays;
+mod responder;
+mod robbins_monro;
+mod stable;
+
+pub use blaster::{Blaster, BlasterConfig, BlasterFigures};
+pub use delays::Delays;
+pub use responder::Responder;
+pub use robbins_monro::RobbinsMonro;
+pub use stable::{StableConfig, StableFigures, StableStream};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! One point of a throughput profile: W_c datagrams every T_s for a while, then the responder's counts (paper:ornl §2.2).
+//!
+//! With groups it measures messages instead: the responder acknowledges each group once it is whole, and the round trip
+//! of a group is the delay of a message (§2.2, jitter).
+
+use core::net::SocketAddr;
+
+use farhaul_units::{Duration, Instant, Rate};
+use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Counts, Kind, Probe};
+
+use super::Probing;
+use super::delays::Delays;
+use crate::transport::{Batch, Transmit};
+
+/// Time between two questions for the counts, and the number of questions before the peer counts as silent.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+const QUESTIONS: u32 = 12;
+/// After the last datagram the first question waits, so that it does not overtake what a queue holds.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Most datagrams of one train.
+const TRAIN: u64 = 64;
+
+/// One point of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlasterConfig {
+    /// Bytes of a datagram, UDP payload; at least 80.
+    pub datagram: u16,
+    /// W_c: datagrams per burst, at least one.
+    pub window: u32,
+    /// T_s: time from the end of a burst to the beginning of the next.
+    pub sleep: Duration,
+    /// Whether the datagrams of a burst are spread over the sleep.
+    pub spaced: bool,
+    /// Whether each burst is a message whose arrival the responder acknowledges.
+    pub messages: bool,
+    /// How long to send.
+    pub time: Duration,
+}
+
+/// What came of a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct BlasterFigures {
+    /// Datagrams sent, and arrived.
+    pub sent: u64,
+    /// See [`sent`](Self::sent).
+    pub arrived: u64,
+    /// Of those that arrived: behind a later one.
+    pub late: u64,
+    /// UDP payload per second that left, from the first datagram to the end of the last sleep.
+    pub rate: Rate,
+    /// UDP payload per second that arrived, from the first to the last.
+    pub goodput: Rate,
+    /// Share that was lost, 0 to 1.
+    pub loss: f64,
+    /// Mean deviation of the one-way delay (RFC 3550).
+    pub jitter: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Sending,
+    Asking { next: Instant, asked: u32 },
+    Done(Option<Counts>),
+}
+
+/// The sending end of one point.
+#[derive(Debug)]
+pub struct Blaster {
+    config: BlasterConfig,
+    to: SocketAddr,
+    session: u64,
+    start: Instant,
+    next: Instant,
+    ended: Instant,
+    sent: u64,
+    state: State,
+    /// When the present message began.
+    message: u64,
+    delays: Delays,
+}
+
+impl Blaster {
+    /// A point that begins now. `session` is a random number that strangers do not guess.
+    pub fn new(config: BlasterConfig, to: SocketAddr, session: u64, now: Instant) -> Self {
+        let datagram = config.datagram.max(ANSWER_LEN as u16);
+        let config = BlasterConfig { datagram, window: config.window.clamp(1, u32::from(u16::MAX)), ..config };
+        let (state, delays) = (State::Sending, Delays::default());
+        Self { config, to, session, start: now, next: now, ended: now, sent: 0, state, message: 0, delays }
+    }
+
+    fn burst<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        if now < self.next {
+            return None;
+        }
+        let window = u64::from(self.config.window);
+        let in_burst = self.sent % window;
+        if in_burst == 0 && now - self.start >= self.config.time {
+            self.ended = now;
+            self.state = State::Asking { next: now + SETTLE, asked: 0 };
+            return None;
+        }
+        if in_burst == 0 {
+            self.message = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
+        }
+        let size = usize::from(self.config.datagram);
+        let train = (usize::from(u16::MAX) / size).clamp(1, TRAIN as usize) as u64;
+        let packets = if self.config.spaced { 1 } else { train.min(window - in_burst) };
+        let out = scratch.cleared();
+        let acknowledge = if self.config.messages { Acknowledge::Group } else { Acknowledge::None };
+        let group = if self.config.messages { self.config.window as u16 } else { 1 };
+        let kind = Kind::Data { group, acknowledge };
+        let clock = match self.config.messages {
+            true => self.message,
+            false => u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX),
+        };
+        for number in self.sent..self.sent + packets {
+            let at = out.len();
+            Probe { kind, session: self.session, number, clock }.encode(out);
+            out.resize(at + size, 0);
+        }
+        self.sent += packets;
+        let pause = if self.config.spaced {
+            self.config.sleep / self.config.window
+        } else if self.sent.is_multiple_of(window) {
+            self.config.sleep
+        } else {
+            Duration::ZERO
+        };
+        // A host that was late does not catch up: the path would see another rate than the profile says.
+        self.next = (self.next + pause).max(now);
+        Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes() })
+    }
+
+    /// Whether the point is over. `None` until then, `Some(None)` if the peer never answered.
+    pub fn result(&self) -> Option<Option<BlasterFigures>> {
+        let State::Done(counts) = self.state else { return None };
+        Some(counts.map(|counts| self.figures(counts)))
+    }
+
+    fn figures(&self, counts: Counts) -> BlasterFigures {
+        let size = u64::from(self.config.datagram);
+        let rate = Rate::from_bytes_in(self.sent * size, self.ended - self.start).unwrap_or(Rate::ZERO);
+        // The first datagram opens the period and does not count in it.
+        let bytes = counts.bytes.saturating_sub(size);
+        let time = Duration::from_micros(counts.last.saturating_sub(counts.first));
+        BlasterFigures {
+            sent: self.sent,
+            arrived: counts.datagrams,
+            late: counts.late,
+            rate,
+            goodput: Rate::from_bytes_in(bytes, time).unwrap_or(Rate::ZERO),
+            loss: self.sent.saturating_sub(counts.datagrams) as f64 / self.sent.max(1) as f64,
+            jitter: Duration::from_nanos(counts.jitter),
+        }
+    }
+
+    /// Round trips of messages.
+    pub fn delays(&self) -> &Delays {
+        &self.delays
+    }
+}
+
+impl Probing for Blaster {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
+        let Ok(answer) = Probe::decode(datagram) else { return false };
+        if from != self.to || answer.session != self.session {
+            return false;
+        }
+        match (answer.kind, self.state) {
+            (Kind::Report(counts), State::Asking { .. }) => self.state = State::Done(Some(counts)),
+            (Kind::Acknowledgement(_), _) if answer.number < self.sent => {
+                self.delays.add(now.saturating_since(Instant::ZERO + Duration::from_micros(answer.clock)));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        match self.state {
+            State::Sending => self.burst(now, scratch),
+            State::Asking { next, asked } if next <= now => {
+                if asked == QUESTIONS {
+                    self.state = State::Done(None);
+                    return None;
+                }
+                self.state = State::Asking { next: now + ASK_AGAIN, asked: asked + 1 };
+                let out = scratch.cleared();
+                Probe { kind: Kind::Query, session: self.session, number: u64::from(asked), clock: 0 }.encode(out);
+                let bytes = scratch.bytes();
+                Some(Transmit { to: self.to, segment_size: bytes.len(), bytes })
+            }
+            _ => None,
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Sending => Some(self.next),
+            State::Asking { next, .. } => Some(next),
+            State::Done(_) => None,
+        }
+    }
+}
