@@ -10,4 +10,6 @@ mod proto;
 #[cfg(test)]
 mod session;
 #[cfg(test)]
+mod tsunami;
+#[cfg(test)]
 mod wire;

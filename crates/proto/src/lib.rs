@@ -10,6 +10,7 @@
 //! | `udt` | the UDT4 endpoint and its connections |
 //! | `udt2004` | the protocol of the 2004 paper |
 //! | `probe` | measured streams: stable control streams, throughput profiles |
+//! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | `registry` | every protocol by name, for users who choose one; `any_endpoint`: the endpoint of any |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
@@ -49,5 +50,6 @@ mod seq_set;
 mod shell;
 
 mod timer;
+pub mod tsunami;
 pub mod udt;
 pub mod udt2004;

@@ -7,13 +7,12 @@ use std::str::FromStr;
 
 use farhaul_cc::options::{OptionDoc, OptionForm, Settings};
 use farhaul_cc::{Row, Selection, Spec, SpecError};
-use farhaul_units::SeqNo;
 use farhaul_wire::udt4::HEADER_LEN;
 use farhaul_wire::udt2004;
 
 use crate::any_endpoint::AnyEndpoint;
 use crate::config::{Config, Entropy, Mode};
-use crate::numbering::{Numbering, in_first_word};
+use crate::numbering::Numbering;
 
 /// One protocol.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ static PROTOCOLS: &[Entry] = &[
         needs_control_channel: false,
         controller: Some("udt"),
         header_len: HEADER_LEN as u32,
-        numbering: Numbering { number: in_first_word, last: SeqNo::MAX.value() },
+        numbering: Numbering::UDT4,
         options: &[],
         configure: |_settings, _config| Ok(()),
         construct: |config, entropy| Box::new(crate::udt::Endpoint::new(config, entropy)),
@@ -65,7 +64,7 @@ static PROTOCOLS: &[Entry] = &[
         needs_control_channel: false,
         controller: Some("udt-2004"),
         header_len: udt2004::HEADER_LEN as u32,
-        numbering: Numbering { number: in_first_word, last: udt2004::SeqNo30::MAX.value() },
+        numbering: Numbering::UDT_2004,
         options: &[OptionDoc {
             name: "delay-warnings",
             meaning: "whether the receiver warns the sender of a growing RTT: on or off",

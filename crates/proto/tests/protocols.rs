@@ -59,8 +59,7 @@ fn the_numbering_and_the_header_of_every_row_are_those_of_its_data_packets() {
         let seen: Rc<RefCell<BTreeMap<u32, usize>>> = Rc::default();
         let seen_by_tap = Rc::clone(&seen);
         run.set_tap(Some(Box::new(move |departing: &mut Departing<'_>| {
-            if let Some(number) = (entry.numbering.number)(departing.bytes) {
-                assert!(number <= entry.numbering.last, "{number}");
+            if let Some(number) = entry.numbering.number(departing.bytes) {
                 seen_by_tap.borrow_mut().insert(number, departing.bytes.len() - entry.header_len as usize);
             }
             TapAction::Pass

@@ -1,6 +1,7 @@
 //! Agents: endpoints of flows in a simulation, at one address each.
 
 pub mod bulk;
+pub mod channel;
 pub mod disk;
 pub mod probe;
 pub mod source;
@@ -14,6 +15,7 @@ use farhaul_units::{Duration, Instant};
 
 use crate::network::{AgentId, Network};
 use crate::packet::{Payload, PooledPacket, Share};
+use tcp::Segment;
 
 /// One end of a flow: a transport with its application, a TCP sender, a source of cross traffic, a sink.
 ///
@@ -89,6 +91,11 @@ impl Outbox<'_> {
     /// Sends a UDP datagram with these bytes. The network adds 28 bytes of headers.
     pub fn datagram(&mut self, to: SocketAddr, bytes: &[u8], share: Share) {
         self.network.send_datagram(self.now, self.agent, to, bytes, share);
+    }
+
+    /// Sends a TCP segment that carries these bytes.
+    pub fn segment(&mut self, to: SocketAddr, segment: Segment, bytes: &[u8], share: Share) {
+        self.network.send_segment(self.now, self.agent, to, (segment, bytes), share);
     }
 
     /// Sends a packet without content. It occupies `wire_len` bytes of a link, headers included.

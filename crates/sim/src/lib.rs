@@ -10,6 +10,7 @@
 //! | agents at addresses, and their interface | `agent.rs`, `agent/*.rs` |
 //! | the cost of packets on a slow host | `host_cost.rs`; a slow disk: `agent/disk.rs` |
 //! | the order in which a transport is driven | `agent/transport.rs` |
+//! | the control channels of transports | `agent/channel.rs` |
 //! | the data that applications send, read and check | `traffic.rs`, `traffic/*.rs` |
 //! | packets and their storage | `packet.rs`, `packet/*.rs` |
 //! | links and routes | `topology/*.rs`, `network.rs` |

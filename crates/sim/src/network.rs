@@ -7,6 +7,7 @@ use std::rc::Rc;
 use farhaul_netem::{Counters, Element, Tally, WireLen};
 use farhaul_units::Instant;
 
+use crate::agent::tcp::Segment;
 use crate::packet::{Ends, Payload, Pool, PooledPacket, Share};
 use crate::trace::{Departing, Tap, TapAction, TraceHash};
 
@@ -46,6 +47,8 @@ pub struct FlowTally {
     pub repeated: Tally,
     /// Acknowledgements, loss reports, handshakes.
     pub control: Tally,
+    /// TCP segments of the channels of a transport, their acknowledgements included.
+    pub channel: Tally,
 }
 
 impl FlowTally {
@@ -54,6 +57,7 @@ impl FlowTally {
             Share::New => &mut self.new,
             Share::Repeated => &mut self.repeated,
             Share::Control => &mut self.control,
+            Share::Channel => &mut self.channel,
         };
         tally.add(packet.wire_len());
     }
@@ -190,6 +194,21 @@ impl Network {
         self.depart(now, agent, packet);
     }
 
+    /// Sends a TCP segment that carries these bytes from an agent.
+    pub(crate) fn send_segment(
+        &mut self,
+        now: Instant,
+        agent: AgentId,
+        to: SocketAddr,
+        (segment, bytes): (Segment, &[u8]),
+        share: Share,
+    ) {
+        let ends = self.ends(agent, to);
+        let packet = self.pool.segment(ends, segment, bytes, share);
+        self.trace.record_packet(now, agent as u64, &packet);
+        self.depart(now, agent, packet);
+    }
+
     fn depart(&mut self, now: Instant, agent: AgentId, mut packet: PooledPacket) {
         let node = self.places[agent].node;
         if let Some(capture) = &mut self.capture {
@@ -262,7 +281,7 @@ impl Network {
         flows[packet.flow()].add(&packet);
         match packet.destination() {
             Some(agent) if self.places[agent].node == node => {
-                self.trace.record_delivery(now, (self.places.len() + agent) as u64, &packet);
+                self.trace.record_packet(now, (self.places.len() + agent) as u64, &packet);
                 if let Some(capture) = &mut self.capture {
                     capture(now, Passing::Delivered(agent), &packet);
                 }

@@ -1,4 +1,4 @@
-//! Packets in flight: encoded datagrams, and typed substitutes.
+//! Packets in flight: encoded datagrams, typed substitutes, and TCP segments with bytes.
 
 mod body;
 mod pool;
@@ -26,7 +26,7 @@ pub enum Payload {
     Datagram,
     /// Cross traffic without content.
     Filler,
-    /// A TCP segment.
+    /// A TCP segment. The segments of a channel carry [`bytes`](PooledPacket::bytes), those of other agents none.
     Tcp(Segment),
 }
 
@@ -40,6 +40,8 @@ pub enum Share {
     /// All other packets: acknowledgements, loss reports, handshakes.
     #[default]
     Control,
+    /// TCP segments of a transport's channel.
+    Channel,
 }
 
 /// Source and destination, shared by all packets of an agent to one address.
@@ -69,6 +71,15 @@ pub struct PooledPacket {
 enum Content {
     Datagram(Body),
     Typed(Payload),
+    /// Behind a pointer, because few packets are of this kind and it would make the others longer.
+    Carrying(Box<Carrying>),
+}
+
+/// A TCP segment with its bytes.
+struct Carrying {
+    /// [`Payload::Tcp`].
+    payload: Payload,
+    body: Body,
 }
 
 impl PooledPacket {
@@ -82,27 +93,29 @@ impl PooledPacket {
         self.ends.to
     }
 
-    /// The UDP payload.
+    /// The UDP payload, or the bytes that a TCP segment carries.
     pub fn bytes(&self) -> &[u8] {
-        match &self.content {
-            Content::Datagram(body) => body.bytes(|| self.pool.buffer()),
-            Content::Typed(_) => &[],
-        }
+        self.body().map_or(&[], |body| body.bytes(|| self.pool.buffer()))
     }
 
     /// The UDP payload, mutable. The packet keeps its length on the link. `None` if the packet is not a datagram.
     pub fn bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.content {
             Content::Datagram(body) => Some(body.bytes_mut(|| self.pool.buffer())),
-            Content::Typed(_) => None,
+            Content::Typed(_) | Content::Carrying(_) => None,
         }
     }
 
-    /// Length of the UDP payload, and its first bytes: at least 40, or all.
+    /// Number of its bytes, and the first of them: at least 40, or all.
     pub(crate) fn outline(&self) -> (usize, &[u8]) {
+        self.body().map_or((0, &[]), |body| (body.len(), body.head()))
+    }
+
+    fn body(&self) -> Option<&Body> {
         match &self.content {
-            Content::Datagram(body) => (body.len(), body.head()),
-            Content::Typed(_) => (0, &[]),
+            Content::Datagram(body) => Some(body),
+            Content::Typed(_) => None,
+            Content::Carrying(carrying) => Some(&carrying.body),
         }
     }
 
@@ -111,6 +124,7 @@ impl PooledPacket {
         match &self.content {
             Content::Datagram(_) => &Payload::Datagram,
             Content::Typed(payload) => payload,
+            Content::Carrying(carrying) => &carrying.payload,
         }
     }
 
@@ -119,9 +133,18 @@ impl PooledPacket {
         self.ends.flow
     }
 
-    /// Whether it is new data, retransmitted data or control.
+    /// Whether it is new data, retransmitted data, control or part of a channel.
     pub fn share(&self) -> Share {
         self.share
+    }
+
+    /// Returns the box to the pool, and the memory of the bytes.
+    fn take_carrying(&mut self) -> Option<Vec<u8>> {
+        let content = core::mem::replace(&mut self.content, Content::Typed(Payload::Filler));
+        let Content::Carrying(mut carrying) = content else { return None };
+        let buffer = carrying.body.take_buffer();
+        self.pool.take_box(carrying);
+        buffer
     }
 
     pub(crate) fn destination(&self) -> Option<AgentId> {
@@ -135,7 +158,7 @@ impl PooledPacket {
         }
     }
 
-    /// Whether a model of the path damaged it, which UDP's checksum detects.
+    /// Whether a model of the path damaged it, which the checksums of UDP and TCP detect.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
@@ -157,6 +180,10 @@ impl Packet for PooledPacket {
         let content = match &self.content {
             Content::Datagram(body) => Content::Datagram(body.copy(|| self.pool.buffer())),
             Content::Typed(payload) => Content::Typed(*payload),
+            Content::Carrying(carrying) => {
+                let body = carrying.body.copy(|| self.pool.buffer());
+                Content::Carrying(self.pool.carrying(carrying.payload, body))
+            }
         };
         let mut copy = self.pool.made_of(content, Rc::clone(&self.ends), self.share, self.wire_len);
         copy.damaged = self.damaged;
@@ -174,6 +201,7 @@ impl Drop for PooledPacket {
         let buffer = match &mut self.content {
             Content::Datagram(body) => body.take_buffer(),
             Content::Typed(_) => None,
+            Content::Carrying(_) => self.take_carrying(),
         };
         self.pool.take_back(buffer);
     }

@@ -3,11 +3,12 @@
 use core::net::SocketAddr;
 
 use farhaul_netem::Counters;
-use farhaul_proto::Streams;
+use farhaul_proto::{Channels, Numbering, Streams};
 use farhaul_units::{Duration, Instant};
 
 use crate::agent::transport::{Application, TransportAgent};
-use crate::network::{LinkId, Network, NetworkCounters, NodeId};
+use crate::first_times::FirstTimes;
+use crate::network::{Capture, FlowId, FlowTally, LinkId, Network, NetworkCounters, NodeId};
 use crate::packet::Pool;
 use crate::sample::Samples;
 use crate::trace::{Tap, TraceHash};
@@ -23,7 +24,7 @@ pub struct Simulation<T, A = Traffic> {
     world: World<TransportAgent<T, A>>,
 }
 
-impl<T: Streams, A: Application<T>> Simulation<T, A> {
+impl<T: Streams + Channels, A: Application<T>> Simulation<T, A> {
     /// One host per address of the network.
     pub(crate) fn new(network: Network, hosts: Vec<(T, A)>) -> Self {
         let hosts = hosts.into_iter().map(|(transport, application)| TransportAgent::new(transport, application));
@@ -64,6 +65,11 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
         })
     }
 
+    /// Breaks the channels of a host. Its transport learns it now, and its peers by an RST.
+    pub fn break_channels(&mut self, host: NodeId) {
+        self.world.interfere(host, |now, host, out| host.break_channels(now, out));
+    }
+
     /// Delivers a datagram from any address to a host now, without a path.
     pub fn inject(&mut self, host: NodeId, from: SocketAddr, bytes: &[u8]) {
         self.world.inject(host, from, bytes);
@@ -78,6 +84,19 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
     pub fn deliver_damaged(&mut self, deliver: bool) {
         for host in 0..self.world.agents().len() {
             self.world.interfere(host, |_, host, _| host.takes_damaged = deliver);
+        }
+    }
+
+    /// Shows every packet that hosts send and receive from now on to `capture`, those of channels included; `None`
+    /// removes it.
+    pub fn set_capture(&mut self, capture: Option<Capture>) {
+        self.world.set_capture(capture);
+    }
+
+    /// Sets the numbering of the datagrams of all hosts, which is UDT4's by default.
+    pub fn set_numbering(&mut self, numbering: Numbering) {
+        for host in 0..self.world.agents().len() {
+            self.world.interfere(host, |_, host, _| host.shares = FirstTimes::new(numbering));
         }
     }
 
@@ -99,6 +118,11 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
     /// Counters of a link so far.
     pub fn link_counters(&mut self, link: LinkId) -> Counters {
         self.world.link_counters(link)
+    }
+
+    /// Traffic of one flow that has left a link. All hosts of a [`Pair`](crate::topology::path::Pair) are of flow 0.
+    pub fn flow_tally(&self, link: LinkId, flow: FlowId) -> FlowTally {
+        self.world.flow_tally(link, flow)
     }
 
     /// Counters of the network.
@@ -123,7 +147,7 @@ impl<T: Streams, A: Application<T>> Simulation<T, A> {
     }
 }
 
-impl<T: Streams> Simulation<T> {
+impl<T: Streams + Channels> Simulation<T> {
     /// Runs until every host with connections is done with them, at most for `limit`. Returns whether all are done.
     pub fn run_until_done(&mut self, limit: Duration) -> bool {
         let end = self.now() + limit;

@@ -35,6 +35,10 @@ impl TraceHash {
     pub(crate) fn record(&mut self, now: Instant, place: u64, len: usize, head: &[u8]) {
         self.mix(now.as_nanos());
         self.mix(place << 32 | len as u64);
+        self.mix_bytes(head);
+    }
+
+    fn mix_bytes(&mut self, head: &[u8]) {
         let (words, rest) = head[..head.len().min(HASHED_BYTES)].as_chunks();
         for word in words {
             self.mix(u64::from_be_bytes(*word));
@@ -57,14 +61,15 @@ impl TraceHash {
         }
     }
 
-    /// Adds the arrival of a packet at an agent.
-    pub(crate) fn record_delivery(&mut self, now: Instant, place: u64, packet: &PooledPacket) {
+    /// Adds a packet that leaves or reaches an agent.
+    pub(crate) fn record_packet(&mut self, now: Instant, place: u64, packet: &PooledPacket) {
+        let (len, head) = packet.outline();
         match packet.payload() {
-            Payload::Datagram => {
-                let (len, head) = packet.outline();
-                self.record(now, place, len, head);
+            Payload::Datagram => self.record(now, place, len, head),
+            typed => {
+                self.record_payload(now, place, typed, packet.wire_len());
+                self.mix_bytes(head);
             }
-            typed => self.record_payload(now, place, typed, packet.wire_len()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`udt4`] | every packet of UDT4 in the format of libudt 4.11 |
 //! | [`udt2004`] | every packet of the 2004 paper, with a header of four bytes |
+//! | [`tsunami`] | every message of tsunami-udp 1.1 |
 //! | [`blast`] | the control channel of blast protocols between two Farhaul programs |
 //! | [`probe`] | measured streams: stable control streams, throughput profiles |
 //! | [`DecodeError`] | why a datagram was refused |
@@ -18,6 +19,7 @@ mod error;
 mod field;
 mod pretty;
 pub mod probe;
+pub mod tsunami;
 pub mod udt2004;
 pub mod udt4;
 

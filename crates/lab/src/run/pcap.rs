@@ -87,7 +87,7 @@ impl State {
         let length = match packet.payload() {
             Payload::Tcp(segment) => {
                 let ends = (packet.from(), packet.to());
-                self.streams.segment(ends, packet.wire_len(), segment, &mut self.packet)
+                self.streams.segment(ends, packet.wire_len(), (segment, packet.bytes()), &mut self.packet)
             }
             _ => datagram(packet, &mut self.packet),
         };

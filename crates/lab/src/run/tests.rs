@@ -130,6 +130,20 @@ fn a_host_that_arrivals_keep_busy_gets_less_than_a_fast_one() {
     // 40 000 packets a second: interrupts of 20 µs take 0.8 of the processor, and each packet that is read takes 80 µs.
     let slow = "receiver = { per_arrival = '20us', per_data = '80us', receive_buffer = '150kB' }";
     near(goodput(slow), 30e6, 0.01);
+    // 10 000 packets a second at most, and other programs take half of them.
+    let shared = "receiver = { per_data = '100us', receive_buffer = '150kB', load = { busy = '5ms', every = '10ms' } }";
+    near(goodput(shared), 60e6, 0.01);
+}
+
+#[test]
+fn packets_of_a_host_with_late_timers_overflow_a_queue_that_even_packets_do_not() {
+    let link = "title = 'x'\nduration = '4s'\n[link]\nrate = '100mbit'\nrtt = '1ms'\nqueue = 5\n";
+    let drops =
+        |sender: &str| record(&format!("{link}[[flow]]\nprotocol = 'cbr'\nrate = '90mbit'\n{sender}")).metrics["drops"];
+    assert_eq!(drops(""), 0.0);
+    // At 7500 packets a second, 2 ms are 15 packets, which leave together when one of them is late.
+    let late = drops("sender = { send_jitter = '2ms' }");
+    assert!(late > 1_000.0, "{late} of 30 000");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use farhaul_cc::{Spec, SpecError};
 use farhaul_proto::registry::protocols;
 use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
-use farhaul_sim::host_cost::HostCost;
+use farhaul_sim::host_cost::{HostCost, Load};
 use farhaul_units::{Duration, Rate};
 
 use super::reader::{Section, Value, listed, text};
@@ -307,9 +307,23 @@ fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<HostCo
         per_request: table.time("per_request")?.unwrap_or_default(),
         per_sent: table.time("per_sent")?.unwrap_or_default(),
         receive_buffer: table.size("receive_buffer")?,
+        send_jitter: table.time("send_jitter")?.unwrap_or_default(),
+        load: load(&mut table)?,
     };
     table.finish()?;
     Ok(Some(spec))
+}
+
+/// `{ busy = "4ms", every = "10ms" }`: other programs on a host.
+fn load(section: &mut Section<'_>) -> Result<Option<Load>, ScenarioError> {
+    let Some(mut table) = section.section("load")? else { return Ok(None) };
+    let times = table.time("busy")?.zip(table.time("every")?);
+    let Some((busy, every)) = times.filter(|(busy, every)| busy < every) else {
+        let message = "`load` needs `busy` and a longer `every`, as in { busy = \"4ms\", every = \"10ms\" }";
+        return Err(table.error(table.line(), message));
+    };
+    table.finish()?;
+    Ok(Some(Load { busy, every }))
 }
 
 /// `{ rate = "400mbit", block = "1MB", ahead = "8MB" }`. Without `ahead` the next block is read after everything before

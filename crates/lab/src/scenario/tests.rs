@@ -298,3 +298,13 @@ fn a_window_is_packets_or_bandwidth_delay_products() {
         assert!(message.starts_with("8: ") && message.contains(words), "{message}");
     }
 }
+
+#[test]
+fn a_load_that_leaves_no_time_is_refused() {
+    let host = |load: &str| format!("{HEAD}{LINK}{FLOW}sender = {{ load = {load} }}\n");
+    assert!(jobs(&host("{ busy = '4ms', every = '10ms' }")).is_ok());
+    for load in ["{ busy = '10ms', every = '10ms' }", "{ busy = '4ms' }", "{ every = '4ms' }"] {
+        let message = refused(&host(load));
+        assert!(message.starts_with("7: ") && message.contains("longer `every`"), "{message}");
+    }
+}

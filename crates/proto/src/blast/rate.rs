@@ -9,7 +9,8 @@
 //! Climb  stochastic approximation of the best rate, for the rest of the transfer climb.rs
 //! ```
 //!
-//! Both see only the receiver's counts, so they need no records of the protocol.
+//! Both see only what left and the receiver's counts, so they need no records of the protocol. A rate that the
+//! application or the receiver's credit did not let the sender reach is not judged.
 
 mod climb;
 mod counts;
@@ -27,6 +28,8 @@ use super::engine::Feedback;
 const FIRST_PACKETS: f64 = 64.0;
 /// Shortest RTT that counts. Feedback comes every 10 ms, so nothing shorter can be seen.
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(10);
+/// Bytes of IPv4 and UDP headers per datagram, which the rate includes.
+const IP_UDP_HEADERS: f64 = 28.0;
 /// Slowest and fastest rate that is ever tried, bit/s.
 const SLOWEST: f64 = 1e5;
 const FASTEST: f64 = 1e11;
@@ -65,14 +68,14 @@ enum Step {
 
 impl RateControl {
     /// The control of a new sender.
-    pub(crate) fn new(choice: RateChoice, round_trip: Duration, now: Instant) -> Self {
+    pub(crate) fn new(choice: RateChoice, round_trip: Duration) -> Self {
         match choice {
             RateChoice::Fixed(rate) => Self { rate: rate.bits_per_second() as f64, finder: None },
             RateChoice::Auto => {
                 let round_trip = round_trip.max(SHORTEST_ROUND_TRIP);
                 let rate = (FIRST_PACKETS * 1_500.0 * 8.0 / round_trip.as_secs_f64()).clamp(SLOWEST, FASTEST);
                 let step = Step::Start(Start::new());
-                Self { rate, finder: Some(Finder { round_trip, counts: Counts::new(now, rate), step }) }
+                Self { rate, finder: Some(Finder { round_trip, counts: Counts::default(), step }) }
             }
         }
     }
@@ -89,10 +92,17 @@ impl RateControl {
         }
     }
 
-    /// Counts of the peer's receiver. `busy` is whether the sender always had something to send since the last ones.
-    pub(crate) fn on_feedback(&mut self, now: Instant, feedback: &Feedback, busy: bool) {
+    /// Datagrams left, `bytes` bytes in all, tags included. Repetitions count as well.
+    pub(crate) fn on_sent(&mut self, now: Instant, datagrams: u32, bytes: usize) {
+        if let Some(finder) = &mut self.finder {
+            finder.counts.on_sent(now, (bytes as f64 + f64::from(datagrams) * IP_UDP_HEADERS) * 8.0);
+        }
+    }
+
+    /// Counts of the peer's receiver.
+    pub(crate) fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         let Some(finder) = &mut self.finder else { return };
-        finder.counts.on_feedback(now, feedback, busy);
+        finder.counts.on_feedback(now, feedback);
         let next = match &mut finder.step {
             Step::Start(start) => match start.next(now, self.rate, finder.round_trip, &finder.counts) {
                 start::Next::Rate(rate) => rate,
@@ -104,7 +114,6 @@ impl RateControl {
             Step::Climb(climb) => climb.next(now, finder.round_trip, &finder.counts),
         };
         self.rate = next.clamp(SLOWEST, FASTEST);
-        finder.counts.on_rate(now, self.rate);
     }
 }
 

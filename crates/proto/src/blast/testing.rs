@@ -30,8 +30,14 @@ pub(crate) struct Path {
     pub(crate) delay: Duration,
     /// Datagrams that wait before the link; more are lost.
     pub(crate) queue: usize,
-    /// Probability of loss of a datagram, both by the link's fault.
+    /// Most bytes of a datagram, tag included.
+    pub(crate) datagram: usize,
+    /// Probability that a datagram is lost, whatever the queue.
     pub(crate) loss: f64,
+    /// Probability that a datagram arrives twice.
+    pub(crate) twice: f64,
+    /// Probability that a datagram arrives late, and by how much.
+    pub(crate) late: (f64, Duration),
     /// Datagrams lost in addition, counted from zero in the order of sending.
     pub(crate) lost: BTreeSet<u64>,
     /// Bytes per second that the application reads; `None` for all at once.
@@ -41,13 +47,16 @@ pub(crate) struct Path {
 }
 
 impl Default for Path {
-    /// 1 Gbit/s, an RTT of 20 ms, a queue of 1000 datagrams, no loss.
+    /// 1 Gbit/s, an RTT of 20 ms, a queue of 1000 datagrams, packets of 1500 bytes, no loss.
     fn default() -> Self {
         Self {
             rate: Some(Rate::from_bits_per_second(1_000_000_000)),
             delay: Duration::from_millis(10),
             queue: 1_000,
+            datagram: 1_472,
             loss: 0.0,
+            twice: 0.0,
+            late: (0.0, Duration::ZERO),
             lost: BTreeSet::new(),
             reader: None,
             feedback: true,
@@ -101,26 +110,30 @@ pub(crate) struct Wire<P: Protocol> {
     queued: VecDeque<Instant>,
     forward: VecDeque<(Instant, Vec<u8>)>,
     backward: VecDeque<(Instant, Vec<u8>)>,
-    feedbacks: VecDeque<(Instant, Feedback)>,
+    /// Counts and delivered bytes on their way to the sender.
+    feedbacks: VecDeque<(Instant, (Feedback, u64))>,
     next_feedback: Instant,
     counts: Feedback,
     sent: u64,
     lost: u64,
     control: [u64; 2],
     scratch: Vec<u8>,
+    chunk: Vec<u8>,
     /// Bytes that the reader may have had by now.
     read: u64,
     start: Instant,
+    /// The instant of the last step.
+    handled: Instant,
 }
 
 impl<P: Protocol> Wire<P> {
-    /// Both engines with datagrams of 1472 bytes, tag included.
+    /// Both engines at the ends of `path`.
     pub(crate) fn new(options: &P::Options, config: &Config, path: Path, seed: u64) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let mut rng = Rng::new(seed);
         let setup = |rng: &mut Rng| Setup {
             config,
-            datagram: 1_472,
+            datagram: path.datagram,
             prefix: Prefix::Tag(farhaul_wire::blast::Tag(7)),
             round_trip: path.delay * 2,
             now,
@@ -146,8 +159,10 @@ impl<P: Protocol> Wire<P> {
             lost: 0,
             control: [0; 2],
             scratch: Vec::new(),
+            chunk: vec![0; CHUNK],
             read: 0,
             start: now,
+            handled: now,
         }
     }
 
@@ -178,10 +193,10 @@ impl<P: Protocol> Wire<P> {
             assert!(self.now - self.start < limit, "not done after {limit:?}: {} bytes arrived", received.len());
         }
         let (mut sender, mut receiver) = (Stats::default(), Stats::default());
-        self.sender.fill_stats(self.now, &mut sender);
-        self.receiver.fill_stats(self.now, &mut receiver);
+        self.sender.fill_stats(self.handled, &mut sender);
+        self.receiver.fill_stats(self.handled, &mut receiver);
         let (datagrams, lost, control) = (self.sent, self.lost, self.control);
-        Outcome { received, time: self.now - self.start, datagrams, lost, control, sender, receiver }
+        Outcome { received, time: self.handled - self.start, datagrams, lost, control, sender, receiver }
     }
 
     /// Handles everything that is due, then moves to the next instant at which something is.
@@ -207,12 +222,13 @@ impl<P: Protocol> Wire<P> {
         }
         self.exchange_control()?;
         self.read_into(received);
+        self.handled = self.now;
         self.now = self.next_instant();
         Ok(())
     }
 
     fn depart(&mut self, plan: Departure) {
-        let Some((size, bytes)) = self.sender.emit(self.now, plan, &mut self.scratch) else { return };
+        let (size, bytes) = self.sender.emit(self.now, plan, &mut self.scratch).expect("a plan has datagrams");
         let datagrams: Vec<Vec<u8>> = bytes.chunks(size).map(<[u8]>::to_vec).collect();
         assert_eq!(datagrams.len(), plan.packets as usize, "as many datagrams as planned");
         for datagram in datagrams {
@@ -238,7 +254,18 @@ impl<P: Protocol> Wire<P> {
             self.free += Duration::from_secs_f64(bits / rate.bits_per_second() as f64);
             self.queued.push_back(self.free);
         }
-        self.flight.push_back((self.free + self.path.delay, datagram));
+        let late = if self.rng.chance(self.path.late.0) { self.path.late.1 } else { Duration::ZERO };
+        let arrival = self.free + self.path.delay + late;
+        if self.rng.chance(self.path.twice) {
+            self.fly(arrival, datagram.clone());
+        }
+        self.fly(arrival, datagram);
+    }
+
+    /// Puts a datagram among those in flight, after all that arrive no later.
+    fn fly(&mut self, arrival: Instant, datagram: Vec<u8>) {
+        let place = self.flight.partition_point(|(at, _)| *at <= arrival);
+        self.flight.insert(place, (arrival, datagram));
     }
 
     fn exchange_control(&mut self) -> Result<(), PeerMisbehaved> {
@@ -256,7 +283,8 @@ impl<P: Protocol> Wire<P> {
         }
         if self.path.feedback && self.next_feedback <= self.now {
             self.next_feedback = self.now + FEEDBACK_SPACING;
-            self.feedbacks.push_back((arrival, Feedback { clock: self.now - Instant::ZERO, ..self.counts }));
+            let feedback = Feedback { clock: self.now - Instant::ZERO, ..self.counts };
+            self.feedbacks.push_back((arrival, (feedback, self.receiver.delivered())));
         }
         while let Some(bytes) = take_due(&mut self.forward, self.now) {
             self.receiver.handle_control(self.now, &bytes)?;
@@ -264,15 +292,14 @@ impl<P: Protocol> Wire<P> {
         while let Some(bytes) = take_due(&mut self.backward, self.now) {
             self.sender.handle_control(self.now, &bytes)?;
         }
-        while let Some(feedback) = take_due(&mut self.feedbacks, self.now) {
+        while let Some((feedback, delivered)) = take_due(&mut self.feedbacks, self.now) {
             self.sender.on_feedback(self.now, &feedback);
-            self.sender.on_delivered(self.now, self.receiver.delivered());
+            self.sender.on_delivered(self.now, delivered);
         }
         Ok(())
     }
 
     fn read_into(&mut self, received: &mut Vec<u8>) {
-        let mut chunk = vec![0; CHUNK];
         loop {
             let most = match self.path.reader {
                 None => CHUNK,
@@ -281,12 +308,12 @@ impl<P: Protocol> Wire<P> {
                     usize::try_from(allowed.saturating_sub(self.read)).unwrap_or(CHUNK).min(CHUNK)
                 }
             };
-            let read = self.receiver.read(&mut chunk[..most]);
+            let read = self.receiver.read(&mut self.chunk[..most]);
             if read == 0 {
                 return;
             }
             self.read += read as u64;
-            received.extend_from_slice(&chunk[..read]);
+            received.extend_from_slice(&self.chunk[..read]);
         }
     }
 

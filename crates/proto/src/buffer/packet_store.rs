@@ -83,6 +83,11 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         self.payload_size
     }
 
+    /// Most full packets of one train.
+    pub(crate) const fn train(&self) -> u32 {
+        self.per_chunk
+    }
+
     /// Packets held.
     pub(crate) fn packets(&self) -> u32 {
         SeqRange::new(self.first, self.end.minus(1)).len()
@@ -188,6 +193,24 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         Some(&bytes[at..at + usize::from(lens[slot])])
     }
 
+    /// The first packet before `end` of which the oldest `bytes` bytes of payload do not cover all; `end` if they do.
+    pub(crate) fn after_bytes(&self, mut bytes: u64, end: SeqNo) -> SeqNo {
+        let mut at = self.first;
+        while at.is_before(end)
+            && let Some((chunk, slot)) = self.locate(at)
+            && let Some(rest) = bytes.checked_sub(u64::from(self.chunks[chunk].lens[slot]))
+        {
+            bytes = rest;
+            at = at.next();
+        }
+        at
+    }
+
+    /// Whether a held packet has no room left.
+    pub(crate) fn is_full(&self, seq: SeqNo) -> bool {
+        self.locate(seq).is_some_and(|(chunk, slot)| usize::from(self.chunks[chunk].lens[slot]) == self.payload_size)
+    }
+
     /// Chunk and slot of a held packet.
     fn locate(&self, seq: SeqNo) -> Option<(usize, usize)> {
         let offset = u32::try_from(seq.distance_from(self.first)).ok()?;
@@ -268,6 +291,18 @@ mod tests {
         store.write(&[2; 100], SeqNo::new(8), number);
         let run = store.run(SeqNo::new(5), 10).unwrap();
         assert_eq!((run.packets, run.segment_size, run.bytes.len()), (3, 104, 2 * 104 + 54));
+    }
+
+    #[test]
+    fn bytes_cover_whole_packets_up_to_an_end() {
+        let mut store = store(5, 100);
+        store.write(&[1; 250], SeqNo::new(5), number);
+        store.write(&[2; 100], SeqNo::new(8), number);
+        for (bytes, after) in [(0, 5), (99, 5), (100, 6), (249, 7), (250, 8), (349, 8), (350, 9), (9_999, 9)] {
+            assert_eq!(store.after_bytes(bytes, store.end()), SeqNo::new(after), "{bytes} bytes");
+        }
+        assert_eq!(store.after_bytes(9_999, SeqNo::new(6)), SeqNo::new(6));
+        assert!(store.is_full(SeqNo::new(6)) && !store.is_full(SeqNo::new(7)) && !store.is_full(SeqNo::new(9)));
     }
 
     #[test]

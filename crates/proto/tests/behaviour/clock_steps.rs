@@ -6,7 +6,9 @@
 use core::net::SocketAddr;
 
 use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Batch, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams, Transmit, Transport};
+use farhaul_proto::{
+    Batch, Channels, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams, Transmit, Transport,
+};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_units::{Duration, Instant, Rng};
@@ -56,6 +58,8 @@ impl Transport for Stepping {
         self.inner.poll_event()
     }
 }
+
+impl Channels for Stepping {}
 
 impl Streams for Stepping {
     fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {

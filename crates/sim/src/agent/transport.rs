@@ -1,12 +1,12 @@
 //! A transport with its application as an agent, and the order in which both are driven.
 
-use farhaul_proto::registry::protocols;
-use farhaul_proto::{Batch, ConnectionId, Event, Numbering, Stats, Streams, earliest};
+use farhaul_proto::{Batch, Channels, ConnectionId, Event, Numbering, Stats, Streams, earliest};
 use farhaul_units::Instant;
 
+use crate::agent::channel::ChannelHost;
 use crate::agent::{Agent, Outbox};
 use crate::first_times::FirstTimes;
-use crate::packet::PooledPacket;
+use crate::packet::{Payload, PooledPacket};
 
 /// An application on a transport. It gives commands only while it handles events and deadlines.
 pub trait Application<T: Streams> {
@@ -31,10 +31,10 @@ pub trait Application<T: Streams> {
     }
 }
 
-/// A transport and its application behind one address.
+/// A transport and its application behind one address, and the [channels](crate::agent::channel) of the transport.
 ///
 /// No other code in the simulator implements the driver's side of [`Transport`](farhaul_proto::Transport). After every
-/// input or command it drains transmits, then events, then reads the deadline.
+/// input or command it drains transmits, requests for channels and events, then reads the deadline.
 pub struct TransportAgent<T, A> {
     /// The transport.
     pub transport: T,
@@ -42,18 +42,20 @@ pub struct TransportAgent<T, A> {
     pub application: A,
     /// Whether damaged datagrams reach the transport.
     pub(crate) takes_damaged: bool,
-    shares: FirstTimes,
+    channels: ChannelHost,
+    pub(crate) shares: FirstTimes,
     scratch: Batch,
 }
 
-impl<T: Streams, A: Application<T>> TransportAgent<T, A> {
-    /// An agent whose datagrams have the numbering of the default protocol, UDT4.
+impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
+    /// An agent whose datagrams have UDT4's numbering: see [`Numbering::UDT4`].
     pub fn new(transport: T, application: A) -> Self {
         Self {
             transport,
             application,
             takes_damaged: false,
-            shares: FirstTimes::new(protocols()[0].numbering),
+            channels: ChannelHost::default(),
+            shares: FirstTimes::new(Numbering::UDT4),
             scratch: Batch::new(),
         }
     }
@@ -65,7 +67,13 @@ impl<T: Streams, A: Application<T>> TransportAgent<T, A> {
         self
     }
 
-    /// Drains transmits and events until there are no more.
+    /// Breaks all channels, as a fault of the network.
+    pub(crate) fn break_channels(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        self.channels.break_all(now, &mut self.transport, out);
+        self.settle(now, out);
+    }
+
+    /// Drains transmits, requests for channels and events until there are no more.
     pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox<'_>) {
         loop {
             while let Some(transmit) = self.transport.poll_transmit(now, &mut self.scratch) {
@@ -73,14 +81,25 @@ impl<T: Streams, A: Application<T>> TransportAgent<T, A> {
                     out.datagram(transmit.to, datagram, self.shares.share(datagram));
                 }
             }
+            if self.channels.serve(now, &mut self.transport, out) {
+                continue;
+            }
             let Some(event) = self.transport.poll_event() else { return };
             self.application.handle_event(now, &mut self.transport, event);
         }
     }
 }
 
-impl<T: Streams, A: Application<T>> Agent for TransportAgent<T, A> {
+impl<T: Streams + Channels, A: Application<T>> Agent for TransportAgent<T, A> {
     fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
+        if matches!(packet.payload(), Payload::Tcp(_)) {
+            // TCP has its checksum, whatever the transport takes.
+            if !packet.is_damaged() {
+                self.channels.handle_segment(now, packet, &mut self.transport, out);
+                self.settle(now, out);
+            }
+            return;
+        }
         let from = packet.from();
         let Some(bytes) = packet.bytes_mut() else { return };
         let stride = bytes.len();
@@ -92,6 +111,7 @@ impl<T: Streams, A: Application<T>> Agent for TransportAgent<T, A> {
         if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.transport.handle_timeout(now);
         }
+        self.channels.handle_timeout(now, &mut self.transport, out);
         if self.application.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.application.handle_timeout(now, &mut self.transport);
         }
@@ -99,7 +119,7 @@ impl<T: Streams, A: Application<T>> Agent for TransportAgent<T, A> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.transport.poll_timeout(), self.application.poll_timeout())
+        earliest(self.channels.poll_timeout(), earliest(self.transport.poll_timeout(), self.application.poll_timeout()))
     }
 
     fn sample(&self, now: Instant, out: &mut Vec<(ConnectionId, Stats)>) {

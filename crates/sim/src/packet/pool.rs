@@ -5,8 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+use farhaul_netem::WireLen;
+
 use super::body::Body;
-use super::{Content, Ends, Payload, PooledPacket, Share, datagram_len};
+use super::{Carrying, Content, Ends, Payload, PooledPacket, Share, datagram_len};
+use crate::agent::tcp::Segment;
 
 /// Memory for the bytes of datagrams, and the number of packets.
 #[derive(Clone, Default)]
@@ -18,6 +21,8 @@ pub struct Pool {
 struct Shared {
     /// Reused last in, first out: the latest buffer is still in a cache.
     buffers: RefCell<Vec<Vec<u8>>>,
+    #[expect(clippy::vec_box, reason = "packets hold the boxes themselves")]
+    boxes: RefCell<Vec<Box<Carrying>>>,
     in_use: Cell<usize>,
     made: Cell<usize>,
 }
@@ -42,6 +47,30 @@ impl Pool {
     /// A packet without content that occupies `wire_len` bytes of a link.
     pub(crate) fn typed(&self, ends: Rc<Ends>, payload: Payload, wire_len: u32, share: Share) -> PooledPacket {
         self.made_of(Content::Typed(payload), ends, share, wire_len)
+    }
+
+    /// A TCP segment with a copy of `bytes`.
+    pub(crate) fn segment(&self, ends: Rc<Ends>, segment: Segment, bytes: &[u8], share: Share) -> PooledPacket {
+        let body = Body::of(bytes, || self.buffer());
+        let content = Content::Carrying(self.carrying(Payload::Tcp(segment), body));
+        self.made_of(content, ends, share, segment.wire_len())
+    }
+
+    /// A box with this content.
+    pub(super) fn carrying(&self, payload: Payload, body: Body) -> Box<Carrying> {
+        let carrying = Carrying { payload, body };
+        match self.shared.boxes.borrow_mut().pop() {
+            Some(mut used) => {
+                *used = carrying;
+                used
+            }
+            None => Box::new(carrying),
+        }
+    }
+
+    /// Takes back a box.
+    pub(super) fn take_box(&self, used: Box<Carrying>) {
+        self.shared.boxes.borrow_mut().push(used);
     }
 
     pub(super) fn made_of(&self, content: Content, ends: Rc<Ends>, share: Share, wire_len: u32) -> PooledPacket {
@@ -83,9 +112,10 @@ impl fmt::Debug for Pool {
 
 #[cfg(test)]
 mod tests {
-    use farhaul_netem::WireLen;
+    use farhaul_units::Instant;
 
     use super::*;
+    use crate::agent::tcp::{HEADER, SegmentKind};
 
     #[test]
     fn a_dropped_packet_lends_its_buffer_to_the_next() {
@@ -100,5 +130,29 @@ mod tests {
             assert_eq!(pool.in_use(), 1);
         }
         assert_eq!((pool.made(), pool.in_use()), (1, 0));
+    }
+
+    #[test]
+    fn a_segment_keeps_its_bytes_and_lends_its_memory_to_the_next() {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let pool = Pool::new();
+        let ends = Rc::new(Ends { from: address(1), to: address(2), destination: None, flow: 0 });
+        let bytes = [[1; 700], [2; 700]].concat();
+        let mut segment = Segment::new(SegmentKind::Data, HEADER, Instant::ZERO);
+        segment.payload = 1_400;
+        let mut places = Vec::new();
+        for _ in 0..3 {
+            let mut packet = pool.segment(Rc::clone(&ends), segment, &bytes, Share::Channel);
+            assert_eq!((packet.bytes(), packet.wire_len()), (&bytes[..], 1_440));
+            assert_eq!(packet.payload(), &Payload::Tcp(segment));
+            assert_eq!(packet.bytes_mut(), None, "taps and transports see datagrams only");
+            places.push((packet.bytes().as_ptr(), core::ptr::from_ref(packet.payload())));
+        }
+        assert_eq!(places, [places[0]; 3]);
+        let packet = pool.segment(ends, segment, &bytes, Share::Channel);
+        let copy = farhaul_netem::Packet::duplicate(&packet);
+        assert_eq!((copy.bytes(), copy.payload()), (packet.bytes(), packet.payload()));
+        drop((packet, copy));
+        assert_eq!((pool.made(), pool.in_use()), (2, 0));
     }
 }

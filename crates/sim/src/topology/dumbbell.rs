@@ -9,7 +9,7 @@
 use core::net::SocketAddr;
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::Streams;
+use farhaul_proto::{Channels, Streams};
 use farhaul_units::{Instant, Rng};
 
 use crate::network::{Network, NodeId};
@@ -55,7 +55,7 @@ pub struct Dumbbell<T> {
     seed: u64,
 }
 
-impl<T: Streams> Dumbbell<T> {
+impl<T: Streams + Channels> Dumbbell<T> {
     /// A dumbbell without hosts. The bottleneck is the same in both directions.
     pub fn new(bottleneck: PathSpec) -> Self {
         Self { bottleneck, flanks: Vec::new(), seed: 0 }

@@ -10,7 +10,7 @@
 use core::net::SocketAddr;
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::Streams;
+use farhaul_proto::{Channels, Streams};
 use farhaul_units::{Instant, Rng};
 
 use crate::agent::transport::Application;
@@ -64,7 +64,7 @@ pub struct Pair<T> {
     seed: u64,
 }
 
-impl<T: Streams> Pair<T> {
+impl<T: Streams + Channels> Pair<T> {
     /// Two transports; the second accepts connections. The caller opens one idle connection at instant zero over a
     /// perfect path.
     pub fn new(caller: T, listener: T) -> Self {

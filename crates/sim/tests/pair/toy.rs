@@ -4,7 +4,8 @@ use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_proto::{
-    Batch, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit, Transport,
+    Batch, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit,
+    Transport,
 };
 use farhaul_units::{Duration, Instant};
 
@@ -202,3 +203,5 @@ impl Streams for Toy {
         Some(self.stats)
     }
 }
+
+impl Channels for Toy {}

@@ -1,7 +1,6 @@
 //! TCP headers for the agents' segments, with the options for SACK permitted and SACK blocks.
 //!
-//! Agents number segments, and TCP numbers bytes. All segments of a stream have the length of its first one, except the
-//! last. The model counts no options in a packet's length ([`HEADER`](farhaul_sim::agent::tcp::HEADER) has none). A
+//! Agents number segments, and TCP numbers bytes. A segment keeps its length when it is sent again. The model counts no options in a packet's length ([`HEADER`](farhaul_sim::agent::tcp::HEADER) has none). A
 //! packet with options is longer in the file than on the simulated link.
 
 use std::collections::BTreeMap;
@@ -20,6 +19,7 @@ const WINDOW: u16 = u16::MAX;
 /// TCP's flags.
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
 const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 /// The option that fills up a word (RFC 9293 §3.2).
@@ -38,66 +38,92 @@ const _: () = assert!(4 + BLOCK * MAX_SACK_BLOCKS <= 40);
 pub(super) struct Streams(BTreeMap<(SocketAddr, SocketAddr, u32), Stream>);
 
 /// The data in one direction.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Stream {
-    /// Bytes of a full segment; zero before the first one.
-    full: u32,
-    /// Number and bytes of the last segment, once it was sent.
-    last: Option<(u64, u32)>,
+    /// The lengths of the segments. Segments of equal length that follow one another are one run.
+    runs: Vec<Run>,
+    /// One past the last segment sent.
+    next: u64,
+    /// The last segment of the stream, once it was sent.
+    last: Option<u64>,
+}
+
+/// Segments of equal length, up to the next run.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The number of the first segment.
+    first: u64,
+    /// The stream's bytes before it.
+    before: u64,
+    /// Bytes of each segment.
+    length: u32,
+}
+
+impl Run {
+    fn before(&self, number: u64) -> u64 {
+        self.before + (number - self.first) * u64::from(self.length)
+    }
 }
 
 impl Stream {
     fn note(&mut self, segment: &Segment) {
-        if self.full == 0 {
-            self.full = segment.payload;
+        if segment.seq < self.next {
+            return;
         }
+        let length = segment.payload;
+        match self.runs.last() {
+            None => self.runs.push(Run { first: 0, before: 0, length }),
+            Some(run) if run.length == length => {}
+            Some(run) => self.runs.push(Run { first: segment.seq, before: run.before(segment.seq), length }),
+        }
+        self.next = segment.seq + 1;
         if segment.kind == SegmentKind::LastData {
-            self.last = Some((segment.seq, segment.payload));
+            self.last = Some(segment.seq);
         }
     }
 
     /// The sequence number of a segment's first byte. SYN has the number before it, and FIN the number after the last
     /// byte.
     fn byte(&self, number: u64) -> u32 {
-        let first = |number: u64| number * u64::from(self.full) + 1;
-        let byte = match self.last {
-            Some((last, payload)) if number > last => first(last) + u64::from(payload) + 1,
-            _ => first(number),
-        };
+        let run = self.runs.partition_point(|run| run.first <= number).checked_sub(1);
+        let before = run.map_or(0, |run| self.runs[run].before(number));
+        let fin = self.last.is_some_and(|last| number > last);
         // Sequence numbers wrap.
-        byte as u32
+        (before + 1 + u64::from(fin)) as u32
     }
 }
 
 impl Streams {
-    /// Writes IPv4 and TCP headers of a segment that has `wire_len` bytes on a link, and returns the packet's whole
-    /// length. The data are cut off, and the length shows it.
+    /// Writes IPv4 and TCP headers of a segment that has `wire_len` bytes on a link, and the bytes that it carries.
+    /// Returns the packet's whole length. Without bytes the data are cut off, and the length shows it.
     pub(super) fn segment(
         &mut self,
         (from, to): (SocketAddr, SocketAddr),
         wire_len: u32,
-        segment: &Segment,
+        (segment, bytes): (&Segment, &[u8]),
         out: &mut Vec<u8>,
     ) -> u32 {
         let stream = |from, to| (from, to, segment.connection);
-        if segment.payload > 0 {
+        if matches!(segment.kind, SegmentKind::Data | SegmentKind::LastData) {
             self.0.entry(stream(from, to)).or_default().note(segment);
         }
-        let of = |key| self.0.get(&key).copied().unwrap_or_default();
+        let empty = Stream::default();
+        let of = |key| self.0.get(&key).unwrap_or(&empty);
         let (sent, received) = (of(stream(from, to)), of(stream(to, from)));
         let (flags, seq) = match segment.kind {
             SegmentKind::Syn => (SYN, 0),
             SegmentKind::SynAck => (SYN | ACK, 0),
             SegmentKind::Data => (ACK, sent.byte(segment.seq)),
             SegmentKind::LastData => (FIN | PSH | ACK, sent.byte(segment.seq)),
-            SegmentKind::Ack => (ACK, 1),
+            SegmentKind::Ack => (ACK, sent.byte(sent.next)),
+            SegmentKind::Reset => (RST | ACK, sent.byte(sent.next)),
         };
         let ack = if flags & ACK == 0 { 0 } else { received.byte(segment.ack) };
         // A sender that connects again uses its next port.
-        let caller = usize::from(matches!(segment.kind, SegmentKind::SynAck | SegmentKind::Ack));
+        let caller = usize::from(segment.from_acceptor);
         let mut ports = [from.port(), to.port()];
         ports[caller] = ports[caller].wrapping_add(segment.connection as u16);
-        let options = options(segment, &received);
+        let options = options(segment, received);
         let length = wire_len + options.len() as u32;
         ip_header(from, to, TCP, length as usize, out);
         out.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
@@ -109,6 +135,7 @@ impl Streams {
         // Checksum and urgent pointer.
         out.extend([0; 4]);
         out.extend(options);
+        out.extend_from_slice(bytes);
         length
     }
 }
@@ -153,10 +180,16 @@ mod tests {
         data
     }
 
+    fn acknowledgement() -> Segment {
+        let mut ack = segment(SegmentKind::Ack);
+        ack.from_acceptor = true;
+        ack
+    }
+
     /// The bytes after the IP header, and the packet's length according to it.
     fn written(streams: &mut Streams, ends: (SocketAddr, SocketAddr), segment: &Segment) -> (Vec<u8>, u32) {
         let mut out = Vec::new();
-        let length = streams.segment(ends, segment.header + segment.payload, segment, &mut out);
+        let length = streams.segment(ends, segment.header + segment.payload, (segment, &[]), &mut out);
         assert_eq!(u32::from(u16::from_be_bytes([out[2], out[3]])), length, "IP says the same");
         (out.split_off(20), length)
     }
@@ -182,7 +215,7 @@ mod tests {
         let (header, length) = written(&mut streams, ends(), &data(SegmentKind::Data, 7, 1_460));
         assert_eq!((header.len(), length), (20, 1_500), "data has no options");
         assert_eq!(header[4..8], (7 * 1_460 + 1_u32).to_be_bytes());
-        let mut ack = segment(SegmentKind::Ack);
+        let mut ack = acknowledgement();
         ack.ack = 2;
         ack.push_sack(Block::new(7, 8));
         ack.push_sack(Block::new(3, 5));
@@ -199,7 +232,7 @@ mod tests {
         let mut streams = Streams::default();
         written(&mut streams, ends(), &data(SegmentKind::Data, 0, 1_000));
         written(&mut streams, ends(), &data(SegmentKind::LastData, 2, 10));
-        let mut ack = segment(SegmentKind::Ack);
+        let mut ack = acknowledgement();
         ack.ack = 1;
         ack.push_sack(Block::new(2, 3));
         let (header, _) = written(&mut streams, back(ends()), &ack);
@@ -215,8 +248,32 @@ mod tests {
         let (header, _) = written(&mut streams, ends(), &next);
         assert_eq!(header[4..8], 1_461_u32.to_be_bytes());
         assert_eq!(header[..4], [9_001_u16, 9_000].map(u16::to_be_bytes).concat());
-        let mut ack = segment(SegmentKind::Ack);
+        let mut ack = acknowledgement();
         ack.connection = 1;
         assert_eq!(written(&mut streams, back(ends()), &ack).0[..4], [9_000_u16, 9_001].map(u16::to_be_bytes).concat());
+    }
+
+    #[test]
+    fn segments_of_any_length_follow_one_another_in_bytes_and_carry_them() {
+        let mut streams = Streams::default();
+        let lengths = [5, 5, 1_460, 1_460, 1_460, 30, 0];
+        let kind = |seq| if seq == 6 { SegmentKind::LastData } else { SegmentKind::Data };
+        let sent = |streams: &mut Streams, seq: usize| {
+            let (header, _) = written(streams, ends(), &data(kind(seq), seq as u64, lengths[seq]));
+            u32::from_be_bytes(header[4..8].try_into().unwrap())
+        };
+        let starts: Vec<u32> = (0..lengths.len()).map(|seq| sent(&mut streams, seq)).collect();
+        assert_eq!(starts, [1, 6, 11, 1_471, 2_931, 4_391, 4_421]);
+        assert_eq!(sent(&mut streams, 3), 1_471, "again");
+        let mut ack = acknowledgement();
+        ack.ack = 7;
+        let (header, _) = written(&mut streams, back(ends()), &ack);
+        assert_eq!(header[8..12], 4_422_u32.to_be_bytes(), "after the FIN");
+
+        let (answer, mut out) = (data(SegmentKind::Data, 0, 3), Vec::new());
+        streams.segment(back(ends()), 43, (&answer, b"yes"), &mut out);
+        assert_eq!((out.len(), &out[40..]), (43, &b"yes"[..]));
+        let (header, _) = written(&mut streams, back(ends()), &ack);
+        assert_eq!(header[4..8], 4_u32.to_be_bytes(), "an acknowledgement has the number of the next byte");
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let network = rng.next_u64();
     let mut graph = setup.topology.graph();
     let mut flows = Vec::new();
-    let mut machines = Machines::default();
+    let mut machines = Machines { seed: network, hosts: BTreeMap::new() };
     let mut lists = Lists::default();
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
         // Drawn even if unused, so that another protocol of one flow does not change the random numbers of the others.
@@ -110,16 +110,19 @@ fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId
 }
 
 /// Hosts with costs of packets. Each is a node of its own behind the node where its links end.
-#[derive(Default)]
-struct Machines(BTreeMap<NodeId, NodeId>);
+struct Machines {
+    /// Decides the jitter of each.
+    seed: u64,
+    hosts: BTreeMap<NodeId, NodeId>,
+}
 
 impl Machines {
     /// The node of agents at `node`. Flows at the same node share its processor, and the first flow decides its costs.
     fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<HostCost>) -> NodeId {
-        let Some(spec) = spec else { return self.0.get(&node).copied().unwrap_or(node) };
-        *self.0.entry(node).or_insert_with(|| {
+        let Some(spec) = spec else { return self.hosts.get(&node).copied().unwrap_or(node) };
+        *self.hosts.entry(node).or_insert_with(|| {
             let host = graph.add_node();
-            host_cost::attach(graph, node, host, spec);
+            host_cost::attach(graph, node, host, spec, self.seed.wrapping_add(node as u64));
             host
         })
     }

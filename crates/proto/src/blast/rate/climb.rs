@@ -4,12 +4,13 @@
 //! J(r)      = arrived − λ·lost                     the worth of a rate, bit/s                       (1)
 //! g         = (J(r·(1+c)) − J(r·(1−c))) / (2·c·r)  its slope, from two trials                       (2)
 //! ln r      ← ln r + aₙ·g,   aₙ = max(A/n^α, A∞)   the step                                         (3)
+//! n         ← n + 1 when g changes its sign        (Kesten 1958, paper:kesten-1958)                 (4)
 //! ```
 //!
 //! | symbol | here | unit |
 //! | --- | --- | --- |
 //! | r | `rate` | bit/s |
-//! | n | `steps` | |
+//! | n | `turns` | |
 //! | c | [`SPREAD`] | share of r |
 //! | λ | [`COST`] | |
 //!
@@ -36,6 +37,8 @@ const PACKETS: f64 = 400.0;
 const SHORTEST: Duration = Duration::from_millis(60);
 /// A trial counts after this share of it: what arrives first still belongs to the one before.
 const SKIPPED: u32 = 4;
+/// A trial counts only if this share of its rate left. Otherwise the application or the credit limited the sender.
+const TESTED: f64 = 0.9;
 /// If less than this share arrives, the path has changed and the search begins at what arrives.
 const COLLAPSED: f64 = 0.8;
 
@@ -43,7 +46,10 @@ const COLLAPSED: f64 = 0.8;
 #[derive(Clone, Debug)]
 pub(super) struct Climb {
     rate: f64,
-    steps: f64,
+    /// n of (3) and (4).
+    turns: f64,
+    /// The slope of the last step.
+    slope: f64,
     phase: Phase,
     /// When the phase began.
     since: Option<Instant>,
@@ -62,7 +68,7 @@ enum Phase {
 impl Climb {
     /// A search that begins at `rate`.
     pub(super) const fn new(rate: f64) -> Self {
-        Self { rate, steps: 1.0, phase: Phase::First, since: None, upper: None, upper_first: false }
+        Self { rate, turns: 1.0, slope: 0.0, phase: Phase::First, since: None, upper: None, upper_first: false }
     }
 
     /// The next rate, bit/s.
@@ -76,8 +82,8 @@ impl Climb {
             return self.trial();
         }
         self.since = Some(now);
-        let Some(compared) = counts.compare(from, trial / 2, round_trip) else {
-            // The application paused, so this trial says nothing.
+        let compared = counts.compare(from, trial / 2, round_trip);
+        let Some(compared) = compared.filter(|compared| compared.sent >= TESTED * self.trial()) else {
             return self.trial();
         };
         if compared.arrived < COLLAPSED * compared.sent {
@@ -112,10 +118,15 @@ impl Climb {
     }
 
     //= paper:kiefer-1952 §1
+    //= paper:kesten-1958 §1
     fn step(&mut self, slope: f64) {
-        let gain = (FIRST_STEP / libm::pow(self.steps, SHRINKING)).max(LEAST_STEP);
-        self.rate *= libm::exp(gain * slope.clamp(-COST, 1.0));
-        self.steps += 1.0;
+        let slope = slope.clamp(-COST, 1.0);
+        if slope * self.slope < 0.0 {
+            self.turns += 1.0;
+        }
+        self.slope = slope;
+        let gain = (FIRST_STEP / libm::pow(self.turns, SHRINKING)).max(LEAST_STEP);
+        self.rate *= libm::exp(gain * slope);
     }
 }
 
@@ -137,15 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_the_slope_and_shrink() {
+    fn steps_follow_the_slope_and_shrink_when_it_turns() {
         let mut climb = Climb::new(100.0);
         climb.step(1.0);
-        assert!((climb.rate - 100.0 * libm::exp(0.08)).abs() < 1e-9);
+        climb.step(1.0);
+        assert!((climb.rate - 100.0 * libm::exp(0.16)).abs() < 1e-9);
         climb.step(-1.0);
         let second = 0.08 / libm::pow(2.0, 0.8);
-        assert!((climb.rate - 100.0 * libm::exp(0.08 - second)).abs() < 1e-9);
-        for _ in 0..100 {
-            climb.step(0.0);
+        assert!((climb.rate - 100.0 * libm::exp(0.16 - second)).abs() < 1e-9);
+        for turn in 0..100 {
+            climb.step(if turn % 2 == 0 { 0.001 } else { -0.001 });
         }
         let before = climb.rate;
         climb.step(5.0);

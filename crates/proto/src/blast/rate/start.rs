@@ -1,11 +1,14 @@
-//! The start of a search for the rate: grow until the path carries no more.
+//! The start of a search for the rate: grow until the path carries no more, then see what it carries.
 //!
 //! ```text
-//! r ← r·4^(Δt/RTT), at most doubled per feedback     until arrived < 0.8·sent, then r ← arrived
+//! grow    r ← r·4^(Δt/RTT), at most 4·arrived           until arrived < 0.8·sent
+//! settle  r ← arrived, and note the most that arrives   until as much arrives as is sent
+//! found   r ← the most that arrived
 //! ```
 //!
 //! On a dedicated channel an overload for one RTT costs nothing but repetitions: the link is full all the time. So a
-//! fast start is better than a gentle one. All of this is ours.
+//! fast start is better than a gentle one. While the queue of the overload empties, arrivals show the capacity. All of
+//! this is ours.
 
 use farhaul_units::{Duration, Instant};
 
@@ -13,20 +16,27 @@ use super::counts::Counts;
 
 /// Growth per RTT. From 64 packets per RTT to 2 Gbit/s at 200 ms takes five RTTs.
 const GROWTH: f64 = 4.0;
-/// Most growth from one feedback to the next. On a short path several RTTs pass between two.
-const LARGEST_STEP: f64 = 2.0;
 /// The path carries no more if less than this share of what was sent arrives.
 const SATURATED: f64 = 0.8;
+/// The queue of the overload is empty when no more than this share of what is sent arrives.
+const EMPTY: f64 = 1.02;
+/// Longest time to wait for that, in RTTs and at least so long. A queue may be far longer than the path.
+const LONGEST_SETTLING: (u32, Duration) = (4, Duration::from_secs(2));
 /// Shortest time of a comparison. Feedback comes every 10 ms.
 const SHORTEST: Duration = Duration::from_millis(20);
+/// The rate grows only if this share of it leaves. Otherwise the application or the credit limits the sender, and the
+/// path is not tested.
+const TESTED: f64 = 0.5;
 /// A comparison spans this part of an RTT on long paths, in which the rate grows by half.
 const PART: u32 = 4;
 
-/// The growing rate.
-#[derive(Clone, Debug)]
-pub(super) struct Start {
-    /// When the rate last grew; `None` before the first feedback.
-    grown: Option<Instant>,
+/// The state of the start.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start {
+    /// The rate grows. When it last did; `None` before the first feedback.
+    Growing(Option<Instant>),
+    /// The overload drains since then. `most` is the most that arrived, bit/s.
+    Settling { since: Instant, most: f64 },
 }
 
 /// What the start wants.
@@ -40,23 +50,39 @@ pub(super) enum Next {
 
 impl Start {
     pub(super) const fn new() -> Self {
-        Self { grown: None }
+        Self::Growing(None)
     }
 
     /// The next rate, bit/s.
     pub(super) fn next(&mut self, now: Instant, rate: f64, round_trip: Duration, counts: &Counts) -> Next {
         let least = SHORTEST.max(round_trip / PART);
-        let compared = counts.compare(now.saturating_sub(least * 2), least, round_trip);
-        if let Some(compared) = compared.filter(|compared| compared.arrived < SATURATED * compared.sent) {
-            return Next::Found(compared.arrived);
-        }
-        let since = now - self.grown.unwrap_or(now);
-        self.grown = Some(now);
-        // A path that cannot be compared, because the application pauses, must not be overrun.
-        if compared.is_none() && self.grown.is_some() && since > round_trip {
+        let Some(compared) = counts.compare(now.saturating_sub(least * 3 / 2), least, round_trip) else {
             return Next::Rate(rate);
+        };
+        match self {
+            Self::Growing(grown) => {
+                if compared.arrived < SATURATED * compared.sent {
+                    *self = Self::Settling { since: now, most: compared.arrived };
+                    return Next::Rate(compared.arrived);
+                }
+                let since = now - grown.unwrap_or(now);
+                *grown = Some(now);
+                if counts.sent_between(now.saturating_sub(least), now) < TESTED * rate {
+                    return Next::Rate(rate);
+                }
+                let growth = libm::pow(GROWTH, since.as_secs_f64() / round_trip.as_secs_f64());
+                Next::Rate((rate * growth).min(GROWTH * compared.arrived).max(rate))
+            }
+            Self::Settling { since, most } => {
+                *most = most.max(compared.arrived);
+                let longest = (round_trip * LONGEST_SETTLING.0).max(LONGEST_SETTLING.1);
+                // What was sent an RTT ago was the overload until then.
+                let judged = now >= *since + round_trip + least * 2;
+                if (judged && compared.arrived <= EMPTY * compared.sent) || now >= *since + longest {
+                    return Next::Found(*most);
+                }
+                Next::Rate(rate)
+            }
         }
-        let growth = libm::pow(GROWTH, since.as_secs_f64() / round_trip.as_secs_f64());
-        Next::Rate(rate * growth.min(LARGEST_STEP))
     }
 }

@@ -91,7 +91,7 @@ impl TcpReceiver {
                 self.end = Some(segment.seq + 1);
                 self.accept(now, segment);
             }
-            SegmentKind::SynAck | SegmentKind::Ack => {}
+            SegmentKind::SynAck | SegmentKind::Ack | SegmentKind::Reset => {}
         }
     }
 
@@ -107,12 +107,14 @@ impl TcpReceiver {
         self.deadline
     }
 
-    /// The segment to send now.
+    /// The segment to send now. A receiver whose host opened the connection clears
+    /// [`from_acceptor`](Segment::from_acceptor).
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         let kind = self.due.take()?;
         self.waiting = 0;
         self.deadline = None;
         let mut segment = Segment::new(kind, self.config.header, now);
+        segment.from_acceptor = true;
         segment.ack = self.next;
         segment.echo = self.echo;
         segment.sack_permitted = self.config.sack && kind == SegmentKind::SynAck;
@@ -120,6 +122,25 @@ impl TcpReceiver {
             self.report(&mut segment);
         }
         Some(segment)
+    }
+
+    /// Owes the peer an acknowledgement at once: of a handshake, or of a segment that it repeated.
+    pub(crate) fn acknowledge(&mut self) {
+        self.due = Some(SegmentKind::Ack);
+    }
+
+    /// Answers the SYN again.
+    pub(crate) fn answer_again(&mut self) {
+        self.due = Some(SegmentKind::SynAck);
+    }
+
+    /// Acknowledges with a data segment of the other direction, which leaves now. Gaps need an acknowledgement of their
+    /// own, because this one has no room for blocks.
+    pub(crate) fn ride_on(&mut self, segment: &mut Segment) {
+        (segment.ack, segment.echo) = (self.next, self.echo);
+        if self.beyond.is_empty() {
+            (self.due, self.waiting, self.deadline) = (None, 0, None);
+        }
     }
 
     /// Bytes received without duplicates, including those beyond gaps.

@@ -1,4 +1,4 @@
-//! Typed TCP segments without bytes.
+//! Typed TCP segments. Their bytes, if they have some, travel beside them.
 
 use farhaul_netem::WireLen;
 use farhaul_units::Instant;
@@ -46,7 +46,7 @@ impl Block {
 pub struct Segment {
     /// Sequence number of a data segment; zero in an acknowledgement.
     pub seq: u64,
-    /// Everything before this segment has arrived.
+    /// Everything before this segment has arrived. Zero in a segment that acknowledges nothing.
     pub ack: u64,
     /// Bytes of data; zero in an acknowledgement.
     pub payload: u32,
@@ -57,6 +57,8 @@ pub struct Segment {
     pub connection: u32,
     /// Type of the segment.
     pub kind: SegmentKind,
+    /// Whether the host that accepted the connection sent it, which stands for the order of the port numbers.
+    pub from_acceptor: bool,
     /// Whether it offers selective acknowledgements, as a SYN and its answer may (RFC 2018 §2).
     pub sack_permitted: bool,
     /// When it was sent (TSval).
@@ -80,13 +82,15 @@ pub enum SegmentKind {
     LastData,
     /// Acknowledgement.
     Ack,
+    /// Ends the connection at once, or refuses it (RST).
+    Reset,
 }
 
 impl Segment {
     /// A segment without data or blocks.
     pub const fn new(kind: SegmentKind, header: u32, sent: Instant) -> Self {
         let blocks = [Block::new(0, 0); MAX_SACK_BLOCKS];
-        let (connection, sack_permitted, echo) = (0, false, Instant::ZERO);
+        let (connection, from_acceptor, sack_permitted, echo) = (0, false, false, Instant::ZERO);
         Self {
             seq: 0,
             ack: 0,
@@ -94,6 +98,7 @@ impl Segment {
             header,
             connection,
             kind,
+            from_acceptor,
             sack_permitted,
             sent,
             echo,

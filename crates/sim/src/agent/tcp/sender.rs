@@ -124,7 +124,9 @@ pub struct TcpSender {
     flight: Flight,
     repair: Repair,
     timer: RetransmissionTimer,
-    /// Time-outs since the last acknowledgement of new data.
+    /// Whether segments may be added to the transfer.
+    growing: bool,
+    /// Time-outs since the last acknowledgement of new data, or since the first SYN.
     timeouts_in_a_row: u32,
     /// The segment whose RTT is measured, and when it was sent.
     timed: Option<(u64, Instant)>,
@@ -149,6 +151,7 @@ impl TcpSender {
                 style => Repair::Cumulative(Cumulative::new(style, config.limited_transmit)),
             },
             timer: RetransmissionTimer::new(config.rto),
+            growing: false,
             timeouts_in_a_row: 0,
             timed: None,
             next_departure: Instant::ZERO,
@@ -156,6 +159,27 @@ impl TcpSender {
             totals: SenderTotals::default(),
             config,
         }
+    }
+
+    /// A sender whose segments come bit by bit: [`set_unsent`](TcpSender::set_unsent) announces them, and the caller
+    /// decides their lengths.
+    pub(crate) fn growing(config: SenderConfig, controller: Box<dyn Controller>) -> Self {
+        let mut sender = Self::new(SenderConfig { bytes: None, ..config }, controller);
+        (sender.growing, sender.flight.end) = (true, 0);
+        sender
+    }
+
+    /// Sets the number of segments that follow those sent so far.
+    pub(crate) fn set_unsent(&mut self, segments: u64) {
+        if self.growing {
+            self.flight.end = self.flight.high + segments;
+        }
+    }
+
+    /// No segment follows those announced. The sender ends when they are acknowledged.
+    pub(crate) fn stop_growing(&mut self, now: Instant) {
+        self.growing = false;
+        self.note_end(now);
     }
 
     /// Begins to send.
@@ -190,12 +214,12 @@ impl TcpSender {
             return;
         }
         self.timer.back_off(now);
+        self.timeouts_in_a_row += 1;
         if let State::Opening { due, .. } = &mut self.state {
             *due = true;
             return;
         }
         self.totals.timeouts += 1;
-        self.timeouts_in_a_row += 1;
         self.timed = None;
         self.window.on_timeout(now, &self.flight, self.timeouts_in_a_row);
         match &mut self.repair {
@@ -230,6 +254,11 @@ impl TcpSender {
     /// When all data had been acknowledged; `None` until then.
     pub fn finished_at(&self) -> Option<Instant> {
         if let State::Done(at) = self.state { Some(at) } else { None }
+    }
+
+    /// Time-outs since the peer last acknowledged anything new.
+    pub(crate) fn timeouts_in_a_row(&self) -> u32 {
+        self.timeouts_in_a_row
     }
 
     /// Counters.
@@ -278,6 +307,7 @@ impl TcpSender {
 
     fn on_syn_ack(&mut self, now: Instant, segment: &Segment) {
         self.timer.stop();
+        self.timeouts_in_a_row = 0;
         if let State::Opening { sent: 2.., .. } = self.state {
             //= paper:rfc5681 §3.1: a lost SYN reduces the window to one segment
             self.window.restart_with(1);
@@ -387,7 +417,7 @@ impl TcpSender {
     }
 
     fn note_end(&mut self, now: Instant) {
-        if self.flight.first >= self.flight.end && self.state == State::Open {
+        if self.flight.first >= self.flight.end && self.state == State::Open && !self.growing {
             self.state = State::Done(now);
             self.timer.stop();
         }
