@@ -11,7 +11,7 @@
 //! | --- | --- |
 //! | see the events and measurements | `event.rs`, `path.rs` |
 //! | see the settings | `control.rs` |
-//! | pick a controller by name | `registry.rs` (the table), `spec.rs` (its text form) |
+//! | pick a controller by name | `registry.rs` (the table), `spec.rs`; the text form: `selection.rs`, `options.rs` |
 //! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for our changes |
 //! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/curves.rs` |
@@ -19,16 +19,20 @@
 
 mod control;
 mod event;
+pub mod options;
 mod path;
 mod rate;
 pub mod registry;
+mod selection;
 mod spec;
 mod window;
 
 pub use control::Control;
 pub use event::{AckEvent, DeliverySample, LossEvent, ReceivedEvent, SentEvent, TimeoutEvent};
+pub use options::SpecError;
 pub use path::Path;
-pub use spec::{Spec, SpecError};
+pub use selection::{Row, Selection};
+pub use spec::Spec;
 
 /// Decides how fast a connection sends.
 ///

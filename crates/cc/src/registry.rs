@@ -5,8 +5,9 @@
 use farhaul_units::Rate;
 
 use crate::Controller;
+use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
 use crate::rate::{Fixed, Udt, Udt2004, Udt2004Options, Udt2007, Udt2011, UdtNative};
-use crate::spec::{Settings, SpecError};
+use crate::selection::Row;
 use crate::window::{Cubic, Reno, Tahoe};
 
 /// One controller.
@@ -28,44 +29,23 @@ pub struct Entry {
 /// Makes a controller from its settings and a seed.
 type Construct = fn(&Settings, u64) -> Result<Box<dyn Controller>, SpecError>;
 
-/// One option of a controller.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct OptionDoc {
-    /// The word before the `=`, or the whole of a flag.
-    pub name: &'static str,
-    /// Its meaning in one line, with the unit.
-    pub meaning: &'static str,
-    /// How it is written, and its default.
-    pub form: OptionForm,
-}
+impl Row for Entry {
+    const KIND: &'static str = "congestion controller";
 
-/// How an option is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OptionForm {
-    /// A bare word; off by default.
-    Flag,
-    /// `name=value`, without a default.
-    Required {
-        /// A valid value.
-        example: &'static str,
-    },
-    /// `name=value`.
-    Optional {
-        /// The default.
-        default: &'static str,
-    },
-}
+    fn all() -> &'static [Self] {
+        CONTROLLERS
+    }
 
-impl OptionForm {
-    /// The default; `None` if the option is required.
-    pub const fn default_value(self) -> Option<&'static str> {
-        match self {
-            Self::Flag => Some("off"),
-            Self::Required { .. } => None,
-            Self::Optional { default } => Some(default),
-        }
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn options(&self) -> &'static [OptionDoc] {
+        self.options
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SpecError> {
+        (self.construct)(settings, 0).map(drop)
     }
 }
 
@@ -206,14 +186,8 @@ fn udt_2004_options(settings: &Settings) -> Result<Udt2004Options, SpecError> {
     if !(1e-6..=1e6).contains(&capacity_factor) {
         return Err(settings.out_of_range("capacity-factor", "from 0.000001 to 1000000"));
     }
-    let warnings: Option<String> = settings.optional("warnings", str::parse)?;
-    let warnings = match warnings.as_deref() {
-        None | Some("on") => true,
-        Some("off") => false,
-        Some(_) => return Err(settings.out_of_range("warnings", "on or off")),
-    };
     Ok(Udt2004Options {
-        warnings,
+        warnings: settings.switch("warnings")?.unwrap_or(true),
         capacity_factor,
         missed_warnings: probability("missed-warnings")?,
         false_warnings: probability("false-warnings")?,

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::cmd::{self, Context};
 use crate::exit::Fault;
-use crate::options::{Protocol, Transport};
+use crate::options::Transport;
 use crate::output::JsonTo;
 use crate::output::json::{End, Record};
-pub(crate) use early::Early;
+pub(crate) use early::{Early, with_values};
 pub(crate) use help::command;
 
 /// The identifier of `--show-config`.
@@ -50,6 +50,7 @@ pub(crate) enum Verb {
     Demo(cmd::demo::DemoArgs),
     Lab(cmd::lab::LabArgs),
     Controllers(cmd::controllers::ControllersArgs),
+    Protocols(cmd::protocols::ProtocolsArgs),
     Version(cmd::version::VersionArgs),
     Completions(cmd::manual::CompletionsArgs),
     Man(cmd::manual::ManArgs),
@@ -68,6 +69,7 @@ impl Verb {
             Self::Demo(args) => cmd::demo::run(&args, context),
             Self::Lab(args) => cmd::lab::run(&args, context),
             Self::Controllers(args) => cmd::controllers::run(&args),
+            Self::Protocols(args) => cmd::protocols::run(&args),
             Self::Version(args) => cmd::version::run(&args),
             Self::Completions(args) => cmd::manual::completions(&args, command()),
             Self::Man(args) => cmd::manual::man(&args, command()),
@@ -87,6 +89,7 @@ impl Verb {
             Self::Demo(_) => ("demo", None),
             Self::Lab(_) => ("lab", None),
             Self::Controllers(_) => ("controllers", None),
+            Self::Protocols(_) => ("protocols", None),
             Self::Version(_) => ("version", None),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
@@ -136,8 +139,8 @@ impl Verb {
     pub(crate) fn end(&self) -> End {
         let transport = self.connection().1;
         End {
-            controller: transport.map_or_else(String::new, |transport| transport.controller.to_string()),
-            protocol: transport.map_or(Protocol::Udt, |transport| transport.protocol).name(),
+            controller: transport.map_or_else(String::new, Transport::controller_name),
+            protocol: transport.map(|transport| transport.protocol.clone()).unwrap_or_default().to_string(),
             security: "none",
             ..End::default()
         }

@@ -8,9 +8,11 @@ pub(crate) mod copy;
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod lab;
+mod listing;
 pub(crate) mod manual;
 mod partial;
 pub(crate) mod pipe;
+pub(crate) mod protocols;
 pub(crate) mod relay;
 pub(crate) mod serve;
 mod server;
@@ -96,8 +98,8 @@ fn state(stats: &Stats) -> String {
 fn end_record(transport: &Transport, direction: Direction) -> End {
     End {
         direction: Some(direction),
-        controller: transport.controller.to_string(),
-        protocol: transport.protocol.name(),
+        controller: transport.controller_name(),
+        protocol: transport.protocol.to_string(),
         security: "none",
         ..End::default()
     }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
+use farhaul::Protocol;
 use toml::{Table, Value};
 
 use crate::exit::Fault;
@@ -88,6 +89,22 @@ impl Config {
             }
         }
         defaults
+    }
+}
+
+/// Adds the default controller of the chosen protocol, unless a file has another. `options` are those of the verb, with
+/// values that nobody has judged.
+pub(crate) fn add_controller(defaults: &mut Defaults, options: &ArgMatches) {
+    if options.try_contains_id("protocol").is_err() || defaults.contains_key("controller") {
+        return;
+    }
+    let is_default = options.value_source("protocol") == Some(ValueSource::DefaultValue);
+    let raw = options.get_raw("protocol").and_then(Iterator::last).map(|value| value.to_string_lossy().into_owned());
+    let of_file = defaults.get("protocol").filter(|_| is_default).map(|given| given.value.clone());
+    let protocol = of_file.or(raw).and_then(|text| text.parse::<Protocol>().ok());
+    if let Some(controller) = protocol.and_then(|protocol| protocol.controller()) {
+        let given = Given { value: controller.to_string(), origin: "default".to_owned() };
+        defaults.insert("controller".to_owned(), given);
     }
 }
 

@@ -31,18 +31,18 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, FromArgMatches};
+use farhaul::Protocol;
 
 use cli::{Cli, Early, Verb, refusal};
 use cmd::Context;
 use config::{Config, Defaults};
 use exit::Fault;
-use options::Protocol;
 use output::json::End;
 use output::standard_stream::STDOUT;
 use output::{JsonTo, Output};
 
 fn main() -> ExitCode {
-    let early = Early::read().unwrap_or_else(|help| print_help(&help));
+    let early = Early::read().unwrap_or_else(|help| print_help(&cli::with_values(help)));
     let (records, done) = match parse(&early) {
         Ok(None) => (Records::of_unread(&early), Ok(0)),
         Ok(Some(cli)) => (
@@ -79,7 +79,7 @@ impl Records {
 
     /// Records of an unreadable command line: its settings are unknown, so there is no `start`.
     fn of_unread(early: &Early) -> Self {
-        let end = End { protocol: Protocol::Udt.name(), security: "none", ..End::default() };
+        let end = End { protocol: Protocol::default().to_string(), security: "none", ..End::default() };
         Self { to: early.json_to(), start: None, end }
     }
 }
@@ -90,7 +90,8 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
         let read = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
         return read.map(Some).map_err(|error| refused(&error, None));
     };
-    let defaults = Config::load(Some(verb), &cli::command())?.defaults(verb, &config::hosts(options));
+    let mut defaults = Config::load(Some(verb), &cli::command())?.defaults(verb, &config::hosts(options));
+    config::add_controller(&mut defaults, options);
     let matches = matches(early, verb, &defaults)?;
     match matches.subcommand() {
         Some((verb, options)) if early.shows_config() => {
@@ -99,6 +100,7 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
         }
         _ => {
             refusal::of_the_other_side(&matches)?;
+            refusal::of_the_protocol(&matches)?;
             Cli::from_arg_matches(&matches).map(Some).map_err(|error| refused(&error, Some(verb)))
         }
     }

@@ -4,4 +4,4 @@ mod path;
 mod transport;
 
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
-pub(crate) use transport::{Protocol, Transport};
+pub(crate) use transport::Transport;

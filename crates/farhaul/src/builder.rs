@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, MinProgress};
+use farhaul_proto::{Config, Entropy, MinProgress, Protocol, controller_factory};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -17,7 +17,6 @@ use crate::connection::Port;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::protocol::{AnyEndpoint, Protocol};
 
 /// Receive buffer to request from the system: 10 ms at 25 Gbit/s, so that a driver thread that waits for a processor
 /// loses nothing. The system uses memory only for its content.
@@ -66,7 +65,7 @@ pub struct Builder {
 
 /// The origin of controllers.
 enum Choice {
-    /// The configuration's.
+    /// The protocol's.
     Default,
     /// A name with options, checked when the port is opened.
     Named(String),
@@ -86,7 +85,15 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The wire protocol. Both sides of a connection must use the same. Default UDT4.
+    /// The wire protocol, with its options. Both sides of a connection must use the same. Default UDT4.
+    /// [`protocols`](crate::registry::protocols) lists all.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let builder = farhaul::Endpoint::builder().protocol("udt-2004:delay-warnings=off".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self
@@ -105,7 +112,7 @@ impl Builder {
     /// Largest flow window of a peer, in packets. Range 2..=268 435 456, default 262 144, which is 3 Gbit/s at an RTT
     /// of one second. Memory grows with arriving data, not with this value.
     pub fn max_flow_window(mut self, packets: u32) -> Self {
-        self.config.max_flow_window = packets;
+        self.config = self.config.flow_window(packets);
         self
     }
 
@@ -160,7 +167,7 @@ impl Builder {
     /// Longest time for a [`rendezvous`](Endpoint::rendezvous), from the first side's call. Above zero, at most a year.
     /// Default 30 s.
     pub fn rendezvous_timeout(mut self, time: Duration) -> Self {
-        self.config.rendezvous_timeout = time;
+        self.config.udt.rendezvous_timeout = time;
         self
     }
 
@@ -191,7 +198,7 @@ impl Builder {
     /// Default 0: a gap is reported at once, unless the path has reordered packets recently. Then the report waits as
     /// long as reordered packets were late.
     pub fn reorder_tolerance(mut self, packets: u32) -> Self {
-        self.config.reorder_tolerance = packets;
+        self.config = self.config.reorder_tolerance(packets);
         self
     }
 
@@ -227,8 +234,8 @@ impl Builder {
         self
     }
 
-    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default `udt`.
-    /// [`bind`](Builder::bind) checks the name.
+    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default: the
+    /// protocol's own, which is `udt` for UDT4. [`bind`](Builder::bind) checks the name.
     pub fn controller(mut self, spec: impl Into<String>) -> Self {
         self.controller = Choice::Named(spec.into());
         self
@@ -252,18 +259,12 @@ impl Builder {
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
         let Self { protocol, mut config, options, controller } = self;
         range::check(&config)?;
-        let named = match (controller, protocol) {
-            (Choice::Named(spec), _) => Some(spec),
-            (Choice::Default, Protocol::Udt2004) => Some("udt-2004".into()),
-            _ => None,
-        };
-        if let Some(spec) = named {
-            let spec: Spec = spec.parse().map_err(|error| Error::Controller(format!("{error}")))?;
-            config.controller = Box::new(move |seed| spec.build(seed));
+        if let Some(spec) = chosen(controller, &protocol)? {
+            config.controller = controller_factory(spec);
         }
         let longest_message = config.send_buffer;
-        let connect_timeouts = [config.connect_timeout, config.rendezvous_timeout];
-        let transport = AnyEndpoint::new(protocol, config, entropy()?);
+        let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
+        let transport = protocol.endpoint(config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
         let cancelled = Arc::new(CancelFlag::new());
         Ok(Endpoint::from_port(Port { driver, cancelled, connect_timeouts, longest_message }))
@@ -273,15 +274,30 @@ impl Builder {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let controller = match &self.controller {
-            Choice::Default => "udt",
+            Choice::Default => "the protocol's default",
             Choice::Named(spec) => spec,
             Choice::Made => "the caller's own",
         };
         f.debug_struct("Builder")
+            .field("protocol", &self.protocol)
             .field("mss", &self.config.mss)
             .field("max_rate", &self.config.max_rate)
             .field("controller", &controller)
             .finish_non_exhaustive()
+    }
+}
+
+/// The named controller, or the protocol's default one; `None` if the configuration has it.
+fn chosen(choice: Choice, protocol: &Protocol) -> Result<Option<Spec>, Error> {
+    let default = protocol.controller();
+    match choice {
+        Choice::Default => Ok(default),
+        _ if default.is_none() => {
+            let name = protocol.entry().name;
+            Err(Error::Controller(format!("the protocol '{name}' has none, because its own rules govern the rate")))
+        }
+        Choice::Named(spec) => Ok(Some(spec.parse().map_err(|error| Error::Controller(format!("{error}")))?)),
+        Choice::Made => Ok(None),
     }
 }
 

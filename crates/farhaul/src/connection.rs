@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use farhaul_proto::{ConnectionId, ConnectionLost, Stats, Streams};
+use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, Stats, Streams};
 use farhaul_units::Instant;
 
 use crate::canceller::{CancelFlag, Canceller};
@@ -16,12 +16,14 @@ use crate::driver::{CancelFlags, Core, Driver, Place};
 #[cfg(feature = "tokio")]
 use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
-use crate::protocol::AnyEndpoint;
 use crate::reach::Reaching;
 
-/// A UDP port with a UDT endpoint on it, shared by all handles.
+/// The endpoint of a port, of whatever protocol.
+pub(crate) type BoxedEndpoint = Box<dyn AnyEndpoint>;
+
+/// A UDP port with an endpoint on it, shared by all handles.
 pub(crate) struct Port {
-    pub(crate) driver: Driver<AnyEndpoint>,
+    pub(crate) driver: Driver<BoxedEndpoint>,
     /// The endpoint's canceller raises it. It ends every wait on this port.
     pub(crate) cancelled: Arc<CancelFlag>,
     /// Time limits of a connection attempt, and of one by rendezvous.
@@ -59,7 +61,7 @@ impl Connection {
     }
 
     /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
-    pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<AnyEndpoint>) -> Option<Self> {
+    pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<BoxedEndpoint>) -> Option<Self> {
         while let Some(id) = core.next_accepted() {
             core.transport.claim(id);
             if let Some(peer) = core.transport.peer(id) {
@@ -302,9 +304,9 @@ impl fmt::Debug for Connection {
 }
 
 /// An operation under the lock. It gives a result, nothing yet, or an error.
-pub(crate) trait Attempt<R>: FnMut(&mut Core<AnyEndpoint>, Instant) -> Result<Option<R>, Error> {}
+pub(crate) trait Attempt<R>: FnMut(&mut Core<BoxedEndpoint>, Instant) -> Result<Option<R>, Error> {}
 
-impl<R, F: FnMut(&mut Core<AnyEndpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
+impl<R, F: FnMut(&mut Core<BoxedEndpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
 
 impl TimeLimit {
     /// Stands for no limit; as nanoseconds it would be 584 years.

@@ -62,7 +62,6 @@ mod error;
 mod listener;
 mod message;
 pub mod probe;
-mod protocol;
 mod reach;
 mod stream;
 #[cfg(feature = "tokio")]
@@ -76,12 +75,11 @@ pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use farhaul_cc as cc;
-pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, Stats, Totals};
+pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, Protocol, Stats, Totals, registry};
 pub use farhaul_units as units;
 pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
-pub use protocol::Protocol;
 pub use stream::Stream;
 #[cfg(feature = "tokio")]
 pub use tasks::{AsyncMessageSocket, AsyncStream};

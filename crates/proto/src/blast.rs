@@ -15,6 +15,7 @@
 //! Programs that only speak an original protocol have no such shell. For them each protocol has a module `original`,
 //! which uses the same engines.
 
+mod any_endpoint;
 mod connection;
 mod endpoint;
 pub(crate) mod engine;

@@ -15,8 +15,8 @@ pub enum ConnectError {
     /// The endpoint has a connection with this address. The protocol identifies connections by their addresses alone.
     #[error("already connected to this address: the protocol allows one connection between two addresses")]
     AlreadyConnected,
-    /// The 2004 protocol has only streams between a caller and a listener.
-    #[error("the 2004 protocol has neither messages nor rendezvous; use UDT4 for these")]
+    /// The protocol has only streams between a caller and a listener.
+    #[error("this protocol has neither messages nor rendezvous; use UDT4 for these")]
     StreamsOnly,
     /// A rendezvous with this address is already in progress.
     #[error("a rendezvous with this address is already in progress")]

@@ -15,22 +15,29 @@
 //! | `hurricane`, `fobs` | the engines of two blast protocols |
 //! | `sabul` | SABUL, between Farhaul ends and with programs of release 2.1 |
 //! | `shell` | what all endpoints and connections share, and the traits that a protocol implements |
+//! | `registry` | every protocol by name, for users who choose one; `any_endpoint`: the endpoint of any |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
+mod any_endpoint;
 mod channel;
 mod config;
 mod consts;
 mod error;
 mod event;
+mod numbering;
+pub mod registry;
 mod stats;
 mod transport;
 
+pub use any_endpoint::AnyEndpoint;
 pub use blast::rate::RateChoice;
 pub use channel::{ChannelEnd, ChannelOutput, Channels};
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
 pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};
+pub use numbering::Numbering;
+pub use registry::Protocol;
 pub use shell::farewell::LONGEST_FAREWELL;
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};

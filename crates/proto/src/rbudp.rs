@@ -121,7 +121,7 @@ impl From<Prefix> for Numbering {
 /// The number of the first packet. Both ends count from the same one, which only tests change.
 fn first_number(setup: &Setup<'_>) -> SeqNo {
     match setup.prefix {
-        Prefix::Tag(_) => setup.config.initial_seq.unwrap_or(FIRST_NUMBER),
+        Prefix::Tag(_) => setup.config.udt.initial_seq.unwrap_or(FIRST_NUMBER),
         Prefix::None => FIRST_NUMBER,
     }
 }

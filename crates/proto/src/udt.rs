@@ -16,7 +16,9 @@
 //! facts between them.
 
 mod ack;
+mod any_endpoint;
 mod challenge;
+mod config;
 mod congestion;
 mod endpoint;
 mod established;
@@ -28,6 +30,7 @@ mod receiver;
 mod router;
 mod sender;
 
+pub use config::Config;
 pub use endpoint::{ConnectOptions, Endpoint};
 pub use messages::{Message, MessageOptions};
 

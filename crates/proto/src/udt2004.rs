@@ -30,7 +30,9 @@
 //! busy networks.
 
 mod ack;
+mod any_endpoint;
 mod arrival_speed;
+mod config;
 mod congestion;
 mod delay_trend;
 mod endpoint;
@@ -45,12 +47,13 @@ mod router;
 mod send_buffer;
 mod sender;
 
+pub use config::Config;
 pub use endpoint::Endpoint;
 
-use crate::config::{Config, controller_factory};
+use crate::config::controller_factory;
 
 /// The default settings with the paper's controller `udt-2004`, which uses raw estimates and obeys warnings.
-pub fn default_config() -> Config {
+pub fn default_config() -> crate::Config {
     let spec = "udt-2004".parse().expect("the registry has it");
-    Config { controller: controller_factory(spec), ..Config::default() }
+    crate::Config { controller: controller_factory(spec), ..crate::Config::default() }
 }

@@ -35,7 +35,6 @@ mod world;
 
 pub use agent::transport::{Application, TransportAgent};
 pub use agent::{Agent, Outbox};
-pub use first_times::FirstTimes;
 pub use network::{AgentId, Capture, FlowId, FlowTally, LinkId, NetworkCounters, NodeId, Passing};
 pub use packet::{HEADER_OVERHEAD, Payload, Pool, PooledPacket, Share};
 pub use sample::{FlowSample, Sample, Samples};

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use farhaul_netem::Counters;
-use farhaul_proto::{Channels, Streams};
+use farhaul_proto::{Channels, Numbering, Streams};
 use farhaul_units::{Duration, Instant};
 
 use crate::agent::transport::{Application, TransportAgent};
@@ -94,9 +94,9 @@ impl<T: Streams + Channels, A: Application<T>> Simulation<T, A> {
     }
 
     /// Sets the numbering of the datagrams of all hosts, which is UDT4's by default.
-    pub fn set_numbering(&mut self, numbering: FirstTimes) {
+    pub fn set_numbering(&mut self, numbering: Numbering) {
         for host in 0..self.world.agents().len() {
-            self.world.interfere(host, |_, host, _| host.shares = numbering);
+            self.world.interfere(host, |_, host, _| host.shares = FirstTimes::new(numbering));
         }
     }
 

@@ -9,12 +9,12 @@ use std::rc::Rc;
 use caller::{Caller, Idle, Told};
 use farhaul_cc::Spec;
 use farhaul_netem::{JitterSpec, LossSpec, PathSpec, Pattern, Periodic, QueueSize, ReorderSpec};
-use farhaul_proto::ChannelEnd;
+use farhaul_proto::{ChannelEnd, Numbering};
 use farhaul_sim::agent::channel::{receiver_config, sender_config};
 use farhaul_sim::agent::tcp::{SegmentKind, SenderConfig, TcpSink, TcpSource};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::topology::path::{CALLER, DOWN, LISTENER, Pair, UP, address};
-use farhaul_sim::{FirstTimes, Passing, Payload, Share, Simulation, TraceHash};
+use farhaul_sim::{Passing, Payload, Share, Simulation, TraceHash};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 type Run = Simulation<Caller, Idle>;
@@ -62,7 +62,7 @@ fn run(caller: Caller, listener: Caller, paths: [PathSpec; 2]) -> Run {
 }
 
 /// All datagrams of a [`Caller`] are alike, so each but the first repeats its number.
-const NUMBERS: FirstTimes = FirstTimes::numbered(1 << 32).behind(4);
+const NUMBERS: Numbering = Numbering::numbered(1 << 32).behind(4);
 
 fn open(run: &mut Run) {
     run.command(CALLER, |_, transport, _| transport.open(address(LISTENER)));

@@ -136,7 +136,7 @@ fn record_packets(direction: &str, datagrams: &[Vec<u8>]) {
 /// The datagrams of two endpoints from call to close, with losses and a growing RTT.
 fn transfer() -> [Vec<Vec<u8>>; 2] {
     let end = |seed: u8| {
-        let config = farhaul_proto::Config { initial_seq: Some(FIRST), ..Endpoint::config() };
+        let config = Endpoint::config().initial_seq(FIRST);
         let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
         Endpoint::listening(config, entropy, farhaul_proto::Mode::Stream)
     };

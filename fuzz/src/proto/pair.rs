@@ -81,11 +81,11 @@ impl<P: Protocol> Pair<P> {
             let config = Config {
                 send_buffer: BUFFER,
                 recv_buffer: BUFFER,
-                initial_seq: (flags & 4 != 0).then_some(SeqNo::MAX.minus(20)),
-                reorder_tolerance: if flags & 8 == 0 { 0 } else { 3 },
                 mss: if flags & 16 == 0 { 1500 } else { 600 },
                 ..P::config()
             };
+            let config = config.reorder_tolerance(if flags & 8 == 0 { 0 } else { 3 });
+            let config = if flags & 4 == 0 { config } else { config.initial_seq(SeqNo::MAX.minus(20)) };
             P::listening(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, mode)
         };
         let mut pair = Self {

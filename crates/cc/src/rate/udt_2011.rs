@@ -43,7 +43,7 @@ use super::daimd::DECREASE;
 use super::flow_control::measured_rate;
 use super::syn::SYN_INTERVAL;
 use super::udt_native::UdtNative;
-use crate::spec::{Settings, SpecError};
+use crate::options::{Settings, SpecError};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// Longest round trip of the first row of (1), and its factor. Source: paper:udt-2011, listing of onNak().

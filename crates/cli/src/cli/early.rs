@@ -67,6 +67,11 @@ fn wants_json(options: &ArgMatches) -> bool {
     here || options.subcommand().is_some_and(|(_, options)| wants_json(options))
 }
 
+/// The same help or version as `help`, with the possible values of options, which the lenient parse does not know.
+pub(crate) fn with_values(help: Error) -> Error {
+    command().try_get_matches().err().filter(|error| error.kind() == help.kind()).unwrap_or(help)
+}
+
 /// The command with all values as plain text. A value parser may read a pipe, which works only once.
 fn without_values(command: Command) -> Command {
     command

@@ -1,7 +1,9 @@
 //! Errors of the command line in one line: the problem and the next step.
 
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Error};
+use farhaul::Protocol;
 
 use crate::exit::Fault;
 
@@ -25,6 +27,21 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
     Fault::usage(format!("{what}{tips}; {next}"))
 }
 
+/// Refuses `--controller` with a protocol whose own rules govern the rate.
+///
+/// In the environment and in files it may be meant for other protocols, so it is accepted there.
+pub(crate) fn of_the_protocol(matches: &ArgMatches) -> Result<(), Fault> {
+    let Some((_, options)) = matches.subcommand() else { return Ok(()) };
+    let protocol = options.try_get_one::<Protocol>("protocol").ok().flatten();
+    match protocol.map(Protocol::entry) {
+        Some(entry) if entry.controller.is_none() && is_typed(options, "controller") => Err(Fault::usage(format!(
+            "--controller does not go with the protocol '{}', whose own rules govern the rate",
+            entry.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses `--rate` and `--controller` on a receiver: both are settings of the sender.
 ///
 /// In the environment and in files they apply to whatever this side sends, so they are accepted there.
@@ -41,12 +58,15 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
     if !receives {
         return Ok(());
     }
-    let typed = |id: &&&str| options.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
-    match ["rate", "controller"].iter().find(typed) {
+    match ["rate", "controller"].iter().find(|id| is_typed(options, id)) {
         None => Ok(()),
         Some(option) => Err(Fault::usage(format!(
             "--{option} is a setting of the sender, which is the other side here: give it to `farhaul {}` there",
             if verb == "bench" { "bench --listen" } else { "serve" }
         ))),
     }
+}
+
+fn is_typed(options: &ArgMatches, id: &str) -> bool {
+    options.value_source(id) == Some(ValueSource::CommandLine)
 }

@@ -1,11 +1,10 @@
 //! `controllers`: the list of congestion controllers.
 
-use std::fmt::Write as _;
-
 use clap::Args;
-use farhaul_cc::registry::{Entry, OptionForm, controllers};
+use farhaul_cc::registry::{Entry, controllers};
 use serde_json::{Value, json};
 
+use super::listing;
 use crate::exit::Fault;
 use crate::output::print;
 
@@ -31,35 +30,15 @@ pub(crate) fn run(args: &ControllersArgs) -> Result<(), Fault> {
 }
 
 fn describe(text: &mut String, entry: &Entry) {
-    let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to a String cannot fail");
-    line(format_args!("{:<8} {}", entry.name, entry.summary));
-    if entry.source != "none" {
-        line(format_args!("{:<8} source: {}", "", entry.source));
-    }
-    for option in entry.options {
-        let written = match option.form {
-            OptionForm::Required { example } => format!("{}={example}", option.name),
-            OptionForm::Optional { default } => format!("{}={default}", option.name),
-            _ => option.name.to_owned(),
-        };
-        line(format_args!("{:<8} {}:{written}  {}", "", entry.name, option.meaning));
-    }
-    line(format_args!(""));
+    let source = (entry.source != "none").then(|| format!("source: {}", entry.source));
+    listing::describe(text, entry, entry.summary, source.as_slice());
 }
 
 fn record(entry: &Entry) -> Value {
-    let options: Vec<Value> = entry
-        .options
-        .iter()
-        .map(|option| {
-            let kind = match option.form {
-                OptionForm::Flag => "flag",
-                OptionForm::Required { .. } => "required",
-                _ => "optional",
-            };
-            json!({ "name": option.name, "meaning": option.meaning, "kind": kind, "default": option.form.default_value() })
-        })
-        .collect();
-    let source: Vec<&str> = entry.source.split(", ").filter(|key| *key != "none").collect();
-    json!({ "name": entry.name, "summary": entry.summary, "source": source, "options": options })
+    json!({
+        "name": entry.name,
+        "summary": entry.summary,
+        "source": listing::sources(entry.source),
+        "options": listing::options(entry),
+    })
 }

@@ -1,10 +1,10 @@
 //! `version`: the version and the supported protocols.
 
 use clap::Args;
+use farhaul::registry::protocols;
 use serde_json::json;
 
 use crate::exit::Fault;
-use crate::options::Protocol;
 use crate::output::print;
 
 /// Print the version and the supported protocols
@@ -18,11 +18,12 @@ pub(crate) struct VersionArgs {
 pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
     let version = env!("CARGO_PKG_VERSION");
     let session = farhaul_session::VERSION;
+    let protocols: Vec<&str> = protocols().iter().map(|entry| entry.name).collect();
     if args.json {
         let record = json!({
             "name": "farhaul",
             "version": version,
-            "protocols": Protocol::ALL.map(Protocol::name),
+            "protocols": protocols,
             "session_protocol": { "newest": session, "oldest": farhaul_session::OLDEST_VERSION },
             "security": ["none"],
             "os": std::env::consts::OS,
@@ -31,7 +32,8 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
         print(&format!("{record}\n"));
     } else {
         print(&format!(
-            "farhaul {version}\nspeaks UDT4, the UDT of 2004, and session protocol {session}; encryption: none yet\n"
+            "farhaul {version}\nspeaks {}, and session protocol {session}; encryption: none yet\n",
+            protocols.join(", ")
         ));
     }
     Ok(())

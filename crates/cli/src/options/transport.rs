@@ -1,12 +1,14 @@
 //! Options of every verb that opens connections, and the endpoint that they configure.
 
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::BoolishValueParser;
-use clap::{Args, ValueEnum};
-use farhaul::{Builder, Endpoint, Error, MinProgress};
+use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command};
+use farhaul::registry::protocols;
+use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol};
 use farhaul_cc::Spec;
 use farhaul_units::{ByteSize, Rate};
 
@@ -25,17 +27,17 @@ pub(crate) struct Transport {
     /// Do not encrypt; required until encryption exists
     #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
     pub(crate) plain: bool,
-    /// Congestion controller and its options; `farhaul controllers` lists them
+    /// Congestion controller and its options; `farhaul controllers` lists them [default: the protocol's]
+    #[arg(long, env = "FARHAUL_CONTROLLER", value_name = "NAME[:K=V,…]")]
+    controller: Option<Spec>,
+    /// Wire protocol and its options; `farhaul protocols` lists them
     #[arg(
         long,
-        env = "FARHAUL_CONTROLLER",
+        env = "FARHAUL_PROTOCOL",
         value_name = "NAME[:K=V,…]",
-        default_value = "udt",
-        default_value_if("protocol", "udt-2004", "udt-2004")
+        default_value = protocols()[0].name,
+        value_parser = ProtocolParser
     )]
-    pub(crate) controller: Spec,
-    /// Wire protocol
-    #[arg(long, env = "FARHAUL_PROTOCOL", value_enum, default_value = "udt")]
     pub(crate) protocol: Protocol,
     /// Cap on the sending rate, headers and retransmissions included: 950mbit [default: none]
     #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = some_rate)]
@@ -77,32 +79,19 @@ fn packet_size(text: &str) -> Result<u32, String> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Protocol {
-    /// UDT4, compatible with libudt
-    Udt,
-    /// The protocol of the 2004 paper, by default with its controller; for experiments
-    #[value(name = "udt-2004")]
-    Udt2004,
-}
+/// Reads a protocol with its options. Help and completions list the names of the registry.
+#[derive(Clone)]
+struct ProtocolParser;
 
-impl Protocol {
-    /// All of them, the default first.
-    pub(crate) const ALL: [Self; 2] = [Self::Udt, Self::Udt2004];
+impl TypedValueParser for ProtocolParser {
+    type Value = Protocol;
 
-    /// Its name in options and records.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Udt => "udt",
-            Self::Udt2004 => "udt-2004",
-        }
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Protocol, clap::Error> {
+        StringValueParser::new().try_map(|text| text.parse::<Protocol>()).parse_ref(command, arg, value)
     }
 
-    const fn of_library(self) -> farhaul::Protocol {
-        match self {
-            Self::Udt => farhaul::Protocol::Udt,
-            Self::Udt2004 => farhaul::Protocol::Udt2004,
-        }
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(protocols().iter().map(|entry| PossibleValue::new(entry.name).help(entry.summary))))
     }
 }
 
@@ -117,14 +106,28 @@ impl Transport {
         open(self.builder().min_progress(MinProgress::DAEMON), address)
     }
 
+    /// The effective congestion controller: the chosen one, or the protocol's. `None` if the protocol's own rules govern
+    /// the rate. Then a controller from the environment or a file has no effect.
+    fn controller(&self) -> Option<Spec> {
+        let default = self.protocol.controller()?;
+        Some(self.controller.clone().unwrap_or(default))
+    }
+
+    /// The effective congestion controller in records.
+    pub(crate) fn controller_name(&self) -> String {
+        self.controller().map_or_else(|| "none".to_owned(), |controller| controller.to_string())
+    }
+
     fn builder(&self) -> Builder {
         let mut builder = Endpoint::builder()
-            .protocol(self.protocol.of_library())
+            .protocol(self.protocol.clone())
             .mss(self.mtu)
             .connect_timeout(self.connect_timeout)
             .peer_timeout(self.timeout)
-            .linger(self.timeout)
-            .controller(self.controller.to_string());
+            .linger(self.timeout);
+        if let Some(controller) = self.controller() {
+            builder = builder.controller(controller.to_string());
+        }
         if let Some(rate) = self.rate {
             builder = builder.max_rate(rate);
         }
@@ -166,8 +169,8 @@ impl Transport {
     /// The `start` record with these settings.
     pub(crate) fn start(&self, verb: &'static str) -> Start {
         Start {
-            protocol: self.protocol.name(),
-            controller: self.controller.to_string(),
+            protocol: self.protocol.to_string(),
+            controller: self.controller_name(),
             rate_bps: self.rate.map(Rate::bits_per_second),
             mtu_bytes: self.mtu,
             buffer_bytes: self.buffer.map(|ByteSize(bytes)| bytes),
@@ -200,7 +203,53 @@ fn option_of(method: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        transport: Transport,
+    }
+
+    fn transport(options: &[&str]) -> Result<Transport, String> {
+        let parsed = Only::try_parse_from(["x"].iter().chain(options));
+        parsed.map(|only| only.transport).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn protocols_and_their_default_controllers_are_those_of_the_registry() {
+        let command = Transport::augment_args(Command::new("x"));
+        let option = command.get_arguments().find(|arg| arg.get_id() == "protocol").unwrap();
+        let listed: Vec<_> = option.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        assert_eq!(listed, protocols().iter().map(|entry| entry.name).collect::<Vec<_>>());
+        for entry in protocols() {
+            let transport = transport(&["--protocol", entry.name]).unwrap();
+            assert_eq!(transport.protocol.to_string(), entry.name);
+            assert_eq!(transport.controller_name(), entry.controller.unwrap_or("none"));
+        }
+        assert_eq!(transport(&[]).unwrap().protocol.to_string(), protocols()[0].name);
+    }
+
+    #[test]
+    fn a_protocol_has_options_and_keeps_its_default_controller() {
+        let transport = transport(&["--protocol", "udt-2004:delay-warnings=off"]).unwrap();
+        assert_eq!(transport.protocol.to_string(), "udt-2004:delay-warnings=off");
+        assert_eq!(transport.controller_name(), "udt-2004");
+    }
+
+    #[test]
+    fn an_unknown_protocol_or_option_is_refused_with_the_known_ones() {
+        let message = transport(&["--protocol", "udp"]).unwrap_err();
+        for entry in protocols() {
+            assert!(message.contains(entry.name), "{message}");
+        }
+        let message = transport(&["--protocol", "udt-2004:blast=rtt"]).unwrap_err();
+        assert!(message.contains("blast") && message.contains("delay-warnings=on"), "{message}");
+        let message = transport(&["--protocol", "udt:blast=rtt"]).unwrap_err();
+        assert!(message.contains("takes none"), "{message}");
+    }
 
     #[test]
     fn packets_that_no_peer_agrees_to_are_refused_with_the_reason() {

@@ -34,7 +34,7 @@ pub(crate) enum Record {
 pub(crate) struct Start {
     pub(crate) verb: &'static str,
     pub(crate) version: &'static str,
-    pub(crate) protocol: &'static str,
+    pub(crate) protocol: String,
     /// Always `none` until encryption exists.
     pub(crate) security: &'static str,
     pub(crate) process_id: u32,
@@ -150,7 +150,7 @@ pub(crate) struct End {
     /// The other side's report; null if it cannot send one.
     pub(crate) peer: Option<Peer>,
     pub(crate) controller: String,
-    pub(crate) protocol: &'static str,
+    pub(crate) protocol: String,
     /// Null if unknown: the transfer was too short, or the sender does not report.
     pub(crate) limited_by: Option<Limit>,
     /// Share of the time for which the limit held.

@@ -1,8 +1,8 @@
 use std::os::unix::ffi::OsStrExt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::process::{farhaul, farhaul_where};
+use crate::process::{Run, farhaul, farhaul_where};
 
 #[test]
 fn the_version_is_there_for_programs() {
@@ -10,7 +10,66 @@ fn the_version_is_there_for_programs() {
     run.succeeds();
     let version: Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(version["name"], "farhaul");
-    assert_eq!(version["protocols"][0], "udt");
+    assert_eq!(version["protocols"], names(&farhaul(&["protocols", "--json"])));
+    let text = String::from_utf8(farhaul(&["version"]).stdout).unwrap();
+    for name in version["protocols"].as_array().unwrap() {
+        assert!(text.contains(name.as_str().unwrap()), "{text}");
+    }
+}
+
+/// The names in the list that `run` printed.
+fn names(run: &Run) -> Value {
+    run.succeeds();
+    let all: Value = serde_json::from_slice(&run.stdout).unwrap();
+    all.as_array().unwrap().iter().map(|row| row["name"].clone()).collect()
+}
+
+#[test]
+fn protocols_are_listed_with_their_modes_and_options() {
+    let run = farhaul(&["protocols", "--json"]);
+    run.succeeds();
+    let all: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let udt = json!({
+        "name": "udt",
+        "summary": "UDT4, compatible with libudt 4",
+        "source": ["udt-draft", "udt-2007"],
+        "modes": ["stream", "message"],
+        "control_channel": false,
+        "controller": "udt",
+        "options": [],
+    });
+    let udt_2004 = json!({
+        "name": "udt-2004",
+        "summary": "the protocol of the 2004 paper, for experiments; one connection between two ports",
+        "source": ["udt-2004"],
+        "modes": ["stream"],
+        "control_channel": false,
+        "controller": "udt-2004",
+        "options": [{
+            "name": "delay-warnings",
+            "meaning": "whether the receiver warns the sender of a growing RTT: on or off",
+            "kind": "optional",
+            "default": "on",
+        }],
+    });
+    assert_eq!(all[0], udt, "the default comes first");
+    assert!(all.as_array().unwrap().contains(&udt_2004), "{all:#}");
+    let run = farhaul(&["protocols"]);
+    run.succeeds();
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert!(text.contains("udt-2004:delay-warnings=on") && text.contains("--protocol NAME"), "{text}");
+}
+
+#[test]
+fn every_protocol_is_in_the_help_and_the_completions() {
+    let Value::Array(names) = names(&farhaul(&["protocols", "--json"])) else { panic!("a list") };
+    let texts = [&["bench", "--help"][..], &["completions", "bash"], &["man", "bench"]]
+        .map(|arguments| String::from_utf8(farhaul(arguments).stdout).unwrap());
+    for name in names.iter().map(|name| name.as_str().unwrap()) {
+        for text in &texts {
+            assert!(text.replace('\\', "").contains(name), "{name}");
+        }
+    }
 }
 
 #[test]

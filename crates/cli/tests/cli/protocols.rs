@@ -69,6 +69,38 @@ fn the_controller_of_2004_also_runs_on_udt4() {
 }
 
 #[test]
+fn options_of_the_protocol_stand_in_the_records_of_both_sides() {
+    let protocol = "udt-2004:delay-warnings=off";
+    let mut server = Server::begin(&["bench", "--protocol", protocol, "--interval", "0"]);
+    let run = farhaul(&[
+        "bench",
+        "--plain",
+        "--json",
+        "--protocol",
+        protocol,
+        "--connect",
+        &server.address,
+        "--bytes",
+        "1MB",
+    ]);
+    run.succeeds();
+    for end in [run.end(), server.wait_for("end")] {
+        assert_eq!((end["protocol"].as_str(), end["controller"].as_str()), (Some(protocol), Some("udt-2004")), "{end}");
+    }
+}
+
+#[test]
+fn an_unknown_protocol_and_an_unknown_option_are_refused_with_the_known_ones() {
+    for (protocol, words) in [
+        ("udt-2005", &["unknown protocol 'udt-2005'", "udt, udt-2004"][..]),
+        ("udt:blast=rtt", &["'udt' has no option 'blast'", "none"]),
+        ("udt-2004:blast=rtt", &["'udt-2004' has no option 'blast'", "delay-warnings=on"]),
+    ] {
+        farhaul(&["bench", "--plain", "--protocol", protocol, "--connect", "127.0.0.1:9"]).fails(2, words);
+    }
+}
+
+#[test]
 fn ends_that_speak_different_protocols_do_not_meet() {
     let server = Server::begin(&["bench", "--interval", "0"]);
     let arguments = ["bench", "--plain", PROTOCOL[0], PROTOCOL[1], "--connect", &server.address];

@@ -51,6 +51,16 @@ fn flags_win_over_the_environment_that_over_the_user_and_that_over_the_system() 
         assert!(line(key).contains(&format!("{key} = {value}")) && line(key).ends_with(origin), "{}", line(key));
     }
     assert!(text.parse::<toml::Table>().is_ok(), "{text}");
+    // The default controller is the protocol's, wherever the protocol is from.
+    let bare =
+        |arguments: &[&str]| shown(&[&["bench", "--connect", "near.example:9", "--show-config"], arguments].concat());
+    for (arguments, controller) in
+        [(&[][..], "\"udt\""), (&["--protocol", "udt-2004:delay-warnings=off"], "\"udt-2004\"")]
+    {
+        let text = bare(arguments);
+        let line = text.lines().find(|line| line.starts_with("controller")).unwrap();
+        assert!(line.contains(&format!("controller = {controller}")) && line.ends_with("# default"), "{line}");
+    }
     // Another host, another verb; nothing else has to be said.
     assert!(shown(&["bench", "--connect", "near.example:9", "--show-config"]).contains("mtu = 1500"));
     let copy = shown(&["copy", "--show-config"]);
@@ -94,6 +104,7 @@ const WITHOUT_SETTINGS: &[&[&str]] = &[
     &["man"],
     &["completions", "bash"],
     &["controllers"],
+    &["protocols"],
     &["lab", "list"],
 ];
 

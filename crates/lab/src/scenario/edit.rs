@@ -87,11 +87,16 @@ pub(crate) fn name_of(node: &Node) -> Option<&str> {
 pub(crate) fn name_elements(root: &mut Node) {
     let Value::Table(table) = &mut root.value else { return };
     if let Some(Node { value: Value::List(flows), .. }) = table.get_mut("flow") {
-        name_all(flows, |flow| text(flow, "protocol").unwrap_or("udt").to_owned());
+        name_all(flows, |flow| bare_name(text(flow, "protocol").unwrap_or("udt")).to_owned());
     }
     if let Some(Node { value: Value::List(links), .. }) = table.get_mut("links") {
         name_all(links, |link| format!("{}-{}", text(link, "from").unwrap_or("?"), text(link, "to").unwrap_or("?")));
     }
+}
+
+/// The name of a protocol without its options.
+fn bare_name(protocol: &str) -> &str {
+    protocol.split(':').next().unwrap_or(protocol)
 }
 
 fn text<'a>(table: &'a Table, key: &str) -> Option<&'a str> {

@@ -1,12 +1,13 @@
 //! One flow: the keys of `[[flow]]`.
 
-use farhaul_cc::Spec;
+use farhaul_cc::{Spec, SpecError};
+use farhaul_proto::registry::protocols;
 use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
 use farhaul_sim::host_cost::{HostCost, Load};
 use farhaul_units::{Duration, Rate};
 
-use super::reader::Section;
+use super::reader::{Section, Value, listed, text};
 use crate::error::ScenarioError;
 use crate::metric::RunMetric;
 
@@ -57,8 +58,8 @@ pub(crate) struct FlowSpec {
 /// The sender's protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Protocol {
-    /// UDT.
-    Udt(Udt),
+    /// A protocol of the registry.
+    Bulk(Bulk),
     /// TCP.
     Tcp(Tcp),
     /// The reference library in its own program, in the emulated world only.
@@ -86,28 +87,18 @@ impl Protocol {
     }
 }
 
-/// Both sides of a UDT connection.
+/// Both sides of a connection of a protocol of the registry.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Udt {
-    pub(crate) generation: Generation,
-    pub(crate) controller: Spec,
+pub(crate) struct Bulk {
+    pub(crate) protocol: farhaul_proto::Protocol,
+    /// `None` if the protocol's own rules govern the rate.
+    pub(crate) controller: Option<Spec>,
     /// The packets beyond a gap before the gap is a loss.
     pub(crate) reorder_tolerance: u32,
-    /// Whether the receiver sends delay warnings when the RTT grows. Only the 2004 protocol has them.
-    pub(crate) delay_warnings: bool,
     /// The longest time that one burst stands for; `None` for the default.
     pub(crate) burst_time: Option<Duration>,
     /// The disk that the sender reads from.
     pub(crate) disk: Option<DiskSpec>,
-}
-
-/// Which wire protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Generation {
-    /// UDT4.
-    Udt4,
-    /// The protocol of the 2004 paper.
-    Udt2004,
 }
 
 /// A TCP sender and its receiver.
@@ -136,10 +127,9 @@ pub(crate) enum Pattern {
     Poisson,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Kind {
-    Udt,
-    Udt2004,
+    Bulk(farhaul_proto::Protocol),
     Tcp,
     Libudt,
     Constant,
@@ -147,9 +137,8 @@ enum Kind {
     Poisson,
 }
 
-const KINDS: [(&str, Kind); 7] = [
-    ("udt", Kind::Udt),
-    ("udt-2004", Kind::Udt2004),
+/// The kinds of flows beside the protocols of the registry.
+const OTHER_KINDS: [(&str, Kind); 5] = [
     ("tcp", Kind::Tcp),
     ("libudt", Kind::Libudt),
     ("cbr", Kind::Constant),
@@ -251,11 +240,26 @@ fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u
     Ok(Some((transfers as u32, at_a_time.unwrap_or(1).min(transfers))))
 }
 
+/// The kind of flow that `value` names: a protocol of the registry with its options, or another.
+fn kind(value: &Value) -> Result<Kind, String> {
+    let text = text(value)?;
+    if let Some((_, kind)) = OTHER_KINDS.iter().find(|(name, _)| *name == text) {
+        return Ok(kind.clone());
+    }
+    text.parse().map(Kind::Bulk).map_err(|wrong| match wrong {
+        SpecError::UnknownName { name, .. } => {
+            let registered = protocols().iter().map(|entry| entry.name);
+            let names: Vec<&str> = registered.chain(OTHER_KINDS.iter().map(|(name, _)| *name)).collect();
+            format!("'{name}' is not one of {}", listed(&names))
+        }
+        wrong => wrong.to_string(),
+    })
+}
+
 fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
-    let kind = section.choice("protocol", &KINDS)?.unwrap_or(Kind::Udt);
+    let kind = section.read("protocol", kind)?.unwrap_or_else(|| Kind::Bulk(Default::default()));
     Ok(match kind {
-        Kind::Udt => Protocol::Udt(udt(section, Generation::Udt4)?),
-        Kind::Udt2004 => Protocol::Udt(udt(section, Generation::Udt2004)?),
+        Kind::Bulk(protocol) => Protocol::Bulk(bulk(section, protocol)?),
         Kind::Tcp => {
             let (recovery, cubic) = section.choice("controller", &RECOVERIES)?.unwrap_or((Recovery::Sack, false));
             Protocol::Tcp(Tcp {
@@ -279,21 +283,16 @@ fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
     })
 }
 
-fn udt(section: &mut Section<'_>, generation: Generation) -> Result<Udt, ScenarioError> {
-    let default = match generation {
-        Generation::Udt4 => "udt",
-        Generation::Udt2004 => "udt-2004",
-    };
-    let parse = |text: &str| text.parse::<Spec>().map_err(|wrong| wrong.to_string());
-    let given = section.read("controller", |value| parse(&value.to_string()))?;
-    Ok(Udt {
-        generation,
-        controller: given.unwrap_or_else(|| parse(default).expect("the registry has both")),
+fn bulk(section: &mut Section<'_>, protocol: farhaul_proto::Protocol) -> Result<Bulk, ScenarioError> {
+    let default = protocol.controller();
+    let given = section.read("controller", |value| match &default {
+        Some(_) => value.to_string().parse::<Spec>().map_err(|wrong| wrong.to_string()),
+        None => Err(format!("'{}' has none, because its own rules govern the rate", protocol.entry().name)),
+    })?;
+    Ok(Bulk {
+        controller: given.or(default),
+        protocol,
         reorder_tolerance: section.integer("reorder_tolerance", 0..=10_000)?.unwrap_or(0) as u32,
-        delay_warnings: match generation {
-            Generation::Udt4 => true,
-            Generation::Udt2004 => section.flag("delay_warnings")?.unwrap_or(true),
-        },
         burst_time: section.time("burst_time")?,
         disk: disk(section)?,
     })

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 pub use nearest::nearest;
 pub(crate) use section::Section;
-pub(crate) use section::{listed, share};
+pub(crate) use section::{listed, share, text};
 
 use crate::error::ScenarioError;
 

@@ -1,6 +1,9 @@
 //! Scenarios that are accepted, and messages about mistakes.
 
+use farhaul_proto::registry::protocols;
+
 use super::expand::{Experiment, Overrides};
+use super::flow::Protocol;
 use super::*;
 
 const HEAD: &str = "title = 'x'\nduration = '10s'\n";
@@ -221,6 +224,37 @@ fn a_unit_of_a_drawing_that_does_not_exist_is_refused() {
     let message = refused(&format!("{HEAD}{LINK}{FLOW}{plot}"));
     assert!(message.starts_with("10: ") && message.contains("Mbit/s"), "{message}");
     assert!(experiment(&format!("{HEAD}{LINK}{FLOW}{}", plot.replace("Mbits", "packets"))).is_ok());
+}
+
+#[test]
+fn the_protocols_of_flows_are_those_of_the_registry_and_the_other_kinds() {
+    for entry in protocols() {
+        let jobs = jobs(&format!("{HEAD}{LINK}[[flow]]\nprotocol = '{}'\n", entry.name)).unwrap();
+        let flow = &jobs[0].setup.flows[0];
+        let Protocol::Bulk(bulk) = &flow.protocol else { panic!("{flow:?}") };
+        assert_eq!((bulk.protocol.to_string().as_str(), flow.name.as_str()), (entry.name, entry.name));
+        assert_eq!(bulk.controller, bulk.protocol.controller());
+    }
+    let jobs = jobs(&format!("{HEAD}{LINK}[[flow]]\nprotocol = 'udt-2004:delay-warnings=off'\n")).unwrap();
+    assert_eq!(jobs[0].setup.flows[0].name, "udt-2004", "a name has no options");
+}
+
+#[test]
+fn an_unknown_protocol_is_refused_with_file_and_line_and_the_known_ones() {
+    let error = jobs(&format!("{HEAD}{LINK}[[flow]]\nname = 'f'\nprotocol = 'udp'\n")).err().unwrap();
+    assert_eq!((error.file.as_str(), error.line), ("x.toml", 8));
+    let registered = protocols().iter().map(|entry| entry.name);
+    for name in registered.chain(["tcp", "libudt", "cbr", "on-off", "poisson"]) {
+        assert!(error.message.contains(name), "{name}: {error}");
+    }
+    for (protocol, words) in [
+        ("udt:blast=rtt", "it takes none"),
+        ("udt-2004:blast=rtt", "it takes delay-warnings=on"),
+        ("tcp:blast=rtt", "'tcp' is not one of"),
+    ] {
+        let message = refused(&format!("{HEAD}{LINK}[[flow]]\nname = 'f'\nprotocol = '{protocol}'\n"));
+        assert!(message.starts_with("8: ") && message.contains(words), "{message}");
+    }
 }
 
 #[test]

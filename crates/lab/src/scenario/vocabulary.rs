@@ -90,7 +90,7 @@ impl Vocabulary {
         if is_connection {
             quantities.extend(OF_CONNECTIONS);
             quantities.extend(flow.bytes.is_some().then_some(Quantity::Completion));
-            quantities.extend(matches!(flow.protocol, Protocol::Udt(_)).then_some(Quantity::Capacity));
+            quantities.extend(matches!(flow.protocol, Protocol::Bulk(_)).then_some(Quantity::Capacity));
         }
         for quantity in quantities {
             self.metrics.extend([&flow.name, &flow.group].map(|name| quantity.of_flow(name)));

@@ -4,6 +4,7 @@
 //! datagrams. All of them run in threads of this program. Flows of libudt are separate programs. The instants of
 //! samples are those of the simulator.
 
+mod bulk;
 mod control;
 mod cross;
 mod descriptors;
@@ -15,7 +16,6 @@ mod refusal;
 mod tcp;
 #[cfg(test)]
 mod tests;
-mod udt;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -131,7 +131,7 @@ impl<'a> Scene<'a> {
                 self.lists.entry(&flow.group).or_insert_with(|| Arc::new(AtomicU32::new(transfers)));
             }
             flows.push(match &flow.protocol {
-                Protocol::Udt(udt) => udt::begin(self, index, flow, udt, begin)?,
+                Protocol::Bulk(bulk) => bulk::begin(self, index, flow, bulk, begin)?,
                 Protocol::Tcp(_) => tcp::begin(self, index, flow, begin)?,
                 Protocol::Libudt => libudt::begin(self, index, flow, begin)?,
                 Protocol::Cross(rate, pattern) => cross::begin(self, index, flow, (*rate, *pattern), (begin, seed))?,
@@ -187,8 +187,8 @@ fn rows(
 fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTally {
     let mut tally = FlowTally::default();
     if passes_bottleneck {
-        let header = match flow.protocol {
-            Protocol::Udt(_) => udt::HEADER,
+        let header = match &flow.protocol {
+            Protocol::Bulk(bulk) => bulk::header(bulk),
             Protocol::Tcp(_) => tcp::HEADER,
             Protocol::Libudt => libudt::HEADER,
             Protocol::Cross(..) => 0,

@@ -15,12 +15,12 @@ use crate::config::{Config, Entropy};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
 use crate::shell::admission::Admission;
+use crate::shell::handshake::{Room, mss_towards};
 use crate::shell::schedule::{Due, Schedule};
 use crate::shell::secrets::Secrets;
 use crate::shell::slots::{Occupant, Slots};
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
-use crate::shell::handshake::{Room, mss_towards};
 
 /// Bytes of IPv4 and of UDP headers, which the packet size includes.
 const HEADERS: u32 = 28;

@@ -115,7 +115,7 @@ impl Incoming {
     pub(crate) fn new(setup: &Setup<'_>) -> Self {
         let payload_size = payload_size(setup);
         let by_memory = u32::try_from(setup.config.recv_buffer / payload_size as u64).unwrap_or(u32::MAX);
-        let capacity = by_memory.min(setup.config.max_flow_window).max(2);
+        let capacity = by_memory.clamp(2, crate::seq_set::MAX_CAPACITY / 2);
         Self { buffer: RecvBuffer::new(FIRST, payload_size, capacity), payload_size }
     }
 

@@ -95,7 +95,7 @@ impl Receiver {
     pub(super) fn new(setup: &Setup<'_>, rules: Rules) -> Self {
         let payload_size = setup.datagram - setup.prefix.len() - farhaul_wire::sabul::HEADER_LEN;
         let by_memory = setup.config.recv_buffer / payload_size as u64;
-        let most_unread = u32::try_from(by_memory).unwrap_or(u32::MAX).clamp(1, setup.config.max_flow_window);
+        let most_unread = u32::try_from(by_memory).unwrap_or(u32::MAX).clamp(1, crate::seq_set::MAX_CAPACITY / 2);
         Self {
             rules,
             buffer: RecvBuffer::new(Numbering::FIRST, payload_size, most_unread.saturating_add(rules.window)),

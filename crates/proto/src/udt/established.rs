@@ -97,8 +97,8 @@ impl Established {
             receiver: Receiver::new(
                 agreed.recv_isn,
                 offer.mode,
-                Sizes { storage, full, max_window: config.recv_window() },
-                config.reorder_tolerance,
+                Sizes { storage, full, max_window: config.recv_window(config.udt.max_flow_window) },
+                config.udt.reorder_tolerance,
                 now,
             ),
             farewell: Farewell::default(),
@@ -114,8 +114,8 @@ impl Established {
             losses: Losses::new(now),
             counts: Totals::default(),
         };
-        established.receiver.acks.number_from(config.initial_ack);
-        established.sender.number_messages_from(config.initial_message);
+        established.receiver.acks.number_from(config.udt.initial_ack);
+        established.sender.number_messages_from(config.udt.initial_message);
         established.sender.set_burst_time(config.burst_time);
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);

@@ -36,7 +36,7 @@ impl Opening {
 
     /// Meets a peer that also calls.
     pub(super) fn meet(offer: Offer, config: &Config, now: Instant) -> Self {
-        let attempt = Attempt::Meeting(Rendezvous::new(offer, now, config.rendezvous_timeout));
+        let attempt = Attempt::Meeting(Rendezvous::new(offer, now, config.udt.rendezvous_timeout));
         Self { offer, opened: now, attempt }
     }
 

@@ -44,7 +44,7 @@ impl Router {
             return Err(ConnectError::RendezvousUnderWay);
         }
         let router = &mut shell.protocol;
-        let isn = shell.config.initial_seq.unwrap_or_else(|| SeqNo::new(router.reception.draw()));
+        let isn = shell.config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(router.reception.draw()));
         shell.check_room()?;
         let offer = shell.protocol.offer(&shell.config, peer, options.mode, isn);
         let open = if options.rendezvous { Opening::meet } else { Opening::call };
@@ -70,8 +70,8 @@ impl Router {
             mode,
             isn,
             mss: mss_towards(peer.ip(), config.mss),
-            flow_window: config.recv_window(),
-            max_flow_window: config.max_flow_window,
+            flow_window: config.recv_window(config.udt.max_flow_window),
+            max_flow_window: config.udt.max_flow_window,
             socket_id: self.new_socket_id(),
             peer,
         }

@@ -91,7 +91,7 @@ impl Protocol for Router {
         }
         shell.check_room()?;
         let reception = &mut shell.protocol.reception;
-        let isn = shell.config.initial_seq.unwrap_or_else(|| SeqNo::new(reception.draw()));
+        let isn = shell.config.udt2004.initial_seq.unwrap_or_else(|| SeqNo::new(reception.draw()));
         let isn = SeqNo::new(SeqNo30::from(isn).value());
         // Never zero, which means no connection.
         let connection = SocketId::new(reception.draw() | 1);
@@ -139,8 +139,8 @@ fn offer(config: &Config, peer: SocketAddr, isn: SeqNo, connection: SocketId) ->
         mode: Mode::Stream,
         isn,
         mss: mss_towards(peer.ip(), config.mss),
-        flow_window: (config.recv_window() / 2).max(2),
-        max_flow_window: config.max_flow_window,
+        flow_window: (config.recv_window(config.udt2004.max_flow_window) / 2).max(2),
+        max_flow_window: config.udt2004.max_flow_window,
         socket_id: connection,
         peer,
     }

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Stats, Streams, Transport};
+use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Stats, Streams, Transport, udt};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{
     Ack, Control, DataHeader, DropRequest, HEADER_LEN, Handshake, LossList, MessageField, Packet, Position, Request,
@@ -16,6 +16,11 @@ const TOO_MANY: u64 = 2_000_000;
 /// The address of caller `n`. Each thousand callers share a network.
 pub(crate) fn address(n: u16) -> SocketAddr {
     SocketAddr::from(([10, 1, (n >> 8) as u8, n as u8], 4000))
+}
+
+/// The default settings with those of UDT4 from `udt`.
+pub(crate) fn with(udt: udt::Config) -> Config {
+    Config { udt, ..Config::default() }
 }
 
 /// A datagram that the endpoint sent.

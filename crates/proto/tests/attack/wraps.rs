@@ -2,13 +2,13 @@
 
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
-use farhaul_proto::{Config, ConnectionId, Entropy, Event, Mode, Streams};
+use farhaul_proto::{Config, ConnectionId, Entropy, Event, Mode, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
 use farhaul_wire::udt4::{Ack, Control, Handshake, MessageField, Packet, Position, SocketType};
 
-use crate::bench::{Bench, Sent, address, call, drop_request, range};
+use crate::bench::{Bench, Sent, address, call, drop_request, range, with};
 
 /// A lossy path with 50 Mbit/s and an RTT of 20 ms.
 fn lossy() -> PathSpec {
@@ -22,7 +22,7 @@ fn lossy() -> PathSpec {
 
 fn pair(initial_seq: SeqNo) -> Pair<Endpoint> {
     let end = |seed: u8| {
-        let config = Config { initial_seq: Some(initial_seq), ..Config::default() };
+        let config = Config::default().initial_seq(initial_seq);
         let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
         end.listen(Mode::Stream);
         end
@@ -120,7 +120,7 @@ fn b12_message_numbers_wrap_without_mixing_messages_up() {
 #[test]
 fn b12_our_own_acknowledgement_numbers_cross_their_wrap() {
     let max = SeqNo::MAX.value();
-    let config = Config { initial_ack: AckNo::new(max - 2), ..Config::default() };
+    let config = with(udt::Config { initial_ack: AckNo::new(max - 2), ..Default::default() });
     let mut bench = Bench::new(config, Mode::Stream);
     let peer = bench.accept_default();
     let mut numbers = Vec::new();
@@ -154,7 +154,7 @@ fn acks(sent: &[Sent]) -> Vec<AckNo> {
 fn b12_a_lossy_transfer_over_the_wrap_of_its_acknowledgements_is_like_any_other() {
     let transfer_from = |initial_ack: AckNo| {
         let end = |seed: u8| {
-            let config = Config { initial_ack, initial_seq: Some(SeqNo::new(1)), ..Config::default() };
+            let config = with(udt::Config { initial_ack, initial_seq: Some(SeqNo::new(1)), ..Default::default() });
             let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
             end.listen(Mode::Stream);
             end
@@ -177,7 +177,7 @@ fn b12_a_lossy_transfer_over_the_wrap_of_its_acknowledgements_is_like_any_other(
 
 /// Two endpoints in message mode, with the connections of both.
 fn message_pair(initial_message: MsgNo) -> ([Bench; 2], [ConnectionId; 2]) {
-    let end = || Bench::new(Config { initial_message, ..Config::default() }, Mode::Message);
+    let end = || Bench::new(with(udt::Config { initial_message, ..Default::default() }), Mode::Message);
     let mut ends = [end(), end()];
     let options = ConnectOptions { mode: Mode::Message, rendezvous: false };
     let here = ends[0].now;

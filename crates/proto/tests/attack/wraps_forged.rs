@@ -3,13 +3,13 @@
 
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, Stats, Streams};
+use farhaul_proto::{Entropy, Mode, Stats, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Content, Departing, Integrity, Simulation, TapAction};
 use farhaul_units::{AckNo, Duration, Rate, Rng, SeqNo};
 use farhaul_wire::udt4::{Ack, Control, DataHeader, Packet, Timestamp, destination};
 
-use crate::bench::encode;
+use crate::bench::{encode, with};
 
 /// The time after which a connection's time stamps wrap: 2^32 µs.
 const STAMP_WRAP: Duration = Duration::from_micros(1 << 32);
@@ -36,11 +36,11 @@ type Attack = Box<dyn FnMut(&mut Departing<'_>, &mut Rng)>;
 /// the duration, and the counters of both sides.
 fn transfer(mut attack: Attack) -> (Duration, [Stats; 2]) {
     let end = |seed: u8| {
-        let config = Config {
+        let config = with(udt::Config {
             initial_seq: Some(SeqNo::MAX.minus(PACKETS_BEFORE)),
             initial_ack: AckNo::new(SeqNo::MAX.value() - ACKS_BEFORE),
-            ..Config::default()
-        };
+            ..Default::default()
+        });
         let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
         end.listen(Mode::Stream);
         end

@@ -95,7 +95,7 @@ fn nothing_is_lost_when_the_queue_suffices_and_delay_is_heeded() {
 fn waiting_for_late_packets_raises_the_utilisation_of_a_path_that_reorders() {
     let reorder = Some(ReorderSpec { probability: 0.01, extra_delay: Duration::from_micros(300) });
     let used = |packets| {
-        let config = || Config { reorder_tolerance: packets, ..paper() };
+        let config = || paper().reorder_tolerance(packets);
         let (rate, run) = throughput(config, PathSpec { reorder, ..path(100, 20, 200) }, (2, 12));
         (utilisation(rate, 100), stats(&run, CALLER).totals.packets_retransmitted)
     };

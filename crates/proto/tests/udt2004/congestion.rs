@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, PathSpec};
-use farhaul_proto::Config;
+use farhaul_proto::{Config, udt2004};
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::dumbbell::{self, Dumbbell, Flank};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
@@ -64,7 +64,7 @@ fn flows_that_join_one_after_another_come_to_share_fairly() {
 
 #[test]
 fn warnings_that_are_off_are_not_sent_and_those_that_are_sent_can_be_ignored() {
-    let silent = || Config { delay_warnings: false, ..paper() };
+    let silent = || Config { udt2004: udt2004::Config { delay_warnings: false, ..Default::default() }, ..paper() };
     let sent = |config: fn() -> Config| {
         let (_, run) = throughput(config, path(100, 10, 3_000), (1, 8));
         (stats(&run, LISTENER).totals.delay_warnings_sent, stats(&run, CALLER).totals.packets_lost_sending)

@@ -271,7 +271,7 @@ proptest! {
     /// and neither side may grow or loop.
     #[test]
     fn no_datagrams_panic_or_grow_an_endpoint(datagrams in proptest::collection::vec(datagram(), 1..120)) {
-        let config = || farhaul_proto::Config { initial_seq: Some(farhaul_units::SeqNo::new(0)), ..small_buffers() };
+        let config = || small_buffers().initial_seq(farhaul_units::SeqNo::new(0));
         let workload = Workload::exchange(1 << 20);
         let mut run = pair(9, config).path(clean_path()).caller(workload).listener(workload).start();
         run.run_for(Duration::from_millis(90));

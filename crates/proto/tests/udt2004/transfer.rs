@@ -2,7 +2,7 @@
 //! in order.
 
 use farhaul_netem::{JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec};
-use farhaul_proto::{Config, Streams};
+use farhaul_proto::Streams;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_sim::{TraceHash, Workload};
 use farhaul_units::{Duration, Rate, SeqNo};
@@ -71,7 +71,7 @@ fn streams_of_any_length_arrive_whole() {
 fn streams_arrive_whole_across_the_wrap() {
     for before in [0, 1, 15, 64, 700] {
         for seed in 0..6 {
-            let config = || Config { initial_seq: Some(SeqNo::new((1 << 30) - 1 - before)), ..small_buffers() };
+            let config = || small_buffers().initial_seq(SeqNo::new((1 << 30) - 1 - before));
             let path = PathSpec { loss: Some(LossSpec::Bernoulli(0.01)), ..clean_path() };
             let run = exchange(pair(seed, config).path(path));
             let missing = [run.missing(CALLER, LISTENER), run.missing(LISTENER, CALLER)].concat();

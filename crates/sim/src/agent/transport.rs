@@ -1,6 +1,6 @@
 //! A transport with its application as an agent, and the order in which both are driven.
 
-use farhaul_proto::{Batch, Channels, ConnectionId, Event, Stats, Streams, earliest};
+use farhaul_proto::{Batch, Channels, ConnectionId, Event, Numbering, Stats, Streams, earliest};
 use farhaul_units::Instant;
 
 use crate::agent::channel::ChannelHost;
@@ -48,22 +48,22 @@ pub struct TransportAgent<T, A> {
 }
 
 impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
-    /// An agent whose datagrams have UDT4's numbering: see [`FirstTimes::UDT4`].
+    /// An agent whose datagrams have UDT4's numbering: see [`Numbering::UDT4`].
     pub fn new(transport: T, application: A) -> Self {
         Self {
             transport,
             application,
             takes_damaged: false,
             channels: ChannelHost::default(),
-            shares: FirstTimes::UDT4,
+            shares: FirstTimes::new(Numbering::UDT4),
             scratch: Batch::new(),
         }
     }
 
     /// Sets the numbering of the datagrams.
     #[must_use]
-    pub fn numbering(mut self, shares: FirstTimes) -> Self {
-        self.shares = shares;
+    pub fn numbering(mut self, numbering: Numbering) -> Self {
+        self.shares = FirstTimes::new(numbering);
         self
     }
 

@@ -278,7 +278,8 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-fn text(value: &Value) -> Result<String, String> {
+/// The text in quotes.
+pub(crate) fn text(value: &Value) -> Result<String, String> {
     match value {
         Value::Text(text) => Ok(text.clone()),
         other => Err(format!("expected a text in quotes, found {}", other.kind())),

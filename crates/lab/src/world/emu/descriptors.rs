@@ -16,7 +16,7 @@ const OTHERS: u64 = 64;
 fn of_flow(flow: &FlowSpec) -> u64 {
     match flow.protocol {
         // A socket at each end, and what its thread waits with (epoll, eventfd).
-        Protocol::Udt(_) => 6,
+        Protocol::Bulk(_) => 6,
         // The listener and the two ends of a connection.
         Protocol::Tcp(_) => 3,
         // The output and the errors of two programs.

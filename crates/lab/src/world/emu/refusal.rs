@@ -48,8 +48,7 @@ fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
     let key = match &flow.protocol {
         _ if flow.machines[0].is_some() => "`sender`, the costs of its host",
         _ if flow.machines[1].is_some() => "`receiver`, the costs of its host",
-        Protocol::Udt(udt) if udt.disk.is_some() => "`disk`, a simulated disk",
-        Protocol::Udt(udt) if !udt.delay_warnings => "`delay_warnings = false`",
+        Protocol::Bulk(bulk) if bulk.disk.is_some() => "`disk`, a simulated disk",
         _ => return None,
     };
     Some(format!("flow '{}' has {key}, which real sockets do not have: leave it out, or use --world sim", flow.name))

@@ -92,7 +92,6 @@ fn delays_that_the_emulator_has_by_itself_are_left_out() {
 #[test]
 fn features_that_real_sockets_lack_are_refused_with_their_line() {
     for (key, word) in [
-        ("protocol = 'udt-2004'\ndelay_warnings = false", "delay_warnings"),
         ("disk = { rate = '40mbit', block = '1MB' }", "disk"),
         ("receiver = { per_data = '8us' }", "receiver"),
         ("sender = { per_sent = '8us' }", "sender"),

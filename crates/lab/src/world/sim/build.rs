@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use farhaul_proto::{Channels, Config, Entropy, Mode, Streams, controller_factory, udt as udt4, udt2004};
+use farhaul_proto::{Config, Entropy, Mode, controller_factory};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{
@@ -11,18 +11,18 @@ use farhaul_sim::agent::tcp::{
 };
 use farhaul_sim::host_cost::{self, HostCost};
 use farhaul_sim::topology::graph::Graph;
-use farhaul_sim::{Agent, AgentId, FirstTimes, FlowId, LinkId, NodeId, TransportAgent, World};
+use farhaul_sim::{Agent, AgentId, FlowId, LinkId, NodeId, TransportAgent, World};
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::run::marks::FlowRow;
-use crate::scenario::flow::{FlowSpec, Generation, Pattern, Protocol, Tcp, Udt};
+use crate::scenario::flow::{Bulk, FlowSpec, Pattern, Protocol, Tcp};
 use crate::scenario::setup::Setup;
 
 /// The port of the first flow; the others follow.
 const FIRST_PORT: u16 = 9_000;
 /// The longest connection attempt. A simulated path may have an RTT of seconds and lose every other packet.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// The flow window of every UDT4 endpoint in packets, so that it never limits: 24 Gbit/s at an RTT of one second.
+/// The flow window of every endpoint in packets, so that it never limits: 24 Gbit/s at an RTT of one second.
 const FLOW_WINDOW: u32 = 2_000_000;
 /// The buffers of every endpoint in bytes, for the same reason. They take memory only as data needs it.
 const BUFFER: u64 = 3 << 30;
@@ -131,20 +131,7 @@ impl Machines {
 /// The sender and receiver of a flow. Only this function maps protocols to agents.
 fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
     match &flow.protocol {
-        Protocol::Udt(udt) => match udt.generation {
-            Generation::Udt4 => {
-                let endpoint = |seed| udt4::Endpoint::new(config(flow, udt), entropy(seed));
-                let mut listener = endpoint(seeds[1]);
-                listener.listen(Mode::Stream);
-                hosts([endpoint(seeds[0]), listener], sender(flow, udt, to), FirstTimes::UDT4)
-            }
-            Generation::Udt2004 => {
-                let endpoint = |seed| udt2004::Endpoint::new(config(flow, udt), entropy(seed));
-                let mut listener = endpoint(seeds[1]);
-                listener.listen();
-                hosts([endpoint(seeds[0]), listener], sender(flow, udt, to), FirstTimes::UDT_2004)
-            }
-        },
+        Protocol::Bulk(bulk) => self::bulk(flow, bulk, to, seeds),
         Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, limits, seeds),
         Protocol::Libudt => unreachable!("refused before anything is built"),
         Protocol::Cross(rate, pattern) => {
@@ -192,32 +179,30 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
     [source, Box::new(sink)]
 }
 
-/// Both hosts of a connection.
-fn hosts<T: Streams + Channels + 'static>(
-    [caller, listener]: [T; 2],
-    sender: BulkSender,
-    numbers: FirstTimes,
-) -> [Box<dyn Agent>; 2] {
-    let receiver = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbers);
-    [Box::new(TransportAgent::new(caller, sender).numbering(numbers)), Box::new(receiver)]
+/// Both hosts of a connection of a protocol of the registry.
+fn bulk(flow: &FlowSpec, bulk: &Bulk, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
+    let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(flow, bulk), entropy(seed)));
+    listener.listen(Mode::Stream).expect("every protocol of the registry has streams");
+    let numbering = bulk.protocol.entry().numbering;
+    let receiver = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering);
+    [Box::new(TransportAgent::new(caller, sender(flow, bulk, to)).numbering(numbering)), Box::new(receiver)]
 }
 
-fn config(flow: &FlowSpec, udt: &Udt) -> Config {
+fn config(flow: &FlowSpec, bulk: &Bulk) -> Config {
     let default = Config::default();
     Config {
         mss: flow.packet,
-        max_flow_window: FLOW_WINDOW,
         send_buffer: BUFFER,
         recv_buffer: BUFFER,
         connect_timeout: PATIENCE,
         peer_timeout: PATIENCE,
         linger: PATIENCE,
-        reorder_tolerance: udt.reorder_tolerance,
-        delay_warnings: udt.delay_warnings,
-        burst_time: udt.burst_time.unwrap_or(default.burst_time),
-        controller: controller_factory(udt.controller.clone()),
+        burst_time: bulk.burst_time.unwrap_or(default.burst_time),
+        controller: bulk.controller.clone().map_or(default.controller, controller_factory),
         ..default
     }
+    .flow_window(FLOW_WINDOW)
+    .reorder_tolerance(bulk.reorder_tolerance)
 }
 
 /// The key decides connection ids and first sequence numbers, and the seed decides the rest.
@@ -225,7 +210,7 @@ fn entropy(seed: u64) -> Entropy {
     Entropy { cookie_key: u128::from(seed).to_be_bytes(), seed }
 }
 
-fn sender(flow: &FlowSpec, udt: &Udt, to: SocketAddr) -> BulkSender {
+fn sender(flow: &FlowSpec, bulk: &Bulk, to: SocketAddr) -> BulkSender {
     let mut sender = BulkSender::new(to, Instant::ZERO + flow.start);
     if let Some(bytes) = flow.bytes {
         sender = sender.bytes(bytes);
@@ -233,7 +218,7 @@ fn sender(flow: &FlowSpec, udt: &Udt, to: SocketAddr) -> BulkSender {
     if let Some(stop) = flow.stop {
         sender = sender.until(Instant::ZERO + stop);
     }
-    if let Some(disk) = udt.disk {
+    if let Some(disk) = bulk.disk {
         sender = sender.from_disk(disk);
     }
     sender

@@ -55,7 +55,7 @@ fn a_late_packet_of_one_blast_is_not_data_of_the_next() {
 #[test]
 fn packet_numbers_wrap_in_the_middle_of_a_blast() {
     for before in [1, 300, 1_000] {
-        let config = Config { initial_seq: Some(SeqNo::MAX.minus(before)), ..buffers(2_000_000) };
+        let config = buffers(2_000_000).initial_seq(SeqNo::MAX.minus(before));
         let path = Path { loss: 0.05, twice: 0.05, late: (0.05, Duration::from_millis(30)), ..path(1_000, 10) };
         run(&at_rate(900), &config, path, 4_000_000);
     }

@@ -1,20 +1,20 @@
-//! UDT flows: connections of the library, each between two endpoints of its own.
+//! Flows of a protocol of the registry: connections of the library, each between two endpoints of its own.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use farhaul::{Endpoint, Error, Listener, Protocol, Stats, Stream};
+use farhaul::{Endpoint, Error, Listener, Stats, Stream};
 use farhaul_emu::HostId;
 use farhaul_units::Duration;
 
 use super::control::{RunControl, Trouble};
 use super::{Running, Scene};
-use crate::scenario::flow::{FlowSpec, Generation, Udt};
+use crate::scenario::flow::{Bulk, FlowSpec};
 use crate::world::Ending;
 
-/// IP, UDP and UDT headers of a data packet, in bytes.
-pub(super) const HEADER: u32 = 44;
+/// IPv4 and UDP headers of a datagram, in bytes.
+const IP_UDP_HEADER: u32 = 28;
 /// The longest connection attempt and the longest silence of a peer, as in the simulator. The path may have an RTT of
 /// seconds and lose every other packet.
 const PATIENCE: Duration = Duration::from_secs(3_600);
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(20);
 const BLOCK: usize = 256 << 10;
 
 /// A flow with both ends in this program.
-struct UdtFlow {
+struct BulkFlow {
     endpoints: [Endpoint; 2],
     streams: [Arc<OnceLock<Stream>>; 2],
     ending: Arc<Mutex<Ending>>,
@@ -40,16 +40,21 @@ struct Task {
     control: Arc<RunControl>,
 }
 
+/// Headers of a data packet, those of IPv4 and UDP included, in bytes.
+pub(super) fn header(bulk: &Bulk) -> u32 {
+    IP_UDP_HEADER + bulk.protocol.entry().header_len
+}
+
 pub(super) fn begin(
     scene: &Scene<'_>,
     index: usize,
     flow: &FlowSpec,
-    udt: &Udt,
+    bulk: &Bulk,
     begin: Duration,
 ) -> Result<Box<dyn Running>, Trouble> {
     let [from, to] = scene.network.places[index];
     let port = Scene::port(index);
-    let endpoints = [endpoint(scene, from, port, flow, udt)?, endpoint(scene, to, port, flow, udt)?];
+    let endpoints = [endpoint(scene, from, port, flow, bulk)?, endpoint(scene, to, port, flow, bulk)?];
     let peer = endpoints[1].local_addr();
     let listener = endpoints[1].listen().map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))?;
     let streams: [Arc<OnceLock<Stream>>; 2] = Default::default();
@@ -65,23 +70,21 @@ pub(super) fn begin(
         move || receive(&listener, &stream)
     };
     let threads = vec![thread::spawn(sender), thread::spawn(receiver)];
-    Ok(Box::new(UdtFlow { endpoints, streams, ending, threads }))
+    Ok(Box::new(BulkFlow { endpoints, streams, ending, threads }))
 }
 
 /// An endpoint on `host`, with the library's default settings except for the scenario's.
-fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, udt: &Udt) -> Result<Endpoint, Trouble> {
-    let protocol = match udt.generation {
-        Generation::Udt4 => Protocol::Udt,
-        Generation::Udt2004 => Protocol::Udt2004,
-    };
-    let builder = Endpoint::builder()
-        .protocol(protocol)
+fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, bulk: &Bulk) -> Result<Endpoint, Trouble> {
+    let mut builder = Endpoint::builder()
+        .protocol(bulk.protocol.clone())
         .mss(flow.packet)
-        .controller(udt.controller.to_string())
-        .reorder_tolerance(udt.reorder_tolerance)
+        .reorder_tolerance(bulk.reorder_tolerance)
         .connect_timeout(PATIENCE)
         .peer_timeout(PATIENCE)
         .linger(PATIENCE);
+    if let Some(controller) = &bulk.controller {
+        builder = builder.controller(controller.to_string());
+    }
     let address = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(host)), port);
     let bound = scene.emulation.enter(host, || Ok(builder.bind(address)?));
     bound.map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))
@@ -136,7 +139,7 @@ fn receive(listener: &Listener, place: &OnceLock<Stream>) {
     while stream.recv(&mut block).is_ok_and(|length| length > 0) {}
 }
 
-impl Running for UdtFlow {
+impl Running for BulkFlow {
     fn look(&self, before: [Stats; 2]) -> [Stats; 2] {
         let look =
             |side: usize| self.streams[side].get().and_then(|stream| stream.stats().ok()).unwrap_or(before[side]);

@@ -1,0 +1,64 @@
+//! `protocols`: the list of wire protocols.
+
+use clap::Args;
+use farhaul::registry::{Entry, protocols};
+use serde_json::{Value, json};
+
+use super::listing;
+use crate::exit::Fault;
+use crate::output::print;
+
+/// List the wire protocols with their modes, options and sources
+#[derive(Args, Debug)]
+pub(crate) struct ProtocolsArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ProtocolsArgs) -> Result<(), Fault> {
+    if args.json {
+        let all: Vec<Value> = protocols().iter().map(record).collect();
+        print(&format!("{}\n", Value::from(all)));
+    } else {
+        let mut text = String::new();
+        protocols().iter().for_each(|entry| describe(&mut text, entry));
+        text.push_str(
+            "Use: --protocol NAME or --protocol NAME:OPTION=VALUE,… on both sides; the first is the default.\n",
+        );
+        print(&text);
+    }
+    Ok(())
+}
+
+fn describe(text: &mut String, entry: &Entry) {
+    let source = (entry.source != "none").then(|| format!("source: {}", entry.source));
+    let channel = entry.needs_control_channel.then(|| "needs TCP beside UDP, on the same port number".to_owned());
+    let controller = entry.controller.map_or_else(
+        || "controller: none, its own rules govern the rate".to_owned(),
+        |name| format!("controller: {name}, unless --controller names another"),
+    );
+    let facts: Vec<String> = source
+        .into_iter()
+        .chain([format!("modes: {}", modes(entry).join(", "))])
+        .chain(channel)
+        .chain([controller])
+        .collect();
+    listing::describe(text, entry, entry.summary, &facts);
+}
+
+fn record(entry: &Entry) -> Value {
+    json!({
+        "name": entry.name,
+        "summary": entry.summary,
+        "source": listing::sources(entry.source),
+        "modes": modes(entry),
+        "control_channel": entry.needs_control_channel,
+        "controller": entry.controller,
+        "options": listing::options(entry),
+    })
+}
+
+fn modes(entry: &Entry) -> Vec<&'static str> {
+    entry.modes.iter().map(|mode| mode.name()).collect()
+}

@@ -1,0 +1,162 @@
+//! Every protocol by name: summary, source, modes, options and constructor.
+//!
+//! The command line, the library, the scenarios of the lab and the table in the documentation are derived from this one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use farhaul_cc::options::{OptionDoc, OptionForm, Settings};
+use farhaul_cc::{Row, Selection, Spec, SpecError};
+use farhaul_wire::udt4::HEADER_LEN;
+use farhaul_wire::udt2004;
+
+use crate::any_endpoint::AnyEndpoint;
+use crate::config::{Config, Entropy, Mode};
+use crate::numbering::Numbering;
+
+/// One protocol.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The name by which users select it.
+    pub name: &'static str,
+    /// A summary in one line.
+    pub summary: &'static str,
+    /// The sources of its rules and formats, keys of `docs/papers/papers.bib` with commas between them, or `none`.
+    pub source: &'static str,
+    /// The modes of its connections.
+    pub modes: &'static [Mode],
+    /// Whether it needs a reliable byte stream beside its datagrams.
+    pub needs_control_channel: bool,
+    /// Its default congestion controller; `None` if its own rules govern the rate.
+    pub controller: Option<&'static str>,
+    /// Bytes of its header in a data packet, behind those of IP and UDP.
+    pub header_len: u32,
+    /// Where its data packets carry their number.
+    pub numbering: Numbering,
+    /// Its options, in the order of printing.
+    pub options: &'static [OptionDoc],
+    /// Puts the options into the protocol's part of the settings. Fails on unusable values.
+    configure: fn(&Settings, &mut Config) -> Result<(), SpecError>,
+    /// Makes an endpoint without connections.
+    construct: fn(Config, Entropy) -> Box<dyn AnyEndpoint>,
+}
+
+static PROTOCOLS: &[Entry] = &[
+    Entry {
+        name: "udt",
+        summary: "UDT4, compatible with libudt 4",
+        source: "udt-draft, udt-2007",
+        modes: &[Mode::Stream, Mode::Message],
+        needs_control_channel: false,
+        controller: Some("udt"),
+        header_len: HEADER_LEN as u32,
+        numbering: Numbering::UDT4,
+        options: &[],
+        configure: |_settings, _config| Ok(()),
+        construct: |config, entropy| Box::new(crate::udt::Endpoint::new(config, entropy)),
+    },
+    Entry {
+        name: "udt-2004",
+        summary: "the protocol of the 2004 paper, for experiments; one connection between two ports",
+        source: "udt-2004",
+        modes: &[Mode::Stream],
+        needs_control_channel: false,
+        controller: Some("udt-2004"),
+        header_len: udt2004::HEADER_LEN as u32,
+        numbering: Numbering::UDT_2004,
+        options: &[OptionDoc {
+            name: "delay-warnings",
+            meaning: "whether the receiver warns the sender of a growing RTT: on or off",
+            form: OptionForm::Optional { default: "on" },
+        }],
+        configure: |settings, config| {
+            if let Some(warns) = settings.switch("delay-warnings")? {
+                config.udt2004.delay_warnings = warns;
+            }
+            Ok(())
+        },
+        construct: |config, entropy| Box::new(crate::udt2004::Endpoint::new(config, entropy)),
+    },
+];
+
+/// Every protocol, the default one first.
+pub fn protocols() -> &'static [Entry] {
+    PROTOCOLS
+}
+
+impl Row for Entry {
+    const KIND: &'static str = "protocol";
+
+    fn all() -> &'static [Self] {
+        PROTOCOLS
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn options(&self) -> &'static [OptionDoc] {
+        self.options
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SpecError> {
+        (self.configure)(settings, &mut Config::default())
+    }
+}
+
+/// A protocol and its options: `udt`, `udt-2004`, `udt-2004:delay-warnings=off`. Both sides of a connection must speak
+/// the same protocol. Default: `udt`.
+///
+/// ```
+/// let protocol: farhaul_proto::Protocol = "udt-2004".parse()?;
+/// assert_eq!(protocol.entry().controller, Some("udt-2004"));
+/// let refused = "udt-2005".parse::<farhaul_proto::Protocol>().unwrap_err();
+/// assert!(refused.to_string().contains("udt-2004"), "it names the known ones");
+/// # Ok::<(), farhaul_cc::SpecError>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Protocol(Selection<Entry>);
+
+impl Protocol {
+    /// The protocol's row in the registry.
+    pub fn entry(&self) -> &'static Entry {
+        self.0.row()
+    }
+
+    /// Its default congestion controller; `None` if its own rules govern the rate.
+    pub fn controller(&self) -> Option<Spec> {
+        self.entry().controller.map(|name| name.parse().expect("a test parses the controller of each row"))
+    }
+
+    /// An endpoint without connections. The options of this protocol win over `config`.
+    pub fn endpoint(&self, mut config: Config, entropy: Entropy) -> Box<dyn AnyEndpoint> {
+        let entry = self.entry();
+        (entry.configure)(self.0.settings(), &mut config).expect("the same settings were used when they were parsed");
+        (entry.construct)(config, entropy)
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for Protocol {
+    /// In the format that [`FromStr`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Protocol({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests;
