@@ -31,3 +31,5 @@ pub(crate) mod rate;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use endpoint::Endpoint;
