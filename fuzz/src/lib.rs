@@ -13,6 +13,7 @@ mod hurricane;
 mod proto;
 #[cfg(test)]
 mod rbudp;
+#[cfg(test)]
 mod sabul;
 #[cfg(test)]
 mod session;

@@ -35,3 +35,5 @@ pub(crate) mod rate;
 pub(crate) mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
+
+pub(crate) use endpoint::Endpoint;

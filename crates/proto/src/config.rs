@@ -6,7 +6,7 @@ use farhaul_wire::udt4::HEADER_LEN;
 
 use crate::consts::IP_UDP_HEADER;
 use crate::pacer::BURST_TIME;
-use crate::{udt, udt2004};
+use crate::{tsunami, udt, udt2004};
 
 /// Settings of an endpoint's connections: those that all protocols share, and one part for each protocol. An endpoint
 /// ignores the parts of other protocols.
@@ -54,6 +54,8 @@ pub struct Config {
     pub udt: udt::Config,
     /// Settings of the 2004 paper's protocol alone.
     pub udt2004: udt2004::Config,
+    /// Settings of Tsunami alone.
+    pub tsunami: tsunami::Options,
 }
 
 impl Config {
@@ -108,6 +110,7 @@ impl Default for Config {
             controller: controller_factory(Spec::default()),
             udt: udt::Config::default(),
             udt2004: udt2004::Config::default(),
+            tsunami: tsunami::Options::default(),
         }
     }
 }

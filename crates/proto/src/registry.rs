@@ -7,12 +7,17 @@ use std::str::FromStr;
 
 use farhaul_cc::options::{OptionDoc, OptionForm, Settings};
 use farhaul_cc::{Row, Selection, Spec, SpecError};
+use farhaul_units::Rate;
+use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::udt4::HEADER_LEN;
-use farhaul_wire::udt2004;
+use farhaul_wire::{tsunami, udt2004};
 
 use crate::any_endpoint::AnyEndpoint;
+use crate::blast::Endpoint as Blast;
+use crate::blast::rate::RateChoice;
 use crate::config::{Config, Entropy, Mode};
 use crate::numbering::Numbering;
+use crate::tsunami::Tsunami;
 
 /// One protocol.
 #[derive(Debug)]
@@ -78,7 +83,43 @@ static PROTOCOLS: &[Entry] = &[
         },
         construct: |config, entropy| Box::new(crate::udt2004::Endpoint::new(config, entropy)),
     },
+    Entry {
+        name: "tsunami",
+        summary: "datagrams at a rate that the receiver's error rate slows down, for dedicated channels",
+        source: "survey",
+        modes: &[Mode::Stream],
+        needs_control_channel: true,
+        controller: None,
+        header_len: (TAG_LEN + tsunami::HEADER_LEN) as u32,
+        numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
+        options: &[RATE],
+        configure: |settings, config| {
+            config.tsunami.rate = rate_choice(settings)?;
+            Ok(())
+        },
+        construct: |config, entropy| {
+            let options = config.tsunami;
+            Box::new(Blast::<Tsunami>::new(config, options, entropy))
+        },
+    },
 ];
+
+/// The rate of a blast protocol.
+const RATE: OptionDoc = OptionDoc {
+    name: "rate",
+    meaning: "rate on the wire, headers included: 500mbit, or auto to find it",
+    form: OptionForm::Optional { default: "auto" },
+};
+
+fn rate_choice(settings: &Settings) -> Result<RateChoice, SpecError> {
+    if matches!(settings.value(RATE.name), None | Some("auto")) {
+        return Ok(RateChoice::Auto);
+    }
+    match settings.required(RATE.name)? {
+        Rate::ZERO => Err(settings.out_of_range(RATE.name, "above zero, or auto")),
+        rate => Ok(RateChoice::Fixed(rate)),
+    }
+}
 
 /// Every protocol, the default one first.
 pub fn protocols() -> &'static [Entry] {

@@ -1,10 +1,11 @@
-//! The protocol of the 2004 paper on real sockets.
+//! The protocols other than UDT4 on real sockets.
 
 use std::fs;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
-use crate::process::{Scratch, Server, farhaul, farhaul_with, records};
+use crate::process::{Scratch, Server, farhaul, farhaul_where, farhaul_with, records};
 
 const PROTOCOL: [&str; 2] = ["--protocol", "udt-2004"];
 
@@ -22,27 +23,6 @@ fn a_pipe_over_the_2004_protocol_carries_all_bytes() {
     let (code, received) = server.end();
     assert_eq!(code, 0);
     assert!(received == input, "{} bytes arrived", received.len());
-}
-
-#[test]
-fn a_file_is_pushed_and_pulled_over_the_2004_protocol_and_verified() {
-    let scratch = Scratch::new();
-    let (file, root, back) = (scratch.file("file", 3_000_001), scratch.dir("root"), scratch.at("back"));
-    let mut server = Server::begin(&["serve", PROTOCOL[0], PROTOCOL[1], "--root", &root]);
-    let url = format!("udt://{}/copy", server.address);
-    for (from, to) in [(&file, &url), (&url, &back)] {
-        let run = farhaul(&["copy", "--plain", "--json", PROTOCOL[0], PROTOCOL[1], from, to]);
-        run.succeeds();
-        let end = run.end();
-        assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(3_000_001), Some(true)));
-        assert_eq!(
-            (end["protocol"].as_str(), server.wait_for("end")["protocol"].as_str()),
-            (Some("udt-2004"), Some("udt-2004"))
-        );
-    }
-    assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap());
-    server.signal(Signal::TERM);
-    assert_eq!(server.end().0, 143);
 }
 
 #[test]
@@ -69,6 +49,45 @@ fn the_controller_of_2004_also_runs_on_udt4() {
 }
 
 #[test]
+fn a_file_is_pushed_and_pulled_over_every_protocol_and_verified() {
+    let list: Value = serde_json::from_slice(&farhaul(&["protocols", "--json"]).stdout).unwrap();
+    for row in list.as_array().unwrap() {
+        let (name, controller) = (row["name"].as_str().unwrap(), row["controller"].as_str().unwrap_or("none"));
+        let scratch = Scratch::new();
+        let (file, root, back) = (scratch.file("file", 3_000_001), scratch.dir("root"), scratch.at("back"));
+        let mut server = Server::begin(&["serve", "--protocol", name, "--root", &root]);
+        let url = format!("udt://{}/copy", server.address);
+        for (from, to) in [(&file, &url), (&url, &back)] {
+            let run = farhaul(&["copy", "--plain", "--json", "--protocol", name, from, to]);
+            run.succeeds();
+            for end in [run.end(), server.wait_for("end")] {
+                assert_eq!(
+                    (end["protocol"].as_str(), end["controller"].as_str()),
+                    (Some(name), Some(controller)),
+                    "{end}"
+                );
+                assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(3_000_001), Some(true)), "{end}");
+            }
+        }
+        assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap(), "{name}");
+        server.signal(Signal::TERM);
+        assert_eq!(server.end().0, 143);
+    }
+}
+
+#[test]
+fn a_controller_does_not_go_with_a_protocol_that_governs_its_rate() {
+    let arguments = ["bench", "--plain", "--protocol", "tsunami", "--connect", "127.0.0.1:9"];
+    farhaul(&[&arguments[..], &["--controller", "udt"]].concat()).fails(2, &["--controller", "tsunami"]);
+    // A lasting setting is meant for other protocols.
+    let run = farhaul_where(
+        &[("FARHAUL_CONTROLLER", "udt:native")],
+        &[&arguments[..], &["--json", "--connect-timeout", "150ms"]].concat(),
+    );
+    assert_eq!((run.code, run.end()["controller"].as_str().map(str::to_owned)), (4, Some("none".to_owned())));
+}
+
+#[test]
 fn options_of_the_protocol_stand_in_the_records_of_both_sides() {
     let protocol = "udt-2004:delay-warnings=off";
     let mut server = Server::begin(&["bench", "--protocol", protocol, "--interval", "0"]);
@@ -92,7 +111,7 @@ fn options_of_the_protocol_stand_in_the_records_of_both_sides() {
 #[test]
 fn an_unknown_protocol_and_an_unknown_option_are_refused_with_the_known_ones() {
     for (protocol, words) in [
-        ("udt-2005", &["unknown protocol 'udt-2005'", "udt, udt-2004"][..]),
+        ("udt-2005", &["unknown protocol 'udt-2005'", "udt, udt-2004, "][..]),
         ("udt:blast=rtt", &["'udt' has no option 'blast'", "none"]),
         ("udt-2004:blast=rtt", &["'udt-2004' has no option 'blast'", "delay-warnings=on"]),
     ] {

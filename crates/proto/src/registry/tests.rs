@@ -65,6 +65,8 @@ fn options_that_a_protocol_does_not_have_are_refused_with_those_that_it_has() {
         ("udt:blast=rtt", "'udt' has no option 'blast': it takes none"),
         ("udt-2004:blast=rtt", "'udt-2004' has no option 'blast': it takes delay-warnings=on"),
         ("udt-2004:delay-warnings", "option 'delay-warnings' of 'udt-2004' has the form delay-warnings=on"),
+        ("tsunami:rate=0mbit", "option 'rate' of 'tsunami' must be above zero, or auto, not '0mbit'"),
+        ("tsunami:rate=5", "option 'rate' of 'tsunami': '5' has no unit: write 5mbit (megabits) or 5MB/s (megabytes)"),
         ("udt-2004:delay-warnings=no", "option 'delay-warnings' of 'udt-2004' must be on or off, not 'no'"),
     ] {
         assert_eq!(refusal(text), expected);
@@ -77,10 +79,19 @@ fn options_change_the_part_of_their_protocol() {
         let protocol: Protocol = text.parse().unwrap();
         let mut config = Config::default();
         (protocol.entry().configure)(protocol.0.settings(), &mut config).unwrap();
-        config.udt2004.delay_warnings
+        config
     };
-    assert!(configured("udt-2004") && configured("udt-2004:delay-warnings=on"));
-    assert!(!configured("udt-2004:delay-warnings=off"));
+    for (text, warns) in
+        [("udt-2004", true), ("udt-2004:delay-warnings=on", true), ("udt-2004:delay-warnings=off", false)]
+    {
+        assert_eq!(configured(text).udt2004.delay_warnings, warns, "{text}");
+    }
+    let fixed = RateChoice::Fixed(Rate::from_megabits_per_second(5));
+    for (text, rate) in
+        [("tsunami", RateChoice::Auto), ("tsunami:rate=auto", RateChoice::Auto), ("tsunami:rate=5mbit", fixed)]
+    {
+        assert_eq!(configured(text).tsunami.rate, rate, "{text}");
+    }
 }
 
 #[test]

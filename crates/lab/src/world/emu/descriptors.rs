@@ -14,9 +14,10 @@ const OTHERS: u64 = 64;
 
 /// The open files of a flow, at both ends.
 fn of_flow(flow: &FlowSpec) -> u64 {
-    match flow.protocol {
+    match &flow.protocol {
         // A socket at each end, and what its thread waits with (epoll, eventfd).
-        Protocol::Bulk(_) => 6,
+        // Control channels add a listener at each end and the two ends of a connection.
+        Protocol::Bulk(bulk) => 6 + if bulk.protocol.entry().needs_control_channel { 4 } else { 0 },
         // The listener and the two ends of a connection.
         Protocol::Tcp(_) => 3,
         // The output and the errors of two programs.
