@@ -31,6 +31,7 @@ pub(crate) mod partial;
 mod path;
 mod pulse;
 pub(crate) mod rate;
+pub(crate) mod settings;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use farhaul_wire::udt4::HEADER_LEN;
 
 use crate::consts::IP_UDP_HEADER;
 use crate::pacer::BURST_TIME;
-use crate::{tsunami, udt, udt2004};
+use crate::{fobs, hurricane, rbudp, sabul, tsunami, udt, udt2004};
 
 /// Settings of an endpoint's connections: those that all protocols share, and one part for each protocol. An endpoint
 /// ignores the parts of other protocols.
@@ -54,8 +54,16 @@ pub struct Config {
     pub udt: udt::Config,
     /// Settings of the 2004 paper's protocol alone.
     pub udt2004: udt2004::Config,
+    /// Settings of RBUDP alone.
+    pub rbudp: rbudp::Options,
     /// Settings of Tsunami alone.
     pub tsunami: tsunami::Options,
+    /// Settings of SABUL alone.
+    pub sabul: sabul::Options,
+    /// Settings of FOBS alone.
+    pub fobs: fobs::Options,
+    /// Settings of Hurricane alone.
+    pub hurricane: hurricane::Options,
 }
 
 impl Config {
@@ -110,7 +118,11 @@ impl Default for Config {
             controller: controller_factory(Spec::default()),
             udt: udt::Config::default(),
             udt2004: udt2004::Config::default(),
+            rbudp: rbudp::Options::default(),
             tsunami: tsunami::Options::default(),
+            sabul: sabul::Options::default(),
+            fobs: fobs::Options::default(),
+            hurricane: hurricane::Options::default(),
         }
     }
 }

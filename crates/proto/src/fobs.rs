@@ -41,6 +41,7 @@ mod receiver;
 mod repair;
 mod segments;
 mod sender;
+pub(crate) mod settings;
 
 #[cfg(test)]
 mod tests;

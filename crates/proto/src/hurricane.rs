@@ -33,6 +33,7 @@ mod receiver;
 mod recent;
 mod schedule;
 mod sender;
+pub(crate) mod settings;
 mod trigger;
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod options;
 pub mod original;
 mod receiver;
 mod sender;
+pub(crate) mod settings;
 
 pub use model::Model;
 pub use options::{BlastSize, Options, Spacing};

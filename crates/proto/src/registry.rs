@@ -7,17 +7,14 @@ use std::str::FromStr;
 
 use farhaul_cc::options::{OptionDoc, OptionForm, Settings};
 use farhaul_cc::{Row, Selection, Spec, SpecError};
-use farhaul_units::Rate;
 use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::udt4::HEADER_LEN;
-use farhaul_wire::{tsunami, udt2004};
+use farhaul_wire::udt2004;
 
 use crate::any_endpoint::AnyEndpoint;
-use crate::blast::Endpoint as Blast;
-use crate::blast::rate::RateChoice;
 use crate::config::{Config, Entropy, Mode};
 use crate::numbering::Numbering;
-use crate::tsunami::Tsunami;
+use crate::{fobs, hurricane, rbudp, sabul, tsunami};
 
 /// One protocol.
 #[derive(Debug)]
@@ -84,42 +81,86 @@ static PROTOCOLS: &[Entry] = &[
         construct: |config, entropy| Box::new(crate::udt2004::Endpoint::new(config, entropy)),
     },
     Entry {
+        name: "rbudp",
+        summary: "blasts at a rate, repeated by bitmap until complete, for dedicated channels",
+        source: "survey",
+        modes: &[Mode::Stream],
+        needs_control_channel: true,
+        controller: None,
+        header_len: (TAG_LEN + farhaul_wire::rbudp::HEADER_LEN) as u32,
+        numbering: Numbering::numbered(1 << 31).behind(TAG_LEN).little_endian().in_blasts(),
+        options: rbudp::settings::OPTIONS,
+        configure: |settings, config| {
+            config.rbudp = rbudp::settings::read(settings)?;
+            Ok(())
+        },
+        construct: rbudp::settings::endpoint,
+    },
+    Entry {
         name: "tsunami",
         summary: "datagrams at a rate that the receiver's error rate slows down, for dedicated channels",
         source: "survey",
         modes: &[Mode::Stream],
         needs_control_channel: true,
         controller: None,
-        header_len: (TAG_LEN + tsunami::HEADER_LEN) as u32,
+        header_len: (TAG_LEN + farhaul_wire::tsunami::HEADER_LEN) as u32,
         numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
-        options: &[RATE],
+        options: tsunami::settings::OPTIONS,
         configure: |settings, config| {
-            config.tsunami.rate = rate_choice(settings)?;
+            config.tsunami = tsunami::settings::read(settings)?;
             Ok(())
         },
-        construct: |config, entropy| {
-            let options = config.tsunami;
-            Box::new(Blast::<Tsunami>::new(config, options, entropy))
+        construct: tsunami::settings::endpoint,
+    },
+    Entry {
+        name: "sabul",
+        summary: "data at a rate, reports by TCP: the predecessor of UDT",
+        source: "sabul-tr-2002, sabul-rate-2002",
+        modes: &[Mode::Stream],
+        needs_control_channel: true,
+        controller: None,
+        header_len: (TAG_LEN + farhaul_wire::sabul::HEADER_LEN) as u32,
+        numbering: Numbering::numbered(100_000_000).behind(TAG_LEN),
+        options: sabul::settings::OPTIONS,
+        configure: |settings, config| {
+            config.sabul = sabul::settings::read(settings)?;
+            Ok(())
         },
+        construct: sabul::settings::endpoint,
+    },
+    Entry {
+        name: "fobs",
+        summary: "objects of 100 MB in segments, each answered by a bitmap, for comparison",
+        source: "ornl",
+        modes: &[Mode::Stream],
+        needs_control_channel: true,
+        controller: None,
+        header_len: (TAG_LEN + 4) as u32,
+        numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
+        options: fobs::settings::OPTIONS,
+        configure: |settings, config| {
+            config.fobs = fobs::settings::read(settings)?;
+            Ok(())
+        },
+        construct: fobs::settings::endpoint,
+    },
+    Entry {
+        name: "hurricane",
+        summary: "bursts at a fixed rate that yield to nobody, for dedicated channels",
+        source: "ornl",
+        modes: &[Mode::Stream],
+        needs_control_channel: true,
+        controller: None,
+        header_len: (TAG_LEN + 4) as u32,
+        numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
+        options: hurricane::settings::OPTIONS,
+        configure: |settings, config| {
+            config.hurricane = hurricane::settings::read(settings)?;
+            Ok(())
+        },
+        construct: hurricane::settings::endpoint,
     },
 ];
-
-/// The rate of a blast protocol.
-const RATE: OptionDoc = OptionDoc {
-    name: "rate",
-    meaning: "rate on the wire, headers included: 500mbit, or auto to find it",
-    form: OptionForm::Optional { default: "auto" },
-};
-
-fn rate_choice(settings: &Settings) -> Result<RateChoice, SpecError> {
-    if matches!(settings.value(RATE.name), None | Some("auto")) {
-        return Ok(RateChoice::Auto);
-    }
-    match settings.required(RATE.name)? {
-        Rate::ZERO => Err(settings.out_of_range(RATE.name, "above zero, or auto")),
-        rate => Ok(RateChoice::Fixed(rate)),
-    }
-}
 
 /// Every protocol, the default one first.
 pub fn protocols() -> &'static [Entry] {

@@ -30,6 +30,7 @@ mod receiver;
 mod repair_time;
 mod reports;
 mod sender;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 

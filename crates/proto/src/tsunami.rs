@@ -33,6 +33,7 @@ pub mod original;
 mod receiver;
 mod records;
 mod sender;
+pub(crate) mod settings;
 mod silence;
 
 #[cfg(test)]

@@ -44,6 +44,17 @@ pub enum RateChoice {
     Fixed(Rate),
 }
 
+impl RateChoice {
+    /// This choice, or the fixed rate of a cap if there is one and the rate would be found.
+    #[must_use]
+    pub(crate) fn or_fixed(self, cap: Option<Rate>) -> Self {
+        match (self, cap) {
+            (Self::Auto, Some(rate)) => Self::Fixed(rate),
+            _ => self,
+        }
+    }
+}
+
 /// The rate of one sender.
 #[derive(Clone, Debug)]
 pub(crate) struct RateControl {

@@ -1,3 +1,6 @@
+use farhaul_units::Rate;
+
+use crate::RateChoice;
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
