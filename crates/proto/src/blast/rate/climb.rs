@@ -78,7 +78,7 @@ impl Climb {
         let trial = SHORTEST.max(packets).max(round_trip);
         // The trial is judged by what arrives from an RTT after its beginning on.
         let from = since + round_trip + trial / SKIPPED;
-        if now < since + round_trip + trial {
+        if counts.latest().is_none_or(|latest| latest < since + round_trip + trial) {
             return self.trial();
         }
         self.since = Some(now);

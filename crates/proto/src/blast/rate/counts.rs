@@ -1,7 +1,8 @@
 //! What was sent and what arrived, side by side.
 //!
-//! A feedback that comes now tells of datagrams that left an RTT ago. So arrivals of a period are compared with what
-//! left in the same period, an RTT earlier.
+//! A feedback that comes at once tells of datagrams that left an RTT ago. So arrivals of a period are compared with what
+//! left in the same period, an RTT earlier. A channel that repairs a loss delivers feedback late. So the receiver's
+//! clock dates it, and the fastest feedback shows how both clocks differ.
 
 use std::collections::VecDeque;
 
@@ -13,6 +14,13 @@ use crate::blast::engine::Feedback;
 const HEADERS: f64 = 36.0;
 /// Departures within this time are one entry.
 const GRAIN: Duration = Duration::from_millis(1);
+/// The difference of the clocks is that of the fastest feedback of the last one to two periods of this length. Clocks
+/// drift apart by milliseconds in it.
+const CLOCK_PERIOD: Duration = Duration::from_secs(30);
+/// A comparison is fair if this share of the rate also leaves right before and right after it.
+const STEADY: f64 = 0.5;
+/// For so long. The RTT is not known more exactly.
+const EDGE: Duration = Duration::from_millis(10);
 /// Entries that are remembered: eight seconds of departures, and more of feedback.
 const REMEMBERED: usize = 8_192;
 
@@ -23,12 +31,38 @@ pub(super) struct Counts {
     /// Bits on the wire that had left before each time.
     departures: VecDeque<(Instant, f64)>,
     sent: f64,
+    offset: Offset,
+}
+
+/// How far this side's clock is ahead of the receiver's, the way of the fastest feedback included.
+#[derive(Clone, Copy, Debug, Default)]
+struct Offset {
+    /// Nanoseconds, of this period and of the one before.
+    least: Option<i128>,
+    before: Option<i128>,
+    end: Instant,
+}
+
+impl Offset {
+    fn note(&mut self, now: Instant, clock: Duration) {
+        if now >= self.end {
+            (self.before, self.least, self.end) = (self.least, None, now + CLOCK_PERIOD);
+        }
+        let offset = (now - Instant::ZERO).as_nanos() as i128 - clock.as_nanos() as i128;
+        self.least = Some(self.least.map_or(offset, |least| least.min(offset)));
+    }
+
+    /// When a feedback with this clock would have come over an empty path.
+    fn time_of(&self, clock: Duration) -> Instant {
+        let offset = self.least.into_iter().chain(self.before).min().unwrap_or(0);
+        let nanos = (clock.as_nanos() as i128 + offset).clamp(0, i128::from(u64::MAX));
+        Instant::from_nanos(nanos as u64)
+    }
 }
 
 /// One feedback.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    at: Instant,
     /// The receiver's clock.
     clock: Duration,
     /// Bits on the wire that had arrived.
@@ -55,22 +89,32 @@ impl Counts {
         if self.arrivals.len() == REMEMBERED {
             self.arrivals.pop_front();
         }
-        self.arrivals.push_back(Arrival { at: now, clock: feedback.clock, bits });
+        self.offset.note(now, feedback.clock);
+        self.arrivals.push_back(Arrival { clock: feedback.clock, bits });
     }
 
-    /// Rates of sending and of arrival in bit/s, over the feedbacks that came from `from` on. `None` if they span less
-    /// than `least`.
+    /// The time up to which arrivals are known.
+    pub(super) fn latest(&self) -> Option<Instant> {
+        self.arrivals.back().map(|last| self.offset.time_of(last.clock))
+    }
+
+    /// Rates of sending and of arrival in bit/s, over the feedbacks of the time from `from` on. `None` if they span less
+    /// than `least`, or the sender paused close to them.
     pub(super) fn compare(&self, from: Instant, least: Duration, round_trip: Duration) -> Option<Comparison> {
         let last = self.arrivals.back()?;
-        let at = self.arrivals.partition_point(|arrival| arrival.at < from);
+        let at = self.arrivals.partition_point(|arrival| self.offset.time_of(arrival.clock) < from);
         let first = self.arrivals.get(at)?;
         let time = last.clock.saturating_sub(first.clock);
         if time < least || time == Duration::ZERO {
             return None;
         }
         let arrived = (last.bits - first.bits) / time.as_secs_f64();
-        let ago = |at: Instant| at.saturating_sub(round_trip);
-        Some(Comparison { sent: self.sent_between(ago(first.at), ago(last.at)), arrived })
+        let ago = |arrival: &Arrival| self.offset.time_of(arrival.clock).saturating_sub(round_trip);
+        let (begin, end) = (ago(first), ago(last));
+        let sent = self.sent_between(begin, end);
+        let edges = [(begin.saturating_sub(EDGE), begin), (end, end + EDGE)];
+        let steady = edges.into_iter().all(|(from, to)| self.sent_between(from, to) >= STEADY * sent);
+        steady.then_some(Comparison { sent, arrived })
     }
 
     /// Rate of sending between two instants, bit/s.
@@ -120,7 +164,8 @@ mod tests {
         for tick in 0..30_u64 {
             let bytes = tick * 1_250;
             let feedback = Feedback { datagrams: 0, bytes, clock: Duration::from_millis(500 + 10 * tick) };
-            counts.on_feedback(at(10 * tick), &feedback);
+            // Every third one is late.
+            counts.on_feedback(at(10 * tick + if tick % 3 == 1 { 9 } else { 0 }), &feedback);
         }
         let round_trip = Duration::from_millis(50);
         let early = counts.compare(at(250), Duration::from_millis(20), round_trip).unwrap();

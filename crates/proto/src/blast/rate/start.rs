@@ -56,7 +56,8 @@ impl Start {
     /// The next rate, bit/s.
     pub(super) fn next(&mut self, now: Instant, rate: f64, round_trip: Duration, counts: &Counts) -> Next {
         let least = SHORTEST.max(round_trip / PART);
-        let Some(compared) = counts.compare(now.saturating_sub(least * 3 / 2), least, round_trip) else {
+        let latest = counts.latest().unwrap_or(now);
+        let Some(compared) = counts.compare(latest.saturating_sub(least * 3 / 2), least, round_trip) else {
             return Next::Rate(rate);
         };
         match self {
@@ -77,7 +78,7 @@ impl Start {
                 *most = most.max(compared.arrived);
                 let longest = (round_trip * LONGEST_SETTLING.0).max(LONGEST_SETTLING.1);
                 // What was sent an RTT ago was the overload until then.
-                let judged = now >= *since + round_trip + least * 2;
+                let judged = latest >= *since + round_trip + least * 2;
                 if (judged && compared.arrived <= EMPTY * compared.sent) || now >= *since + longest {
                     return Next::Found(*most);
                 }
