@@ -38,6 +38,7 @@ codes! {
     FilesFailed = 3 "FILES_FAILED", "Some files were not copied, the others were.";
     ConnectTimeout = 4 "CONNECT_TIMEOUT", "The peer did not answer: nothing listens there, or UDP is blocked.";
     PeerRefused = 4 "PEER_REFUSED", "The peer answered and refused the connection.";
+    UdpBlocked = 4 "UDP_BLOCKED", "TCP gets through to the peer, UDP does not.";
     AddressInUse = 4 "ADDRESS_IN_USE", "Another program has the UDP port.";
     AddressUnavailable = 4 "ADDRESS_UNAVAILABLE", "The UDP port cannot be opened.";
     NameUnresolved = 4 "NAME_UNRESOLVED", "A host name has no address.";

@@ -39,6 +39,19 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
                 time(after)
             ),
         ),
+        ConnectionLost::ChannelRefused => (
+            Code::PeerRefused,
+            format!(
+                "{peer} refused the TCP connection of this protocol: nothing listens there, or it speaks another protocol"
+            ),
+        ),
+        ConnectionLost::UdpBlocked(after) => (
+            Code::UdpBlocked,
+            format!(
+                "TCP reaches {peer}, but no UDP datagram got through within {}: let firewalls pass this UDP port",
+                time(after)
+            ),
+        ),
         ConnectionLost::Refused => (
             Code::PeerRefused,
             format!("{peer} refused the connection: it is full, or speaks another version; try again later"),

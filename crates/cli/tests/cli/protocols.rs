@@ -1,6 +1,7 @@
 //! The protocols other than UDT4 on real sockets.
 
-use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::{fs, io, thread};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -85,6 +86,26 @@ fn a_controller_does_not_go_with_a_protocol_that_governs_its_rate() {
         &[&arguments[..], &["--json", "--connect-timeout", "150ms"]].concat(),
     );
     assert_eq!((run.code, run.end()["controller"].as_str().map(str::to_owned)), (4, Some("none".to_owned())));
+}
+
+#[test]
+fn udp_that_is_blocked_beside_tcp_is_named() {
+    let server = Server::begin(&["bench", "--protocol", "tsunami", "--interval", "0"]);
+    // A way to the server for TCP alone.
+    let way = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, behind) = (way.local_addr().unwrap().to_string(), server.address.clone());
+    thread::spawn(move || {
+        for near in way.incoming().map_while(Result::ok) {
+            let far = TcpStream::connect(&behind).unwrap();
+            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                thread::spawn(move || io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    let run =
+        farhaul(&["bench", "--plain", "--json", "--protocol", "tsunami", "--connect", &address, "--bytes", "9MB"]);
+    run.fails(4, &["UDP", &address]);
+    assert_eq!(run.end()["error"]["code"], "UDP_BLOCKED");
 }
 
 #[test]

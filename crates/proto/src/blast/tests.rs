@@ -200,7 +200,7 @@ fn a_channel_that_breaks_or_ends_early_is_never_an_end() {
 fn c2_datagrams_of_strangers_change_nothing() {
     let mut pair = pair();
     let (near, far) = pair.connect();
-    let strangers = [std::net::SocketAddr::from(([9, 9, 9, 9], 9_000))];
+    let strangers = [core::net::SocketAddr::from(([9, 9, 9, 9], 9_000))];
     let datagram = pair.last_datagram_to(1);
     for from in strangers {
         pair.deliver(1, from, &datagram);
@@ -255,7 +255,7 @@ fn callers_beyond_the_limits_are_refused_without_a_connection() {
         crate::config::Entropy { cookie_key: [1; 16], seed: 1 },
     );
     let now = farhaul_units::Instant::from_nanos(1);
-    let from = |port| std::net::SocketAddr::from(([10, 0, 0, 1], port));
+    let from = |port| core::net::SocketAddr::from(([10, 0, 0, 1], port));
     assert_eq!(end.accept_channel(now, from(1)), None, "nobody listens");
     end.listen();
     assert!((1..=3).all(|port| end.accept_channel(now, from(port)).is_some()));
