@@ -290,7 +290,7 @@ impl Copy<'_> {
                 meter: self.meter,
                 waits,
                 fed: false,
-                rate: self.args.transport.rate,
+                rate: self.args.transport.rate(),
                 buffer: self.args.transport.buffer,
             },
         ))

@@ -160,7 +160,7 @@ impl Server<'_> {
 
     fn timed<S>(&self, source: S, caller: &Caller, meter: Meter) -> Timed<S> {
         let transport = &self.args.transport;
-        Timed::new(source, caller.stream.clone(), meter).under(transport.rate, transport.buffer)
+        Timed::new(source, caller.stream.clone(), meter).under(transport.rate(), transport.buffer)
     }
 
     fn log(&self, caller: &Caller) -> (FileLog, Meter) {
@@ -198,7 +198,7 @@ impl Server<'_> {
                 meter,
                 waits,
                 fed: false,
-                rate: self.args.transport.rate,
+                rate: self.args.transport.rate(),
                 buffer: self.args.transport.buffer,
             },
         )

@@ -39,9 +39,10 @@ pub(crate) struct Transport {
         value_parser = ProtocolParser
     )]
     pub(crate) protocol: Protocol,
-    /// Cap on the sending rate, headers and retransmissions included: 950mbit [default: none]
-    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = some_rate)]
-    pub(crate) rate: Option<Rate>,
+    /// Cap on the sending rate, headers and retransmissions included: 950mbit. For protocols without congestion control
+    /// it is the rate, and auto finds it [default: auto]
+    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap)]
+    rate: Option<Cap>,
     /// Largest packet in bytes, IP and UDP headers included; the smaller value of the two sides applies
     #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500, value_parser = packet_size)]
     pub(crate) mtu: u32,
@@ -66,6 +67,17 @@ pub(crate) struct Transport {
 const LEAST_PACKET: u32 = 576;
 /// Largest value of the length field in an IP header.
 const LONGEST_PACKET: u32 = 65_535;
+
+/// A cap on the sending rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cap {
+    Auto,
+    At(Rate),
+}
+
+fn cap(text: &str) -> Result<Cap, String> {
+    if text == "auto" { Ok(Cap::Auto) } else { some_rate(text).map(Cap::At) }
+}
 
 /// Reads the size of a packet, in bytes.
 fn packet_size(text: &str) -> Result<u32, String> {
@@ -106,6 +118,14 @@ impl Transport {
         open(self.builder().min_progress(MinProgress::DAEMON), address)
     }
 
+    /// The user's cap on the sending rate, if there is one.
+    pub(crate) const fn rate(&self) -> Option<Rate> {
+        match self.rate {
+            Some(Cap::At(rate)) => Some(rate),
+            Some(Cap::Auto) | None => None,
+        }
+    }
+
     /// The effective congestion controller: the chosen one, or the protocol's. `None` if the protocol's own rules govern
     /// the rate. Then a controller from the environment or a file has no effect.
     fn controller(&self) -> Option<Spec> {
@@ -128,7 +148,7 @@ impl Transport {
         if let Some(controller) = self.controller() {
             builder = builder.controller(controller.to_string());
         }
-        if let Some(rate) = self.rate {
+        if let Some(rate) = self.rate() {
             builder = builder.max_rate(rate);
         }
         if let Some(ByteSize(bytes)) = self.buffer {
@@ -158,7 +178,7 @@ impl Transport {
 
     /// The user's caps on a sender.
     pub(crate) const fn caps(&self) -> Caps {
-        Caps { rate: self.rate, buffer: self.buffer, fed: false }
+        Caps { rate: self.rate(), buffer: self.buffer, fed: false }
     }
 
     /// Creates the trace file, if one is wanted.
@@ -171,7 +191,7 @@ impl Transport {
         Start {
             protocol: self.protocol.to_string(),
             controller: self.controller_name(),
-            rate_bps: self.rate.map(Rate::bits_per_second),
+            rate_bps: self.rate().map(Rate::bits_per_second),
             mtu_bytes: self.mtu,
             buffer_bytes: self.buffer.map(|ByteSize(bytes)| bytes),
             timeout_seconds: self.timeout.as_secs_f64(),

@@ -199,6 +199,7 @@ impl<P: Protocol> Established<P> {
                 ControlFault::OutOfRange { field: "the delivered offset", value: offset, valid: "what was written" };
             return Err(PeerMisbehaved::ControlRecord(fault));
         };
+        self.counts.acks_received += 1;
         if news > 0 {
             self.progress.on_acknowledged(now, news);
         }
@@ -237,6 +238,7 @@ impl<P: Protocol> Established<P> {
         let due = now >= self.next_report;
         if self.incoming.has_news() && (due || self.incoming.is_complete()) {
             self.incoming.tell(out);
+            self.counts.acks_sent += 1;
             self.next_report = now + REPORT_SPACING;
         }
         if due && self.datagrams > self.reported {
@@ -323,6 +325,10 @@ impl<P: Protocol> Established<P> {
         stats.min_rtt = self.pulse.rtt.min().unwrap_or_default();
         self.outgoing.engine.fill_stats(now, stats);
         self.incoming.engine.fill_stats(now, stats);
+        // An engine may count acknowledgements of its own; those of the shell are the full ones.
+        stats.totals.acks_sent = self.counts.acks_sent;
+        stats.totals.acks_received = self.counts.acks_received;
+        stats.totals.bytes_written = self.counts.bytes_written;
         stats.totals.bytes_acked = self.outgoing.delivered();
         stats.totals.bytes_received = self.incoming.received();
         stats.totals.bytes_read = self.incoming.total_read();
