@@ -69,33 +69,36 @@ impl<S: Sender> Outgoing<S> {
         if data.is_empty() {
             return 0;
         }
-        if self.staged.len() + data.len() > INLINE_MAX {
-            self.unstage(now);
-            self.hand_over(now, data);
-        } else {
+        let taken = if self.staged.len() + data.len() <= INLINE_MAX {
             self.staged.extend_from_slice(data);
-        }
-        self.written += data.len() as u64;
-        self.unflushed = true;
-        data.len()
+            data.len()
+        } else {
+            self.unstage(now);
+            if self.staged.is_empty() { self.hand_over(now, data) } else { 0 }
+        };
+        self.written += taken as u64;
+        self.unflushed |= taken > 0;
+        taken
     }
 
     /// The application waits for room, so the stage is part of something larger.
     pub(super) fn unstage(&mut self, now: Instant) {
         let staged = std::mem::take(&mut self.staged);
-        self.hand_over(now, &staged);
+        let taken = self.hand_over(now, &staged);
         self.staged = staged;
-        self.staged.clear();
+        self.staged.drain(..taken);
     }
 
-    fn hand_over(&mut self, now: Instant, data: &[u8]) {
+    /// Gives bytes to the engine, and returns the number that it took. An engine may take less than its room, which it
+    /// counts in whole packets.
+    fn hand_over(&mut self, now: Instant, data: &[u8]) -> usize {
         if data.is_empty() {
-            return;
+            return 0;
         }
         let taken = self.engine.write(now, data);
-        debug_assert_eq!(taken, data.len(), "never more than the engine's room");
         self.unannounced += taken as u64;
         self.note(taken as u64, true);
+        taken
     }
 
     fn note(&mut self, bytes: u64, by_engine: bool) {

@@ -8,6 +8,7 @@ use farhaul_wire::blast::{Frame, Hello, Tag};
 
 use self::engine::Simple;
 use self::pair::Pair;
+use super::engine::Protocol;
 use super::testing::content;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::{Config, MinProgress};
@@ -277,4 +278,32 @@ fn callers_beyond_the_limits_are_refused_without_a_connection() {
     }
     assert_eq!((resets, end.poll_event()), (3, None));
     assert!(end.accept_channel(later, from(5)).is_some());
+}
+
+/// Small and large writes both ways over a lossy path.
+fn keeps_the_order<P: Protocol>(options: P::Options) {
+    let mut pair = Pair::<P>::of(options, Config::default(), Config::default());
+    pair.loss = 0.01;
+    let (near, far) = pair.connect();
+    let mut sent = [Vec::new(), Vec::new()];
+    for round in 0..30 {
+        for (side, id) in [(0, near), (1, far)] {
+            for bytes in [content(7), content(65_541), content(200_000 + round), content(16 << 10), content(1)] {
+                pair.write(side, id, &bytes);
+                sent[side].extend_from_slice(&bytes);
+            }
+        }
+        pair.run_for(Duration::from_millis(3));
+    }
+    assert!(pair.read_until(1, far, sent[0].len()) == sent[0], "{}", P::NAME);
+    assert!(pair.read_until(0, near, sent[1].len()) == sent[1], "{}", P::NAME);
+}
+
+#[test]
+fn every_protocol_keeps_the_order_of_small_and_large_writes() {
+    keeps_the_order::<crate::rbudp::Rbudp>(Default::default());
+    keeps_the_order::<crate::tsunami::Tsunami>(Default::default());
+    keeps_the_order::<crate::sabul::Sabul>(Default::default());
+    keeps_the_order::<crate::fobs::Fobs>(Default::default());
+    keeps_the_order::<crate::hurricane::Hurricane>(Default::default());
 }
