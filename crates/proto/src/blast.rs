@@ -10,7 +10,7 @@
 //!
 //! A protocol brings two [engines](engine), one for each end of one direction of data. The rest is common: a stream in
 //! each direction, credit, proof that UDP gets through, the end. So every blast protocol carries the same copies and
-//! measurements as UDT. Small writes travel on the control channel, and bulk by datagrams.
+//! measurements as UDT. Small writes travel on the control channel, and bulk by datagrams (departures D150 to D154).
 //!
 //! Programs that only speak an original protocol have no such shell. For them each protocol has a module `original`,
 //! which uses the same engines.

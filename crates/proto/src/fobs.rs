@@ -20,9 +20,9 @@
 //! | Above the tolerated loss the delay between packets grows, below it for some time it shrinks | recollection |
 //! | By how much (`adaptation.rs`) | ours |
 //! | Greedy version: batches of 2, an acknowledgement after some packets, a fixed rate | recollection |
-//! | Greedy version: at most one round of repetitions per RTT | ours (attack B6) |
+//! | Greedy version: at most one round of repetitions per RTT | ours (departure D202) |
 //! | An object ends when nothing is written for an RTT | ours |
-//! | The next object begins while the last packets of the previous one are under way | ours, by option |
+//! | The next object begins while the last packets of the previous one are under way | ours, by option (departure D201) |
 //! | Bytes in order are usable at once | ours, by option |
 //! | An object larger than the receiver's buffer is usable in order | ours |
 //!

@@ -13,12 +13,12 @@
 //! | A control event scans the buffer. One list groups the missing numbers | paper:ornl §3.1 |
 //! | A request waits until enough datagrams are missing within several RTTs | paper:ornl §3.1 |
 //! | Lists are bounded, because a long one stalls the sender | paper:ornl §3.1; the bound is ours |
-//! | W_c, T_s, trigger and its window by formula (`schedule.rs`, `trigger.rs`) | ours; the paper tuned by hand |
-//! | A list that stays short leaves when the window ends | ours |
+//! | W_c, T_s, trigger and its window by formula (`schedule.rs`, `trigger.rs`) | ours; the paper tuned by hand (departure D210) |
+//! | A list that stays short leaves when the window ends | ours (departure D211) |
 //! | The sender tells where it stopped, so the last datagrams can be missed | ours |
 //! | Neither side repeats itself before the first time could have an effect (`recent.rs`) | ours |
 //! | The sender catches up a late wake-up, within the bound of our pacer | ours |
-//! | A fixed rate counts payload (see [`Options::rate`]) | our reading of paper:ornl Fig. 7 |
+//! | A fixed rate counts payload (see [`Options::rate`]) | our reading of paper:ornl Fig. 7 (departure D212) |
 //!
 //! The protocol yields to nobody. On a shared path it takes the whole bottleneck.
 

@@ -20,6 +20,7 @@
 //!
 //! Between Farhaul ends the numbers of packets run on from blast to blast. So a late packet of one blast is never taken
 //! for data of the next, as it is in the original. Files may be larger than memory because blasts follow one another.
+//! Departures D170 to D179 list all differences.
 
 mod model;
 mod options;

@@ -14,7 +14,8 @@
 //! 2^31. A block that ends before a pause is short instead of padded, so no length travels beside it. The sender holds
 //! blocks until the receiver has them, because it cannot read them again.
 //!
-//! Four rules of the original are replaced, and [`Options`] brings each of them back:
+//! Four rules of the original are replaced, and [`Options`] brings each of them back (departures D180 to D187 list all
+//! differences):
 //!
 //! | original | here | why |
 //! | --- | --- | --- |

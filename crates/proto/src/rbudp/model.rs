@@ -14,7 +14,7 @@
 //! T = S/B / (1 − p) + R·RTT                                               (3)
 //! ```
 //!
-//! (1) is that of the protocol's authors (He, Leigh, Yu and DeFanti, 2002). (2) and (3) extend it.
+//! (1) is that of the protocol's authors (paper:rbudp-2002). (2) and (3) extend it.
 
 use farhaul_units::{Duration, Rate};
 
