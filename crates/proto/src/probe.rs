@@ -11,6 +11,7 @@
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
+pub use farhaul_wire::probe::{ANSWER_LEN, is_probe, payload};
 
 use crate::transport::{Batch, Transmit};
 
