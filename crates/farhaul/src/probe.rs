@@ -1,6 +1,6 @@
 //! Measured streams on a UDP port: stable control streams and points of a throughput profile.
 //!
-//! The far end is a [`Responder`] on a UDP port.
+//! The far end is a port with [`Builder::answer_probes`](crate::Builder::answer_probes).
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -159,6 +159,21 @@ impl ProbeSocket {
     fn unreachable(&self, source: std::io::Error) -> Error {
         Error::Unreachable { peer: self.peer, time: Duration::ZERO, source }
     }
+}
+
+/// The payload of one datagram of a measured stream: see
+/// [`Endpoint::probe_payloads`](crate::Endpoint::probe_payloads).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProbePayload {
+    /// The address of the stream's sender.
+    pub from: SocketAddr,
+    /// The stream.
+    pub session: u64,
+    /// The number of the datagram in its stream, from 0.
+    pub number: u64,
+    /// What the sender put into it, padding included.
+    pub bytes: Vec<u8>,
 }
 
 /// A number that strangers do not guess.
