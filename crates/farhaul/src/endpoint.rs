@@ -74,6 +74,15 @@ impl Endpoint {
         Ok(self.port.driver.turn()?.transport.invalid_datagrams())
     }
 
+    /// Answers measured streams from now on, as [`Builder::answer_probes`].
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn answer_probes(&self) -> Result<(), Error> {
+        self.port.driver.turn()?.answering.get_or_insert_default();
+        Ok(())
+    }
+
     /// Answers measured streams from now on, as [`Builder::answer_probes`], and gives their payloads to the caller. The
     /// latest call receives them.
     ///
