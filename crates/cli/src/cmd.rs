@@ -9,11 +9,14 @@ pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod lab;
 pub(crate) mod manual;
+mod measured;
 mod partial;
 pub(crate) mod pipe;
+pub(crate) mod profile;
 pub(crate) mod relay;
 pub(crate) mod serve;
 mod server;
+pub(crate) mod stream;
 pub(crate) mod version;
 
 use std::fmt::Display;

@@ -127,14 +127,36 @@ impl ProbeSocket {
             }
             // A blocked socket becomes writable. Until then, the stream's own time does not matter.
             let interest = if is_blocked { Interest::Both } else { Interest::Readable };
-            let wait = |source| Error::System { what: "a wait", source };
-            if interest != self.watched {
-                self.waiter.rewatch(&self.socket, Token(0), interest).map_err(wait)?;
-                self.watched = interest;
-            }
             let next = if is_blocked { end } else { next.min(end) };
-            self.waiter.wait(Some(next.saturating_since(now))).map_err(wait)?;
+            self.wait(interest, next.saturating_since(now))?;
         }
+    }
+
+    /// Takes the answers that still come in `time`, after the end of a stream.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn drain(&mut self, stream: &mut impl Probing, time: Duration) -> Result<(), Error> {
+        let end = self.now() + time;
+        loop {
+            self.receive(stream)?;
+            let now = self.now();
+            if now >= end {
+                return Ok(());
+            }
+            self.wait(Interest::Readable, end.saturating_since(now))?;
+        }
+    }
+
+    /// Waits until the socket is ready, or `time` has passed.
+    fn wait(&mut self, interest: Interest, time: Duration) -> Result<(), Error> {
+        let failed = |source| Error::System { what: "a wait", source };
+        if interest != self.watched {
+            self.waiter.rewatch(&self.socket, Token(0), interest).map_err(failed)?;
+            self.watched = interest;
+        }
+        self.waiter.wait(Some(time)).map_err(failed)?;
+        Ok(())
     }
 
     /// Sends what is due. Returns whether the socket takes no more. The rest of a burst then waits, as in a program that

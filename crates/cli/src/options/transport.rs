@@ -66,7 +66,7 @@ const LEAST_PACKET: u32 = 576;
 const LONGEST_PACKET: u32 = 65_535;
 
 /// Reads the size of a packet, in bytes.
-fn packet_size(text: &str) -> Result<u32, String> {
+pub(super) fn packet_size(text: &str) -> Result<u32, String> {
     let bytes = text.parse().map_err(|_| format!("'{text}' is no whole number of bytes"))?;
     match bytes {
         ..LEAST_PACKET => {

@@ -3,6 +3,8 @@
 //! paper:ornl §2.2 chose its grid by hand. Here a short search doubles the rate until less arrives than leaves. The grid
 //! then lies around the capacity that the search has seen.
 
+use core::f64::consts::SQRT_2;
+
 use farhaul_units::{Duration, Rate};
 
 use super::blaster::{BlasterConfig, BlasterFigures};
@@ -69,7 +71,7 @@ const MOST_IN_BURST: u64 = 64;
 const WINDOWS: [u32; 3] = [1, 2, 4];
 /// Sleeps of the grid, in sleeps at which the smallest burst has the rate of the path. Neighbours differ by √2, so the
 /// grid spans 1/8 to 2.8 of the capacity, and points of equal rates have different bursts.
-const SLEEPS: [f64; 6] = [8.0, 5.656_854, 4.0, 2.828_427, 2.0, 1.414_214];
+const SLEEPS: [f64; 6] = [8.0, 4.0 * SQRT_2, 4.0, 2.0 * SQRT_2, 2.0, SQRT_2];
 /// Rates near the capacity, as shares of it: the edge of the plateau lies among them.
 const NEAR: [f64; 8] = [0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.15, 1.3];
 

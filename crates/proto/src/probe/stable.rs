@@ -81,7 +81,10 @@ pub struct StableFigures {
 }
 
 /// Writes what an application sends in a stream.
-struct Fill(Box<dyn FnMut(u64, &mut [u8]) + Send>);
+struct Fill(Box<Filling>);
+
+/// Gets the number of the datagram and its payload.
+type Filling = dyn FnMut(u64, &mut [u8]) + Send;
 
 impl fmt::Debug for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -100,7 +100,8 @@ pub fn surface(surface: &Surface<'_>) -> String {
     canvas.text("title", (6.0, 20.0), Anchor::Start, surface.caption.title);
     let words = super::data::with_unit(surface.value.name, shown);
     canvas.text("words", (6.0, 20.0 + ROW), Anchor::Start, &words);
-    let top = 20.0 + ROW;
+    // Its panel has no title of its own.
+    let top = 24.0;
     heat::draw_panel(&mut canvas, &panel, (&x, &y), (0.0, top, WIDTH), (range, shown));
     framed(&canvas.finish(), (WIDTH, top + heat::height(y.values.len())), surface.caption, true)
 }
@@ -159,8 +160,8 @@ pub fn range_curves(drawing: &RangeCurves<'_>) -> String {
             super::number(left),
             super::number(height)
         ));
-        // Below the plateau there is room.
-        canvas.text("tick", (left, (height + 24.0).min(bottom - 6.0)), Anchor::Middle, name);
+        // Below a plateau and to the right of its edge there is room.
+        canvas.text("tick", (left + MARK + 3.0, (height + 20.0).min(bottom - 6.0)), Anchor::Start, name);
     }
     framed(&canvas.finish(), (WIDTH, bottom + BELOW), drawing.caption, true)
 }
