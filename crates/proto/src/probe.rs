@@ -7,6 +7,7 @@
 //! | [`Blaster`] | a stream of W_c datagrams every T_s, whose goodput, loss and delay are measured |
 //! | [`Profile`] | many such points: their shape, and the best rate |
 //! | [`Search`], [`grid`] | the capacity of an unknown path, and the points of its profile |
+//! | `outstanding` | datagrams that are not acknowledged yet |
 //! | `robbins_monro` | the law of the stable stream |
 //! | `delays` | mean, deviation and quantiles of round trips |
 
@@ -35,6 +36,7 @@ pub trait Probing {
 mod blaster;
 mod delays;
 mod grid;
+mod outstanding;
 mod profile;
 mod responder;
 mod robbins_monro;

@@ -1,7 +1,7 @@
 //! One point of a throughput profile: W_c datagrams every T_s for a while, then the responder's counts (paper:ornl §2.2).
 //!
-//! With groups it measures messages instead: the responder acknowledges each group once it is whole, and the round trip
-//! of a group is the delay of a message (§2.2, jitter).
+//! With groups it measures messages instead. The responder acknowledges each group once it is whole. The round trip of
+//! a group is the delay of a message (§2.2, jitter).
 
 use core::net::SocketAddr;
 
@@ -12,8 +12,8 @@ use super::Probing;
 use super::delays::Delays;
 use crate::transport::{Batch, Transmit};
 
-/// Time between two questions for the counts, and the number of questions before the peer counts as silent: a little
-/// less than 3 s, in which a blocked path must be named.
+/// Time between two questions for the counts, and the number of questions before the peer counts as silent. Together
+/// they are a little less than 3 s, in which a blocked path must be named.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 const QUESTIONS: u32 = 11;
 /// Time from an answer to the question that confirms it. Two equal answers end the point: the first question may have

@@ -12,6 +12,7 @@ use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Counts, HEADER_LEN, Kind, Pro
 
 use super::Probing;
 use super::delays::Delays;
+use super::outstanding::Outstanding;
 use super::robbins_monro::{EXPONENT, FIRST_SLEEP, GAIN, RobbinsMonro};
 use crate::transport::{Batch, Transmit};
 
@@ -106,6 +107,7 @@ pub struct StableStream {
     in_step: u64,
     sent: u64,
     acknowledged: u64,
+    outstanding: Outstanding,
     heard: Instant,
     /// Acknowledgements of the latest seconds: when and how many.
     recent: VecDeque<(Instant, u64)>,
@@ -137,6 +139,7 @@ impl StableStream {
             in_step: 0,
             sent: 0,
             acknowledged: 0,
+            outstanding: Outstanding::default(),
             heard: now,
             recent: VecDeque::new(),
             converged: None,
@@ -228,8 +231,8 @@ impl StableStream {
         }
     }
 
-    /// Datagrams per second of the latest window: from the first burst in it to the last, which itself does not count,
-    /// because its sleep is not over.
+    /// Datagrams per second of the latest window, from the first burst in it to the last. The last one itself does not
+    /// count, because its sleep is not over.
     fn goodput(&self, now: Instant) -> Option<f64> {
         let from = now.saturating_sub(self.window());
         let recent = self.recent.iter().skip_while(|(at, _)| *at < from);
@@ -272,6 +275,10 @@ impl Probing for StableStream {
             return false;
         }
         self.heard = now;
+        // The network may duplicate an acknowledgement, or the datagram.
+        if !self.outstanding.acknowledge(number) {
+            return true;
+        }
         self.acknowledged += 1;
         self.in_step += 1;
         let sent = Instant::ZERO + Duration::from_micros(clock);
@@ -305,6 +312,7 @@ impl Probing for StableStream {
             let at = out.len();
             Probe { kind, session: self.session, number, clock }.encode(out);
             out.resize(at + size, 0);
+            self.outstanding.send();
             if let Some(Fill(fill)) = &mut self.fill {
                 fill(number, &mut out[at + HEADER_LEN..]);
             }
