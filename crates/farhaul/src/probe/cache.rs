@@ -50,8 +50,8 @@ pub struct CachedRate {
 
 /// The rate that [`cache_rate`] stored for a path to `peer` in the last 30 days.
 ///
-/// A profile of another port of the same host counts too, unless the host is this one: ports of a loopback address may
-/// belong to different relays. `None` as well if the file cannot be read.
+/// A profile of another port of the same host counts too, unless the address is a loopback one, whose ports may belong to
+/// different relays. `None` as well if the file cannot be read.
 pub fn cached_rate(peer: SocketAddr) -> Option<CachedRate> {
     find(&read(&file()?), peer, now())
 }
