@@ -9,8 +9,10 @@ mod udt2004;
 mod udt4;
 
 use bolero::check;
-use farhaul_proto::{udt, udt2004 as ancestor};
-use farhaul_units::Rng;
+use farhaul_proto::probe::{Probing as _, Responder, StableConfig, StableStream};
+use farhaul_proto::{Batch, udt, udt2004 as ancestor};
+use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_wire::probe::WORD;
 
 use self::pair::Pair;
 use self::protocol::Protocol;
@@ -32,6 +34,32 @@ fn operations() {
 #[test]
 fn datagrams() {
     check!().with_max_len(MAX_DATAGRAMS).with_iterations(1_000).for_each(run_datagrams::<udt::Endpoint>);
+}
+
+/// A responder and a sender of measured streams survive any datagrams, and no answer is longer than its question.
+#[test]
+fn measured_streams() {
+    check!().with_max_len(MAX_DATAGRAMS).with_iterations(1_000).for_each(|input: &[u8]| {
+        let peer = std::net::SocketAddr::from(([10, 0, 0, 1], 5));
+        let (mut responder, mut now) = (Responder::new(), Instant::ZERO);
+        let mut stream = StableStream::new(StableConfig::new(Rate::from_megabits_per_second(1)), peer, 0, now);
+        let mut batch = Batch::new();
+        let _ = stream.poll_transmit(now, &mut batch);
+        for chunk in input.chunks(100) {
+            now += Duration::from_millis(chunk[0].into());
+            let datagram = [&WORD.to_be_bytes(), chunk].concat();
+            responder.handle_datagram(now, peer, &datagram);
+            let mut answer = Vec::new();
+            while responder.poll_answer(&mut answer).is_some() {
+                assert!(answer.len() <= datagram.len());
+                stream.handle_datagram(now, peer, &answer);
+                answer.clear();
+            }
+            stream.handle_datagram(now, peer, &datagram);
+            let figures = stream.figures(now);
+            assert!(figures.acknowledged <= figures.sent);
+        }
+    });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The decoders of all protocols.
 
 use bolero::check;
+use farhaul_wire::probe::{self, ANSWER_LEN, Kind, Probe};
 use farhaul_wire::rbudp;
 use farhaul_wire::udt4::{self, Handshake, LossList, Packet, encode_losses};
 use farhaul_wire::udt2004;
@@ -25,6 +26,23 @@ fn packet() {
         // An encoded packet is no longer than the decoded one, except for the pad.
         assert!(encoded.len() <= datagram.len() + 4);
         assert!(!packet.to_string().contains('\n'));
+    });
+}
+
+#[test]
+fn measured_streams() {
+    check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|input: &[u8]| {
+        // Random bytes hardly ever begin with the word.
+        let datagram = [&probe::WORD.to_be_bytes(), input].concat();
+        let Ok(decoded) = Probe::decode(&datagram) else { return };
+        assert!(probe::is_probe(&datagram) && datagram.len() >= ANSWER_LEN);
+        let mut encoded = Vec::new();
+        decoded.encode(&mut encoded);
+        encoded.resize(encoded.len().max(ANSWER_LEN), 0);
+        if !matches!(decoded.kind, Kind::Data { .. }) {
+            assert_eq!((encoded.len(), Probe::decode(&encoded)), (ANSWER_LEN, Ok(decoded)));
+        }
+        assert_eq!(probe::payload(&datagram).len(), datagram.len() - probe::HEADER_LEN);
     });
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum Verb {
     Serve(cmd::serve::ServeArgs),
     Pipe(cmd::pipe::PipeArgs),
     Bench(cmd::bench::BenchArgs),
+    Profile(cmd::profile::ProfileArgs),
+    Stream(cmd::stream::StreamArgs),
     Relay(cmd::relay::RelayArgs),
     Emulate(cmd::emulate::EmulateArgs),
     Demo(cmd::demo::DemoArgs),
@@ -65,6 +67,8 @@ impl Verb {
             Self::Serve(args) => cmd::serve::run(&args, context),
             Self::Pipe(args) => cmd::pipe::run(&args, context),
             Self::Bench(args) => cmd::bench::run(&args, context),
+            Self::Profile(args) => cmd::profile::run(&args, context),
+            Self::Stream(args) => cmd::stream::run(&args, context),
             Self::Relay(args) => cmd::relay::run(&args, context),
             Self::Demo(args) => cmd::demo::run(&args, context),
             Self::Lab(args) => cmd::lab::run(&args, context),
@@ -84,6 +88,8 @@ impl Verb {
             Self::Serve(args) => ("serve", Some(&args.transport)),
             Self::Pipe(args) => ("pipe", Some(&args.transport)),
             Self::Bench(args) => ("bench", Some(&args.transport)),
+            Self::Profile(_) => ("profile", None),
+            Self::Stream(_) => ("stream", None),
             Self::Relay(_) => ("relay", None),
             Self::Emulate(_) => ("emulate", None),
             Self::Demo(_) => ("demo", None),
@@ -113,6 +119,8 @@ impl Verb {
     /// Destination of the verb's records.
     pub(crate) fn json_to(&self) -> JsonTo {
         let wants = match self {
+            Self::Profile(args) => args.probing.json,
+            Self::Stream(args) => args.probing.json,
             Self::Relay(args) => args.json,
             Self::Emulate(args) => args.json,
             Self::Demo(args) => args.json,

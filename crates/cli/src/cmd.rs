@@ -10,12 +10,15 @@ pub(crate) mod emulate;
 pub(crate) mod lab;
 mod listing;
 pub(crate) mod manual;
+mod measured;
 mod partial;
 pub(crate) mod pipe;
+pub(crate) mod profile;
 pub(crate) mod protocols;
 pub(crate) mod relay;
 pub(crate) mod serve;
 mod server;
+pub(crate) mod stream;
 pub(crate) mod version;
 
 use std::fmt::Display;

@@ -1,7 +1,9 @@
 //! Groups of options that several verbs share.
 
 mod path;
+mod probing;
 mod transport;
 
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
+pub(crate) use probing::Probing;
 pub(crate) use transport::Transport;

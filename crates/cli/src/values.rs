@@ -4,4 +4,4 @@ mod address;
 mod quantity;
 
 pub(crate) use address::{HostPort, Location, Place};
-pub(crate) use quantity::{share, some_rate, some_time};
+pub(crate) use quantity::{seconds, share, some_rate, some_time};

@@ -61,6 +61,7 @@ pub struct Builder {
     config: Config,
     options: Options,
     controller: Choice,
+    answers_probes: bool,
 }
 
 /// The origin of controllers.
@@ -80,6 +81,7 @@ impl Default for Builder {
             config: Config::default(),
             options: Options { recv_buffer: UDP_RECV_BUFFER, timestamps: true, ..Options::default() },
             controller: Choice::Default,
+            answers_probes: false,
         }
     }
 }
@@ -252,12 +254,21 @@ impl Builder {
         self
     }
 
+    /// Whether the port answers measured streams: [`probe`](crate::probe). Default false.
+    ///
+    /// It acknowledges and counts their datagrams, for anybody who sends them. No answer is longer than its question,
+    /// and the number of streams is bounded.
+    pub fn answer_probes(mut self, answer: bool) -> Self {
+        self.answers_probes = answer;
+        self
+    }
+
     /// Opens the UDP port at `address`; port 0 lets the system choose.
     ///
     /// # Errors
     /// A setting is out of its range, or the port cannot be opened.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
-        let Self { protocol, mut config, options, controller } = self;
+        let Self { protocol, mut config, options, controller, answers_probes } = self;
         range::check(&config)?;
         if let Some(spec) = chosen(controller, &protocol)? {
             config.controller = controller_factory(spec);
@@ -266,6 +277,9 @@ impl Builder {
         let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
         let transport = protocol.endpoint(config, entropy()?);
         let driver = Driver::start(transport, address, options)?;
+        if answers_probes {
+            driver.turn()?.answering.get_or_insert_default();
+        }
         let cancelled = Arc::new(CancelFlag::new());
         Ok(Endpoint::from_port(Port { driver, cancelled, connect_timeouts, longest_message }))
     }

@@ -22,6 +22,7 @@
 //! | naps of the thread to gather datagrams | `nap.rs` |
 //! | datagrams on their way to the socket | `transmit_queue.rs` |
 //! | TCP connections of transports with channels | `channels.rs` |
+//! | answers to measured streams | `probes.rs` |
 //! | files on the disk | `disk.rs` |
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams) with [`Channels`](farhaul_proto::Channels), so another
@@ -34,6 +35,7 @@ pub(crate) mod disk;
 mod guard;
 mod nap;
 mod parting;
+mod probes;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use farhaul_proto::Mode;
 use farhaul_proto::udt::ConnectOptions;
@@ -14,6 +15,7 @@ use crate::connection::{Connection, Port};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::message::MessageSocket;
+use crate::probe::ProbePayload;
 use crate::reach::Reaching;
 use crate::stream::Stream;
 
@@ -70,6 +72,26 @@ impl Endpoint {
     /// The endpoint's driver thread is gone.
     pub fn invalid_datagrams(&self) -> Result<u64, Error> {
         Ok(self.port.driver.turn()?.transport.invalid_datagrams())
+    }
+
+    /// Answers measured streams from now on, as [`Builder::answer_probes`].
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn answer_probes(&self) -> Result<(), Error> {
+        self.port.driver.turn()?.answering.get_or_insert_default();
+        Ok(())
+    }
+
+    /// Answers measured streams from now on, as [`Builder::answer_probes`], and gives their payloads to the caller. The
+    /// latest call receives them.
+    ///
+    /// They come as datagrams come: not at all, twice, or in another order. While 1024 wait, further ones are lost.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn probe_payloads(&self) -> Result<Receiver<ProbePayload>, Error> {
+        Ok(self.port.driver.turn()?.answering.get_or_insert_default().payloads())
     }
 
     /// Connects to `peer`, which must be listening for streams.

@@ -1,16 +1,21 @@
 //! Measured streams on a UDP port: stable control streams and points of a throughput profile.
 //!
-//! The far end is a [`Responder`] on a UDP port.
+//! The far end is a port with [`Builder::answer_probes`](crate::Builder::answer_probes).
+
+mod cache;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use farhaul_proto::Batch;
 pub use farhaul_proto::probe::{
-    Blaster, BlasterConfig, BlasterFigures, Delays, Probing, Responder, StableConfig, StableFigures, StableStream,
+    Advice, Blaster, BlasterConfig, BlasterFigures, Delays, Point, Probing, Profile, Responder, Search, Shape, Spread,
+    StableConfig, StableFigures, StableStream, grid,
 };
 use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter};
 use farhaul_units::Instant;
+
+pub use cache::{CachedRate, cache_rate, cached_rate, now};
 
 use crate::error::Error;
 
@@ -18,8 +23,6 @@ use crate::error::Error;
 const TRAINS: usize = 4;
 /// Bursts that leave before arrivals are handled.
 const BURSTS: usize = 32;
-/// Pause before another attempt at a full socket.
-const BLOCKED: Duration = Duration::from_micros(100);
 
 /// A UDP port from which measured streams start. One at a time.
 ///
@@ -47,6 +50,16 @@ pub struct ProbeSocket {
     clock: Clock,
     received: RecvBatch,
     scratch: Batch,
+    /// Datagrams that the socket has not taken yet.
+    rest: Rest,
+    watched: Interest,
+}
+
+/// Datagrams of one length for the peer.
+#[derive(Debug, Default)]
+struct Rest {
+    segment_size: usize,
+    bytes: Vec<u8>,
 }
 
 impl ProbeSocket {
@@ -59,7 +72,9 @@ impl ProbeSocket {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
-        let socket = UdpSocket::bind(address, Options::default()).map_err(|source| Error::Bind { address, source })?;
+        // With the kernel's arrival times, a late wake-up adds no delay.
+        let options = Options { timestamps: true, ..Options::default() };
+        let socket = UdpSocket::bind(address, options).map_err(|source| Error::Bind { address, source })?;
         let system = |source| Error::System { what: "an epoll instance", source };
         let waiter = Waiter::new().map_err(system)?;
         waiter.watch(&socket, Token(0), Interest::Readable).map_err(system)?;
@@ -70,6 +85,8 @@ impl ProbeSocket {
             clock: Clock::start(),
             received: RecvBatch::new(TRAINS),
             scratch: Batch::new(),
+            rest: Rest::default(),
+            watched: Interest::Readable,
         })
     }
 
@@ -101,39 +118,64 @@ impl ProbeSocket {
     pub fn run(&mut self, stream: &mut impl Probing, time: Duration) -> Result<(), Error> {
         let end = self.now() + time;
         loop {
-            let now = self.now();
-            let blocked = self.transmit(stream, now)?;
+            let is_blocked = self.transmit(stream)?;
             self.receive(stream)?;
             let Some(next) = stream.poll_timeout() else { return Ok(()) };
             let now = self.now();
             if now >= end {
                 return Ok(());
             }
-            let mut rest = next.min(end).saturating_since(now);
-            if blocked {
-                rest = rest.max(BLOCKED);
-            }
-            let ready = self.waiter.wait(Some(rest));
-            ready.map_err(|source| Error::System { what: "a wait", source })?;
+            // A blocked socket becomes writable. Until then, the stream's own time does not matter.
+            let interest = if is_blocked { Interest::Both } else { Interest::Readable };
+            let next = if is_blocked { end } else { next.min(end) };
+            self.wait(interest, next.saturating_since(now))?;
         }
     }
 
-    /// Sends what is due. Returns whether the socket took no more.
-    fn transmit(&mut self, stream: &mut impl Probing, now: Instant) -> Result<bool, Error> {
-        for _ in 0..BURSTS {
-            let Some(transmit) = stream.poll_transmit(now, &mut self.scratch) else { return Ok(false) };
-            let mut bytes = transmit.bytes;
-            while !bytes.is_empty() {
-                let sent = self.socket.send(transmit.to, transmit.segment_size, bytes);
-                match sent {
-                    Ok(sent) if sent.taken > 0 => bytes = &bytes[sent.taken..],
-                    // A full socket drops the rest, as a full queue on the way would. The profile counts it as lost.
-                    Ok(sent) => return Ok(!matches!(sent.status, SendStatus::TooLarge)),
-                    Err(source) => return Err(self.unreachable(source)),
-                }
+    /// Takes the answers that still come in `time`, after the end of a stream.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn drain(&mut self, stream: &mut impl Probing, time: Duration) -> Result<(), Error> {
+        let end = self.now() + time;
+        loop {
+            self.receive(stream)?;
+            let now = self.now();
+            if now >= end {
+                return Ok(());
             }
+            self.wait(Interest::Readable, end.saturating_since(now))?;
         }
-        Ok(false)
+    }
+
+    /// Waits until the socket is ready, or `time` has passed.
+    fn wait(&mut self, interest: Interest, time: Duration) -> Result<(), Error> {
+        let failed = |source| Error::System { what: "a wait", source };
+        if interest != self.watched {
+            self.waiter.rewatch(&self.socket, Token(0), interest).map_err(failed)?;
+            self.watched = interest;
+        }
+        self.waiter.wait(Some(time)).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Sends what is due. Returns whether the socket takes no more. The rest of a burst then waits, as in a program that
+    /// blocks: the source sends no faster than the network card.
+    fn transmit(&mut self, stream: &mut impl Probing) -> Result<bool, Error> {
+        for _ in 0..BURSTS {
+            let Rest { segment_size, bytes } = &mut self.rest;
+            let taken = send(&self.socket, self.peer, *segment_size, bytes)?;
+            bytes.drain(..taken);
+            if !bytes.is_empty() {
+                return Ok(true);
+            }
+            let now = self.clock.now();
+            let Some(transmit) = stream.poll_transmit(now, &mut self.scratch) else { return Ok(false) };
+            let taken = send(&self.socket, self.peer, transmit.segment_size, transmit.bytes)?;
+            *segment_size = transmit.segment_size;
+            bytes.extend_from_slice(&transmit.bytes[taken..]);
+        }
+        Ok(!self.rest.bytes.is_empty())
     }
 
     fn receive(&mut self, stream: &mut impl Probing) -> Result<(), Error> {
@@ -142,12 +184,13 @@ impl ProbeSocket {
             match self.socket.recv(&mut self.received) {
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
-                Err(source) => return Err(self.unreachable(source)),
+                Err(source) => return Err(unreachable(self.peer, source)),
             }
-            let now = self.clock.now();
+            let wall = self.clock.wall();
             for train in self.received.trains() {
+                let arrived = train.arrived.map_or(wall.now, |stamp| wall.instant_of(stamp));
                 for datagram in train.datagrams() {
-                    stream.handle_datagram(now, train.from, datagram);
+                    stream.handle_datagram(arrived, train.from, datagram);
                 }
             }
             if !self.received.is_full() {
@@ -155,10 +198,41 @@ impl ProbeSocket {
             }
         }
     }
+}
 
-    fn unreachable(&self, source: std::io::Error) -> Error {
-        Error::Unreachable { peer: self.peer, time: Duration::ZERO, source }
+/// Sends datagrams of one length. Returns the number of bytes taken: fewer than all if the socket is full.
+fn send(socket: &UdpSocket, peer: SocketAddr, segment_size: usize, bytes: &[u8]) -> Result<usize, Error> {
+    let mut taken = 0;
+    while taken < bytes.len() {
+        let sent = socket.send(peer, segment_size, &bytes[taken..]).map_err(|source| unreachable(peer, source))?;
+        taken += sent.taken;
+        match sent.status {
+            SendStatus::Blocked => break,
+            // As lost as on a router with smaller packets.
+            SendStatus::TooLarge => return Ok(bytes.len()),
+            _ => {}
+        }
     }
+    Ok(taken)
+}
+
+fn unreachable(peer: SocketAddr, source: std::io::Error) -> Error {
+    Error::Unreachable { peer, time: Duration::ZERO, source }
+}
+
+/// The payload of one datagram of a measured stream: see
+/// [`Endpoint::probe_payloads`](crate::Endpoint::probe_payloads).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProbePayload {
+    /// The address of the stream's sender.
+    pub from: SocketAddr,
+    /// The stream.
+    pub session: u64,
+    /// The number of the datagram in its stream, from 0.
+    pub number: u64,
+    /// What the sender put into it, padding included.
+    pub bytes: Vec<u8>,
 }
 
 /// A number that strangers do not guess.

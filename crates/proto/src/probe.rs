@@ -5,12 +5,16 @@
 //! | [`Responder`] | the far end of both: counts what arrives and acknowledges it |
 //! | [`StableStream`] | a stream whose goodput settles at a target |
 //! | [`Blaster`] | a stream of W_c datagrams every T_s, whose goodput, loss and delay are measured |
+//! | [`Profile`] | many such points: their shape, and the best rate |
+//! | [`Search`], [`grid`] | the capacity of an unknown path, and the points of its profile |
+//! | `outstanding` | datagrams that are not acknowledged yet |
 //! | `robbins_monro` | the law of the stable stream |
 //! | `delays` | mean, deviation and quantiles of round trips |
 
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
+pub use farhaul_wire::probe::{ANSWER_LEN, is_probe, payload};
 
 use crate::transport::{Batch, Transmit};
 
@@ -31,12 +35,17 @@ pub trait Probing {
 
 mod blaster;
 mod delays;
+mod grid;
+mod outstanding;
+mod profile;
 mod responder;
 mod robbins_monro;
 mod stable;
 
 pub use blaster::{Blaster, BlasterConfig, BlasterFigures};
 pub use delays::Delays;
+pub use grid::{Search, grid};
+pub use profile::{Advice, Point, Profile, Shape, Spread};
 pub use responder::Responder;
 pub use robbins_monro::RobbinsMonro;
 pub use stable::{StableConfig, StableFigures, StableStream};

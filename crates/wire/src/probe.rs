@@ -4,7 +4,7 @@
 //! control packet of a type that it does not know. So one port serves both.
 //!
 //! ```text
-//! word of 32 bits | kind u8 | flags u8 | group u16 | session u64 | number u64 | clock u64 | padding or counts
+//! word of 32 bits | kind u8 | flags u8 | group u16 | session u64 | number u64 | clock u64 | payload or counts
 //! ```
 //!
 //! | kind | from | meaning |
@@ -28,6 +28,11 @@ pub const ANSWER_LEN: usize = 80;
 /// Whether a datagram is one of these.
 pub fn is_probe(datagram: &[u8]) -> bool {
     datagram.first_chunk().is_some_and(|word| u32::from_be_bytes(*word) == WORD)
+}
+
+/// What an application may put into a data datagram: everything behind the header. Empty if there is no more.
+pub fn payload(datagram: &[u8]) -> &[u8] {
+    datagram.get(HEADER_LEN..).unwrap_or_default()
 }
 
 /// Which data datagrams are acknowledged.
@@ -197,6 +202,7 @@ mod tests {
             assert_eq!(bytes.len(), if data { HEADER_LEN } else { ANSWER_LEN });
             bytes.resize(ANSWER_LEN, 0xAA);
             assert_eq!(Probe::decode(&bytes), Ok(probe));
+            assert!(!data || payload(&bytes) == [0xAA; ANSWER_LEN - HEADER_LEN]);
             assert!(is_probe(&bytes));
         }
     }
@@ -210,7 +216,7 @@ mod tests {
             (bytes[4], bytes[5], bytes[7]) = (kind, flags, group);
             assert!(Probe::decode(&bytes).is_err());
         }
-        assert!(!is_probe(b"abc"));
+        assert!(!is_probe(b"abc") && payload(b"abc").is_empty());
     }
 
     #[test]

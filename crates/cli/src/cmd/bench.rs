@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use farhaul::Stream;
 use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as Way, Request, Stop};
-use farhaul_units::{ByteSize, parse_duration};
+use farhaul_units::ByteSize;
 
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, limited_by, report_end};
@@ -24,7 +24,7 @@ use crate::session::bench::BenchJob;
 use crate::session::measure::{self, Meter};
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, drive};
-use crate::values::HostPort;
+use crate::values::{HostPort, seconds};
 
 /// Most connections of a measurement. More would measure the machine instead of the path.
 const MAX_FLOWS: u64 = 128;
@@ -33,7 +33,8 @@ const MAX_MEASUREMENTS: usize = 256;
 
 /// Measure the path between two hosts, memory to memory
 ///
-/// The listener serves measurements until stopped, at most 256 flows at a time:
+/// The listener serves measurements until stopped, at most 256 flows at a time. It is also the far end of `stream` and
+/// `profile`:
 ///
 ///     farhaul bench --plain --listen :9000
 ///     farhaul bench --plain --connect host:9000 --seconds 10
@@ -64,14 +65,6 @@ pub(crate) struct BenchArgs {
     interval: Duration,
     #[command(flatten)]
     pub(crate) transport: Transport,
-}
-
-/// Parses seconds. The option's name has the unit, so a bare number is clear. `500ms` works as well.
-fn seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(number) => Duration::try_from_secs_f64(number).map_err(|_| format!("'{text}' is no number of seconds")),
-        Err(_) => parse_duration(text).map_err(|error| error.to_string()),
-    }
 }
 
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
@@ -161,6 +154,8 @@ impl Measurement<'_> {
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
         let endpoint = self.args.transport.bind_daemon(at.listening()?)?;
+        let answers = endpoint.answer_probes();
+        answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
         connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
         self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
         server::run(self.context, &self.output, &endpoint, MAX_MEASUREMENTS, |caller| self.serve(caller))

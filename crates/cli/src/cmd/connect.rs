@@ -78,7 +78,7 @@ pub(super) fn announce(
 }
 
 /// Fails at once if this machine has no route to `peer`, instead of after a time-out.
-fn check_route(peer: SocketAddr) -> Result<(), Fault> {
+pub(super) fn check_route(peer: SocketAddr) -> Result<(), Fault> {
     let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
     let routed = UdpSocket::bind(any).and_then(|socket| socket.connect(peer));
     routed.map_err(|error| {

@@ -80,7 +80,7 @@ fn cap(text: &str) -> Result<Cap, String> {
 }
 
 /// Reads the size of a packet, in bytes.
-fn packet_size(text: &str) -> Result<u32, String> {
+pub(super) fn packet_size(text: &str) -> Result<u32, String> {
     let bytes = text.parse().map_err(|_| format!("'{text}' is no whole number of bytes"))?;
     match bytes {
         ..LEAST_PACKET => {

@@ -16,6 +16,14 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     if time.is_zero() { Err("a time must be above zero".to_owned()) } else { Ok(time) }
 }
 
+/// Parses seconds. The option's name has the unit, so a bare number is clear. `500ms` works as well.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(number) => Duration::try_from_secs_f64(number).map_err(|_| format!("'{text}' is no number of seconds")),
+        Err(_) => parse_duration(text).map_err(|error| error.to_string()),
+    }
+}
+
 /// Parses a share: `0.1%` or `1e-3`. A bare number such as `0.1` is ambiguous and refused.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share = parse_ratio(text);

@@ -101,6 +101,8 @@ fn encryption_is_never_left_out_silently() {
         &["copy", "x", "udt://127.0.0.1:9/"],
         &["serve", "--root", "/", "--listen", "127.0.0.1:0"],
         &["bench", "--listen", "127.0.0.1:0"],
+        &["stream", "--connect", "127.0.0.1:9", "--rate", "1mbit"],
+        &["profile", "--connect", "127.0.0.1:9"],
     ] {
         farhaul(arguments).fails(2, &["not encrypted yet", "--plain"]);
     }

@@ -11,6 +11,7 @@ mod information;
 mod integrity;
 mod lab;
 mod limits;
+mod measured;
 mod partings;
 mod permissions;
 mod pipes;

@@ -63,6 +63,7 @@ fn command_under(wrapper: &[&str], arguments: &[impl AsRef<OsStr>]) -> Command {
     command.arg(env!("CARGO_BIN_EXE_farhaul")).args(arguments);
     // The settings of whoever runs the tests are not ours.
     command.env("XDG_CONFIG_HOME", "/dev/null").env("XDG_CONFIG_DIRS", "/dev/null");
+    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -8,6 +8,7 @@ use farhaul_units::Instant;
 use super::channels::Desk;
 use super::departure::Departure;
 use super::parting::Parting;
+use super::probes::Answering;
 use super::transmit_queue::TransmitQueue;
 use super::wait_queue::{WaitQueue, Wakeups};
 use crate::clock::Timeline;
@@ -48,6 +49,8 @@ pub(crate) struct Core<T> {
     pub(super) transmit_queue: TransmitQueue,
     /// Requests for channels. `None` if the transport needs none.
     pub(super) desk: Option<Desk>,
+    /// Answers measured streams, if the port does.
+    pub(crate) answering: Option<Answering>,
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
     /// The last handle is gone. The driver thread sends farewells and ends.
@@ -114,6 +117,7 @@ impl<T: Streams + Channels> Core<T> {
             transport,
             transmit_queue: TransmitQueue::new(),
             desk: None,
+            answering: None,
             timeline: Timeline::new(),
             driver: DriverThread::Awake,
             departing: false,

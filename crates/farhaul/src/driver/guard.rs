@@ -296,6 +296,9 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let (shared, now) = (self.shared, self.now);
         let core = &mut **self;
         let state = core.transmit_queue.transmit(now, &mut core.transport, |train| shared.send(train));
+        if let Some(answering) = &mut core.answering {
+            answering.answer(state == QueueState::Blocked, |train| shared.send(train));
+        }
         core.take_events(now);
         core.take_channel_requests(now);
         core.note_farewells();

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
+use farhaul_proto::probe::is_probe;
 use farhaul_proto::{Channels, Streams};
 use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, UdpSocket, Waiter};
 use farhaul_units::Instant;
@@ -198,6 +199,12 @@ fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut R
     for train in batch.trains() {
         bytes += train.bytes.len();
         let arrived = train.arrived.map_or(now, |stamp| turn.timeline.of(wall.instant_of(stamp)));
+        if let Some(answering) = &mut turn.answering
+            && is_probe(train.bytes)
+        {
+            answering.handle(arrived, train.from, train.datagrams());
+            continue;
+        }
         turn.transport.handle_datagrams(now, arrived, train.from, train.bytes, train.stride);
     }
     if turn.transport.poll_timeout().is_some_and(|due| due <= now) {

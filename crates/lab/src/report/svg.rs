@@ -12,6 +12,7 @@ mod legend;
 mod lines;
 mod marks;
 mod scale;
+mod surface;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -26,6 +27,7 @@ pub(crate) use canvas::{escape, number};
 use data::Source;
 pub(crate) use data::{meant_at, words};
 pub(crate) use marks::in_words;
+pub use surface::{Caption, Quantity, RangeCurve, RangeCurves, Surface, range_curves, surface};
 
 /// The width of every drawing, in its own units: about a text column in CSS pixels.
 const WIDTH: f64 = 720.0;
@@ -91,9 +93,14 @@ fn id(source: &Source<'_>) -> String {
 }
 
 fn wrap(content: &str, height: f64, source: &Source<'_>, title: &str, alone: bool) -> String {
-    let id = id(source);
-    let [w, h] = [source.width, height].map(number);
-    let (title, shows) = (escape(title), escape(&source.figure.info.shows));
+    let caption = Caption { id: &id(source), title, shows: &source.figure.info.shows };
+    framed(content, (source.width, height), caption, alone)
+}
+
+/// An SVG of this size with its name. One that is `alone` has its style and its ground.
+fn framed(content: &str, (width, height): (f64, f64), caption: Caption<'_>, alone: bool) -> String {
+    let [w, h] = [width, height].map(number);
+    let (id, title, shows) = (caption.id, escape(caption.title), escape(caption.shows));
     let style = if alone { format!("<style>{}</style>\n", style::alone()) } else { String::new() };
     let size = if alone { format!(" width=\"{w}\" height=\"{h}\"") } else { String::new() };
     let ground = if alone { format!("<rect class=\"ground\" width=\"{w}\" height=\"{h}\"/>\n") } else { String::new() };

@@ -1,7 +1,7 @@
 //! One point of a throughput profile: W_c datagrams every T_s for a while, then the responder's counts (paper:ornl §2.2).
 //!
-//! With groups it measures messages instead: the responder acknowledges each group once it is whole, and the round trip
-//! of a group is the delay of a message (§2.2, jitter).
+//! With groups it measures messages instead. The responder acknowledges each group once it is whole. The round trip of
+//! a group is the delay of a message (§2.2, jitter).
 
 use core::net::SocketAddr;
 
@@ -12,11 +12,13 @@ use super::Probing;
 use super::delays::Delays;
 use crate::transport::{Batch, Transmit};
 
-/// Time between two questions for the counts, and the number of questions before the peer counts as silent.
+/// Time between two questions for the counts, and the number of questions before the peer counts as silent. Together
+/// they are a little less than 3 s, in which a blocked path must be named.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
-const QUESTIONS: u32 = 12;
-/// After the last datagram the first question waits, so that it does not overtake what a queue holds.
-const SETTLE: Duration = Duration::from_millis(500);
+const QUESTIONS: u32 = 11;
+/// Time from an answer to the question that confirms it. Two equal answers end the point: the first question may have
+/// overtaken datagrams on the way.
+const CONFIRM: Duration = Duration::from_millis(100);
 /// Most datagrams of one train.
 const TRAIN: u64 = 64;
 
@@ -60,7 +62,12 @@ pub struct BlasterFigures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Sending,
-    Asking { next: Instant, asked: u32 },
+    /// `seen`: the latest answer, by the number of its question.
+    Asking {
+        next: Instant,
+        asked: u32,
+        seen: Option<(u64, Counts)>,
+    },
     Done(Option<Counts>),
 }
 
@@ -97,8 +104,8 @@ impl Blaster {
         let in_burst = self.sent % window;
         if in_burst == 0 && now - self.start >= self.config.time {
             self.ended = now;
-            self.state = State::Asking { next: now + SETTLE, asked: 0 };
-            return None;
+            self.state = State::Asking { next: now, asked: 0, seen: None };
+            return self.ask(now, scratch);
         }
         if in_burst == 0 {
             self.message = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
@@ -130,6 +137,24 @@ impl Blaster {
         // A host that was late does not catch up: the path would see another rate than the profile says.
         self.next = (self.next + pause).max(now);
         Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes() })
+    }
+
+    /// Asks for the counts, if that is due.
+    fn ask<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        let State::Asking { next, asked, seen } = self.state else { return None };
+        if now < next {
+            return None;
+        }
+        if asked == QUESTIONS {
+            // A path that still moves after so long will not stop.
+            self.state = State::Done(seen.map(|(_, counts)| counts));
+            return None;
+        }
+        self.state = State::Asking { next: now + ASK_AGAIN, asked: asked + 1, seen };
+        let out = scratch.cleared();
+        Probe { kind: Kind::Query, session: self.session, number: u64::from(asked), clock: 0 }.encode(out);
+        let bytes = scratch.bytes();
+        Some(Transmit { to: self.to, segment_size: bytes.len(), bytes })
     }
 
     /// Whether the point is over. `None` until then, `Some(None)` if the peer never answered.
@@ -168,7 +193,16 @@ impl Probing for Blaster {
             return false;
         }
         match (answer.kind, self.state) {
-            (Kind::Report(counts), State::Asking { .. }) => self.state = State::Done(Some(counts)),
+            (Kind::Report(counts), State::Asking { asked, seen, .. }) if answer.number < u64::from(asked) => {
+                self.state = match seen {
+                    Some((number, _)) if answer.number <= number => return false,
+                    Some((_, before)) if counts.datagrams == before.datagrams => State::Done(Some(counts)),
+                    _ => {
+                        let seen = Some((answer.number, counts));
+                        State::Asking { next: now + CONFIRM, asked, seen }
+                    }
+                };
+            }
             (Kind::Acknowledgement(_), _) if answer.number < self.sent => {
                 self.delays.add(now.saturating_since(Instant::ZERO + Duration::from_micros(answer.clock)));
             }
@@ -180,18 +214,8 @@ impl Probing for Blaster {
     fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         match self.state {
             State::Sending => self.burst(now, scratch),
-            State::Asking { next, asked } if next <= now => {
-                if asked == QUESTIONS {
-                    self.state = State::Done(None);
-                    return None;
-                }
-                self.state = State::Asking { next: now + ASK_AGAIN, asked: asked + 1 };
-                let out = scratch.cleared();
-                Probe { kind: Kind::Query, session: self.session, number: u64::from(asked), clock: 0 }.encode(out);
-                let bytes = scratch.bytes();
-                Some(Transmit { to: self.to, segment_size: bytes.len(), bytes })
-            }
-            _ => None,
+            State::Asking { .. } => self.ask(now, scratch),
+            State::Done(_) => None,
         }
     }
 

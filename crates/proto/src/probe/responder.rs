@@ -44,16 +44,17 @@ impl Responder {
         Self::default()
     }
 
-    /// Takes a datagram that [`is_probe`](farhaul_wire::probe::is_probe).
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    /// Takes a datagram that [`is_probe`](super::is_probe) and arrived at `arrived`. Returns the header of a data
+    /// datagram that counts. An application may want its [`payload`](super::payload).
+    pub fn handle_datagram(&mut self, arrived: Instant, from: SocketAddr, datagram: &[u8]) -> Option<Probe> {
         let Ok(probe) = Probe::decode(datagram) else {
             self.refused += 1;
-            return;
+            return None;
         };
         let answer = match probe.kind {
             Kind::Data { group, acknowledge } => {
-                let Some(session) = self.session(now, from, probe.session) else { return };
-                session.count(now, &probe, datagram.len());
+                let session = self.session(arrived, from, probe.session)?;
+                session.count(arrived, &probe, datagram.len());
                 let due = match acknowledge {
                     Acknowledge::None => false,
                     Acknowledge::Each => true,
@@ -79,13 +80,31 @@ impl Responder {
         {
             self.answers.push_back((from, Probe { kind, ..probe }));
         }
+        matches!(probe.kind, Kind::Data { .. }).then_some(probe)
     }
 
-    /// The next answer to send, written into `out`.
+    /// The next answer to send, appended to `out`.
     pub fn poll_answer(&mut self, out: &mut Vec<u8>) -> Option<SocketAddr> {
-        let (to, answer) = self.answers.pop_front()?;
-        answer.encode(out);
+        self.poll_answers(out, 1)
+    }
+
+    /// The next answers to one address, `most` at most, appended to `out`. Each has
+    /// [`ANSWER_LEN`](farhaul_wire::probe::ANSWER_LEN) bytes.
+    pub fn poll_answers(&mut self, out: &mut Vec<u8>, most: usize) -> Option<SocketAddr> {
+        let to = self.answers.front()?.0;
+        for _ in 0..most {
+            match self.answers.front() {
+                Some((other, answer)) if *other == to => answer.encode(out),
+                _ => break,
+            }
+            self.answers.pop_front();
+        }
         Some(to)
+    }
+
+    /// Forgets the answers that wait: the network takes none.
+    pub fn lose_answers(&mut self) {
+        self.answers.clear();
     }
 
     /// Whether an answer waits.
@@ -107,7 +126,7 @@ impl Responder {
         if !self.sessions.contains_key(&(from, id)) && self.sessions.len() >= MAX_SESSIONS {
             let silent = self.sessions.iter().min_by_key(|(_, session)| session.heard);
             let (&key, session) = silent?;
-            if now - session.heard < IDLE {
+            if now.saturating_since(session.heard) < IDLE {
                 self.refused += 1;
                 return None;
             }
@@ -124,10 +143,10 @@ impl Session {
     }
 
     fn count(&mut self, now: Instant, probe: &Probe, bytes: usize) {
-        self.heard = now;
+        self.heard = self.heard.max(now);
         self.counts.datagrams += 1;
         self.counts.bytes += bytes as u64;
-        self.counts.last = micros(now);
+        self.counts.last = micros(self.heard);
         if probe.number < self.next {
             self.counts.late += 1;
         }
@@ -196,7 +215,7 @@ mod tests {
             let question = datagram(kind, 1, 0);
             responder.handle_datagram(at(1), address(1), &question);
             let mut answer = Vec::new();
-            responder.poll_answer(&mut answer);
+            let _ = responder.poll_answer(&mut answer);
             assert!(answer.len() <= question.len() && responder.poll_answer(&mut Vec::new()).is_none());
         }
         let mut short = Vec::new();
@@ -247,5 +266,22 @@ mod tests {
             responder.handle_datagram(at(20_001), address(1), &datagram(Kind::Query, 9_999, number));
         }
         assert_eq!(answers(&mut responder).len(), MAX_ANSWERS);
+    }
+
+    #[test]
+    fn answers_to_one_address_leave_together_and_lost_ones_do_not_come_back() {
+        let mut responder = Responder::new();
+        let each = Kind::Data { group: 1, acknowledge: Acknowledge::Each };
+        for (port, number) in [(1, 0), (1, 1), (1, 2), (2, 0), (1, 3)] {
+            let counted = responder.handle_datagram(at(1), address(port), &datagram(each, 1, number));
+            assert_eq!(counted.map(|probe| probe.number), Some(number));
+        }
+        let mut next = || {
+            let mut bytes = Vec::new();
+            responder.poll_answers(&mut bytes, 2).map(|to| (to.port(), bytes.len() / ANSWER_LEN))
+        };
+        assert_eq!([next(), next(), next()], [Some((1, 2)), Some((1, 1)), Some((2, 1))]);
+        responder.lose_answers();
+        assert!(!responder.has_answers());
     }
 }

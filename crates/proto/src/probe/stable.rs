@@ -3,14 +3,16 @@
 //! The source sends a burst of W_c datagrams and sleeps T_s. The responder acknowledges each datagram. Each burst is one
 //! step of the law, with the goodput that the acknowledgements of the last step show.
 
+use core::fmt;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant, Rate};
-use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Kind, Probe};
+use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Counts, HEADER_LEN, Kind, Probe};
 
 use super::Probing;
 use super::delays::Delays;
+use super::outstanding::Outstanding;
 use super::robbins_monro::{EXPONENT, FIRST_SLEEP, GAIN, RobbinsMonro};
 use crate::transport::{Batch, Transmit};
 
@@ -20,8 +22,9 @@ const MEASURED_BURSTS: u32 = 8;
 /// The stream has converged when the measured goodput is within this share of the target. Source: the paper's figure
 /// shows no larger deviation.
 const CONVERGED: f64 = 0.02;
-/// A peer that acknowledges nothing for so long is not there.
-const SILENCE: Duration = Duration::from_secs(3);
+/// A peer that acknowledges nothing for so long is not there. Together with the first sleep of 100 ms that is 3 s, in
+/// which a blocked path must be named.
+const SILENCE: Duration = Duration::from_millis(2_900);
 
 /// Settings of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +35,8 @@ pub struct StableConfig {
     pub datagram: u16,
     /// W_c: datagrams per burst. Default 2.
     pub window: u32,
+    /// Whether the datagrams of a burst are spread over the sleep. Default false, as in the paper.
+    pub spaced: bool,
     /// The first T_s. Default 100 ms, as in the paper.
     pub first_sleep: Duration,
     /// a. Default 0.8, as in the paper.
@@ -44,7 +49,7 @@ impl StableConfig {
     /// The paper's settings for this target.
     pub fn new(target: Rate) -> Self {
         let (datagram, window) = (1_472, 2);
-        Self { target, datagram, window, first_sleep: FIRST_SLEEP, gain: GAIN, exponent: EXPONENT }
+        Self { target, datagram, window, spaced: false, first_sleep: FIRST_SLEEP, gain: GAIN, exponent: EXPONENT }
     }
 }
 
@@ -70,6 +75,22 @@ pub struct StableFigures {
     pub delay: Duration,
     /// See [`delay`](Self::delay).
     pub deviation: Duration,
+    /// Datagrams that had arrived at the responder, by the latest acknowledgement.
+    pub arrived: u64,
+    /// Mean deviation of the one-way delay (RFC 3550), by the latest acknowledgement.
+    pub jitter: Duration,
+}
+
+/// Writes what an application sends in a stream.
+struct Fill(Box<Filling>);
+
+/// Gets the number of the datagram and its payload.
+type Filling = dyn FnMut(u64, &mut [u8]) + Send;
+
+impl fmt::Debug for Fill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fill")
+    }
 }
 
 /// The sending end of a stable stream.
@@ -86,11 +107,17 @@ pub struct StableStream {
     in_step: u64,
     sent: u64,
     acknowledged: u64,
+    outstanding: Outstanding,
     heard: Instant,
     /// Acknowledgements of the latest seconds: when and how many.
     recent: VecDeque<(Instant, u64)>,
     converged: Option<Instant>,
     delays: Delays,
+    /// Round trips since somebody took them.
+    latest_delays: Delays,
+    /// Of the latest acknowledgement.
+    counts: Counts,
+    fill: Option<Fill>,
     stopped: bool,
 }
 
@@ -112,10 +139,14 @@ impl StableStream {
             in_step: 0,
             sent: 0,
             acknowledged: 0,
+            outstanding: Outstanding::default(),
             heard: now,
             recent: VecDeque::new(),
             converged: None,
             delays: Delays::default(),
+            latest_delays: Delays::default(),
+            counts: Counts::default(),
+            fill: None,
             stopped: false,
         }
     }
@@ -143,7 +174,28 @@ impl StableStream {
             converged_after: self.converged.map(|at| at - self.start),
             delay: self.delays.mean(),
             deviation: self.delays.deviation(),
+            arrived: self.counts.datagrams,
+            jitter: Duration::from_nanos(self.counts.jitter),
         }
+    }
+
+    /// Has `fill` write the payload of each datagram from now on. It gets the number of the datagram in the stream, and
+    /// [`payload_len`](Self::payload_len) bytes of zero.
+    ///
+    /// Datagrams may be lost, and are not repeated. The far end receives them by
+    /// [`payload`](super::payload).
+    pub fn fill_with(&mut self, fill: impl FnMut(u64, &mut [u8]) + Send + 'static) {
+        self.fill = Some(Fill(Box::new(fill)));
+    }
+
+    /// Bytes of payload in each datagram.
+    pub fn payload_len(&self) -> usize {
+        usize::from(self.config.datagram) - HEADER_LEN
+    }
+
+    /// The round trips since the last call.
+    pub fn take_delays(&mut self) -> Delays {
+        std::mem::take(&mut self.latest_delays)
     }
 
     /// The round trips so far.
@@ -167,6 +219,11 @@ impl StableStream {
         MEASURE.max(self.law.sleep() * MEASURED_BURSTS)
     }
 
+    /// Time from what leaves together to what leaves next.
+    fn pause(&self) -> Duration {
+        if self.config.spaced { self.law.sleep() / self.config.window } else { self.law.sleep() }
+    }
+
     fn forget(&mut self, now: Instant) {
         let from = now.saturating_sub(self.window());
         while self.recent.front().is_some_and(|(at, _)| *at < from) {
@@ -174,14 +231,14 @@ impl StableStream {
         }
     }
 
-    /// Datagrams per second of the latest window: from the first burst in it to the last, which itself does not count,
-    /// because its sleep is not over.
+    /// Datagrams per second of the latest window, from the first burst in it to the last. The last one itself does not
+    /// count, because its sleep is not over.
     fn goodput(&self, now: Instant) -> Option<f64> {
         let from = now.saturating_sub(self.window());
         let recent = self.recent.iter().skip_while(|(at, _)| *at < from);
         let first = recent.clone().next()?.0;
-        // Acknowledgements of one burst come together. A gap of half a sleep is between two.
-        let gap = self.law.sleep() / 2;
+        // Acknowledgements of one burst come together. A gap of half the pause is between two.
+        let gap = self.pause() / 2;
         let mut bursts: Vec<(Instant, u64)> = Vec::new();
         let mut before = None;
         for &(at, count) in recent {
@@ -211,17 +268,25 @@ impl StableStream {
 
 impl Probing for StableStream {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
-        let Ok(Probe { kind: Kind::Acknowledgement(_), session, number, clock }) = Probe::decode(datagram) else {
+        let Ok(Probe { kind: Kind::Acknowledgement(counts), session, number, clock }) = Probe::decode(datagram) else {
             return false;
         };
         if from != self.to || session != self.session || number >= self.sent {
             return false;
         }
         self.heard = now;
+        // The network may duplicate an acknowledgement, or the datagram.
+        if !self.outstanding.acknowledge(number) {
+            return true;
+        }
         self.acknowledged += 1;
         self.in_step += 1;
         let sent = Instant::ZERO + Duration::from_micros(clock);
         self.delays.add(now.saturating_since(sent));
+        self.latest_delays.add(now.saturating_since(sent));
+        if counts.datagrams > self.counts.datagrams {
+            self.counts = counts;
+        }
         match self.recent.back_mut() {
             Some((at, count)) if *at == now => *count += 1,
             _ => self.recent.push_back((now, 1)),
@@ -239,7 +304,7 @@ impl Probing for StableStream {
             self.end_step(now);
         }
         let train = (usize::from(u16::MAX) / size).clamp(1, 64) as u64;
-        let packets = train.min(u64::from(self.config.window) - in_burst);
+        let packets = if self.config.spaced { 1 } else { train.min(u64::from(self.config.window) - in_burst) };
         let out = scratch.cleared();
         let clock = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
         let kind = Kind::Data { group: 1, acknowledge: Acknowledge::Each };
@@ -247,11 +312,15 @@ impl Probing for StableStream {
             let at = out.len();
             Probe { kind, session: self.session, number, clock }.encode(out);
             out.resize(at + size, 0);
+            self.outstanding.send();
+            if let Some(Fill(fill)) = &mut self.fill {
+                fill(number, &mut out[at + HEADER_LEN..]);
+            }
         }
         self.sent += packets;
-        if self.sent.is_multiple_of(u64::from(self.config.window)) {
+        if self.config.spaced || self.sent.is_multiple_of(u64::from(self.config.window)) {
             // A host that was late does not catch up: the goodput would jump.
-            self.next_burst = (self.next_burst + self.law.sleep()).max(now);
+            self.next_burst = (self.next_burst + self.pause()).max(now);
         }
         Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes() })
     }

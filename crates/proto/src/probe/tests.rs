@@ -120,6 +120,18 @@ fn the_goodput_settles_at_the_target_whatever_the_window() {
 }
 
 #[test]
+fn even_spacing_settles_at_the_same_goodput() {
+    for window in [2, 6] {
+        let target = Rate::from_bits_per_second(10_000_000);
+        let config = StableConfig { datagram: JUMBO, window, spaced: true, ..StableConfig::new(target) };
+        let points = stable(config, 0.0, Duration::from_secs(20), 1);
+        let late = points.iter().filter(|(at, ..)| *at >= Duration::from_secs(10));
+        let worst = late.map(|(_, goodput, _)| (goodput / 10e6 - 1.0).abs()).fold(0.0, f64::max);
+        assert!(worst <= 0.02, "window {window}: {worst}");
+    }
+}
+
+#[test]
 fn one_per_cent_of_loss_does_not_move_the_mean_goodput() {
     for (target, window) in [(1e6, 2), (10e6, 2), (10e6, 6), (10e6, 12)] {
         for seed in 1..4 {
@@ -164,6 +176,23 @@ fn a_stream_reports_its_convergence_and_its_delay() {
     assert!(!stream.handle_datagram(path.now, near(), &[0; 80]), "a stranger's answer");
     stream.stop();
     assert_eq!((stream.poll_timeout(), stream.poll_transmit(path.now, &mut batch)), (None, None));
+}
+
+#[test]
+fn the_application_fills_the_payload_of_each_datagram() {
+    let start = Instant::from_nanos(1);
+    let mut stream = StableStream::new(StableConfig::new(Rate::from_bits_per_second(1_000_000)), far(), 7, start);
+    stream.fill_with(|number, payload| payload[..8].copy_from_slice(&(number + 40).to_be_bytes()));
+    let (mut responder, mut batch) = (Responder::new(), Batch::new());
+    let transmit = stream.poll_transmit(start, &mut batch).expect("a burst is due");
+    let mut numbers = Vec::new();
+    for datagram in transmit.bytes.chunks(transmit.segment_size) {
+        let probe = responder.handle_datagram(start, near(), datagram).expect("it counts");
+        let payload = super::payload(datagram);
+        assert!(payload[8..].iter().all(|byte| *byte == 0) && payload.len() == 1_440);
+        numbers.push((probe.number, payload[7]));
+    }
+    assert_eq!((numbers, stream.payload_len()), (vec![(0, 40), (1, 41)], 1_440));
 }
 
 /// Runs one point of a profile.

@@ -26,16 +26,21 @@ const STOPS: [(f64, f64, f64); 5] =
 /// Text in a cell is light from this share of the range on.
 const LIGHT_FROM: f64 = 0.62;
 
-struct Cell<'a> {
-    column: usize,
-    row: usize,
-    value: Option<f64>,
-    published: Option<&'a Published>,
+pub(super) struct Cell<'a> {
+    pub(super) column: usize,
+    pub(super) row: usize,
+    pub(super) value: Option<f64>,
+    pub(super) published: Option<&'a Published>,
 }
 
-struct Panel<'a> {
-    title: String,
-    cells: Vec<Cell<'a>>,
+pub(super) struct Panel<'a> {
+    pub(super) title: String,
+    pub(super) cells: Vec<Cell<'a>>,
+}
+
+/// The height of a panel with so many rows of cells.
+pub(super) fn height(rows: usize) -> f64 {
+    ROW + 10.0 + CELL * rows as f64 + BELOW
 }
 
 pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
@@ -72,7 +77,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
         for (column, panel) in row.iter().enumerate() {
             draw_panel(canvas, panel, (x, y), (column as f64 * width, top, width), (range, shown));
         }
-        top += ROW + 10.0 + CELL * y.values.len() as f64 + BELOW;
+        top += height(y.values.len());
     }
     top
 }
@@ -105,7 +110,7 @@ fn panels<'a>(source: &Source<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
     panels
 }
 
-fn draw_panel(
+pub(super) fn draw_panel(
     canvas: &mut Canvas,
     panel: &Panel<'_>,
     (x, y): (&Axis, &Axis),

@@ -1,0 +1,142 @@
+//! `stream` and `profile`: the records, the ends, the files, the stored rate.
+
+use std::fs;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::limits::relay;
+use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_where};
+
+fn stream(address: &str, options: &[&str]) -> Run {
+    farhaul(&[&["stream", "--plain", "--json", "--connect", address], options].concat())
+}
+
+fn profile(cache: &str, address: &str, options: &[&str]) -> Run {
+    let arguments = [&["profile", "--plain", "--json", "--connect", address], options].concat();
+    farhaul_where(&[("XDG_CACHE_HOME", cache)], &arguments)
+}
+
+fn number(record: &Value, field: &str) -> f64 {
+    record[field].as_f64().unwrap_or_else(|| panic!("{field} in {record}"))
+}
+
+#[test]
+fn a_stream_reports_its_goodput_and_its_delays() {
+    let listener = Server::begin(&["bench"]);
+    let (_relay, address) = relay(&listener, &["--delay", "5ms", "--loss", "20%"]);
+    let run = stream(&address, &["--rate", "2mbit", "--seconds", "2", "--interval", "0.5", "--window", "3"]);
+    run.succeeds();
+    let records = run.records();
+    assert_eq!((&records[0]["event"], &records[0]["settings"]["window_datagrams"]), (&"start".into(), &3.into()));
+    let intervals: Vec<&Value> = records.iter().filter(|record| record["event"] == "interval").collect();
+    assert!(intervals.len() >= 2, "{}", intervals.len());
+    let end = run.end();
+    let [sent, arrived, acknowledged] =
+        ["datagrams_sent", "datagrams_arrived", "datagrams_acknowledged"].map(|field| number(&end, field));
+    assert!(acknowledged > 0.0 && acknowledged <= arrived && arrived < sent, "{end}");
+    assert!(number(&end["delay_us"], "mean") >= 10_000.0, "twice 5 ms: {end}");
+    assert!(number(&end["delay_us"], "p99") >= number(&end["delay_us"], "p50"), "{end}");
+    let total: f64 = intervals.iter().map(|interval| number(interval, "bytes")).sum();
+    assert!(total > 0.0 && total <= number(&end, "bytes"), "{end}");
+    assert_eq!((&end["target_bps"], &end["exit_code"], &end["error"]), (&2_000_000.into(), &0.into(), &Value::Null));
+}
+
+#[test]
+fn a_signal_ends_a_stream_in_order() {
+    let listener = Server::begin(&["bench"]);
+    let arguments =
+        ["stream", "--plain", "--json", "--connect", &listener.address, "--rate", "1mbit", "--interval", "0.2"];
+    let running = Started::begin(&arguments, Stdio::null()).after("interval");
+    running.signal(Signal::INT);
+    let run = running.end();
+    assert_eq!(run.code, 130);
+    let end = run.end();
+    assert_eq!((&end["error"]["code"], &end["exit_code"]), (&"INTERRUPTED".into(), &130.into()));
+    assert!(number(&end, "datagrams_acknowledged") > 0.0, "{end}");
+}
+
+#[test]
+fn a_port_where_nobody_answers_is_named() {
+    let scratch = Scratch::new();
+    // A port of this program that answers no measured streams, and one that nobody has.
+    let server = Server::begin(&["serve", "--root", &scratch.dir("root")]);
+    for address in [server.address.as_str(), "127.0.0.1:9"] {
+        for run in [stream(address, &["--rate", "1mbit"]), profile(&scratch.dir("cache"), address, &[])] {
+            run.fails(4, &[address, "UDP is blocked", "farhaul bench"]);
+            assert_eq!(run.end()["error"]["code"], "CONNECT_TIMEOUT");
+        }
+    }
+    assert!(scratch.names("cache").is_empty(), "nothing was measured");
+}
+
+#[test]
+fn a_profile_has_a_point_for_each_pair_and_files() {
+    let scratch = Scratch::new();
+    let listener = Server::begin(&["bench"]);
+    let (_relay, address) = relay(&listener, &["--rate", "20mbit", "--queue", "20"]);
+    let (out, cache) = (scratch.at("out/deep"), scratch.dir("cache"));
+    let options = ["--window", "1,8", "--sleep", "1ms,2ms", "--seconds", "0.2", "--repeat", "2", "--out", &out];
+    let run = profile(&cache, &address, &options);
+    run.succeeds();
+    let end = run.end();
+    let points = end["points"].as_array().unwrap();
+    assert_eq!(run.records().iter().filter(|record| record["event"] == "point").count(), 8);
+    assert_eq!((points.len(), &points[0]["runs"], &end["capacity_bps"]), (4, &2.into(), &Value::Null));
+    let at = |window: u64, sleep: u64| {
+        points.iter().find(|point| point["window_datagrams"] == window && point["sleep_us"] == sleep).unwrap()
+    };
+    // 94 Mbit/s into 20.
+    let fast = at(8, 1_000);
+    assert!(number(&fast["loss_ratio"], "mean") > 0.2, "{fast}");
+    assert!(number(&fast["goodput_bps"], "low") <= number(&fast["goodput_bps"], "high"), "{fast}");
+    assert!(number(&end["advice"], "goodput_bps") < 21e6, "{end}");
+    let names = ["goodput-over-rate.svg", "goodput.svg", "loss.svg", "profile.csv", "profile.json", "rate.svg"];
+    assert_eq!(scratch.names("out/deep"), names);
+    let written: Value = serde_json::from_slice(&fs::read(scratch.at("out/deep/profile.json")).unwrap()).unwrap();
+    assert_eq!(written["points"], end["points"]);
+    assert_eq!(fs::read_to_string(scratch.at("out/deep/profile.csv")).unwrap().lines().count(), 9);
+    let stored = fs::read_to_string(scratch.at("cache/farhaul/paths.toml")).unwrap();
+    let table: toml::Table = stored.parse().unwrap();
+    assert_eq!(table[&address]["rate_bps"].as_integer(), end["advice"]["rate_bps"].as_i64());
+}
+
+#[test]
+fn a_profile_without_options_finds_its_grid_and_the_shape() {
+    let scratch = Scratch::new();
+    let listener = Server::begin(&["bench"]);
+    let (_relay, address) = relay(&listener, &["--rate", "20mbit", "--queue", "20"]);
+    let run = profile(&scratch.dir("cache"), &address, &["--seconds", "0.1", "--repeat", "1"]);
+    run.succeeds();
+    let end = run.end();
+    assert_eq!((end["points"].as_array().unwrap().len(), &end["shape"]), (26, &"plateau".into()), "{end}");
+    for capacity in [&end["capacity_bps"], &end["advice"]["goodput_bps"]] {
+        let capacity = capacity.as_f64().unwrap();
+        assert!((15e6..21e6).contains(&capacity), "{capacity} of 20 Mbit/s");
+    }
+}
+
+#[test]
+fn the_delays_of_messages_have_a_distribution() {
+    let scratch = Scratch::new();
+    let listener = Server::begin(&["bench"]);
+    let out = scratch.at("out");
+    let options = ["--jitter", "--seconds", "0.5", "--sleep", "5ms", "--out", &out];
+    let run = profile(&scratch.dir("cache"), &listener.address, &options);
+    run.succeeds();
+    let end = run.end();
+    let bins = end["histogram"].as_array().unwrap();
+    let counted: f64 = bins.iter().map(|bin| number(bin, "count")).sum();
+    assert!(counted > 0.0 && (counted - number(&end, "messages_acknowledged")).abs() < 0.5, "{end}");
+    assert!(number(&end, "messages_acknowledged") <= number(&end, "messages_sent"), "{end}");
+    assert_eq!(scratch.names("out"), ["delays.csv", "delays.json"]);
+    profile(&scratch.dir("cache"), &listener.address, &["--jitter", "--sleep", "1ms,2ms"]).fails(2, &["one --sleep"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named_before_anything_is_sent() {
+    let scratch = Scratch::new();
+    let file = scratch.file("file", 1);
+    profile(&scratch.dir("cache"), "127.0.0.1:9", &["--out", &format!("{file}/out")]).fails(7, &[&file, "--out"]);
+}

@@ -1,0 +1,264 @@
+//! Drawings of measurements that no scenario made: a value over a grid, and values with ranges over another value.
+
+use super::canvas::{Anchor, Canvas, rows, width};
+use super::chart::{ROW, colour};
+use super::heat::{self, Cell, Panel};
+use super::scale::{Scale, round_up};
+use super::{WIDTH, framed};
+use crate::expression::Unit;
+use crate::record::AxisValue;
+use crate::scenario::{Axis, Scale as Spacing};
+
+/// Margins of the curves: tick labels to the left, and the axis' name below.
+const LEFT: f64 = 60.0;
+const RIGHT: f64 = 24.0;
+const BELOW: f64 = 46.0;
+/// Height of the curves.
+const HEIGHT: f64 = 320.0;
+/// Space for a tick's label.
+const TICK_WIDTH: f64 = 64.0;
+const TICK_HEIGHT: f64 = 34.0;
+/// Radius of the marked point.
+const MARK: f64 = 7.0;
+
+/// What a drawing is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Caption<'a> {
+    /// The prefix of its ids: letters, digits and hyphens.
+    pub id: &'a str,
+    /// Its title.
+    pub title: &'a str,
+    /// What it shows, for screen readers.
+    pub shows: &'a str,
+}
+
+/// A quantity of a drawing: its name and its unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity<'a> {
+    /// The name for readers.
+    pub name: &'a str,
+    /// The unit of its numbers.
+    pub unit: Unit,
+}
+
+/// One value over a grid of two quantities.
+#[derive(Clone, Debug)]
+pub struct Surface<'a> {
+    /// Its name.
+    pub caption: Caption<'a>,
+    /// The value.
+    pub value: Quantity<'a>,
+    /// The quantity across, and its values from left to right, as they are written: `150us`.
+    pub across: (&'a str, Vec<String>),
+    /// The quantity upwards, and its values from below.
+    pub up: (&'a str, Vec<String>),
+    /// Column, row and value.
+    pub cells: Vec<(usize, usize, f64)>,
+}
+
+/// A curve through points with ranges.
+#[derive(Clone, Debug)]
+pub struct RangeCurve {
+    /// Its name.
+    pub name: String,
+    /// The points: the place across, and the mean, the least and the greatest value there.
+    pub points: Vec<(f64, [f64; 3])>,
+}
+
+/// Curves of one quantity over another of the same unit.
+#[derive(Clone, Debug)]
+pub struct RangeCurves<'a> {
+    /// Its name.
+    pub caption: Caption<'a>,
+    /// The quantity across.
+    pub across: Quantity<'a>,
+    /// The quantity upwards.
+    pub up: Quantity<'a>,
+    /// The curves, in order.
+    pub curves: Vec<RangeCurve>,
+    /// The name of the dotted line on which both quantities are equal.
+    pub equal: &'a str,
+    /// A point that stands out, and its name.
+    pub marked: Option<((f64, f64), &'a str)>,
+}
+
+/// Draws a surface as a heat map with its numbers. The text of an SVG file.
+#[must_use]
+pub fn surface(surface: &Surface<'_>) -> String {
+    let axis = |(name, values): &(&str, Vec<String>)| Axis {
+        name: (*name).to_owned(),
+        set: Vec::new(),
+        values: values.iter().map(|text| AxisValue { text: text.clone(), number: quantity(text) }).collect(),
+    };
+    let (x, y) = (axis(&surface.across), axis(&surface.up));
+    let cell = |&(column, row, value): &(usize, usize, f64)| Cell { column, row, value: Some(value), published: None };
+    let panel = Panel { title: String::new(), cells: surface.cells.iter().map(cell).collect() };
+    let values = || surface.cells.iter().map(|(.., value)| *value);
+    let range = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let shown = surface.value.unit.shown_for(range.1);
+    let mut canvas = Canvas::default();
+    canvas.text("title", (6.0, 20.0), Anchor::Start, surface.caption.title);
+    let words = super::data::with_unit(surface.value.name, shown);
+    canvas.text("words", (6.0, 20.0 + ROW), Anchor::Start, &words);
+    // Its panel has no title of its own.
+    let top = 24.0;
+    heat::draw_panel(&mut canvas, &panel, (&x, &y), (0.0, top, WIDTH), (range, shown));
+    framed(&canvas.finish(), (WIDTH, top + heat::height(y.values.len())), surface.caption, true)
+}
+
+/// The number of a written value in base units.
+fn quantity(text: &str) -> Option<f64> {
+    match Unit::of_quantity(text) {
+        Unit::Seconds => farhaul_units::parse_duration(text).ok().map(|time| time.as_secs_f64()),
+        _ => text.parse().ok(),
+    }
+}
+
+/// Draws curves with ranges. The text of an SVG file.
+#[must_use]
+pub fn range_curves(drawing: &RangeCurves<'_>) -> String {
+    let mut canvas = Canvas::default();
+    canvas.text("title", (6.0, 20.0), Anchor::Start, drawing.caption.title);
+    let mut top = legend(&mut canvas, drawing, 20.0 + ROW);
+    let points = || drawing.curves.iter().flat_map(|curve| &curve.points);
+    let high = points().flat_map(|(_, values)| *values).fold(0.0, f64::max);
+    let right = points().map(|(place, _)| *place).fold(0.0, f64::max);
+    let (high, right) = (round_up(high), round_up(right));
+    let up = drawing.up.unit.shown_for(high);
+    canvas.text("words", (6.0, top + 8.0), Anchor::Start, &super::data::with_unit(drawing.up.name, up));
+    top += ROW + 6.0;
+    let bottom = top + HEIGHT;
+    let x = Scale::new(Spacing::Linear, (0.0, right), (LEFT, WIDTH - RIGHT));
+    let y = Scale::new(Spacing::Linear, (0.0, high), (bottom, top));
+    for tick in y.ticks(&[], TICK_HEIGHT) {
+        let Some(place) = y.place(tick) else { continue };
+        canvas.line("grid", (LEFT, place), (WIDTH - RIGHT, place));
+        canvas.text("tick", (LEFT - 8.0, place + 4.0), Anchor::End, &up.number(tick));
+    }
+    canvas.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
+    let across = drawing.across.unit.shown_for(right);
+    for tick in x.ticks(&[], TICK_WIDTH) {
+        let Some(place) = x.place(tick) else { continue };
+        canvas.line("axis", (place, bottom), (place, bottom + 4.0));
+        canvas.text("tick", (place, bottom + 17.0), Anchor::Middle, &across.number(tick));
+    }
+    let words = super::data::with_unit(drawing.across.name, across);
+    canvas.text("words", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), Anchor::Middle, &words);
+    let at = |place: f64, value: f64| Some((x.place(place)?, y.place(value)?));
+    let end = high.min(right);
+    if let (Some(from), Some(to)) = (at(0.0, 0.0), at(end, end)) {
+        canvas.line("published", from, to);
+    }
+    for (index, curve) in drawing.curves.iter().enumerate() {
+        draw_curve(&mut canvas, curve, &class(drawing, index), at);
+    }
+    if let Some((place, name)) = drawing.marked
+        && let Some((left, height)) = at(place.0, place.1)
+    {
+        canvas.put(&format!(
+            "<circle class=\"whisker\" fill=\"none\" cx=\"{}\" cy=\"{}\" r=\"{MARK}\"/>",
+            super::number(left),
+            super::number(height)
+        ));
+        // Below a plateau and to the right of its edge there is room.
+        canvas.text("tick", (left + MARK + 3.0, (height + 20.0).min(bottom - 6.0)), Anchor::Start, name);
+    }
+    framed(&canvas.finish(), (WIDTH, bottom + BELOW), drawing.caption, true)
+}
+
+fn class(drawing: &RangeCurves<'_>, index: usize) -> String {
+    colour(index, drawing.curves.len(), true)
+}
+
+fn draw_curve(canvas: &mut Canvas, curve: &RangeCurve, class: &str, at: impl Fn(f64, f64) -> Option<(f64, f64)>) {
+    let points: Vec<(f64, f64)> = curve.points.iter().filter_map(|(place, [mean, ..])| at(*place, *mean)).collect();
+    canvas.path(&format!("line thin {class}"), &super::canvas::through(&points));
+    for (place, [mean, low, high]) in &curve.points {
+        if let (Some(low), Some(high)) = (at(*place, *low), at(*place, *high)) {
+            canvas.line(&format!("leader {class}"), low, high);
+        }
+        if let Some(point) = at(*place, *mean) {
+            canvas.circle(&format!("dot {class}"), point, 2.6);
+        }
+    }
+}
+
+/// Draws the names of the curves in rows. Returns the height below them.
+fn legend(canvas: &mut Canvas, drawing: &RangeCurves<'_>, top: f64) -> f64 {
+    let named = drawing.curves.iter().enumerate().map(|(index, curve)| (class(drawing, index), curve.name.as_str()));
+    let equal = std::iter::once((String::new(), drawing.equal));
+    let (mut left, mut top) = (6.0, top);
+    for (class, name) in named.chain(equal) {
+        let room = 26.0 + width(name) + 16.0;
+        if left + room > WIDTH && left > 6.0 {
+            (left, top) = (6.0, top + ROW);
+        }
+        let kind = if class.is_empty() { "published".to_owned() } else { format!("line {class}") };
+        canvas.line(&kind, (left, top - 4.0), (left + 20.0, top - 4.0));
+        for row in rows(name, WIDTH) {
+            canvas.text("words", (left + 26.0, top), Anchor::Start, &row);
+        }
+        left += room;
+    }
+    top + ROW
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPTION: Caption<'_> = Caption { id: "goodput", title: "Goodput <1>", shows: "Goodput & loss" };
+    const RATE: Quantity<'_> = Quantity { name: "Goodput", unit: Unit::BitsPerSecond };
+
+    #[test]
+    fn a_surface_has_each_number_once_in_its_unit() {
+        let texts = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+        let drawn = surface(&Surface {
+            caption: CAPTION,
+            value: RATE,
+            across: ("Time between bursts", texts(&["1500us", "100us"])),
+            up: ("Datagrams in a burst", texts(&["1", "12"])),
+            cells: vec![(0, 0, 7.8e6), (1, 0, 117e6), (1, 1, 940e6)],
+        });
+        for text in ["1.5\u{a0}ms", "100\u{a0}µs", ">7.8<", ">117<", ">940<", "Goodput (Mbit/s)", "Goodput &lt;1&gt;"]
+        {
+            assert_eq!(drawn.matches(text).count(), 1 + usize::from(text.contains("&lt;")), "{text} in {drawn}");
+        }
+        assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"));
+    }
+
+    #[test]
+    fn curves_have_ranges_names_and_a_mark() {
+        let curve = |name: &str, scale: f64| RangeCurve {
+            name: name.to_owned(),
+            points: (1..4).map(|step| (f64::from(step) * 1e8, [scale * f64::from(step) * 1e8; 3])).collect(),
+        };
+        let drawn = range_curves(&RangeCurves {
+            caption: CAPTION,
+            across: Quantity { name: "Sending rate", unit: Unit::BitsPerSecond },
+            up: RATE,
+            curves: vec![curve("W = 2", 1.0), curve("W = 5", 0.9)],
+            equal: "everything arrives",
+            marked: Some(((2e8, 2e8), "best")),
+        });
+        assert_eq!(drawn.matches("class=\"dot").count(), 6);
+        assert_eq!(drawn.matches("class=\"leader").count(), 6);
+        for text in ["W = 2", "W = 5", "everything arrives", "best", "Sending rate (Mbit/s)"] {
+            assert!(drawn.contains(text), "{text}");
+        }
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"));
+    }
+
+    #[test]
+    fn nothing_measured_draws_axes_only() {
+        let drawn = range_curves(&RangeCurves {
+            caption: CAPTION,
+            across: RATE,
+            up: RATE,
+            curves: Vec::new(),
+            equal: "equal",
+            marked: None,
+        });
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+    }
+}
