@@ -10,6 +10,7 @@ pub(crate) mod emulate;
 pub(crate) mod lab;
 mod listing;
 pub(crate) mod manual;
+mod original;
 mod partial;
 pub(crate) mod pipe;
 pub(crate) mod protocols;

@@ -1,7 +1,9 @@
 //! Groups of options that several verbs share.
 
+mod originals;
 mod path;
 mod transport;
 
+pub(crate) use originals::{Original, Originals};
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use transport::Transport;
