@@ -26,8 +26,11 @@ mod line;
 mod progress;
 mod rbudp_getter;
 mod rbudp_giver;
+mod sabul_streams;
 mod serve;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod tsunami_client;
 mod tsunami_server;
 
@@ -37,6 +40,7 @@ pub use farhaul_proto::{rbudp, sabul, tsunami};
 pub use progress::Progress;
 pub use rbudp_getter::RbudpGetter;
 pub use rbudp_giver::RbudpGiver;
+pub use sabul_streams::{SabulReceiver, SabulSender, StreamTerms};
 pub use serve::{Given, News, Port, Watch};
 pub use stop::Stop;
 pub use tsunami_client::TsunamiClient;

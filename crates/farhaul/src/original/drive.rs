@@ -89,6 +89,9 @@ fn run(line: &mut Line, session: &mut impl Session, scratch: &mut Vec<u8>) -> Re
             return Ok(());
         }
         let more = send_datagrams(line, session, now, scratch)? || more;
+        // The last datagrams of a blast bring a record about its end.
+        session.poll_channel(now, &mut line.out);
+        line.flush();
         let deadline = session.deadline();
         line.wait(deadline, session.receives(), more)?;
     }

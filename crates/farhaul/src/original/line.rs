@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter};
+use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter, Waker};
 use farhaul_units::Instant;
 
 use super::stop::Woken;
@@ -130,6 +130,11 @@ impl Line {
     pub(super) fn now(&mut self) -> Instant {
         let now = self.clock.now();
         self.timeline.at(now, self.due.take())
+    }
+
+    /// Ends the present wait, or the next one, from another thread.
+    pub(super) fn waker(&self) -> Waker {
+        self.waiter.waker()
     }
 
     pub(super) fn check_stop(&self) -> Result<(), Failure> {
