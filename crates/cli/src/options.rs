@@ -4,6 +4,6 @@ mod originals;
 mod path;
 mod transport;
 
-pub(crate) use originals::{Original, Originals};
+pub(crate) use originals::{Original, OriginalStream, Originals};
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use transport::Transport;

@@ -3,6 +3,7 @@
 pub(super) mod copy;
 mod fault;
 mod meanwhile;
+pub(super) mod pipe;
 pub(super) mod serve;
 
 use crate::options::Transport;

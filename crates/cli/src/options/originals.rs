@@ -21,6 +21,13 @@ pub(crate) enum Original {
     Rbudp,
 }
 
+/// The original program at the other end of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OriginalStream {
+    /// Programs of SABUL 2.1, built with 32-bit words
+    Sabul,
+}
+
 /// Options of conversations with original programs.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Original programs")]

@@ -11,6 +11,7 @@ mod information;
 mod integrity;
 mod lab;
 mod limits;
+mod originals;
 mod partings;
 mod permissions;
 mod pipes;
