@@ -47,8 +47,8 @@ pub enum Failure {
     /// The dialogue of SABUL failed.
     #[error(transparent)]
     Sabul(#[from] sabul::original::SabulError),
-    /// The server does not have this file, or does not give it.
-    #[error("the server has no file '{}', or may not give it", escape(.0))]
+    /// The server, which may be this side, does not have this file, or does not give it.
+    #[error("there is no file '{}', or it may not be given", escape(.0))]
     NoFile(Vec<u8>),
     /// No file of these protocols, or no file here, can have this name.
     #[error("the name '{}' is refused: {reason}", escape(.name))]

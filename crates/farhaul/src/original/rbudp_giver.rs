@@ -125,7 +125,7 @@ impl Host<'_> {
             Ok(file) => self.file = Some(Open { name, file, given: 0, since: now }),
             Err(why) => {
                 (self.tell)(News::Refused { name: &name, why: &why });
-                return Err(why);
+                return Err(Failure::NoFile(name));
             }
         }
         Ok(())

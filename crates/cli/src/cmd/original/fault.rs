@@ -38,6 +38,7 @@ fn of_failure(failure: &Failure, peer: &dyn Display) -> Fault {
         Failure::Disk(failure) => {
             let (code, next) = match failure.code {
                 code if code.is_out_of_space() => (Code::DiskFull, "make room and start again"),
+                FailCode::SourceChanged | FailCode::NotFound => (Code::FilesFailed, "the client has no whole file"),
                 FailCode::Exists | FailCode::NameRefused => (Code::FilesFailed, "choose another target"),
                 _ => (Code::LocalIo, "nothing has the final name"),
             };

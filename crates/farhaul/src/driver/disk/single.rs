@@ -154,3 +154,49 @@ impl ServedFile {
 pub(crate) fn unix_seconds() -> u32 {
     u32::try_from(stamp_now().seconds).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_becomes_shorter_is_named() {
+        let root = std::env::temp_dir().join(format!("farhaul-single-{}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("a"), [7; 100]).unwrap();
+        let directory = Directory::open(&root).unwrap();
+        let mut file = ServedFile::open(&directory, &RelPath::parse(b"a").unwrap()).unwrap();
+        file.read(90, &mut [0; 10]).unwrap();
+        fs::write(root.join("a"), [7; 50]).unwrap();
+        let shrunk = file.read(40, &mut [0; 20]).unwrap_err();
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(shrunk.code, FailCode::SourceChanged);
+    }
+
+    #[test]
+    fn an_incomplete_file_is_private_and_goes_with_its_handle() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = std::env::temp_dir().join(format!("farhaul-incoming-{}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        let place = IncomingPlace::at(&root, true).unwrap();
+        let name = Component::new(b"a").unwrap();
+        let names = || -> Vec<_> { fs::read_dir(&root).unwrap().map(|entry| entry.unwrap()).collect() };
+        let file = place.begin(&name, 10).unwrap();
+        file.write(5, &[7; 5]).unwrap();
+        let [only] = &names()[..] else { panic!("one file") };
+        let shown = only.file_name().into_string().unwrap();
+        assert!(shown.starts_with(".a.") && shown.ends_with(".fhpart"), "{shown}");
+        assert_eq!(only.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        drop(file);
+        assert!(names().is_empty());
+        let too_large = place.begin(&name, u64::MAX).unwrap_err();
+        assert!(too_large.code.is_out_of_space() && names().is_empty());
+        let file = place.begin(&name, 2).unwrap();
+        file.write(0, b"ab").unwrap();
+        file.commit().unwrap();
+        assert_eq!(fs::read(root.join("a")).unwrap(), b"ab");
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
