@@ -50,7 +50,7 @@ impl Plan {
     pub(super) fn of(places: &[Location]) -> Result<Self, Fault> {
         let (to, from) = places.split_last().expect("the command line takes no less than one place");
         if from.is_empty() {
-            return Err(Fault::usage("give the source and the target: `copy SRC… DST`"));
+            return Err(Fault::usage("missing: <DST>, the target; `farhaul copy --help` explains the options"));
         }
         match (from, to) {
             ([Location::Standard], Location::Remote(to)) => return FeedPlan::to(to).map(Self::Feed),

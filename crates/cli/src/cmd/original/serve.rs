@@ -130,7 +130,7 @@ impl Watch for Reports<'_> {
                 end.seconds = meter.elapsed().as_secs_f64();
                 end.cpu_seconds = meter.cpu();
                 let line = line(&end);
-                let result = result.as_ref().map_err(|failure| of(self.context, failure, &peer)).map(|()| ());
+                let result = result.as_ref().map_err(|failure| of(self.context, failure, &peer)).copied();
                 match report_end(&self.output, end, result) {
                     Ok(()) => self.output.say(&line),
                     Err(fault) => self.output.say(&format!("{line}; {}", self.output.style().red(&fault.message))),
