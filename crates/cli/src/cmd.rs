@@ -11,6 +11,7 @@ pub(crate) mod lab;
 mod listing;
 pub(crate) mod manual;
 mod measured;
+mod original;
 mod partial;
 pub(crate) mod pipe;
 pub(crate) mod profile;

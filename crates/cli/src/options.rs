@@ -1,9 +1,11 @@
 //! Groups of options that several verbs share.
 
+mod originals;
 mod path;
 mod probing;
 mod transport;
 
+pub(crate) use originals::{Original, OriginalStream, Originals};
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use probing::Probing;
 pub(crate) use transport::Transport;

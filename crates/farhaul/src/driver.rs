@@ -28,7 +28,7 @@
 //! Everything is generic over [`Streams`](farhaul_proto::Streams) with [`Channels`](farhaul_proto::Channels), so another
 //! transport needs only another façade.
 
-mod channels;
+pub(crate) mod channels;
 mod core;
 mod departure;
 pub(crate) mod disk;

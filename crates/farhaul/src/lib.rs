@@ -61,6 +61,7 @@ mod endpoint;
 mod error;
 mod listener;
 mod message;
+pub mod original;
 pub mod probe;
 mod reach;
 mod stream;

@@ -51,7 +51,10 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
         "bench" => options.get_flag("reverse"),
         "copy" => {
             let first = options.get_raw("places").and_then(|mut places| places.next());
-            first.is_some_and(|place| place.to_string_lossy().contains("://"))
+            // A Tsunami client names the rate to its server.
+            first
+                .map(|place| place.to_string_lossy())
+                .is_some_and(|place| place.contains("://") && !place.starts_with("tsunami://"))
         }
         _ => false,
     };

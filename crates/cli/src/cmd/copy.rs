@@ -17,11 +17,11 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::partial::Target;
-use super::{Context, connect, end_record, limited_by, report_end};
+use super::{Context, connect, end_record, limited_by, original, report_end};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::limit::share;
-use crate::options::Transport;
+use crate::options::{Originals, Transport};
 use crate::output::human::{percent, plural, rate, reason, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
@@ -47,27 +47,45 @@ use standard::{StandardInput, StandardOutput};
 ///     tar c data | farhaul copy --plain - udt://host:9000/data.tar
 ///     farhaul copy --plain udt://host:9000/data.tar - | tar x
 ///
+/// Original programs serve, too: tsunami://host/NAME and rbudp://host/NAME. They carry no digest, so nothing is verified.
+///
+///     farhaul copy --plain tsunami://host/big.iso .            also tsunami://host/* for all files
+///     farhaul copy --plain --list tsunami://host/
+///
 /// A copy to stdout writes bytes before they are verified. Only exit code 0 confirms them. JSON records then go to stderr.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, override_usage = "farhaul copy [OPTIONS] SRC… DST")]
 pub(crate) struct CopyArgs {
     /// Sources, then the target
-    #[arg(required = true, num_args = 2.., value_names = ["SRC", "DST"], value_parser = location())]
+    #[arg(required = true, num_args = 1.., value_names = ["SRC", "DST"], value_parser = location())]
     places: Vec<Location>,
     /// Copy directories with their contents
     #[arg(short, long)]
     recursive: bool,
+    /// List the files of a Tsunami server
+    #[arg(long)]
+    pub(crate) list: bool,
     /// Print no progress and no summary
     #[arg(short, long)]
-    quiet: bool,
+    pub(crate) quiet: bool,
     /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) originals: Originals,
     #[command(flatten)]
     pub(crate) transport: Transport,
 }
 
 impl CopyArgs {
+    pub(crate) fn places(&self) -> &[Location] {
+        &self.places
+    }
+
+    pub(crate) const fn interval(&self) -> Option<Duration> {
+        self.interval
+    }
+
     /// Whether stdout carries data.
     pub(crate) fn is_to_stdout(&self) -> bool {
         self.places.last() == Some(&Location::Standard)
@@ -75,6 +93,9 @@ impl CopyArgs {
 }
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
+    if args.list || args.places.iter().any(|place| matches!(place, Location::Original(_))) {
+        return original::copy::run(args, context);
+    }
     let plan = Plan::of(&args.places)?;
     args.transport.require_plain()?;
     let output = match &plan {

@@ -17,10 +17,10 @@ use farhaul::{ConnectionLost, Error, Stream};
 use farhaul_units::{ByteSize, Instant};
 use serde_json::Value;
 
-use super::{Context, connect, end_record, report_end};
+use super::{Context, connect, end_record, original, report_end};
 use crate::exit::{Code, Fault};
 use crate::limit::is_too_short;
-use crate::options::Transport;
+use crate::options::{OriginalStream, Transport};
 use crate::output::human::{rate, reason, time};
 use crate::output::json::{Direction, End, goodput};
 use crate::output::trace::Trace;
@@ -45,21 +45,30 @@ const BLOCK: usize = 256 << 10;
 ///
 ///     farhaul pipe --plain --listen :9000 < /dev/null > copy.tar
 ///     tar c data | farhaul pipe --plain --connect host:9000
+///
+/// With --original sabul, the other side is a program of SABUL 2.1, whose sender listens. The end of the stream is the close
+/// of its connection, so nothing is verified.
+///
+///     farhaul pipe --plain --original sabul --listen :7000 < file
+///     farhaul pipe --plain --original sabul --connect host:7000 > file
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PipeArgs {
     /// Accept one connection on this UDP port; with --rendezvous, the local port
     #[arg(long, value_name = "ADDR")]
-    listen: Option<HostPort>,
+    pub(crate) listen: Option<HostPort>,
     /// Connect to this address
     #[arg(long, value_name = "ADDR")]
-    connect: Option<HostPort>,
+    pub(crate) connect: Option<HostPort>,
     /// Connect from both sides at once, through most NATs; each side gives --listen LOCAL --connect PEER
     #[arg(long, requires = "listen", requires = "connect")]
-    rendezvous: bool,
+    pub(crate) rendezvous: bool,
     /// Stay connected for the other direction after the input ends
     #[arg(long)]
-    wait: bool,
+    pub(crate) wait: bool,
+    /// Talk to an original program: --listen sends stdin to it, --connect receives from it
+    #[arg(long, value_name = "PROGRAM", value_enum)]
+    original: Option<OriginalStream>,
     #[command(flatten)]
     pub(crate) transport: Transport,
 }
@@ -72,6 +81,9 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
         return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
     args.transport.require_plain()?;
+    if let Some(OriginalStream::Sabul) = args.original {
+        return original::pipe::run(args, context);
+    }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let trace = args.transport.begin_trace("pipe", &output)?;
     let pipe = Pipe { args, context, output, trace };

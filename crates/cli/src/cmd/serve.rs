@@ -13,10 +13,10 @@ use farhaul_units::{ByteSize, parse_duration};
 
 use super::partial::Target;
 use super::server::{self, Caller};
-use super::{Context, connect, end_record, report_end};
+use super::{Context, connect, end_record, original, report_end};
 use crate::exit::{Code, Fault};
 use crate::fault;
-use crate::options::Transport;
+use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
@@ -34,24 +34,33 @@ use missing::Missing;
 /// Peers cannot leave the directory, not even through links. They may write unless --read-only is given. Runs until stopped:
 ///
 ///     farhaul serve --plain --root /data --listen :9000
+///
+/// With --original it serves clients of another program instead, read only and not verified:
+///
+///     farhaul serve --plain --original tsunami --root /data --listen :46224
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
     /// Directory to serve; the root of all paths of peers
     #[arg(long, env = "FARHAUL_ROOT", value_name = "DIR")]
-    root: PathBuf,
+    pub(crate) root: PathBuf,
     /// UDP port: host:port, or :port for all addresses of this machine
     #[arg(long, env = "FARHAUL_LISTEN", value_name = "ADDR")]
-    listen: HostPort,
+    pub(crate) listen: HostPort,
     /// Refuse copies to this server
     #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     read_only: bool,
     /// Largest number of concurrent copies; further ones are refused as busy
     #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_sessions: usize,
+    pub(crate) max_sessions: usize,
+    /// Serve this original program instead of `farhaul copy`, on TCP and UDP
+    #[arg(long, value_name = "PROGRAM", value_enum)]
+    original: Option<Original>,
     /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) originals: Originals,
     #[command(flatten)]
     pub(crate) transport: Transport,
 }
@@ -65,6 +74,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
             format!("cannot serve {}: {}; --root must be a directory", args.root.display(), reason(&error)),
         )
     })?;
+    if let Some(original) = args.original {
+        return original::serve::run(args, original, root, context);
+    }
     let endpoint = args.transport.bind_daemon(args.listen.listening()?)?;
     let mut start = args.transport.start("serve");
     start.settings.insert("root".into(), args.root.to_string_lossy().into());

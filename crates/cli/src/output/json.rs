@@ -117,6 +117,12 @@ pub(crate) struct FileRecord {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileStatus {
     Verified,
+    /// Received as a whole, by a protocol without digests.
+    Copied,
+    /// Sent to a client of such a protocol, which does not say whether it has all of it.
+    Given,
+    /// An entry of a server's list.
+    Listed,
     Made,
     Failed,
 }

@@ -1,6 +1,6 @@
 //! Addresses and places: `host:port`, `[::1]:port`, `udt://host:port/path`, local paths.
 
-mod percent;
+pub(super) mod percent;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use farhaul_session::{Component, RelPath, escape};
 
+use super::original::OriginalPlace;
 use crate::exit::Fault;
 use crate::fault;
 
@@ -22,6 +23,14 @@ pub(crate) struct HostPort {
 }
 
 impl HostPort {
+    /// Reads `host:port`, or a host alone with this port.
+    ///
+    /// # Errors
+    /// The problem in words.
+    pub(crate) fn with_default(text: &str, port: u16) -> Result<Self, String> {
+        text.parse().or_else(|wrong| format!("{text}:{port}").parse().map_err(|_| wrong))
+    }
+
     /// All addresses of the host; at least one.
     pub(crate) fn resolve(&self) -> Result<Vec<SocketAddr>, Fault> {
         let host = if self.host.is_empty() { "0.0.0.0" } else { &self.host };
@@ -79,6 +88,8 @@ impl fmt::Display for HostPort {
 pub(crate) enum Location {
     Local(PathBuf),
     Remote(Place),
+    /// A file of a server of another program.
+    Original(OriginalPlace),
     /// `-`: stdin as a source, stdout as a target.
     Standard,
 }
@@ -101,11 +112,15 @@ impl Location {
         if let Some(rest) = text.as_bytes().strip_prefix(b"udt://") {
             return place(rest).map(Self::Remote);
         }
+        if let Some(place) = OriginalPlace::read(text.as_bytes()) {
+            return place.map(Self::Original);
+        }
         let path = text;
         let text = &*text.to_string_lossy();
         if let Some((scheme, _)) = text.split_once("://") {
             return Err(format!(
-                "{scheme}:// is not supported: the far end is udt://host:port/path, served by `farhaul serve`"
+                "{scheme}:// is not supported: the far end is udt://host:port/path, served by `farhaul serve`, or a \
+                 tsunami:// or rbudp:// of the original programs"
             ));
         }
         if text == "-" {
@@ -146,6 +161,7 @@ impl fmt::Display for Location {
         match self {
             Self::Local(path) => path.display().fmt(f),
             Self::Remote(place) => place.fmt(f),
+            Self::Original(place) => place.fmt(f),
             Self::Standard => f.write_str("-"),
         }
     }
@@ -217,7 +233,7 @@ mod tests {
 
     #[test]
     fn unsupported_schemes_are_refused_by_name() {
-        for (text, word) in [("user@host:file", "SSH"), ("tsunami://host/f", "tsunami")] {
+        for (text, word) in [("user@host:file", "SSH"), ("gridftp://host/f", "gridftp")] {
             assert!(read(text).unwrap_err().contains(word), "{text}");
         }
         assert_eq!(read("./a:b"), Ok(Location::Local("./a:b".into())));

@@ -12,6 +12,7 @@ mod integrity;
 mod lab;
 mod limits;
 mod measured;
+mod originals;
 mod partings;
 mod permissions;
 mod pipes;

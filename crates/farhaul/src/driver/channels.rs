@@ -26,7 +26,7 @@ mod door;
 mod limits;
 mod port;
 mod table;
-mod tcp;
+pub(crate) mod tcp;
 #[cfg(test)]
 mod tests;
 

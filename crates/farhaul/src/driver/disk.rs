@@ -10,6 +10,7 @@ mod descriptors;
 mod directory;
 mod failure;
 mod partial;
+mod single;
 mod source;
 mod source_file;
 mod store;
@@ -20,5 +21,8 @@ mod trail;
 
 pub use descriptors::copies_at_a_time;
 pub use directory::Directory;
+pub use single::IncomingPlace;
+pub(crate) use single::unix_seconds;
+pub(crate) use single::{IncomingFile, ServedFile};
 pub use source::DiskSource;
 pub use store::DiskStore;

@@ -48,7 +48,10 @@ pub(super) struct FetchPlan {
 
 impl Plan {
     pub(super) fn of(places: &[Location]) -> Result<Self, Fault> {
-        let (to, from) = places.split_last().expect("the command line takes no less than two places");
+        let (to, from) = places.split_last().expect("the command line takes no less than one place");
+        if from.is_empty() {
+            return Err(Fault::usage("missing: <DST>, the target; `farhaul copy --help` explains the options"));
+        }
         match (from, to) {
             ([Location::Standard], Location::Remote(to)) => return FeedPlan::to(to).map(Self::Feed),
             ([Location::Remote(Place { server, path, is_directory: false })], Location::Standard) => {
@@ -133,14 +136,14 @@ impl PullPlan {
 fn local(place: &Location) -> Option<PathBuf> {
     match place {
         Location::Local(path) => Some(path.clone()),
-        Location::Remote(_) | Location::Standard => None,
+        Location::Remote(_) | Location::Original(_) | Location::Standard => None,
     }
 }
 
 const fn remote(place: &Location) -> Option<&Place> {
     match place {
         Location::Remote(place) => Some(place),
-        Location::Local(_) | Location::Standard => None,
+        Location::Local(_) | Location::Original(_) | Location::Standard => None,
     }
 }
 

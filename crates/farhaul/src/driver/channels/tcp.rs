@@ -11,14 +11,14 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Most bytes of one read or write. The kernel copies them in a few microseconds, so a channel does not delay datagrams.
-pub(super) const PIECE: usize = 16 << 10;
+pub(crate) const PIECE: usize = 16 << 10;
 
 /// Memory that a channel keeps when the kernel has taken everything.
 const KEPT: usize = 64 << 10;
 
 /// A TCP connection. Its drop resets the connection unless this side finished it.
 #[derive(Debug)]
-pub(super) struct TcpChannel {
+pub(crate) struct TcpChannel {
     stream: TcpStream,
     sending: Sending,
     receiving: Receiving,
@@ -51,7 +51,7 @@ struct Rest {
 
 /// The state of the bytes to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     /// The kernel has all of them.
     All,
     /// The kernel may take more at once.
@@ -64,7 +64,7 @@ pub(super) enum Sent {
 
 /// The result of [`TcpChannel::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub(crate) enum Received {
     Bytes(usize),
     /// Nothing has arrived.
     Nothing,
@@ -79,7 +79,7 @@ impl TcpChannel {
     ///
     /// # Errors
     /// The system refuses, or already knows that the peer does.
-    pub(super) fn connect(from: SocketAddr, to: SocketAddr) -> Result<Self, ChannelEnd> {
+    pub(crate) fn connect(from: SocketAddr, to: SocketAddr) -> Result<Self, ChannelEnd> {
         let dial = || {
             let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
             if !from.ip().is_unspecified() && from.is_ipv4() == to.is_ipv4() {
@@ -99,7 +99,7 @@ impl TcpChannel {
     ///
     /// # Errors
     /// The system refuses its settings.
-    pub(super) fn accepted(stream: TcpStream) -> io::Result<Self> {
+    pub(crate) fn accepted(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Self::new(stream, Sending::Open)
     }
@@ -110,7 +110,15 @@ impl TcpChannel {
         Ok(Self { stream, sending, receiving: Receiving::Open, rest: Rest::default() })
     }
 
-    pub(super) fn is_connecting(&self) -> bool {
+    /// The address of this side.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+
+    pub(crate) fn is_connecting(&self) -> bool {
         self.sending == Sending::Connecting
     }
 
@@ -118,7 +126,7 @@ impl TcpChannel {
     ///
     /// # Errors
     /// The attempt failed.
-    pub(super) fn establish(&mut self) -> Result<bool, ChannelEnd> {
+    pub(crate) fn establish(&mut self) -> Result<bool, ChannelEnd> {
         match self.stream.take_error() {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => return Err(end_of(&error)),
@@ -135,14 +143,14 @@ impl TcpChannel {
     }
 
     /// Sends a first piece of `bytes`, and keeps the others for [`send_rest`](Self::send_rest).
-    pub(super) fn send(&mut self, bytes: &[u8]) -> Sent {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Sent {
         let taken = if self.rest.is_empty() { self.write(bytes) } else { 0 };
         self.rest.keep(&bytes[taken..]);
         self.sent(taken)
     }
 
     /// Sends a piece of the rest.
-    pub(super) fn send_rest(&mut self) -> Sent {
+    pub(crate) fn send_rest(&mut self) -> Sent {
         let rest = std::mem::take(&mut self.rest);
         let taken = self.write(rest.left());
         self.rest = rest;
@@ -151,12 +159,12 @@ impl TcpChannel {
     }
 
     /// Whether bytes wait for the kernel.
-    pub(super) fn has_rest(&self) -> bool {
+    pub(crate) fn has_rest(&self) -> bool {
         !self.rest.is_empty()
     }
 
     /// Moves a piece of the received bytes to `out`, which must have room.
-    pub(super) fn receive(&mut self, out: &mut [u8]) -> Received {
+    pub(crate) fn receive(&mut self, out: &mut [u8]) -> Received {
         if self.receiving == Receiving::Ended {
             return Received::Nothing;
         }
@@ -176,7 +184,7 @@ impl TcpChannel {
     }
 
     /// Ends the sending direction after everything sent.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         match self.sending {
             Sending::Open => self.sending = Sending::Finishing,
             Sending::Connecting => self.sending = Sending::Broken,
@@ -186,22 +194,22 @@ impl TcpChannel {
     }
 
     /// Whether the kernel has everything of this side, its end included, and the peer has not ended yet.
-    pub(super) fn waits_for_peers_end(&self) -> bool {
+    pub(crate) fn waits_for_peers_end(&self) -> bool {
         self.sending == Sending::Finished && self.receiving == Receiving::Open
     }
 
     /// Whether both directions have ended.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.receiving == Receiving::Ended && matches!(self.sending, Sending::Finished | Sending::Broken)
     }
 
     /// Whether the peer's direction has ended.
-    pub(super) fn peer_ended(&self) -> bool {
+    pub(crate) fn peer_ended(&self) -> bool {
         self.receiving == Receiving::Ended
     }
 
     /// The events to wait for.
-    pub(super) fn interest(&self) -> Option<Interest> {
+    pub(crate) fn interest(&self) -> Option<Interest> {
         let writes = match self.sending {
             Sending::Connecting => return Some(Interest::Writable),
             Sending::Open | Sending::Finishing => !self.rest.is_empty(),

@@ -104,6 +104,12 @@ impl Directory {
         rustix::fs::statat(&self.handle, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
     }
 
+    /// The size of the regular file with this name; `None` for anything else.
+    pub(super) fn regular_size(&self, name: &Component) -> Option<u64> {
+        let stat = self.stat(name).ok().filter(|stat| kind(stat) == FileType::RegularFile)?;
+        u64::try_from(stat.st_size).ok()
+    }
+
     /// The creation time, if the file system records it.
     pub(super) fn made(&self) -> Option<Mtime> {
         let stat = rustix::fs::statx(&self.handle, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;

@@ -216,7 +216,7 @@ fn not_open() -> Failure {
 
 /// The permission bits that this process removes from new files. Read from the system without changing it, because
 /// other threads would notice a change.
-fn umask() -> u32 {
+pub(super) fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(USUAL_UMASK)

@@ -1,0 +1,119 @@
+//! `pipe` with an original program of SABUL: `--listen` sends stdin, `--connect` receives to stdout.
+
+use std::net::SocketAddr;
+
+use farhaul::original::sabul::original::StreamEnd;
+use farhaul::original::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
+
+use super::fault::of;
+use super::{end_record, start};
+use crate::cmd::pipe::PipeArgs;
+use crate::cmd::{Context, report_end};
+use crate::exit::{Code, Fault};
+use crate::output::json::{Direction, End, Record, goodput};
+use crate::output::{JsonTo, Output};
+use crate::session::measure::Meter;
+
+const PROTOCOL: &str = "sabul";
+
+/// Sends or receives one stream.
+pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
+    if args.rendezvous || args.wait {
+        return Err(Fault::usage("--rendezvous and --wait do not go with --original: SABUL sends in one direction"));
+    }
+    let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
+    let stop = Stop::default();
+    let stopping = stop.clone();
+    context.interrupt.on_stop(move || stopping.stop());
+    let transport = &args.transport;
+    let terms = StreamTerms { connect_timeout: transport.connect_timeout, peer_timeout: transport.timeout };
+    let pipe = Pipe { args, context, output, stop, terms, progress: Progress::default() };
+    let mut meter = Meter::start(context.clock);
+    let direction = if args.listen.is_some() { Direction::Sent } else { Direction::Received };
+    let mut end = end_record(PROTOCOL, direction);
+    let result = match &args.listen {
+        Some(_) => pipe.send(&mut end, &mut meter),
+        None => pipe.receive(&mut end),
+    };
+    let progress = &pipe.progress;
+    end.bytes = progress.bytes();
+    end.packets_sent = progress.packets_sent();
+    end.packets_retransmitted = progress.packets_retransmitted();
+    end.packets_received = progress.packets_received();
+    end.seconds = meter.elapsed().as_secs_f64();
+    end.cpu_seconds = meter.cpu();
+    end.goodput_bps = goodput(end.bytes, meter.elapsed());
+    report_end(&pipe.output, end, result)
+}
+
+struct Pipe<'a> {
+    args: &'a PipeArgs,
+    context: &'a Context,
+    output: Output,
+    stop: Stop,
+    terms: StreamTerms,
+    progress: Progress,
+}
+
+impl Pipe<'_> {
+    fn send(&self, end: &mut End, meter: &mut Meter) -> Result<(), Fault> {
+        let Some(listen) = &self.args.listen else { return Err(Fault::usage("give --listen or --connect")) };
+        let address = listen.listening()?;
+        let sender = SabulSender::bind(address).map_err(|failure| of(self.context, &failure, &address))?;
+        self.begin(Some(sender.local_addr()), None);
+        let mut peer = None;
+        let sent = sender.send(std::io::stdin(), self.terms, self.progress.clone(), &self.stop, |met| {
+            *meter = Meter::start(self.context.clock);
+            peer = Some(met);
+        });
+        end.address = peer.map(|peer| peer.to_string());
+        sent.map_err(|failure| of(self.context, &failure, &peer.unwrap_or(address)))
+    }
+
+    fn receive(&self, end: &mut End) -> Result<(), Fault> {
+        let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("give --listen or --connect"))?;
+        let mut failed = Failure::Stopped;
+        for peer in to.resolve()? {
+            self.begin(None, Some(peer));
+            let receiver = match SabulReceiver::connect(peer, self.terms.connect_timeout, &self.stop) {
+                Ok(receiver) => receiver,
+                Err(failure) => {
+                    failed = failure;
+                    continue;
+                }
+            };
+            end.address = Some(peer.to_string());
+            let ended = receiver
+                .receive(std::io::stdout(), self.terms, self.progress.clone())
+                .map_err(|failure| of(self.context, &failure, &peer))?;
+            return self.judge(ended, peer);
+        }
+        Err(of(self.context, &failed, to))
+    }
+
+    /// What is known about the end of a stream whose size nobody announces.
+    fn judge(&self, end: StreamEnd, peer: SocketAddr) -> Result<(), Fault> {
+        match end {
+            StreamEnd::Closed => Ok(()),
+            StreamEnd::ClosedEarly => Err(Fault::new(
+                Code::PeerLost,
+                format!("{peer} closed before it could know that everything had arrived; it may have been stopped"),
+            )),
+            StreamEnd::Broken => {
+                self.output.warn(&format!(
+                    "the connection to {peer} broke after the last byte that arrived; an original sender may end so, and \
+                     so does a network that fails: compare the sizes"
+                ));
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&self, local: Option<SocketAddr>, peer: Option<SocketAddr>) {
+        let mut start = start(&self.args.transport, "pipe", PROTOCOL);
+        start.local = local.map(|local| local.to_string());
+        start.peer = peer.map(|peer| peer.to_string());
+        start.settings.insert("original".into(), true.into());
+        self.output.record(&Record::Start(Box::new(start)));
+    }
+}

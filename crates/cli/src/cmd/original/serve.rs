@@ -1,0 +1,169 @@
+//! `serve` for clients of original programs: one directory, read only.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use farhaul::original::{Failure, News, Port, RbudpGiver, Stop, TsunamiServer, Watch};
+use farhaul::{Directory, copies_at_a_time};
+use farhaul_session::escape;
+use farhaul_units::ByteSize;
+
+use super::fault::of;
+use super::{end_record, start};
+use crate::cmd::serve::ServeArgs;
+use crate::cmd::{Context, report_end};
+use crate::exit::Fault;
+use crate::options::Original;
+use crate::output::Output;
+use crate::output::human::{plural, rate, time};
+use crate::output::json::{Direction, End, FileRecord, FileStatus, Record, goodput};
+use crate::session::measure::Meter;
+
+/// Serves `root` to clients of `original` until a signal stops the program.
+pub(crate) fn run(args: &ServeArgs, original: Original, root: Directory, context: &Context) -> Result<(), Fault> {
+    let output = Output::from_flag(args.transport.json);
+    let stop = Stop::default();
+    let stopping = stop.clone();
+    context.interrupt.on_stop(move || stopping.stop());
+    let address = args.listen.listening()?;
+    let fault = |failure: &Failure| of(context, failure, &address);
+    let server = match original {
+        Original::Tsunami => {
+            let port = Port::bind(address).map_err(|failure| fault(&failure))?;
+            let local = port.local_addr();
+            let server = TsunamiServer::new(port, root, args.originals.tsunami_server(&args.transport));
+            Server::Tsunami(server, local)
+        }
+        Original::Rbudp => {
+            let terms = args.originals.rbudp(&args.transport);
+            Server::Rbudp(RbudpGiver::bind(address, root, terms).map_err(|failure| fault(&failure))?)
+        }
+    };
+    let protocol = server.protocol();
+    let most = args.max_sessions.min(copies_at_a_time());
+    let mut start = start(&args.transport, "serve", protocol);
+    start.local = Some(server.local_addr().to_string());
+    start.settings.insert("root".into(), args.root.to_string_lossy().into());
+    start.settings.insert("read_only".into(), true.into());
+    start.settings.insert("original".into(), true.into());
+    start.settings.insert("max_sessions".into(), most.into());
+    output.record(&Record::Start(Box::new(start)));
+    output.say(&format!(
+        "serving {} on TCP {} to original {protocol} clients (read only; not encrypted, not verified); Ctrl-C stops",
+        args.root.display(),
+        server.local_addr()
+    ));
+    let reports = Reports { context, output, protocol, sessions: Mutex::default() };
+    let ended = match &server {
+        Server::Tsunami(server, _) => server.run(most, &stop, &reports),
+        Server::Rbudp(server) => server.run(most, &stop, &reports),
+    };
+    ended.map_err(|failure| fault(&failure))
+}
+
+enum Server {
+    Tsunami(TsunamiServer, SocketAddr),
+    Rbudp(RbudpGiver),
+}
+
+impl Server {
+    const fn protocol(&self) -> &'static str {
+        match self {
+            Self::Tsunami(..) => "tsunami",
+            Self::Rbudp(_) => "rbudp",
+        }
+    }
+
+    const fn local_addr(&self) -> SocketAddr {
+        match self {
+            Self::Tsunami(_, local) => *local,
+            Self::Rbudp(server) => server.local_addr(),
+        }
+    }
+}
+
+/// The records of all sessions.
+struct Reports<'a> {
+    context: &'a Context,
+    output: Output,
+    protocol: &'static str,
+    sessions: Mutex<BTreeMap<u64, (Meter, End)>>,
+}
+
+impl Watch for Reports<'_> {
+    fn hear(&self, session: u64, peer: SocketAddr, news: News<'_>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        match news {
+            News::Begun => {
+                let end = End {
+                    session: Some(session),
+                    address: Some(peer.to_string()),
+                    files: Some(0),
+                    directories: Some(0),
+                    failed: Some(0),
+                    ..end_record(self.protocol, Direction::Sent)
+                };
+                sessions.insert(session, (Meter::start(self.context.clock), end));
+            }
+            News::Busy => self.output.warn(&format!("{peer} was refused: as many sessions as allowed are running")),
+            News::Refused { name, why } => {
+                if let Some((_, end)) = sessions.get_mut(&session) {
+                    end.failed = end.failed.map(|failed| failed + 1);
+                }
+                self.file(session, name, FileStatus::Failed, 0, Some(why.to_string()));
+            }
+            News::Given(given) => {
+                if let Some((_, end)) = sessions.get_mut(&session) {
+                    end.files = end.files.map(|files| files + 1);
+                    end.bytes += given.size;
+                    end.packets_sent += given.sent;
+                    end.packets_retransmitted += given.retransmitted;
+                    end.goodput_bps = goodput(given.size, given.time);
+                }
+                self.file(session, &given.name, FileStatus::Given, given.size, None);
+            }
+            News::Over(result) => {
+                let Some((meter, mut end)) = sessions.remove(&session) else { return };
+                drop(sessions);
+                end.seconds = meter.elapsed().as_secs_f64();
+                end.cpu_seconds = meter.cpu();
+                let line = line(&end);
+                let result = result.as_ref().map_err(|failure| of(self.context, failure, &peer)).copied();
+                match report_end(&self.output, end, result) {
+                    Ok(()) => self.output.say(&line),
+                    Err(fault) => self.output.say(&format!("{line}; {}", self.output.style().red(&fault.message))),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Reports<'_> {
+    fn file(&self, session: u64, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) {
+        let hex = || name.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.output.record(&Record::File(FileRecord {
+            session: Some(session),
+            path: escape(name),
+            path_hex: std::str::from_utf8(name).is_err().then(hex),
+            status,
+            bytes,
+            digest: None,
+            error,
+        }));
+    }
+}
+
+/// The result of a session in one line.
+fn line(end: &End) -> String {
+    format!(
+        "given to {}: {}, {} in {}, {}",
+        end.address.as_deref().unwrap_or("?"),
+        plural(end.files.unwrap_or(0), "file"),
+        ByteSize(end.bytes),
+        time(Duration::from_secs_f64(end.seconds)),
+        rate(end.goodput_bps)
+    )
+}

@@ -1,0 +1,172 @@
+//! Conversations with original programs: both roles of ours against each other, and scripted peers for the faults.
+//!
+//! The scripted peers send bytes of the original formats. No original binary takes part.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::process::{Scratch, Server, Started, farhaul};
+
+/// What both sides of Tsunami say first (tsunami-udp 1.1).
+const REVISION: [u8; 4] = 0x2006_1025_u32.to_be_bytes();
+
+fn tsunami(root: &str, more: &[&str]) -> Server {
+    Server::begin(&[&["serve", "--original", "tsunami", "--root", root], more].concat())
+}
+
+/// An original Tsunami server that says `script` once a client has spoken, and then `after`s the connection.
+fn scripted(script: Vec<u8>, after: impl FnOnce(std::net::TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 4]).unwrap();
+        stream.write_all(&script).unwrap();
+        after(stream);
+    });
+    address
+}
+
+#[test]
+fn files_of_a_tsunami_server_are_listed_and_copied_and_not_verified() {
+    let scratch = Scratch::new();
+    let (root, to) = (scratch.dir("root"), scratch.dir("to"));
+    scratch.file("root/big", 2_000_001);
+    scratch.file("root/small", 5);
+    let mut server = tsunami(&root, &["--tsunami-secret", "kitten"]);
+    let place = |name: &str| format!("tsunami://{}/{name}", server.address);
+    let run = farhaul(&["copy", "--plain", "--list", "--tsunami-secret", "kitten", &place("")]);
+    run.succeeds();
+    let listed = String::from_utf8(run.stdout).unwrap();
+    assert!(listed.contains("2000001 big\n") && listed.contains("5 small\n"), "{listed}");
+    let run = farhaul(&["copy", "--plain", "--json", "--tsunami-secret", "kitten", &place("*"), &to]);
+    run.succeeds();
+    let end = run.end();
+    assert_eq!(
+        (end["verified"].as_bool(), end["files"].as_u64(), end["bytes"].as_u64()),
+        (Some(false), Some(2), Some(2_000_006))
+    );
+    assert_eq!(end["protocol"], "tsunami");
+    assert_eq!(scratch.names("to"), ["big", "small"]);
+    assert!(fs::read(scratch.at("to/big")).unwrap() == fs::read(scratch.at("root/big")).unwrap());
+    let run = farhaul(&["copy", "--plain", "--tsunami-secret", "dog", &place("big"), &to]);
+    run.fails(5, &["secrets differ"]);
+    let run = farhaul(&["copy", "--plain", "--tsunami-secret", "kitten", &place("none"), &to]);
+    run.fails(3, &["no file 'none'"]);
+    assert_eq!(server.wait_for("file")["status"], "given");
+    server.signal(Signal::INT);
+    assert_eq!(server.end().0, 130);
+}
+
+#[test]
+fn a_file_of_an_rbudp_server_is_copied_and_not_verified() {
+    let scratch = Scratch::new();
+    let (root, to) = (scratch.dir("root"), scratch.dir("to"));
+    scratch.file("root/big", 2_000_001);
+    let server = Server::begin(&["serve", "--original", "rbudp", "--root", &root]);
+    let run = farhaul(&["copy", "--plain", "--json", &format!("rbudp://{}/big", server.address), &to]);
+    run.succeeds();
+    assert_eq!(run.end()["verified"], false);
+    assert!(fs::read(scratch.at("to/big")).unwrap() == fs::read(scratch.at("root/big")).unwrap());
+    let run = farhaul(&["copy", "--plain", &format!("rbudp://{}/none", server.address), &to]);
+    run.fails(3, &["may have no such file"]);
+    assert_eq!(scratch.names("to"), ["big"]);
+}
+
+#[test]
+fn a_sabul_stream_reaches_stdout_as_a_whole() {
+    let mut server = Server::begin(&["pipe", "--original", "sabul"]);
+    let connected = ["pipe", "--plain", "--original", "sabul", "--connect", &server.address];
+    let receiver = Started::begin(&connected, Stdio::null());
+    let content: Vec<u8> = (0..1_000_003_u32).map(|at| (at / 251) as u8).collect();
+    server.feed(&content);
+    let run = receiver.end();
+    run.succeeds();
+    assert!(run.stdout == content);
+    assert_eq!(server.end().0, 0);
+}
+
+#[test]
+fn another_protocol_is_named() {
+    let address = scripted(b"HTTP/1.1 400 Bad Request\r\n".to_vec(), drop);
+    let scratch = Scratch::new();
+    let run = farhaul(&["copy", "--plain", &format!("tsunami://{address}/a"), &scratch.dir("to")]);
+    run.fails(9, &[&address, "protocol violation"]);
+}
+
+/// A server whose datagrams never arrive: the client names it within three seconds, and leaves nothing behind.
+#[test]
+fn blocked_datagrams_are_named_while_the_control_connection_works() {
+    let address = scripted(REVISION.to_vec(), |mut stream| {
+        stream.write_all(&[7; 64]).unwrap();
+        stream.read_exact(&mut [0; 16]).unwrap();
+        stream.write_all(&[0]).unwrap();
+        // The name with its line feed, then the answer and the sizes: file, block, blocks, time.
+        stream.read_exact(&mut [0; 2]).unwrap();
+        stream.write_all(&[0]).unwrap();
+        let mut parameters = [0; 20];
+        stream.read_exact(&mut parameters).unwrap();
+        stream.write_all(&10_000_u64.to_be_bytes()).unwrap();
+        stream.write_all(&parameters[..4]).unwrap();
+        let block = u64::from(u32::from_be_bytes(parameters[..4].try_into().unwrap()));
+        stream.write_all(&(10_000_u64.div_ceil(block) as u32).to_be_bytes()).unwrap();
+        stream.write_all(&[0; 4]).unwrap();
+        // Until the client gives up.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let scratch = Scratch::new();
+    let run = farhaul(&["copy", "--plain", &format!("tsunami://{address}/a"), &scratch.dir("to")]);
+    run.fails(4, &[&address, "a firewall blocks UDP"]);
+    assert!(scratch.names("to").is_empty());
+}
+
+#[test]
+fn a_server_that_breaks_off_is_lost() {
+    let address = scripted(REVISION.to_vec(), drop);
+    let scratch = Scratch::new();
+    let run = farhaul(&["copy", "--plain", &format!("tsunami://{address}/a"), &scratch.dir("to")]);
+    run.fails(8, &[&address, "ended the control connection"]);
+}
+
+/// Attack C2: datagrams of a stranger change nothing.
+#[test]
+fn strangers_cannot_fill_a_file() {
+    let scratch = Scratch::new();
+    let (root, to) = (scratch.dir("root"), scratch.dir("to"));
+    scratch.file("root/a", 5);
+    let server = Server::begin(&["serve", "--original", "rbudp", "--root", &root]);
+    let (host, port) = server.address.rsplit_once(':').unwrap();
+    let next = port.parse::<u16>().unwrap() + 1;
+    let stranger = UdpSocket::bind((host, 0)).unwrap();
+    for _ in 0..10 {
+        let _ = stranger.send_to(b"\0\0\0\0wrong", (host, next));
+    }
+    farhaul(&["copy", "--plain", &format!("rbudp://{}/a", server.address), &to]).succeeds();
+    assert!(fs::read(scratch.at("to/a")).unwrap() == fs::read(scratch.at("root/a")).unwrap());
+}
+
+#[test]
+fn an_interrupted_copy_leaves_nothing_behind() {
+    let address = scripted(Vec::new(), |mut stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let scratch = Scratch::new();
+    let to = scratch.dir("to");
+    let copy = Started::begin(&["copy", "--plain", "--json", &format!("tsunami://{address}/a"), &to], Stdio::null());
+    let copy = copy.after("start");
+    copy.signal(Signal::INT);
+    assert_eq!(copy.end().code, 130);
+    assert!(scratch.names("to").is_empty());
+}
+
+#[test]
+fn an_original_place_cannot_be_a_target() {
+    let run = farhaul(&["copy", "--plain", "a", "tsunami://127.0.0.1/a"]);
+    run.fails(2, &["only gives files"]);
+    farhaul(&["copy", "--plain", "--list", "rbudp://127.0.0.1/"]).fails(2, &["--list takes one server"]);
+    farhaul(&["copy", "--plain", "tsunami://127.0.0.1/", "."]).fails(2, &["which file?"]);
+}

@@ -1,0 +1,205 @@
+//! The host of a SABUL sender: waits for an original receiver, and sends it a stream.
+//!
+//! A thread of its own reads the source, so that it cannot delay the dialogue. It waits in calls that nothing can end.
+//! So after a stop it lives until its call returns.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver as Queue, TryRecvError, sync_channel};
+use std::thread;
+
+use farhaul_proto::ChannelEnd;
+use farhaul_proto::sabul::Options;
+use farhaul_proto::sabul::original::Sender;
+use farhaul_udp::{UdpSocket, Waker};
+use farhaul_units::Instant;
+
+use super::drive::{Session, drive};
+use super::line::Line;
+use super::rbudp_giver::bind_both;
+use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
+use super::{Failure, Port, Progress, Stop};
+
+/// A port where an original receiver fetches one stream.
+#[derive(Debug)]
+pub struct SabulSender {
+    port: Port,
+    socket: UdpSocket,
+}
+
+impl SabulSender {
+    /// Opens TCP and UDP ports of one number.
+    ///
+    /// # Errors
+    /// A port is taken, or is none of this machine.
+    pub fn bind(address: SocketAddr) -> Result<Self, Failure> {
+        let (port, socket) = bind_both(address)?;
+        Ok(Self { port, socket })
+    }
+
+    /// The address, with the port chosen by the system.
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.port.local_addr()
+    }
+
+    /// Waits for one receiver, and sends it everything from `source`. Then it ends the channel, which is the end of the
+    /// stream. After a failure it resets the channel instead. `met` hears the receiver's address.
+    ///
+    /// # Errors
+    /// The source failed, or the receiver does not have everything.
+    pub fn send(
+        self,
+        source: impl Read + Send + 'static,
+        terms: StreamTerms,
+        progress: Progress,
+        stop: &Stop,
+        met: impl FnOnce(SocketAddr),
+    ) -> Result<(), Failure> {
+        let (stream, peer) = self.accept(stop)?;
+        let mut line = Line::accepted(stream, peer, stop)?;
+        met(line.peer());
+        line.use_socket(Arc::new(self.socket));
+        let session = Sender::new(&terms.config(), &Options::original(), &entropy()?, line.now());
+        let blocks = read_blocks(source, line.waker())?;
+        let mut host = Sending { session, peer: line.peer(), blocks, block: Vec::new(), at: 0, ended: false, progress };
+        drive(&mut line, &mut host)?;
+        line.finish();
+        Ok(())
+    }
+
+    fn accept(&self, stop: &Stop) -> Result<(std::net::TcpStream, SocketAddr), Failure> {
+        let mut waiter = self.port.watched()?;
+        let _woken = stop.wakes(waiter.waker());
+        loop {
+            if stop.is_stopped() {
+                return Err(Failure::Stopped);
+            }
+            if let Some(accepted) = self.port.accept(&mut waiter)? {
+                return Ok(accepted);
+            }
+        }
+    }
+}
+
+/// Reads a source on a thread. An empty block is its end.
+fn read_blocks(
+    mut source: impl Read + Send + 'static,
+    waker: Waker,
+) -> Result<Queue<std::io::Result<Vec<u8>>>, Failure> {
+    let (blocks, queue) = sync_channel(BLOCKS);
+    thread::Builder::new().name("source".into()).spawn(move || {
+        loop {
+            let mut block = vec![0; BLOCK];
+            let read = source.read(&mut block);
+            if matches!(&read, Err(error) if error.kind() == std::io::ErrorKind::Interrupted) {
+                continue;
+            }
+            let is_last = !matches!(read, Ok(1..));
+            let sent = blocks.send(read.map(|length| {
+                block.truncate(length);
+                block
+            }));
+            waker.wake();
+            if is_last || sent.is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(queue)
+}
+
+struct Sending {
+    session: Sender,
+    peer: SocketAddr,
+    blocks: Queue<std::io::Result<Vec<u8>>>,
+    /// The present block, and its bytes that the session has.
+    block: Vec<u8>,
+    at: usize,
+    ended: bool,
+    progress: Progress,
+}
+
+impl Sending {
+    /// Gives the session the bytes that it takes.
+    fn feed(&mut self, now: Instant) -> Result<(), Failure> {
+        while !self.ended {
+            if self.at == self.block.len() {
+                match self.blocks.try_recv() {
+                    Ok(Ok(block)) if block.is_empty() => {
+                        self.ended = true;
+                        self.session.finish(now);
+                        return Ok(());
+                    }
+                    Ok(block) => (self.block, self.at) = (block.map_err(Failure::Stream)?, 0),
+                    Err(TryRecvError::Empty) => {
+                        self.session.flush(now);
+                        return Ok(());
+                    }
+                    // Its thread panicked.
+                    Err(TryRecvError::Disconnected) => {
+                        return Err(Failure::Stream(std::io::Error::other("the source broke off")));
+                    }
+                }
+            }
+            let taken = self.session.write(now, &self.block[self.at..]);
+            if taken == 0 {
+                return Ok(());
+            }
+            self.at += taken;
+            self.progress.add_bytes(taken as u64);
+        }
+        Ok(())
+    }
+}
+
+impl Session for Sending {
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure> {
+        self.session.handle_channel(now, bytes);
+        Ok(())
+    }
+
+    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), Failure> {
+        self.session.channel_ended(now, end);
+        Ok(())
+    }
+
+    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.session.poll_channel(now, out);
+    }
+
+    fn to(&self) -> Option<SocketAddr> {
+        // Never elsewhere than to the peer of the channel (attack C1).
+        self.session.peer_port().map(|port| SocketAddr::new(self.peer.ip(), port))
+    }
+
+    fn next_train<'a>(
+        &'a mut self,
+        now: Instant,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Option<(usize, &'a [u8])>, Failure> {
+        Ok(self.session.poll_datagrams(now, scratch))
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
+        self.session.handle_timeout(now);
+        Ok(())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.session.deadline()
+    }
+
+    fn work(&mut self, now: Instant, _line: &mut Line) -> Result<bool, Failure> {
+        if let Some(error) = self.session.error() {
+            return Err(error.into());
+        }
+        self.feed(now)?;
+        let totals = self.session.stats(now).totals;
+        self.progress.set_sent(totals.packets_sent, totals.packets_retransmitted);
+        match self.session.error() {
+            Some(error) => Err(error.into()),
+            None => Ok(self.session.is_over()),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Streams of SABUL: their settings, and the randomness of a session.
+
+use std::time::Duration;
+
+use farhaul_proto::{Config, Entropy};
+
+use super::Failure;
+
+/// Bytes of a block between a thread and the session.
+pub(super) const BLOCK: usize = 256 << 10;
+/// Blocks that wait between a thread and the session.
+pub(super) const BLOCKS: usize = 8;
+
+/// The settings of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamTerms {
+    /// Longest time for the opening.
+    pub connect_timeout: Duration,
+    /// Longest silence of the peer.
+    pub peer_timeout: Duration,
+}
+
+impl StreamTerms {
+    pub(super) fn config(&self) -> Config {
+        Config { connect_timeout: self.connect_timeout, peer_timeout: self.peer_timeout, ..Config::default() }
+    }
+}
+
+pub(super) fn entropy() -> Result<Entropy, Failure> {
+    let (mut cookie_key, mut seed) = ([0; 16], [0; 8]);
+    let filled = getrandom::fill(&mut cookie_key).and_then(|()| getrandom::fill(&mut seed));
+    filled.map_err(|error| Failure::System(std::io::Error::other(error.to_string())))?;
+    Ok(Entropy { cookie_key, seed: u64::from_ne_bytes(seed) })
+}

@@ -1,0 +1,226 @@
+//! The host of a Tsunami client: asks a `tsunamid` for lists and files, and writes the files.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhaul_proto::ChannelEnd;
+use farhaul_proto::tsunami::original::{Client, ClientEvent, ClientOptions, Fault, Listed};
+use farhaul_session::Component;
+use farhaul_units::Instant;
+
+use super::drive::{Session, drive};
+use super::line::Line;
+use super::{Failure, Progress, Stop};
+use crate::driver::disk::{IncomingFile, IncomingPlace};
+
+/// A connection with a Tsunami server.
+#[derive(Debug)]
+pub struct TsunamiClient {
+    line: Line,
+    host: Host,
+}
+
+#[derive(Debug)]
+struct Host {
+    session: Client,
+    server: SocketAddr,
+    progress: Progress,
+    task: Task,
+    answer: Option<Answer>,
+}
+
+/// The task of the present request.
+#[derive(Debug)]
+enum Task {
+    /// The opening, or a list.
+    Dialogue,
+    /// A file that was asked for.
+    Asked {
+        place: Arc<IncomingPlace>,
+        name: Component,
+    },
+    Receiving(IncomingFile),
+}
+
+#[derive(Debug)]
+enum Answer {
+    Admitted,
+    Refused,
+    Files(Vec<Listed>),
+    Names(Vec<Vec<u8>>),
+    Done,
+}
+
+impl TsunamiClient {
+    /// Connects to a server and proves the secret. `time` bounds the opening of the TCP connection.
+    ///
+    /// # Errors
+    /// Nobody answers, the secret is wrong, or the peer speaks something else.
+    pub fn connect(
+        server: SocketAddr,
+        options: ClientOptions,
+        time: Duration,
+        progress: Progress,
+        stop: &Stop,
+    ) -> Result<Self, Failure> {
+        let mut line = Line::connect(server, time, stop)?;
+        let session = Client::new(options, line.now());
+        let host = Host { session, server, progress, task: Task::Dialogue, answer: None };
+        let mut client = Self { line, host };
+        match client.run()? {
+            Answer::Admitted => Ok(client),
+            _ => Err(Fault::OutOfTurn.into()),
+        }
+    }
+
+    /// Names and sizes of the server's files; `None` if the server knows no such list. The names are the server's.
+    ///
+    /// # Errors
+    /// The session failed. It is of no more use.
+    pub fn list(&mut self) -> Result<Option<Vec<Listed>>, Failure> {
+        let now = self.line.now();
+        self.host.session.list(now).map_err(|error| refused(b"", &error))?;
+        match self.run()? {
+            Answer::Files(files) => Ok(Some(files)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The names of all files, which the original asks for as `get *`.
+    ///
+    /// # Errors
+    /// The session failed. It is of no more use.
+    pub fn names(&mut self) -> Result<Vec<Vec<u8>>, Failure> {
+        let now = self.line.now();
+        self.host.session.list_all(now).map_err(|error| refused(b"", &error))?;
+        match self.run()? {
+            Answer::Names(names) => Ok(names),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Copies the file that the server calls `name` to `place`, where it is called `local` unless the place has a name.
+    /// Returns its size.
+    ///
+    /// # Errors
+    /// The server has no such file, which leaves the session usable: [`Failure::NoFile`], [`Failure::Name`]. After any
+    /// other failure it is of no more use.
+    pub fn get(&mut self, name: &[u8], local: &Component, place: &Arc<IncomingPlace>) -> Result<u64, Failure> {
+        let port = self.line.open_socket(0)?;
+        let now = self.line.now();
+        let before = self.host.progress.announced();
+        self.host.session.get(now, name, port).map_err(|error| refused(name, &error))?;
+        self.host.task = Task::Asked { place: Arc::clone(place), name: local.clone() };
+        let answer = self.run();
+        match (answer?, std::mem::replace(&mut self.host.task, Task::Dialogue)) {
+            (Answer::Done, Task::Receiving(file)) => file.commit()?,
+            (Answer::Refused, _) => return Err(Failure::NoFile(name.to_vec())),
+            _ => return Err(Fault::OutOfTurn.into()),
+        }
+        Ok(self.host.progress.announced() - before)
+    }
+
+    /// Ends the connection in order.
+    pub fn finish(mut self) {
+        self.line.finish();
+    }
+
+    fn run(&mut self) -> Result<Answer, Failure> {
+        self.host.answer = None;
+        let result = drive(&mut self.line, &mut self.host);
+        if result.is_err() {
+            // The incomplete file goes.
+            self.host.task = Task::Dialogue;
+            self.line.finish();
+        }
+        result?;
+        self.host.answer.take().ok_or(Failure::Ended)
+    }
+}
+
+fn refused(name: &[u8], error: &dyn std::fmt::Display) -> Failure {
+    Failure::Name { name: name.to_vec(), reason: error.to_string() }
+}
+
+impl Host {
+    fn granted(&mut self, size: u64) -> Result<(), Failure> {
+        let Task::Asked { place, name } = &self.task else { return Err(Fault::OutOfTurn.into()) };
+        let file = place.begin(name, size)?;
+        self.progress.announce(size);
+        self.task = Task::Receiving(file);
+        Ok(())
+    }
+
+    fn events(&mut self) -> Result<bool, Failure> {
+        while let Some(event) = self.session.poll_event() {
+            let answer = match event {
+                ClientEvent::Granted { size } => {
+                    self.granted(size)?;
+                    continue;
+                }
+                ClientEvent::Admitted => Answer::Admitted,
+                ClientEvent::Refused => Answer::Refused,
+                ClientEvent::Files(files) => Answer::Files(files),
+                ClientEvent::Names(names) => Answer::Names(names),
+                ClientEvent::Done { .. } => Answer::Done,
+                ClientEvent::Failed(fault) => return Err(fault.into()),
+                _ => return Err(Failure::Ended),
+            };
+            self.answer = Some(answer);
+        }
+        Ok(self.answer.is_some())
+    }
+}
+
+impl Session for Host {
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure> {
+        self.session.handle_channel(now, bytes);
+        // The file must exist before its first block.
+        self.events().map(|_| ())
+    }
+
+    fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Failure> {
+        self.session.channel_ended(now);
+        Ok(())
+    }
+
+    fn poll_channel(&mut self, _now: Instant, out: &mut Vec<u8>) {
+        self.session.poll_channel(out);
+    }
+
+    fn receives(&self) -> bool {
+        matches!(self.task, Task::Receiving(_))
+    }
+
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Failure> {
+        if from.ip().to_canonical() != self.server.ip().to_canonical() {
+            return Ok(());
+        }
+        self.progress.add_received(1);
+        let Some(block) = self.session.handle_datagram(now, datagram) else { return Ok(()) };
+        if let Task::Receiving(file) = &self.task {
+            file.write(block.offset, block.bytes)?;
+            self.progress.add_bytes(block.bytes.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn end_batch(&mut self, now: Instant) {
+        // Blocks are written as they come.
+        self.session.end_batch(now, 0);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
+        self.session.handle_timeout(now);
+        Ok(())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.session.deadline()
+    }
+
+    fn work(&mut self, _now: Instant, _line: &mut Line) -> Result<bool, Failure> {
+        self.events()
+    }
+}
