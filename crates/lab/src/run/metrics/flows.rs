@@ -11,7 +11,7 @@ use super::Metrics;
 use crate::metric::{Quantity, RunMetric};
 use crate::run::marks::{FlowRow, Marks, SECOND, active};
 use crate::run::series::losses;
-use crate::scenario::flow::FlowSpec;
+use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::world::Ending;
 
 /// A rate has a dip if it falls by this share from one second to the next. A single cut of UDT, by an eighth or a
@@ -100,16 +100,16 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     let difference = |count: fn(&Stats) -> u64| count(&last.sender).saturating_sub(count(&first.sender)) as f64;
     let sent = difference(|stats| stats.totals.packets_sent);
     own.insert(Quantity::Packets, sent);
-    if flow.protocol.is_cross_traffic() {
+    if flow.protocol.repairs_nothing() && sent > 0.0 {
         let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
-        if sent > 0.0 {
-            own.insert(Quantity::Loss, ((sent - arrived as f64) / sent).max(0.0));
-        }
+        own.insert(Quantity::Loss, ((sent - arrived as f64) / sent).max(0.0));
+    }
+    if flow.protocol.is_cross_traffic() {
         return own;
     }
     own.insert(Quantity::Sent, sent * 8.0 * f64::from(flow.packet) / seconds);
     if sent > 0.0 {
-        own.insert(Quantity::Loss, difference(losses) / sent);
+        own.entry(Quantity::Loss).or_insert(difference(losses) / sent);
         own.insert(Quantity::Retransmitted, difference(|stats| stats.totals.packets_retransmitted) / sent);
     }
     let received = |count: fn(&Stats) -> u64| count(&last.receiver).saturating_sub(count(&first.receiver)) as f64;
@@ -130,6 +130,11 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     let round_trips = measured(|stats| stats.rtt);
     if !round_trips.is_empty() {
         own.insert(Quantity::Rtt, mean(&round_trips));
+    }
+    let (mean_delay, deviation) = (last.sender.rtt.as_secs_f64(), last.sender.rtt_var.as_secs_f64());
+    if matches!(flow.protocol, Protocol::Measured(_)) && mean_delay > 0.0 {
+        // A measured stream's statistics are those of all its delays.
+        own.insert(Quantity::Jitter, deviation / mean_delay);
     }
     // UDT's estimate of the path's capacity. TCP has none.
     let rows = marks.every(setup.sample, begin, end);
