@@ -89,11 +89,6 @@ impl Protocol {
     pub(crate) fn is_cross_traffic(&self) -> bool {
         matches!(self, Self::Cross(..))
     }
-
-    /// Whether lost packets stay lost. Their number is then that of the packets missing at the receiver.
-    pub(crate) fn repairs_nothing(&self) -> bool {
-        matches!(self, Self::Cross(..) | Self::Measured(_))
-    }
 }
 
 /// Both sides of a connection of a protocol of the registry.

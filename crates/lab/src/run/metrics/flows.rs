@@ -100,12 +100,15 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     let difference = |count: fn(&Stats) -> u64| count(&last.sender).saturating_sub(count(&first.sender)) as f64;
     let sent = difference(|stats| stats.totals.packets_sent);
     own.insert(Quantity::Packets, sent);
-    if flow.protocol.repairs_nothing() && sent > 0.0 {
-        let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
-        own.insert(Quantity::Loss, ((sent - arrived as f64) / sent).max(0.0));
-    }
     if flow.protocol.is_cross_traffic() {
+        own.extend(missing(sent, first, last).map(|share| (Quantity::Loss, share)));
         return own;
+    }
+    if let Protocol::Measured(_) = flow.protocol {
+        // Of all its datagrams, so that those under way at an edge of the window are not missing.
+        let whole = &marks.at(setup.duration).flows[index];
+        let share = missing(whole.sender.totals.packets_sent as f64, &FlowRow::default(), whole);
+        own.extend(share.map(|share| (Quantity::Loss, share)));
     }
     own.insert(Quantity::Sent, sent * 8.0 * f64::from(flow.packet) / seconds);
     if sent > 0.0 {
@@ -144,6 +147,12 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
         own.insert(Quantity::Capacity, mean(&estimates) * 8.0 * f64::from(flow.packet));
     }
     own
+}
+
+/// The share of `sent` packets that did not arrive; `None` without packets.
+fn missing(sent: f64, first: &FlowRow, last: &FlowRow) -> Option<f64> {
+    let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
+    (sent > 0.0).then(|| ((sent - arrived as f64) / sent).max(0.0))
 }
 
 /// The number of seconds whose rate is at least a tenth below that of the second before. Falls without a rise between
