@@ -33,6 +33,8 @@ pub enum Quantity {
     Goodput,
     /// Jain's fairness index.
     Jain,
+    /// The deviation of the round-trip time, as a share of its mean.
+    Jitter,
     /// Light acknowledgements.
     LightAcks,
     /// The share of packets that were lost.
@@ -67,7 +69,7 @@ pub enum Quantity {
 
 impl Quantity {
     /// All quantities, in the order of their names.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Ack2s,
         Self::Acks,
         Self::Capacity,
@@ -79,6 +81,7 @@ impl Quantity {
         Self::Errors,
         Self::Goodput,
         Self::Jain,
+        Self::Jitter,
         Self::LightAcks,
         Self::Loss,
         Self::Losses,
@@ -110,6 +113,7 @@ impl Quantity {
             Self::Errors => ("errors", Unit::Packets, "Lost on the link"),
             Self::Goodput => ("goodput", Unit::BitsPerSecond, "Goodput"),
             Self::Jain => ("jain", Unit::Number, "Jain index"),
+            Self::Jitter => ("jitter", Unit::Share, "Jitter"),
             Self::LightAcks => ("light_acks", Unit::Number, "Light acknowledgements"),
             Self::Loss => ("loss", Unit::Share, "Loss"),
             Self::Losses => ("losses", Unit::Packets, "Losses so far"),

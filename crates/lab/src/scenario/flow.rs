@@ -11,8 +11,10 @@ use super::reader::{Section, Value, listed, text};
 use crate::error::ScenarioError;
 use crate::metric::RunMetric;
 
+mod measured;
 mod window;
 
+pub(crate) use measured::{Measured, Point};
 pub(crate) use window::Window;
 
 /// The most flows of a scenario, which some hours can simulate.
@@ -66,6 +68,8 @@ pub(crate) enum Protocol {
     Libudt,
     /// Cross traffic: packets without any answer.
     Cross(Rate, Pattern),
+    /// A measured stream: datagrams that a responder counts. In the simulator only.
+    Measured(Measured),
 }
 
 impl Tcp {
@@ -135,15 +139,19 @@ enum Kind {
     Constant,
     OnOff,
     Poisson,
+    Stable,
+    Probe,
 }
 
 /// The kinds of flows beside the protocols of the registry.
-const OTHER_KINDS: [(&str, Kind); 5] = [
+const OTHER_KINDS: [(&str, Kind); 7] = [
     ("tcp", Kind::Tcp),
     ("libudt", Kind::Libudt),
     ("cbr", Kind::Constant),
     ("on-off", Kind::OnOff),
     ("poisson", Kind::Poisson),
+    ("stable", Kind::Stable),
+    ("probe", Kind::Probe),
 ];
 
 /// The TCP senders, and whether their window is CUBIC's. `sack` is the default.
@@ -272,6 +280,8 @@ fn protocol(section: &mut Section<'_>) -> Result<Protocol, ScenarioError> {
         }
         Kind::Libudt => Protocol::Libudt,
         Kind::Constant => Protocol::Cross(cross_rate(section)?, Pattern::Constant),
+        Kind::Stable => Protocol::Measured(measured::stable(section)?),
+        Kind::Probe => Protocol::Measured(measured::point(section)?),
         Kind::Poisson => Protocol::Cross(cross_rate(section)?, Pattern::Poisson),
         Kind::OnOff => {
             let (on, off) = (section.some_time("on")?, section.time("off")?);

@@ -244,7 +244,7 @@ fn an_unknown_protocol_is_refused_with_file_and_line_and_the_known_ones() {
     let error = jobs(&format!("{HEAD}{LINK}[[flow]]\nname = 'f'\nprotocol = 'udp'\n")).err().unwrap();
     assert_eq!((error.file.as_str(), error.line), ("x.toml", 8));
     let registered = protocols().iter().map(|entry| entry.name);
-    for name in registered.chain(["tcp", "libudt", "cbr", "on-off", "poisson"]) {
+    for name in registered.chain(["tcp", "libudt", "cbr", "on-off", "poisson", "stable", "probe"]) {
         assert!(error.message.contains(name), "{name}: {error}");
     }
     for (protocol, words) in [
@@ -278,6 +278,23 @@ fn mistakes_in_lists_of_transfers_name_the_missing_key() {
     assert!(message.starts_with("9: ") && message.contains("for TCP"), "{message}");
     let message = refused(&format!("{HEAD}{LINK}{FLOW}protocol = 'tcp'\nconcurrent = 3\n"));
     assert!(message.starts_with("8: ") && message.contains("`transfers`"), "{message}");
+}
+
+#[test]
+fn measured_streams_need_a_target_or_a_sleep() {
+    let flow = |protocol: &str, keys: &str| format!("{HEAD}{LINK}[[flow]]\nprotocol = '{protocol}'\n{keys}");
+    assert!(jobs(&flow("stable", "target = '1mbit'\nwindow = 12\nsleep = '100ms'\ngain = 0.8\n")).is_ok());
+    assert!(jobs(&flow("probe", "window = 8\nsleep = '5ms'\nspaced = true\n")).is_ok());
+    assert!(jobs(&flow("probe", "window = 8\nrate = '10mbit'\nmessages = true\n")).is_ok());
+    for (protocol, keys, words) in [
+        ("stable", "", "needs `target`"),
+        ("stable", "target = '1mbit'\nexponent = 0.4\n", "0.5"),
+        ("probe", "window = 8\n", "either `sleep`"),
+        ("probe", "sleep = '5ms'\nrate = '10mbit'\n", "either `sleep`"),
+    ] {
+        let message = refused(&flow(protocol, keys));
+        assert!(message.contains(words), "{message}");
+    }
 }
 
 #[test]

@@ -91,6 +91,7 @@ impl Vocabulary {
             quantities.extend(OF_CONNECTIONS);
             quantities.extend(flow.bytes.is_some().then_some(Quantity::Completion));
             quantities.extend(matches!(flow.protocol, Protocol::Bulk(_)).then_some(Quantity::Capacity));
+            quantities.extend(matches!(flow.protocol, Protocol::Measured(_)).then_some(Quantity::Jitter));
         }
         for quantity in quantities {
             self.metrics.extend([&flow.name, &flow.group].map(|name| quantity.of_flow(name)));
@@ -117,6 +118,7 @@ mod tests {
             "[[flow]]\n[[flow]]\nprotocol = 'udt-2004'\n[[flow]]\nprotocol = 'tcp'\ncount = 2\n",
             "queue = { kind = 'red' }\n[[flow]]\nprotocol = 'cbr'\nrate = '1mbit'\n[[flow]]\nbytes = '100kB'\n",
             "[[flow]]\nprotocol = 'tcp'\nbytes = '10kB'\ntransfers = 5\nconcurrent = 2\n",
+            "[[flow]]\nprotocol = 'stable'\ntarget = '1mbit'\n[[flow]]\nprotocol = 'probe'\nsleep = '10ms'\n",
         ];
         let mut seen = Vocabulary::default();
         for flows in scenarios {

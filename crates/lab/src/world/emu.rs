@@ -134,6 +134,7 @@ impl<'a> Scene<'a> {
                 Protocol::Bulk(bulk) => bulk::begin(self, index, flow, bulk, begin)?,
                 Protocol::Tcp(_) => tcp::begin(self, index, flow, begin)?,
                 Protocol::Libudt => libudt::begin(self, index, flow, begin)?,
+                Protocol::Measured(_) => unreachable!("refused before anything is built"),
                 Protocol::Cross(rate, pattern) => cross::begin(self, index, flow, (*rate, *pattern), (begin, seed))?,
             });
         }
@@ -191,7 +192,7 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
             Protocol::Bulk(bulk) => bulk::header(bulk),
             Protocol::Tcp(_) => tcp::HEADER,
             Protocol::Libudt => libudt::HEADER,
-            Protocol::Cross(..) => 0,
+            Protocol::Cross(..) | Protocol::Measured(_) => 0,
         };
         let payload = u64::from(flow.packet - header);
         let bytes = receiver.totals.bytes_received;

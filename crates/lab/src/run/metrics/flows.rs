@@ -11,7 +11,7 @@ use super::Metrics;
 use crate::metric::{Quantity, RunMetric};
 use crate::run::marks::{FlowRow, Marks, SECOND, active};
 use crate::run::series::losses;
-use crate::scenario::flow::FlowSpec;
+use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::world::Ending;
 
 /// A rate has a dip if it falls by this share from one second to the next. A single cut of UDT, by an eighth or a
@@ -101,15 +101,18 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     let sent = difference(|stats| stats.totals.packets_sent);
     own.insert(Quantity::Packets, sent);
     if flow.protocol.is_cross_traffic() {
-        let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
-        if sent > 0.0 {
-            own.insert(Quantity::Loss, ((sent - arrived as f64) / sent).max(0.0));
-        }
+        own.extend(missing(sent, first, last).map(|share| (Quantity::Loss, share)));
         return own;
+    }
+    if let Protocol::Measured(_) = flow.protocol {
+        // Of all its datagrams, so that those under way at an edge of the window are not missing.
+        let whole = &marks.at(setup.duration).flows[index];
+        let share = missing(whole.sender.totals.packets_sent as f64, &FlowRow::default(), whole);
+        own.extend(share.map(|share| (Quantity::Loss, share)));
     }
     own.insert(Quantity::Sent, sent * 8.0 * f64::from(flow.packet) / seconds);
     if sent > 0.0 {
-        own.insert(Quantity::Loss, difference(losses) / sent);
+        own.entry(Quantity::Loss).or_insert(difference(losses) / sent);
         own.insert(Quantity::Retransmitted, difference(|stats| stats.totals.packets_retransmitted) / sent);
     }
     let received = |count: fn(&Stats) -> u64| count(&last.receiver).saturating_sub(count(&first.receiver)) as f64;
@@ -131,6 +134,11 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     if !round_trips.is_empty() {
         own.insert(Quantity::Rtt, mean(&round_trips));
     }
+    let (mean_delay, deviation) = (last.sender.rtt.as_secs_f64(), last.sender.rtt_var.as_secs_f64());
+    if matches!(flow.protocol, Protocol::Measured(_)) && mean_delay > 0.0 {
+        // A measured stream's statistics are those of all its delays.
+        own.insert(Quantity::Jitter, deviation / mean_delay);
+    }
     // UDT's estimate of the path's capacity. TCP has none.
     let rows = marks.every(setup.sample, begin, end);
     let estimates: Vec<f64> =
@@ -139,6 +147,12 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
         own.insert(Quantity::Capacity, mean(&estimates) * 8.0 * f64::from(flow.packet));
     }
     own
+}
+
+/// The share of `sent` packets that did not arrive; `None` without packets.
+fn missing(sent: f64, first: &FlowRow, last: &FlowRow) -> Option<f64> {
+    let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
+    (sent > 0.0).then(|| ((sent - arrived as f64) / sent).max(0.0))
 }
 
 /// The number of seconds whose rate is at least a tenth below that of the second before. Falls without a rise between

@@ -22,7 +22,7 @@ fn of_flow(flow: &FlowSpec) -> u64 {
         Protocol::Tcp(_) => 3,
         // The output and the errors of two programs.
         Protocol::Libudt => 4,
-        Protocol::Cross(..) => 2,
+        Protocol::Cross(..) | Protocol::Measured(_) => 2,
     }
 }
 

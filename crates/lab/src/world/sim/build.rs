@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use farhaul_proto::probe::{BlasterConfig, StableConfig};
 use farhaul_proto::{Config, Entropy, Mode, controller_factory};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
+use farhaul_sim::agent::probe::{self, ProbeSink, ProbeSource};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{
     self, ReceiverConfig, Recovery, Remaining, RtoConfig, SenderConfig, TcpSink, TcpSource, TcpTransfers,
@@ -15,7 +17,7 @@ use farhaul_sim::{Agent, AgentId, FlowId, LinkId, NodeId, TransportAgent, World}
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::run::marks::FlowRow;
-use crate::scenario::flow::{Bulk, FlowSpec, Pattern, Protocol, Tcp};
+use crate::scenario::flow::{Bulk, FlowSpec, Measured, Pattern, Point, Protocol, Tcp};
 use crate::scenario::setup::Setup;
 
 /// The port of the first flow; the others follow.
@@ -144,6 +146,22 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, see
             };
             let source = Source::new(to, *rate, timing, seeds[0]).packets_of(flow.packet);
             [Box::new(source), Box::new(Sink::new())]
+        }
+        Protocol::Measured(measured) => {
+            let (begin, end) = (Instant::ZERO + flow.start, Instant::ZERO + flow.stop.unwrap_or(duration));
+            let source = ProbeSource::new(to, begin, stream(*measured, flow.packet, end - begin), seeds[0]).until(end);
+            [Box::new(source), Box::new(ProbeSink::new())]
+        }
+    }
+}
+
+/// The stream of a measured flow whose packets have `packet` bytes.
+fn stream(measured: Measured, packet: u32, time: Duration) -> probe::Measured {
+    let datagram = Measured::datagram(packet);
+    match measured {
+        Measured::Stable(config) => probe::Measured::Stable(StableConfig { datagram, ..config }),
+        Measured::Point(Point { window, sleep, spaced, messages }) => {
+            probe::Measured::Point(BlasterConfig { datagram, window, sleep, spaced, messages, time })
         }
     }
 }
