@@ -29,7 +29,7 @@ pub struct BlasterConfig {
     pub datagram: u16,
     /// W_c: datagrams per burst, at least one.
     pub window: u32,
-    /// T_s: time from the end of a burst to the beginning of the next.
+    /// T_s: time from the beginning of a burst to that of the next. A burst that takes longer delays the next one.
     pub sleep: Duration,
     /// Whether the datagrams of a burst are spread over the sleep.
     pub spaced: bool,
