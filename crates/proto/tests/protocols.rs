@@ -72,3 +72,21 @@ fn the_numbering_and_the_header_of_every_row_are_those_of_its_data_packets() {
         assert!(range.contains(&(payload as u64)), "{}: {payload}, each number stands for the same bytes", entry.name);
     }
 }
+
+#[test]
+fn every_protocol_gets_going_on_a_long_path() {
+    for entry in protocols() {
+        let long = PathSpec {
+            rate: Some(Rate::from_megabits_per_second(100)),
+            delay: Duration::from_millis(100),
+            ..PathSpec::default()
+        };
+        let protocol: Protocol = entry.name.parse().unwrap();
+        let mut listener = endpoint(&protocol, 2);
+        listener.listen(Mode::Stream).unwrap();
+        let pair = Pair::new(endpoint(&protocol, 1), listener).path(long).seed(3);
+        let mut run = pair.caller(Workload::send(10 * LENGTH)).listener(Workload::receive()).start();
+        run.run_until_done(Duration::from_secs(60));
+        assert_eq!(run.missing(CALLER, LISTENER), [""; 0], "{}", entry.name);
+    }
+}

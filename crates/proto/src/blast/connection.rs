@@ -423,7 +423,7 @@ impl<P: Protocol> Connection<P> {
         };
         self.standing.wake_reader(|| established.incoming.available() > 0);
         let enough = self.room_to_wake;
-        self.standing.wake_writer(|| established.outgoing.room() >= enough);
+        self.standing.wake_writer(|| established.outgoing.has_room_again(enough));
     }
 
     // ---- facts ----

@@ -63,6 +63,13 @@ impl<S: Sender> Outgoing<S> {
         credit.min(self.engine.room().saturating_sub(self.staged.len()))
     }
 
+    /// Whether there is room for a writer that waited: `enough` bytes, or a quarter of what a slow engine buffers. Its
+    /// whole buffer may be smaller than `enough`.
+    pub(super) fn has_room_again(&self, enough: usize) -> bool {
+        let room = self.room();
+        room > 0 && (room >= enough || 3 * room as u64 >= self.outstanding())
+    }
+
     /// Takes bytes of the application and returns their number.
     pub(super) fn write(&mut self, now: Instant, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.room())];
