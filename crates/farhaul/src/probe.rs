@@ -231,7 +231,7 @@ pub struct ProbePayload {
     pub session: u64,
     /// The number of the datagram in its stream, from 0.
     pub number: u64,
-    /// What the sender put into it, padding included.
+    /// The bytes that the sender put into it, padding included.
     pub bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What two Farhaul programs say on the control channel of a blast protocol, and the tag of their datagrams.
+//! The control channel between two Farhaul programs with a blast protocol, and the tag of their datagrams.
 //!
 //! The formats are ours. A channel carries, in each direction, one [`Hello`] and then frames:
 //!
@@ -164,7 +164,7 @@ pub enum Frame<'a> {
     Abort(u32),
 }
 
-/// What the type byte of a frame means.
+/// Values of the type byte of a frame.
 mod kind {
     pub(super) const INLINE: u8 = 1;
     pub(super) const BULK: u8 = 2;

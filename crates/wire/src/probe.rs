@@ -30,7 +30,7 @@ pub fn is_probe(datagram: &[u8]) -> bool {
     datagram.first_chunk().is_some_and(|word| u32::from_be_bytes(*word) == WORD)
 }
 
-/// What an application may put into a data datagram: everything behind the header. Empty if there is no more.
+/// The payload that an application may put into a data datagram: everything behind the header. Empty if there is no more.
 pub fn payload(datagram: &[u8]) -> &[u8] {
     datagram.get(HEADER_LEN..).unwrap_or_default()
 }
@@ -47,10 +47,10 @@ pub enum Acknowledge {
     Group = 2,
 }
 
-/// What stands at the beginning of each datagram.
+/// The header of each datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The stream, by a random number of its sender.
     pub session: u64,
@@ -60,7 +60,7 @@ pub struct Probe {
     pub clock: u64,
 }
 
-/// What a datagram is.
+/// The kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One datagram of a group.

@@ -57,7 +57,7 @@ pub enum MessageError {
     /// A name or another text without an end within its longest length.
     #[error("{field} is longer than {most} bytes")]
     TooLong {
-        /// What was read.
+        /// The item that was read.
         field: &'static str,
         /// Its most bytes.
         most: usize,

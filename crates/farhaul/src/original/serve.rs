@@ -83,7 +83,7 @@ pub struct Given {
     pub time: Duration,
 }
 
-/// What happens on a server. Sessions are numbered from 1.
+/// An event of a server. Sessions are numbered from 1.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum News<'a> {

@@ -1,4 +1,4 @@
-//! What a blast protocol brings: the two ends of one direction of data.
+//! The engines of a blast protocol: the two ends of one direction of data.
 //!
 //! An engine takes and gives the bytes of a stream, the datagrams of one direction, and control records in both. It
 //! does not know its peer's address, the tag of its datagrams, the credit, or the division of the channel into frames.
@@ -45,7 +45,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) config: &'a Config,
     /// Most bytes of a datagram, tag included: both sides agreed on it.
     pub(crate) datagram: usize,
-    /// What stands before each datagram.
+    /// The prefix of each datagram.
     pub(crate) prefix: Prefix,
     /// The RTT of the channel's opening.
     pub(crate) round_trip: Duration,
@@ -54,7 +54,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) rng: Rng,
 }
 
-/// What stands before each datagram of an engine.
+/// The prefix of each datagram of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     /// The tag that the peer named.
@@ -114,7 +114,7 @@ pub(crate) trait Sender: fmt::Debug + Send {
     /// Takes bytes of the stream, and returns their number.
     fn write(&mut self, now: Instant, data: &[u8]) -> usize;
 
-    /// Nothing follows for now. What was written so far must reach the peer without more: a datagram or an object that
+    /// Nothing follows for now. All bytes written so far must reach the peer without more: a datagram or an object that
     /// is not full leaves as it is.
     fn flush(&mut self, now: Instant);
 

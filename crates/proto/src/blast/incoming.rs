@@ -16,7 +16,7 @@ const MAX_PARTS: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Incoming<R> {
     pub(super) engine: R,
-    /// What comes next, oldest first.
+    /// The next parts of the stream, oldest first.
     parts: VecDeque<Part>,
     /// Bytes read by the application, and announced or sent by the peer.
     read: u64,

@@ -1,6 +1,6 @@
 //! A connection's end of its control channel: its state, and the bytes in the host's hands.
 
-/// What the host is asked to do. See [`ChannelOutput`](crate::ChannelOutput).
+/// A request to the host. See [`ChannelOutput`](crate::ChannelOutput).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     Open,
@@ -60,7 +60,7 @@ impl Line {
         }
     }
 
-    /// The peer ended it in order, or it failed. What the peer ended in order this side ends too.
+    /// The peer ended it in order, or it failed. This side then ends it in order too.
     pub(super) fn on_ended(&mut self, in_order: bool) {
         self.state = if in_order { State::Ending { in_order } } else { State::Gone };
     }

@@ -64,7 +64,7 @@ impl Default for Path {
     }
 }
 
-/// What came of a transfer.
+/// The result of a transfer.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The bytes that the reader got.

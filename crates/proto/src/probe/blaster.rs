@@ -39,7 +39,7 @@ pub struct BlasterConfig {
     pub time: Duration,
 }
 
-/// What came of a point.
+/// The figures of a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BlasterFigures {

@@ -110,7 +110,7 @@ fn point(datagram: u16, (window, sleep): (u32, Duration), time: Duration) -> Bla
 mod tests {
     use super::*;
 
-    /// What a path of this capacity makes of a step, from a host of this speed.
+    /// The outcome of a step on a path of this capacity, from a host of this speed.
     fn result(step: &BlasterConfig, capacity: f64, host: f64) -> BlasterFigures {
         let wanted = f64::from(step.window) * f64::from(step.datagram) * 8.0 / step.sleep.as_secs_f64();
         let rate = wanted.min(host);

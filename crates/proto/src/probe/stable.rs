@@ -53,7 +53,7 @@ impl StableConfig {
     }
 }
 
-/// What a stream has done so far.
+/// The figures of a stream so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StableFigures {

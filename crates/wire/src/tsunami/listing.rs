@@ -15,9 +15,9 @@ use super::{MAX_NAME, MessageError, first};
 pub const LIST_FILES: &[u8] = b"!#DIR??";
 /// The name that asks for the names of all files, to get all of them.
 pub const LIST_ALL: &[u8] = b"*";
-/// What the client says after [`Totals`].
+/// The client's answer to [`Totals`].
 pub const GOT_SIZE: &[u8; 8] = b"got size";
-/// What the client says after the names.
+/// The client's answer to the names.
 pub const GOT_LIST: &[u8; 8] = b"got list";
 /// Most files of a list that is accepted.
 pub const MAX_ENTRIES: u64 = 65_536;

@@ -1,4 +1,4 @@
-//! What the client says during a transfer: records of 12 bytes in a stream.
+//! Records of the client during a transfer: 12 bytes each, in a stream.
 //!
 //! ```text
 //! type u16 | padding u16 | block u32 | error rate u32
@@ -6,7 +6,7 @@
 //!
 //! The original leaves the padding of a stop as it was in memory. So it is ignored here, and written as zero.
 
-/// What the first two bytes of a record mean.
+/// Values of the first two bytes of a record.
 mod kind {
     pub(super) const RETRANSMIT: u16 = 0;
     pub(super) const RESTART: u16 = 1;

@@ -1,4 +1,4 @@
-//! What opens the transfer of one file: its name, the client's parameters, the server's sizes.
+//! The opening of the transfer of one file: its name, the client's parameters, the server's sizes.
 
 use super::{HEADER_LEN, MessageError, first};
 

@@ -1,4 +1,4 @@
-//! What was sent and what arrived, side by side.
+//! Departures and arrivals, side by side.
 //!
 //! A feedback that comes at once tells of datagrams that left an RTT ago. So arrivals of a period are compared with what
 //! left in the same period, an RTT earlier. A channel that repairs a loss delivers feedback late. So the receiver's
@@ -139,7 +139,7 @@ impl Counts {
     }
 }
 
-/// What was sent, and what of it arrived, bit/s.
+/// Rates of departure and arrival, bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Comparison {
     pub(super) sent: f64,

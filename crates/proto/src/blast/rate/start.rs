@@ -39,7 +39,7 @@ pub(super) enum Start {
     Settling { since: Instant, most: f64 },
 }
 
-/// What the start wants.
+/// The answer of the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Next {
     /// Send at this rate.

@@ -68,7 +68,7 @@ impl Default for ClientOptions {
     }
 }
 
-/// What the host of a client must know or do.
+/// News and requests for the host of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientEvent {

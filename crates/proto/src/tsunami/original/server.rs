@@ -35,7 +35,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// What the host of a server must know or do.
+/// News and requests for the host of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerEvent {

@@ -134,7 +134,7 @@ impl Pair {
         }
     }
 
-    /// What the client's host does.
+    /// The work of the client's host.
     fn note_events(&mut self) {
         while let Some(event) = self.client.poll_event() {
             match event {
@@ -187,7 +187,7 @@ impl Pair {
         }
     }
 
-    /// What the server's host does.
+    /// The work of the server's host.
     fn answer(&mut self) {
         while let Some(event) = self.server.poll_event() {
             match event {
