@@ -8,7 +8,7 @@
 //!                   └◀── SYN  every 10 ms: packets that arrived ─────────────────────┘
 //! ```
 //!
-//! The sender owns no more than a window of 25 600 packets beyond the last ACK. A [law](rate) sets the interval I
+//! The sender owns no more than a window of 25 600 packets beyond the last ACK. A law sets the interval I
 //! between packets from the reported losses. SABUL has had four laws, which are [options](Generation).
 //!
 //! | part | owns |
