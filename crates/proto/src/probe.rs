@@ -31,6 +31,9 @@ pub trait Probing {
 
     /// When to call [`poll_transmit`](Probing::poll_transmit) next; `None` when nothing more is sent.
     fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Data datagrams that have left so far. Questions for the counts are none.
+    fn sent(&self) -> u64;
 }
 
 mod blaster;

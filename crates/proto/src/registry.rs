@@ -135,7 +135,7 @@ static PROTOCOLS: &[Entry] = &[
         modes: &[Mode::Stream],
         needs_control_channel: true,
         controller: None,
-        header_len: (TAG_LEN + 4) as u32,
+        header_len: (TAG_LEN + farhaul_wire::fobs::HEADER_LEN) as u32,
         numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
         options: fobs::settings::OPTIONS,
         configure: |settings, config| {
@@ -151,7 +151,7 @@ static PROTOCOLS: &[Entry] = &[
         modes: &[Mode::Stream],
         needs_control_channel: true,
         controller: None,
-        header_len: (TAG_LEN + 4) as u32,
+        header_len: (TAG_LEN + farhaul_wire::hurricane::HEADER_LEN) as u32,
         numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
         options: hurricane::settings::OPTIONS,
         configure: |settings, config| {

@@ -226,4 +226,8 @@ impl Probing for Blaster {
             State::Done(_) => None,
         }
     }
+
+    fn sent(&self) -> u64 {
+        self.sent
+    }
 }

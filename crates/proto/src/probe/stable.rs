@@ -328,4 +328,8 @@ impl Probing for StableStream {
     fn poll_timeout(&self) -> Option<Instant> {
         (!self.stopped).then_some(self.next_burst)
     }
+
+    fn sent(&self) -> u64 {
+        self.sent
+    }
 }

@@ -86,11 +86,15 @@ impl ProbeSource {
 
     fn transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
         let Some(stream) = &mut self.stream else { return };
-        while let Some(transmit) = stream.probing().poll_transmit(now, &mut self.scratch) {
+        loop {
+            let before = stream.probing().sent();
+            let Some(transmit) = stream.probing().poll_transmit(now, &mut self.scratch) else { return };
+            // A question for the counts is no datagram of the stream.
+            let share = if stream.probing().sent() > before { Share::New } else { Share::Control };
             for datagram in transmit.datagrams() {
-                self.sent += 1;
-                out.datagram(transmit.to, datagram, Share::New);
+                out.datagram(transmit.to, datagram, share);
             }
+            self.sent = stream.probing().sent();
         }
     }
 }
@@ -182,6 +186,32 @@ impl Agent for ProbeSink {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_point_over_a_perfect_path_loses_nothing() {
+        let mut graph = Graph::new(2);
+        graph.duplex(0, 1, &PathSpec::default());
+        let point = BlasterConfig {
+            datagram: 1_472,
+            window: 10,
+            sleep: Duration::from_millis(1),
+            spaced: false,
+            messages: false,
+            time: Duration::from_secs(1),
+        };
+        let flow = graph.next_flow();
+        let source = ProbeSource::new(graph.address(1, 9), Instant::ZERO, Measured::Point(point), 3);
+        graph.add(0, 9, flow, Box::new(source) as Box<dyn Agent>);
+        graph.add(1, 9, flow, Box::new(ProbeSink::new()));
+        let mut world = graph.start(1);
+        world.run_until(Instant::ZERO + Duration::from_secs(5));
+        let totals = |agent| {
+            let mut stats = Vec::new();
+            world.agent(agent).sample(world.now(), &mut stats);
+            stats[0].1.totals
+        };
+        assert_eq!(totals(0).packets_sent, totals(1).packets_received);
+    }
+
     use farhaul_netem::PathSpec;
     use farhaul_units::{Duration, Rate};
 
