@@ -148,7 +148,7 @@ impl Verb {
         let transport = self.connection().1;
         End {
             controller: transport.map_or_else(String::new, Transport::controller_name),
-            protocol: transport.map(|transport| transport.protocol.clone()).unwrap_or_default().to_string(),
+            protocol: transport.map(|transport| transport.protocol()).unwrap_or_default().to_string(),
             security: "none",
             ..End::default()
         }

@@ -103,7 +103,7 @@ fn end_record(transport: &Transport, direction: Direction) -> End {
     End {
         direction: Some(direction),
         controller: transport.controller_name(),
-        protocol: transport.protocol.to_string(),
+        protocol: transport.protocol().to_string(),
         security: "none",
         ..End::default()
     }

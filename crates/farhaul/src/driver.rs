@@ -46,6 +46,7 @@ mod wait_queue;
 #[cfg_attr(not(any(test, feature = "tokio")), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
 mod wakers;
 
+pub(crate) use self::channels::Stranger;
 pub(crate) use self::core::{Core, Place};
 pub use departure::wait_for_farewells;
 pub(crate) use guard::CancelFlags;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 
 use farhaul_proto::Mode;
 use farhaul_proto::udt::ConnectOptions;
@@ -15,6 +15,7 @@ use crate::connection::{Connection, Port};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::message::MessageSocket;
+use crate::original::Clients;
 use crate::probe::ProbePayload;
 use crate::reach::Reaching;
 use crate::stream::Stream;
@@ -92,6 +93,19 @@ impl Endpoint {
     /// The endpoint's driver thread is gone.
     pub fn probe_payloads(&self) -> Result<Receiver<ProbePayload>, Error> {
         Ok(self.port.driver.turn()?.answering.get_or_insert_default().payloads())
+    }
+
+    /// The clients of original programs that open a TCP connection to this port, from now on until its listener is
+    /// closed. The latest call receives them. Their servers are [`TsunamiServer`](crate::original::TsunamiServer) and
+    /// [`RbudpGiver`](crate::original::RbudpGiver). A protocol without a control channel has none.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn original_clients(&self) -> Result<Clients, Error> {
+        let callers = self.port.driver.turn()?.strangers();
+        // Without a sender, a receiver is at its end.
+        let callers = callers.unwrap_or_else(|| channel().1);
+        Ok(Clients::new(callers, Arc::clone(&self.port.driver.socket)))
     }
 
     /// Connects to `peer`, which must be listening for streams.

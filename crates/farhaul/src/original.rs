@@ -45,7 +45,7 @@ pub use rbudp_giver::RbudpGiver;
 pub use sabul_receiver::SabulReceiver;
 pub use sabul_sender::SabulSender;
 pub use sabul_streams::StreamTerms;
-pub use serve::{Given, News, Port, Watch};
+pub use serve::{Clients, Given, News, Port, Watch};
 pub use stop::Stop;
 pub use tsunami_client::TsunamiClient;
 pub use tsunami_server::TsunamiServer;

@@ -8,6 +8,8 @@ use core::net::SocketAddr;
 
 use farhaul_units::Instant;
 
+pub use farhaul_wire::blast::begins_hello;
+
 use crate::event::ConnectionId;
 
 /// A transport whose connections need control channels. All methods have defaults for transports without channels.

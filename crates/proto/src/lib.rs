@@ -32,7 +32,7 @@ mod transport;
 
 pub use any_endpoint::AnyEndpoint;
 pub use blast::rate::RateChoice;
-pub use channel::{ChannelEnd, ChannelOutput, Channels};
+pub use channel::{ChannelEnd, ChannelOutput, Channels, begins_hello};
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
 pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved};
 pub use event::{ConnectionId, Event};

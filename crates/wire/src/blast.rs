@@ -113,6 +113,13 @@ impl<'a> Hello<'a> {
     }
 }
 
+/// Whether `bytes`, the first that a caller sent, begin a [`Hello`] of any version. An original program of Tsunami, RBUDP
+/// or SABUL begins with a number or with the name of a file. A control character follows no such name's first letters.
+pub fn begins_hello(bytes: &[u8]) -> bool {
+    let seen = bytes.len().min(MAGIC.len());
+    bytes[..seen] == MAGIC[..seen] && bytes.get(MAGIC.len()).is_none_or(u8::is_ascii_control)
+}
+
 /// Why a hello was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -3,6 +3,7 @@
 mod flows;
 
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -156,9 +157,11 @@ impl Measurement<'_> {
         let endpoint = self.args.transport.bind_daemon(at.listening()?)?;
         let answers = endpoint.answer_probes();
         answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
+        let listener = server::listen(self.context, &endpoint)?;
         connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
         self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
-        server::run(self.context, &self.output, &endpoint, MAX_MEASUREMENTS, |caller| self.serve(caller))
+        let served = Arc::default();
+        server::run((self.context, &self.output), listener, MAX_MEASUREMENTS, &served, |caller| self.serve(caller))
     }
 
     fn serve(&self, caller: &Caller) {

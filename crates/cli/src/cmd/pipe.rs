@@ -46,11 +46,11 @@ const BLOCK: usize = 256 << 10;
 ///     farhaul pipe --plain --listen :9000 < /dev/null > copy.tar
 ///     tar c data | farhaul pipe --plain --connect host:9000
 ///
-/// With --original sabul, the other side is a program of SABUL 2.1, whose sender listens. The end of the stream is the close
-/// of its connection, so nothing is verified.
+/// With --protocol sabul, this is the format of SABUL 2.1, whose sender listens. The end of the stream is the close of its
+/// connection, so nothing is verified.
 ///
-///     farhaul pipe --plain --original sabul --listen :7000 < file
-///     farhaul pipe --plain --original sabul --connect host:7000 > file
+///     farhaul pipe --plain --protocol sabul --listen :7000 < file
+///     farhaul pipe --plain --protocol sabul --connect host:7000 > file
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PipeArgs {
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
         return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
     args.transport.require_plain()?;
-    if let Some(OriginalStream::Sabul) = args.original {
+    if args.original.is_some() || OriginalStream::of(&args.transport.protocol())?.is_some() {
         return original::pipe::run(args, context);
     }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
@@ -125,10 +125,12 @@ impl Pipe<'_> {
             let stream = endpoint.rendezvous(peer).map_err(|error| self.context.connection_fault(&error, &peer))?;
             return Ok((stream, meter));
         }
-        connect::announce(self.context, &self.output, &endpoint, None, start);
         let local = endpoint.local_addr();
         let fault = |error: Error| self.context.connection_fault(&error, &local);
-        let (stream, peer) = endpoint.listen().map_err(fault)?.accept().map_err(fault)?;
+        let listener = endpoint.listen().map_err(fault)?;
+        connect::announce(self.context, &self.output, &endpoint, None, start);
+        let (stream, peer) = listener.accept().map_err(fault)?;
+        drop(listener);
         if crate::output::human::is_terminal() {
             self.output.say(&self.output.style().dim(&format!("{peer} is connected")));
         }

@@ -3,6 +3,8 @@
 mod missing;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,6 +13,7 @@ use farhaul::{Directory, DiskSource, DiskStore, copies_at_a_time};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
 use farhaul_units::{ByteSize, parse_duration};
 
+use super::original::serve::Beside;
 use super::partial::Target;
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, original, report_end};
@@ -35,9 +38,9 @@ use missing::Missing;
 ///
 ///     farhaul serve --plain --root /data --listen :9000
 ///
-/// With --original it serves clients of another program instead, read only and not verified:
+/// With --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
 ///
-///     farhaul serve --plain --original tsunami --root /data --listen :46224
+///     farhaul serve --plain --protocol tsunami --root /data --listen :46224
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
@@ -68,12 +71,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     args.transport.require_plain()?;
     let output = Output::from_flag(args.transport.json);
-    let root = Directory::open(&args.root).map_err(|error| {
-        Fault::new(
-            Code::LocalIo,
-            format!("cannot serve {}: {}; --root must be a directory", args.root.display(), reason(&error)),
-        )
-    })?;
+    let root = open(args)?;
     if let Some(original) = args.original {
         return original::serve::run(args, original, root, context);
     }
@@ -84,6 +82,12 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let max_sessions = args.max_sessions.min(copies_at_a_time());
     start.settings.insert("max_sessions".into(), max_sessions.into());
     start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
+    let served = Arc::default();
+    let beside = match Original::of(&args.transport.protocol()) {
+        Some(original) => Some(Beside::new(args, (original, open(args)?), &endpoint, (context, &output), &served)?),
+        None => None,
+    };
+    let listener = server::listen(context, &endpoint)?;
     connect::announce(context, &output, &endpoint, None, start);
     let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
     output.say(&format!(
@@ -100,7 +104,21 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     }
     let trace = args.transport.begin_trace("serve", &output)?;
     let server = Server { args, context, output: output.clone(), trace, root };
-    server::run(context, &output, &endpoint, max_sessions, |caller| server.serve(caller))
+    thread::scope(|scope| {
+        if let Some(beside) = &beside {
+            scope.spawn(|| beside.run());
+        }
+        server::run((context, &output), listener, max_sessions, &served, |caller| server.serve(caller))
+    })
+}
+
+fn open(args: &ServeArgs) -> Result<Directory, Fault> {
+    Directory::open(&args.root).map_err(|error| {
+        Fault::new(
+            Code::LocalIo,
+            format!("cannot serve {}: {}; --root must be a directory", args.root.display(), reason(&error)),
+        )
+    })
 }
 
 struct Server<'a> {

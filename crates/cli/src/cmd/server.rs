@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{Endpoint, Error, Stream};
+use farhaul::{Endpoint, Error, Listener, Stream};
 use farhaul_session::{AbortCode, Acceptor, Open, refusal, refusal_of};
 
 use super::Context;
@@ -70,9 +70,9 @@ struct Callers {
 }
 
 impl Callers {
-    fn new(max: usize) -> Self {
+    fn new(max: usize, served: &Arc<AtomicU64>) -> Self {
         let threads = Places::new(max.saturating_add(OPENINGS));
-        Self { threads, sessions: Places::new(max), served: Arc::default() }
+        Self { threads, sessions: Places::new(max), served: Arc::clone(served) }
     }
 
     /// A place for one more thread, if a session is free as well.
@@ -92,17 +92,21 @@ impl Callers {
     }
 }
 
-/// Serves callers, `max` at a time, until a signal stops the program.
+/// Listens. A server is announced after that, so that nobody who reads the announcement calls too early.
+pub(super) fn listen(context: &Context, endpoint: &Endpoint) -> Result<Listener, Fault> {
+    endpoint.listen().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))
+}
+
+/// Serves callers, `max` at a time, until a signal stops the program. `served` numbers their sessions.
 pub(super) fn run(
-    context: &Context,
-    output: &Output,
-    endpoint: &Endpoint,
+    (context, output): (&Context, &Output),
+    listener: Listener,
     max: usize,
+    served: &Arc<AtomicU64>,
     serve: impl Fn(&Caller) + Sync,
 ) -> Result<(), Fault> {
-    let local = endpoint.local_addr();
-    let listener = endpoint.listen().map_err(|error| context.connection_fault(&error, &local))?;
-    let callers = Callers::new(max);
+    let local = listener.local_addr();
+    let callers = Callers::new(max, served);
     let (shown, words) = (callers.clone(), output.clone());
     context.interrupt.shows(move || words.state(&shown.state()));
     let (callers, serve) = (&callers, &serve);

@@ -1,11 +1,13 @@
 //! Options of conversations with original programs of Tsunami, RBUDP and SABUL.
 
 use clap::{Args, ValueEnum};
+use farhaul::Protocol;
 use farhaul::original::rbudp::original::{PAYLOAD, Terms};
 use farhaul::original::tsunami::original::{ClientOptions, ServerOptions};
 use farhaul_units::ByteSize;
 
 use super::Transport;
+use crate::exit::Fault;
 
 /// IPv4 and UDP headers of a packet.
 const HEADERS: u32 = 28;
@@ -21,11 +23,32 @@ pub(crate) enum Original {
     Rbudp,
 }
 
+impl Original {
+    /// The program whose clients a server of this protocol serves as well.
+    pub(crate) fn of(protocol: &Protocol) -> Option<Self> {
+        Self::from_str(protocol.entry().name, false).ok()
+    }
+}
+
 /// The original program at the other end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OriginalStream {
     /// Programs of SABUL 2.1, built with 32-bit words
     Sabul,
+}
+
+impl OriginalStream {
+    /// The program whose format `pipe` speaks with this protocol.
+    pub(crate) fn of(protocol: &Protocol) -> Result<Option<Self>, Fault> {
+        let found = Self::from_str(protocol.entry().name, false).ok();
+        if found.is_some() && protocol.to_string() != protocol.entry().name {
+            return Err(Fault::usage(format!(
+                "pipe speaks the format of the original {}, which takes no options; copy and bench take them",
+                protocol.entry().name
+            )));
+        }
+        Ok(found)
+    }
 }
 
 /// Options of conversations with original programs.

@@ -12,6 +12,7 @@ use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol};
 use farhaul_cc::Spec;
 use farhaul_units::{ByteSize, Rate};
 
+use super::ByHand;
 use crate::exit::Fault;
 use crate::fault;
 use crate::output::Output;
@@ -38,7 +39,7 @@ pub(crate) struct Transport {
         default_value = protocols()[0].name,
         value_parser = ProtocolParser
     )]
-    pub(crate) protocol: Protocol,
+    protocol: Protocol,
     /// Cap on the sending rate, headers and retransmissions included: 950mbit. For protocols without congestion control
     /// it is the rate, and auto finds it [default: auto]
     #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap)]
@@ -61,6 +62,8 @@ pub(crate) struct Transport {
     /// Print one JSON record per line: start, interval, file, warning, end
     #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+    #[command(flatten)]
+    by_hand: ByHand,
 }
 
 /// Smallest packet that two sides agree on: every IPv4 host accepts it (RFC 791, section 3.1).
@@ -108,6 +111,11 @@ impl TypedValueParser for ProtocolParser {
 }
 
 impl Transport {
+    /// The wire protocol with all its options.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.by_hand.applied_to(&self.protocol).unwrap_or_else(|_| self.protocol.clone())
+    }
+
     /// Opens a UDP port with these settings.
     pub(crate) fn bind(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
         open(self.builder(), address)
@@ -140,7 +148,7 @@ impl Transport {
 
     fn builder(&self) -> Builder {
         let mut builder = Endpoint::builder()
-            .protocol(self.protocol.clone())
+            .protocol(self.protocol())
             .mss(self.mtu)
             .connect_timeout(self.connect_timeout)
             .peer_timeout(self.timeout)
@@ -165,10 +173,10 @@ impl Transport {
         })
     }
 
-    /// Requires `--plain`, so that the user knows that data is not encrypted.
+    /// Requires `--plain`, so that the user knows that data is not encrypted, and options that belong together.
     pub(crate) fn require_plain(&self) -> Result<(), Fault> {
         if self.plain {
-            return Ok(());
+            return self.by_hand.applied_to(&self.protocol).map(|_| ());
         }
         Err(Fault::usage(
             "connections are not encrypted yet: repeat the command with --plain if everybody on the path may read and \
@@ -189,7 +197,7 @@ impl Transport {
     /// The `start` record with these settings.
     pub(crate) fn start(&self, verb: &'static str) -> Start {
         Start {
-            protocol: self.protocol.to_string(),
+            protocol: self.protocol().to_string(),
             controller: self.controller_name(),
             rate_bps: self.rate().map(Rate::bits_per_second),
             mtu_bytes: self.mtu,

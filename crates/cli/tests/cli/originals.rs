@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -88,6 +88,60 @@ fn a_sabul_stream_reaches_stdout_as_a_whole() {
     run.succeeds();
     assert!(run.stdout == content);
     assert_eq!(server.end().0, 0);
+}
+
+#[test]
+fn a_server_of_a_protocol_serves_farhaul_and_original_clients_at_once() {
+    for (protocol, scheme) in [("tsunami", "tsunami"), ("rbudp", "rbudp")] {
+        let scratch = Scratch::new();
+        let (root, to) = (scratch.dir("root"), scratch.dir("to"));
+        scratch.file("root/big", 2_000_001);
+        let mut server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
+        let ours = format!("udt://{}/big", server.address);
+        let run = farhaul(&["copy", "--plain", "--json", "--protocol", protocol, &ours, &scratch.at("to/ours")]);
+        run.succeeds();
+        assert_eq!(run.end()["verified"], true);
+        let original = format!("{scheme}://{}/big", server.address);
+        let run = farhaul(&["copy", "--plain", "--json", &original, &to]);
+        run.succeeds();
+        assert_eq!(run.end()["verified"], false);
+        for name in ["to/ours", "to/big"] {
+            assert!(fs::read(scratch.at(name)).unwrap() == fs::read(scratch.at("root/big")).unwrap(), "{name}");
+        }
+        let sessions = [server.wait_for("end"), server.wait_for("end")].map(|end| end["session"].as_u64());
+        assert_eq!(sessions, [Some(1), Some(2)]);
+        server.signal(Signal::INT);
+        assert_eq!(server.end().0, 130);
+    }
+}
+
+#[test]
+fn a_caller_that_says_nothing_or_something_else_holds_no_place_of_a_server() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.file("root/a", 5);
+    let server = Server::begin(&["serve", "--protocol", "tsunami", "--root", &root, "--max-sessions", "1"]);
+    let silent: Vec<_> = (0..20).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    let mut foreign = TcpStream::connect(&server.address).unwrap();
+    foreign.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    // The server closes on it: its revision is another.
+    let _ = foreign.read_to_end(&mut Vec::new());
+    farhaul(&["copy", "--plain", &format!("tsunami://{}/a", server.address), &scratch.dir("to")]).succeeds();
+    drop(silent);
+}
+
+#[test]
+fn pipe_with_sabul_speaks_the_format_of_the_original() {
+    let mut server = Server::begin(&["pipe", "--protocol", "sabul"]);
+    let connected = ["pipe", "--plain", "--protocol", "sabul", "--connect", &server.address];
+    let receiver = Started::begin(&connected, Stdio::null());
+    server.feed(b"a stream");
+    let run = receiver.end();
+    run.succeeds();
+    assert_eq!(run.stdout, b"a stream");
+    assert_eq!(server.end().0, 0);
+    let refused = farhaul(&["pipe", "--plain", "--protocol", "sabul:start=original", "--listen", "127.0.0.1:0"]);
+    refused.fails(2, &["takes no options"]);
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! | the state under the lock: requests, the port | `desk.rs` |
 //! | the TCP port of the same number as the UDP port | `port.rs` |
 //! | accepting | `door.rs` |
+//! | callers of other programs | `strangers.rs` |
 //! | one TCP connection | `tcp.rs` |
 //! | tokens, connections and their channels | `table.rs` |
 //! | time limits of silent and ending channels | `limits.rs` |
@@ -25,6 +26,7 @@ mod desk;
 mod door;
 mod limits;
 mod port;
+mod strangers;
 mod table;
 pub(crate) mod tcp;
 #[cfg(test)]
@@ -45,6 +47,8 @@ use self::desk::{Outbox, Request};
 use self::door::Door;
 use self::limits::{Limits, most_accepted};
 pub(super) use self::port::{ChannelPort, open_pair};
+pub(crate) use self::strangers::Stranger;
+use self::strangers::{Caller, Strangers};
 pub(super) use self::table::SOCKET;
 use self::table::{Channel, DOOR, Key, Table};
 use self::tcp::{PIECE, Received, Sent, TcpChannel};
@@ -68,6 +72,8 @@ pub(super) struct ChannelSockets {
     door: Door,
     /// The listening socket, as of the last look at the desk.
     listener: Option<Arc<Socket>>,
+    /// Where callers of other programs go, as of that look. `None` if the transport takes all callers.
+    strangers: Option<Strangers>,
     /// Channels with work, in the order of their turns.
     work: VecDeque<Key>,
     news: Vec<News>,
@@ -83,6 +89,8 @@ pub(super) struct ChannelSockets {
 #[derive(Debug)]
 enum News {
     Accepted(Key, SocketAddr),
+    /// A caller that may be another program.
+    Unsorted(Key),
     Opened(ConnectionId),
     /// Bytes, by their place in `arrived`.
     Arrived(ConnectionId, Range<usize>),
@@ -93,7 +101,7 @@ enum News {
 impl News {
     fn id(&self) -> Option<ConnectionId> {
         match *self {
-            Self::Accepted(..) => None,
+            Self::Accepted(..) | Self::Unsorted(_) => None,
             Self::Opened(id) | Self::Arrived(id, _) | Self::Drained(id) | Self::Ended(id, _) => Some(id),
         }
     }
@@ -110,6 +118,7 @@ impl ChannelSockets {
             limits: Limits::default(),
             door: Door::default(),
             listener: None,
+            strangers: None,
             work: VecDeque::new(),
             news: Vec::new(),
             arrived: vec![0; PIECES * PIECE].into(),
@@ -153,8 +162,11 @@ impl ChannelSockets {
             if let Ok(tcp) = TcpChannel::accepted(stream)
                 && (self.accepted < self.most_accepted || self.make_room())
             {
-                let key = self.add(Channel::new(tcp, true), waiter);
-                self.news.push(News::Accepted(key, from));
+                let mut channel = Channel::new(tcp, true);
+                channel.unsorted = self.strangers.is_some().then_some(from);
+                let is_sorted = channel.unsorted.is_none();
+                let key = self.add(channel, waiter);
+                self.news.push(if is_sorted { News::Accepted(key, from) } else { News::Unsorted(key) });
             }
         }
         for _ in 0..PIECES {
@@ -176,6 +188,7 @@ impl ChannelSockets {
                     Some(id) => self.attach_accepted(now, key, id),
                     None => self.remove(key),
                 },
+                News::Unsorted(key) => self.expect_words(now, key),
                 News::Opened(id) => transport.channel_opened(now, id),
                 News::Arrived(id, range) => transport.handle_channel(now, id, &self.arrived[range]),
                 News::Drained(id) => transport.channel_drained(now, id),
@@ -194,6 +207,7 @@ impl ChannelSockets {
         self.requests.append(&mut desk.outbox);
         if std::mem::take(&mut desk.port_changed) {
             self.listener = desk.port.listener().cloned();
+            self.strangers = desk.strangers.clone();
         }
         self.undelivered = desk.undelivered;
     }
@@ -260,6 +274,10 @@ impl ChannelSockets {
 
     fn attach_accepted(&mut self, now: Instant, key: Key, id: ConnectionId) {
         self.attach(key, id);
+        self.expect_words(now, key);
+    }
+
+    fn expect_words(&mut self, now: Instant, key: Key) {
         if let Some(channel) = self.table.get(key) {
             self.limits.expect_words(now, key, channel);
         }
@@ -296,10 +314,40 @@ impl ChannelSockets {
         if std::mem::take(&mut channel.writable) {
             self.write(key);
         }
-        if self.table.get(key).is_some_and(|channel| std::mem::take(&mut channel.readable)) {
-            self.read(key);
+        if let Some(channel) = self.table.get(key)
+            && std::mem::take(&mut channel.readable)
+        {
+            match channel.unsorted {
+                Some(from) => self.sort(key, from, waiter),
+                None => self.read(key),
+            }
         }
         self.tend(key, waiter);
+    }
+
+    /// Tells by its first bytes which program a caller is. The transport takes those of its own protocol.
+    fn sort(&mut self, key: Key, from: SocketAddr, waiter: &Waiter) {
+        let Some(channel) = self.table.get(key) else { return };
+        match strangers::judge(|out| channel.tcp.peek(out)) {
+            Caller::Silent => {}
+            Caller::Gone => self.remove(key),
+            Caller::Ours => {
+                channel.unsorted = None;
+                self.limits.hear(key, channel);
+                // Its bytes wait in the kernel until the transport has accepted it.
+                self.news.push(News::Accepted(key, from));
+            }
+            Caller::Stranger => {
+                // Only the drop of a channel removes it from the waiter.
+                let unwatched = waiter.unwatch(&channel.tcp);
+                if let Some(channel) = self.take_out(key)
+                    && let (Some(strangers), Ok(()), Ok(stream)) =
+                        (&self.strangers, unwatched, channel.tcp.into_stream())
+                {
+                    strangers.give(stream, from);
+                }
+            }
+        }
     }
 
     fn write(&mut self, key: Key) {
@@ -376,9 +424,13 @@ impl ChannelSockets {
     }
 
     fn remove(&mut self, key: Key) {
-        if let Some(mut channel) = self.table.remove(key) {
-            self.limits.forget(key, &mut channel);
-            self.accepted -= usize::from(channel.accepted);
-        }
+        self.take_out(key);
+    }
+
+    fn take_out(&mut self, key: Key) -> Option<Channel> {
+        let mut channel = self.table.remove(key)?;
+        self.limits.forget(key, &mut channel);
+        self.accepted -= usize::from(channel.accepted);
+        Some(channel)
     }
 }

@@ -1,11 +1,12 @@
 //! A transport and the waiters of its connections: all state under the lock.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::mpsc::Receiver;
 
 use farhaul_proto::{Channels, ConnectionId, ConnectionLost, Event, Read, Streams};
 use farhaul_units::Instant;
 
-use super::channels::Desk;
+use super::channels::{Desk, Stranger};
 use super::departure::Departure;
 use super::parting::Parting;
 use super::probes::Answering;
@@ -222,6 +223,12 @@ impl<T: Streams + Channels> Core<T> {
         }
         self.accepting.open = true;
         Ok(())
+    }
+
+    /// The callers of other programs on the TCP port, from now on until the door closes. None, if the transport needs no
+    /// channels.
+    pub(crate) fn strangers(&mut self) -> Option<Receiver<Stranger>> {
+        self.desk.as_mut().map(Desk::strangers)
     }
 
     /// Refuses further connections and releases those not accepted yet.

@@ -35,7 +35,8 @@ pub(crate) struct Shared<T> {
     /// Queue for the lock, which makes it fair. Without it, a thread in a write loop would take the lock again before
     /// the driver thread wakes up. Acknowledgements would then wait.
     queue: Mutex<()>,
-    pub(super) socket: UdpSocket,
+    /// Sessions with original programs send from it as well.
+    pub(crate) socket: Arc<UdpSocket>,
     pub(super) driver: Waker,
     pub(super) clock: Clock,
     /// Set by cancellers. The driver thread then wakes all waiters.
@@ -83,7 +84,7 @@ impl<T: Streams + Channels> Shared<T> {
         Self {
             core: Mutex::new(core),
             queue: Mutex::new(()),
-            socket,
+            socket: Arc::new(socket),
             driver,
             clock: Clock::start(),
             cancelled: Arc::new(AtomicBool::new(false)),

@@ -12,8 +12,8 @@ use farhaul_units::Instant;
 use super::drive::{Session, drive};
 use super::line::{Line, bind_udp};
 use super::rbudp_getter::udp_port;
-use super::serve::{IDLE, accept_all};
-use super::{Failure, Given, News, Port, Stop, Watch};
+use super::serve::{IDLE, Source, serve_all};
+use super::{Clients, Failure, Given, News, Port, Stop, Watch};
 use crate::driver::disk::{Directory, ServedFile};
 
 /// Bytes of one read from the disk.
@@ -26,7 +26,7 @@ const ATTEMPTS: usize = 16;
 /// A server for clients of QUANTA's RBUDP.
 #[derive(Debug)]
 pub struct RbudpGiver {
-    port: Port,
+    source: Source,
     /// All sessions send from the port that the clients expect.
     socket: Arc<UdpSocket>,
     root: Directory,
@@ -41,20 +41,32 @@ impl RbudpGiver {
     pub fn bind(address: SocketAddr, root: Directory, terms: Terms) -> Result<Self, Failure> {
         let (port, socket) = bind_both(address)?;
         udp_port(port.local_addr())?;
-        Ok(Self { port, socket: Arc::new(socket), root, terms })
+        Ok(Self { source: Source::Port(port), socket: Arc::new(socket), root, terms })
+    }
+
+    /// Gives the files in `root` and below it to the original clients of an endpoint.
+    ///
+    /// # Errors
+    /// The endpoint's port is the last one, and a receiver would need the one after it.
+    pub fn beside(clients: Clients, root: Directory, terms: Terms) -> Result<Self, Failure> {
+        udp_port(clients.local_addr())?;
+        let socket = Arc::clone(clients.socket());
+        Ok(Self { source: Source::Endpoint(clients), socket, root, terms })
     }
 
     /// The address, with the port chosen by the system.
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.port.local_addr()
+    pub fn local_addr(&self) -> SocketAddr {
+        self.source.local_addr()
     }
 
-    /// Serves at most `most` clients at a time, until a stop. Each holds its file in memory.
+    /// Serves at most `most` clients at a time, until a stop. A server of an endpoint ends once the endpoint's listener
+    /// is closed as well. Each holds its
+    /// file in memory.
     ///
     /// # Errors
     /// [`Failure::Stopped`], or the system fails.
     pub fn run(&self, most: usize, stop: &Stop, watch: &dyn Watch) -> Result<(), Failure> {
-        accept_all(&self.port, most, stop, watch, |session, stream, peer| {
+        serve_all(&self.source, most, stop, watch, |session, stream, peer| {
             self.serve(stream, peer, stop, &|news| watch.hear(session, peer, news))
         })
     }
@@ -62,7 +74,7 @@ impl RbudpGiver {
     fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: &Stop, tell: &dyn Fn(News<'_>)) -> Result<(), Failure> {
         let mut line = Line::accepted(stream, peer, stop)?;
         line.use_socket(Arc::clone(&self.socket));
-        let to = SocketAddr::new(line.peer().ip(), udp_port(self.port.local_addr())?);
+        let to = SocketAddr::new(line.peer().ip(), udp_port(self.local_addr())?);
         let now = line.now();
         let session = Giver::files(now, self.terms.clone())?;
         let counted = (0, 0);

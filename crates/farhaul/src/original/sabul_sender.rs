@@ -19,6 +19,7 @@ use super::drive::{Session, drive};
 use super::line::Line;
 use super::rbudp_giver::bind_both;
 use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
+use super::serve::PortCallers;
 use super::{Failure, Port, Progress, Stop};
 
 /// A port where an original receiver fetches one stream.
@@ -69,13 +70,12 @@ impl SabulSender {
     }
 
     fn accept(&self, stop: &Stop) -> Result<(std::net::TcpStream, SocketAddr), Failure> {
-        let mut waiter = self.port.watched()?;
-        let _woken = stop.wakes(waiter.waker());
+        let mut callers = PortCallers::of(&self.port, stop)?;
         loop {
             if stop.is_stopped() {
                 return Err(Failure::Stopped);
             }
-            if let Some(accepted) = self.port.accept(&mut waiter)? {
+            if let Some(accepted) = callers.next()? {
                 return Ok(accepted);
             }
         }

@@ -3,12 +3,16 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_udp::{Interest, Token, Waiter};
+use farhaul_udp::{Interest, Token, UdpSocket, Waiter};
 
+use super::stop::Woken;
 use super::{Failure, Stop};
+use crate::driver::Stranger;
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.
 pub(super) const IDLE: Duration = Duration::from_secs(300);
@@ -18,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A TCP port that listens.
 #[derive(Debug)]
 pub struct Port {
-    pub(super) listener: TcpListener,
+    listener: TcpListener,
     address: SocketAddr,
 }
 
@@ -41,11 +45,28 @@ impl Port {
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }
+}
 
-    /// Waits for a connection. Returns `None` if none is there after all.
-    pub(super) fn accept(&self, waiter: &mut Waiter) -> Result<Option<(TcpStream, SocketAddr)>, Failure> {
-        waiter.wait(None)?;
-        match self.listener.accept() {
+/// The clients of a port, until a stop.
+#[derive(Debug)]
+pub(super) struct PortCallers<'a> {
+    port: &'a Port,
+    waiter: Waiter,
+    _woken: Woken,
+}
+
+impl<'a> PortCallers<'a> {
+    pub(super) fn of(port: &'a Port, stop: &Stop) -> Result<Self, Failure> {
+        let waiter = Waiter::new()?;
+        waiter.watch(&port.listener, Token(0), Interest::Readable)?;
+        let woken = stop.wakes(waiter.waker());
+        Ok(Self { port, waiter, _woken: woken })
+    }
+
+    /// Waits for a client or a stop. Returns `None` if no client is there after all.
+    pub(super) fn next(&mut self) -> Result<Option<Stranger>, Failure> {
+        self.waiter.wait(None)?;
+        match self.port.listener.accept() {
             Ok(accepted) => Ok(Some(accepted)),
             Err(error) => {
                 let none = matches!(
@@ -60,11 +81,66 @@ impl Port {
             }
         }
     }
+}
 
-    pub(super) fn watched(&self) -> Result<Waiter, Failure> {
-        let waiter = Waiter::new()?;
-        waiter.watch(&self.listener, Token(0), Interest::Readable)?;
-        Ok(waiter)
+/// Clients of original programs at the port of an endpoint. They come from
+/// [`Endpoint::original_clients`](crate::Endpoint::original_clients).
+#[derive(Debug)]
+pub struct Clients {
+    callers: Mutex<Receiver<Stranger>>,
+    socket: Arc<UdpSocket>,
+}
+
+impl Clients {
+    pub(crate) const fn new(callers: Receiver<Stranger>, socket: Arc<UdpSocket>) -> Self {
+        Self { callers: Mutex::new(callers), socket }
+    }
+
+    /// The address of the endpoint.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.socket.local_addr()
+    }
+
+    /// The UDP socket of the endpoint.
+    pub(super) const fn socket(&self) -> &Arc<UdpSocket> {
+        &self.socket
+    }
+}
+
+/// The source of a server's clients.
+#[derive(Debug)]
+pub(super) enum Source {
+    Port(Port),
+    Endpoint(Clients),
+}
+
+impl Source {
+    pub(super) fn local_addr(&self) -> SocketAddr {
+        match self {
+            Self::Port(port) => port.local_addr(),
+            Self::Endpoint(clients) => clients.local_addr(),
+        }
+    }
+
+    /// Gives each client to `take`, until a stop.
+    fn each(&self, stop: &Stop, mut take: impl FnMut(Stranger)) -> Result<(), Failure> {
+        match self {
+            Self::Port(port) => {
+                let mut callers = PortCallers::of(port, stop)?;
+                loop {
+                    if stop.is_stopped() {
+                        return Err(Failure::Stopped);
+                    }
+                    callers.next()?.map(&mut take);
+                }
+            }
+            Self::Endpoint(clients) => {
+                let callers = clients.callers.lock().unwrap_or_else(PoisonError::into_inner);
+                // The endpoint hangs up when its listener is closed.
+                callers.iter().take_while(|_| !stop.is_stopped()).for_each(take);
+                Err(Failure::Stopped)
+            }
+        }
     }
 }
 
@@ -110,42 +186,35 @@ pub trait Watch: Sync {
     fn hear(&self, session: u64, peer: SocketAddr, news: News<'_>);
 }
 
-/// Accepts until a stop, with at most `most` sessions at a time.
-pub(super) fn accept_all(
-    port: &Port,
+/// Serves clients until a stop, at most `most` at a time.
+pub(super) fn serve_all(
+    source: &Source,
     most: usize,
     stop: &Stop,
     watch: &dyn Watch,
     session: impl Fn(u64, TcpStream, SocketAddr) -> Result<(), Failure> + Sync,
 ) -> Result<(), Failure> {
-    let mut waiter = port.watched()?;
-    let _woken = stop.wakes(waiter.waker());
     let (running, session) = (&AtomicUsize::new(0), &session);
+    let mut number = 0;
     thread::scope(|scope| {
-        for number in 1.. {
-            let (stream, peer) = loop {
-                if stop.is_stopped() {
-                    return Err(Failure::Stopped);
-                }
-                match port.accept(&mut waiter)? {
-                    Some((_, peer)) if running.load(Ordering::Acquire) >= most => watch.hear(0, peer, News::Busy),
-                    Some(accepted) => break accepted,
-                    None => {}
-                }
-            };
+        source.each(stop, |(stream, peer)| {
+            if running.load(Ordering::Acquire) >= most {
+                return watch.hear(0, peer, News::Busy);
+            }
+            number += 1;
+            let session_number = number;
             running.fetch_add(1, Ordering::AcqRel);
             let begun = thread::Builder::new().name("original".into()).spawn_scoped(scope, move || {
                 let _place = Taken(running);
-                watch.hear(number, peer, News::Begun);
-                let result = session(number, stream, peer);
-                watch.hear(number, peer, News::Over(&result));
+                watch.hear(session_number, peer, News::Begun);
+                let result = session(session_number, stream, peer);
+                watch.hear(session_number, peer, News::Over(&result));
             });
             if begun.is_err() {
                 running.fetch_sub(1, Ordering::AcqRel);
                 watch.hear(0, peer, News::Busy);
             }
-        }
-        Ok(())
+        })
     })
 }
 

@@ -9,8 +9,8 @@ use farhaul_units::Instant;
 
 use super::drive::{Session, drive};
 use super::line::Line;
-use super::serve::{IDLE, accept_all};
-use super::{Failure, Given, News, Port, Stop, Watch};
+use super::serve::{IDLE, Source, serve_all};
+use super::{Clients, Failure, Given, News, Port, Stop, Watch};
 use crate::driver::disk::{Directory, ServedFile, unix_seconds};
 
 /// Bytes of a challenge (tsunami-udp 1.1).
@@ -19,7 +19,7 @@ const CHALLENGE_LEN: usize = 64;
 /// A server for clients of tsunami-udp 1.1.
 #[derive(Debug)]
 pub struct TsunamiServer {
-    port: Port,
+    source: Source,
     root: Directory,
     options: ServerOptions,
 }
@@ -27,15 +27,26 @@ pub struct TsunamiServer {
 impl TsunamiServer {
     /// A server of the files in `root`. Files below it are given, too, but a list names only those in `root` itself.
     pub const fn new(port: Port, root: Directory, options: ServerOptions) -> Self {
-        Self { port, root, options }
+        Self { source: Source::Port(port), root, options }
     }
 
-    /// Serves at most `most` clients at a time, until a stop.
+    /// The same for the original clients of an endpoint.
+    pub const fn beside(clients: Clients, root: Directory, options: ServerOptions) -> Self {
+        Self { source: Source::Endpoint(clients), root, options }
+    }
+
+    /// The address, with the port chosen by the system.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.source.local_addr()
+    }
+
+    /// Serves at most `most` clients at a time, until a stop. A server of an endpoint ends once the endpoint's listener
+    /// is closed as well.
     ///
     /// # Errors
     /// [`Failure::Stopped`], or the system fails.
     pub fn run(&self, most: usize, stop: &Stop, watch: &dyn Watch) -> Result<(), Failure> {
-        accept_all(&self.port, most, stop, watch, |session, stream, peer| {
+        serve_all(&self.source, most, stop, watch, |session, stream, peer| {
             self.serve(stream, peer, stop, &|news| watch.hear(session, peer, news))
         })
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::original::{Failure, News, Port, RbudpGiver, Stop, TsunamiServer, Watch};
-use farhaul::{Directory, copies_at_a_time};
+use farhaul::{Directory, Endpoint, copies_at_a_time};
 use farhaul_session::escape;
 use farhaul_units::ByteSize;
 
@@ -32,9 +33,7 @@ pub(crate) fn run(args: &ServeArgs, original: Original, root: Directory, context
     let server = match original {
         Original::Tsunami => {
             let port = Port::bind(address).map_err(|failure| fault(&failure))?;
-            let local = port.local_addr();
-            let server = TsunamiServer::new(port, root, args.originals.tsunami_server(&args.transport));
-            Server::Tsunami(server, local)
+            Server::Tsunami(TsunamiServer::new(port, root, args.originals.tsunami_server(&args.transport)))
         }
         Original::Rbudp => {
             let terms = args.originals.rbudp(&args.transport);
@@ -55,31 +54,83 @@ pub(crate) fn run(args: &ServeArgs, original: Original, root: Directory, context
         args.root.display(),
         server.local_addr()
     ));
-    let reports = Reports { context, output, protocol, sessions: Mutex::default() };
-    let ended = match &server {
-        Server::Tsunami(server, _) => server.run(most, &stop, &reports),
-        Server::Rbudp(server) => server.run(most, &stop, &reports),
-    };
-    ended.map_err(|failure| fault(&failure))
+    let reports = Reports { context, output, protocol, served: Arc::default(), sessions: Mutex::default() };
+    server.run(most, &stop, &reports).map_err(|failure| fault(&failure))
+}
+
+/// A server of original clients beside that of Farhaul clients, on the port of the protocol of the same name.
+pub(crate) struct Beside<'a> {
+    server: Server,
+    most: usize,
+    stop: Stop,
+    reports: Reports<'a>,
+}
+
+impl<'a> Beside<'a> {
+    /// Numbers its sessions by `served`, together with the others.
+    pub(crate) fn new(
+        args: &ServeArgs,
+        (original, root): (Original, Directory),
+        endpoint: &Endpoint,
+        (context, output): (&'a Context, &Output),
+        served: &Arc<AtomicU64>,
+    ) -> Result<Self, Fault> {
+        let local = endpoint.local_addr();
+        let clients = endpoint.original_clients().map_err(|error| context.connection_fault(&error, &local))?;
+        let server = match original {
+            Original::Tsunami => {
+                let options = args.originals.tsunami_server(&args.transport);
+                Server::Tsunami(TsunamiServer::beside(clients, root, options))
+            }
+            Original::Rbudp => {
+                let giver = RbudpGiver::beside(clients, root, args.originals.rbudp(&args.transport));
+                Server::Rbudp(giver.map_err(|failure| of(context, &failure, &local))?)
+            }
+        };
+        let stop = Stop::default();
+        let stopping = stop.clone();
+        context.interrupt.on_stop(move || stopping.stop());
+        let protocol = server.protocol();
+        let (output, served) = (output.clone(), Arc::clone(served));
+        let reports = Reports { context, output, protocol, served, sessions: Mutex::default() };
+        Ok(Self { server, most: args.max_sessions.min(copies_at_a_time()), stop, reports })
+    }
+
+    /// Serves until a signal stops the program and the endpoint's listener is closed.
+    pub(crate) fn run(&self) {
+        if let Err(failure) = self.server.run(self.most, &self.stop, &self.reports)
+            && !matches!(failure, Failure::Stopped)
+        {
+            let protocol = self.reports.protocol;
+            self.reports.output.warn(&format!("no original {protocol} client is served any more: {failure}"));
+        }
+    }
 }
 
 enum Server {
-    Tsunami(TsunamiServer, SocketAddr),
+    Tsunami(TsunamiServer),
     Rbudp(RbudpGiver),
 }
 
 impl Server {
     const fn protocol(&self) -> &'static str {
         match self {
-            Self::Tsunami(..) => "tsunami",
+            Self::Tsunami(_) => "tsunami",
             Self::Rbudp(_) => "rbudp",
         }
     }
 
-    const fn local_addr(&self) -> SocketAddr {
+    fn local_addr(&self) -> SocketAddr {
         match self {
-            Self::Tsunami(_, local) => *local,
+            Self::Tsunami(server) => server.local_addr(),
             Self::Rbudp(server) => server.local_addr(),
+        }
+    }
+
+    fn run(&self, most: usize, stop: &Stop, reports: &Reports<'_>) -> Result<(), Failure> {
+        match self {
+            Self::Tsunami(server) => server.run(most, stop, reports),
+            Self::Rbudp(server) => server.run(most, stop, reports),
         }
     }
 }
@@ -89,6 +140,8 @@ struct Reports<'a> {
     context: &'a Context,
     output: Output,
     protocol: &'static str,
+    /// Sessions since the start, those of Farhaul clients included.
+    served: Arc<AtomicU64>,
     sessions: Mutex<BTreeMap<u64, (Meter, End)>>,
 }
 
@@ -97,8 +150,9 @@ impl Watch for Reports<'_> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         match news {
             News::Begun => {
+                let number = self.served.fetch_add(1, Ordering::AcqRel) + 1;
                 let end = End {
-                    session: Some(session),
+                    session: Some(number),
                     address: Some(peer.to_string()),
                     files: Some(0),
                     directories: Some(0),
@@ -109,20 +163,22 @@ impl Watch for Reports<'_> {
             }
             News::Busy => self.output.warn(&format!("{peer} was refused: as many sessions as allowed are running")),
             News::Refused { name, why } => {
-                if let Some((_, end)) = sessions.get_mut(&session) {
+                let number = sessions.get_mut(&session).and_then(|(_, end)| {
                     end.failed = end.failed.map(|failed| failed + 1);
-                }
-                self.file(session, name, FileStatus::Failed, 0, Some(why.to_string()));
+                    end.session
+                });
+                self.file(number, name, FileStatus::Failed, 0, Some(why.to_string()));
             }
             News::Given(given) => {
-                if let Some((_, end)) = sessions.get_mut(&session) {
+                let number = sessions.get_mut(&session).and_then(|(_, end)| {
                     end.files = end.files.map(|files| files + 1);
                     end.bytes += given.size;
                     end.packets_sent += given.sent;
                     end.packets_retransmitted += given.retransmitted;
                     end.goodput_bps = goodput(given.size, given.time);
-                }
-                self.file(session, &given.name, FileStatus::Given, given.size, None);
+                    end.session
+                });
+                self.file(number, &given.name, FileStatus::Given, given.size, None);
             }
             News::Over(result) => {
                 let Some((meter, mut end)) = sessions.remove(&session) else { return };
@@ -142,10 +198,10 @@ impl Watch for Reports<'_> {
 }
 
 impl Reports<'_> {
-    fn file(&self, session: u64, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) {
+    fn file(&self, session: Option<u64>, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) {
         let hex = || name.iter().map(|byte| format!("{byte:02x}")).collect();
         self.output.record(&Record::File(FileRecord {
-            session: Some(session),
+            session,
             path: escape(name),
             path_hex: std::str::from_utf8(name).is_err().then(hex),
             status,

@@ -3,11 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::mpsc::Receiver;
 
 use farhaul_proto::{ChannelOutput, Channels, ConnectionId};
 use farhaul_units::Instant;
 
 use super::port::ChannelPort;
+use super::strangers::{Stranger, Strangers};
 
 /// Memory for requests that is kept when they are done.
 const KEPT: usize = 256 << 10;
@@ -19,6 +21,8 @@ pub(in crate::driver) struct Desk {
     pub(super) port: ChannelPort,
     /// The port was opened or closed, and the driver thread does not know.
     pub(super) port_changed: bool,
+    /// Where callers of other programs go.
+    pub(super) strangers: Option<Strangers>,
     /// Channels that the transport finished still have bytes or their end to deliver.
     pub(super) undelivered: bool,
 }
@@ -43,7 +47,7 @@ pub(super) enum Request {
 
 impl Desk {
     pub(in crate::driver) fn new(port: ChannelPort) -> Self {
-        Self { outbox: Outbox::default(), port, port_changed: false, undelivered: false }
+        Self { outbox: Outbox::default(), port, port_changed: false, strangers: None, undelivered: false }
     }
 
     /// Takes the transport's requests.
@@ -73,9 +77,18 @@ impl Desk {
         self.port.open()
     }
 
+    /// Gives callers of other programs to the application from now on, until the port closes.
+    pub(in crate::driver) fn strangers(&mut self) -> Receiver<Stranger> {
+        let (strangers, receiver) = Strangers::new();
+        self.strangers = Some(strangers);
+        self.port_changed = true;
+        receiver
+    }
+
     /// Refuses further channels.
     pub(in crate::driver) fn close_port(&mut self) {
         self.port_changed = true;
+        self.strangers = None;
         self.port.close();
     }
 

@@ -1,5 +1,7 @@
 //! The channels of a port by token and by connection. Tokens are never reused, so a late report meets no other channel.
 
+use std::net::SocketAddr;
+
 use farhaul_proto::ConnectionId;
 use farhaul_udp::{Interest, Token, Waiter};
 use farhaul_units::Instant;
@@ -31,6 +33,8 @@ pub(super) struct Channel {
     pub(super) id: Option<ConnectionId>,
     /// A peer opened it.
     pub(super) accepted: bool,
+    /// The peer's address, while its first bytes are awaited to tell which program it is.
+    pub(super) unsorted: Option<SocketAddr>,
     /// The kernel may have bytes for it.
     pub(super) readable: bool,
     /// The kernel may take bytes of it, or its attempt to connect has ended.
@@ -71,8 +75,8 @@ impl Key {
 
 impl Channel {
     pub(super) fn new(tcp: TcpChannel, accepted: bool) -> Self {
-        let (id, deadline, watched) = (None, None, None);
-        Self { tcp, id, accepted, readable: false, writable: false, queued: false, deadline, watched }
+        let (id, unsorted, deadline, watched) = (None, None, None, None);
+        Self { tcp, id, accepted, unsorted, readable: false, writable: false, queued: false, deadline, watched }
     }
 
     /// Has the waiter report what the channel waits for. Returns whether the system accepts that.

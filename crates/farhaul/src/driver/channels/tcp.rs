@@ -183,6 +183,27 @@ impl TcpChannel {
         }
     }
 
+    /// Copies the first received bytes into `out`, and leaves them to be received. Returns their number, 0 at the end of
+    /// the connection; `None` if nothing has arrived.
+    pub(crate) fn peek(&self, out: &mut [u8]) -> Option<usize> {
+        match self.stream.peek(out) {
+            Ok(len) => Some(len),
+            Err(error) if is_temporary(&error) => None,
+            Err(_) => Some(0),
+        }
+    }
+
+    /// Gives the connection away, with everything that is to be received. It does not block.
+    ///
+    /// # Errors
+    /// The system has no descriptor for it.
+    pub(crate) fn into_stream(mut self) -> io::Result<TcpStream> {
+        let stream = self.stream.try_clone()?;
+        // The drop must not reset it.
+        self.sending = Sending::Finished;
+        Ok(stream)
+    }
+
     /// Ends the sending direction after everything sent.
     pub(crate) fn finish(&mut self) {
         match self.sending {
