@@ -93,6 +93,8 @@ fn measured_streams_have_their_sections_and_the_keys_of_connections() {
     let (_, values) = profile.subcommand().unwrap();
     assert_eq!(values.get_many::<u32>("window").unwrap().copied().collect::<Vec<_>>(), [1, 2, 5]);
     assert_eq!(values.get_many::<std::time::Duration>("sleep").unwrap().len(), 2);
+    let shown = show(&Cli::command(), "profile", values, &config.defaults("profile", &[]));
+    assert!(shown.contains("window = \"1,2,5\"") && shown.contains("f [profile]"), "{shown}");
     assert_eq!((raw(&profile, "repeat"), raw(&profile, "out")), (vec!["5".to_owned()], vec!["/tmp/p".to_owned()]));
     // --jitter excludes options that a file may have set, and not the file.
     parsed(&["profile", "--connect", "far:9", "--jitter"]).unwrap();
