@@ -20,9 +20,11 @@ use files::File;
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.
-const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "relay", "emulate"];
+const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stream", "relay", "emulate"];
 /// The verbs that open connections. Keys above all sections apply to them.
-const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench"];
+const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stream"];
+/// Keys of connections that mean something else in a verb: the rate of a stream is its target, and no cap.
+const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
 /// Options of a single run, which no file may set. The exception is `listen` of a server.
 const OF_THE_MOMENT: &[&str] = &["listen", "connect", "to", "help", "version", "show-config"];
 /// Name of the table of hosts.
@@ -77,14 +79,14 @@ impl Config {
             };
             let connects = CONNECTING.contains(&verb);
             if connects {
-                take(&file.table, "");
+                take(&of_connections(&file.table, verb), "");
             }
             if let Some(Value::Table(table)) = file.table.get(verb) {
                 take(table, &format!(" [{verb}]"));
             }
             for (name, table) in of_hosts(&file.table) {
                 if connects && hosts.iter().any(|host| is_named(host, name)) {
-                    take(table, &format!(" [host.\"{name}\"]"));
+                    take(&of_connections(table, verb), &format!(" [host.\"{name}\"]"));
                 }
             }
         }
@@ -143,6 +145,12 @@ fn is_named(host: &str, name: &str) -> bool {
     name == host
         || name == without_port
         || Some(name) == without_port.strip_prefix('[').and_then(|h| h.strip_suffix(']'))
+}
+
+/// The settings of connections that `verb` has, too.
+fn of_connections(table: &Table, verb: &str) -> Table {
+    let own = |key: &str| OTHER_MEANING.contains(&(verb, key));
+    table.iter().filter(|(key, _)| !own(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 fn of_hosts(table: &Table) -> impl Iterator<Item = (&str, &Table)> {

@@ -11,6 +11,29 @@ use farhaul_session::{Abort, AbortCode, SessionError};
 use crate::exit::{Code, Fault};
 use crate::output::human::{reason, time};
 
+/// The fault of a failed attempt to connect to `peer`. With a `channel`, the protocol needs TCP beside UDP and opens it
+/// first.
+pub(crate) fn of_opening(error: &Error, peer: &dyn Display, channel: bool) -> Fault {
+    match error {
+        Error::Lost(ConnectionLost::ConnectTimeout(after)) if channel => Fault::new(
+            Code::ConnectTimeout,
+            format!(
+                "no answer from {peer} within {}: its host is down, or a firewall blocks TCP; this protocol needs TCP \
+                 and UDP on this port number (--connect-timeout waits longer)",
+                time(*after)
+            ),
+        ),
+        Error::Lost(ConnectionLost::ChannelBroken) => Fault::new(
+            Code::PeerRefused,
+            format!(
+                "the TCP connection to {peer}, which this protocol needs, failed: its host is unreachable, or a program \
+                 of another kind has the port; check the address, and the --protocol of both sides"
+            ),
+        ),
+        _ => of_connection(error, peer),
+    }
+}
+
 /// The fault of a failed library call that concerned `peer`.
 pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
     match error {
@@ -34,21 +57,22 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
         ConnectionLost::ConnectTimeout(after) => (
             Code::ConnectTimeout,
             format!(
-                "no answer from {peer} within {}: nothing listens there, or UDP is blocked on the way; check the address, \
-                 and that firewalls let this UDP port through",
+                "no answer from {peer} within {}: nothing listens there, it speaks another protocol, or UDP is blocked on \
+                 the way; check the address and the --protocol of both sides, and let firewalls pass this UDP port",
                 time(after)
             ),
         ),
         ConnectionLost::ChannelRefused => (
             Code::PeerRefused,
             format!(
-                "{peer} refused the TCP connection of this protocol: nothing listens there, or it speaks another protocol"
+                "{peer} refused the TCP connection that this protocol needs: nothing listens there with this --protocol; \
+                 start the listening side with it first, and check the port"
             ),
         ),
         ConnectionLost::UdpBlocked(after) => (
             Code::UdpBlocked,
             format!(
-                "TCP reaches {peer}, but no UDP datagram got through within {}: let firewalls pass this UDP port",
+                "TCP reaches {peer}, but UDP did not get through both ways within {}: let firewalls pass this UDP port",
                 time(after)
             ),
         ),
@@ -191,5 +215,38 @@ const fn of_abort(code: AbortCode) -> Code {
         AbortCode::NoSpace => Code::DiskFull,
         AbortCode::Storage => Code::LocalIo,
         _ => Code::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: &str = "far:9000";
+
+    #[test]
+    fn a_protocol_with_a_control_channel_that_nobody_answers_is_told_of_tcp() {
+        let silent = Error::Lost(ConnectionLost::ConnectTimeout(std::time::Duration::from_secs(5)));
+        let [with, without] = [true, false].map(|channel| of_opening(&silent, &PEER, channel));
+        assert!(with.message.contains("firewall blocks TCP"), "{}", with.message);
+        assert!(without.message.contains("UDP is blocked") && !without.message.contains("TCP"), "{}", without.message);
+        assert_eq!((with.code, without.code), (Code::ConnectTimeout, Code::ConnectTimeout));
+    }
+
+    #[test]
+    fn a_channel_that_cannot_be_opened_is_a_fault_of_the_network_and_a_broken_one_of_the_peer() {
+        let broken = Error::Lost(ConnectionLost::ChannelBroken);
+        let opening = of_opening(&broken, &PEER, true);
+        assert!(opening.code == Code::PeerRefused && opening.message.contains("check the address"), "{opening:?}");
+        assert_eq!(of_connection(&broken, &PEER).code, Code::PeerLost);
+    }
+
+    #[test]
+    fn an_end_that_may_speak_another_protocol_is_said_with_the_next_step() {
+        for lost in [ConnectionLost::ChannelRefused, ConnectionLost::ConnectTimeout(std::time::Duration::from_secs(5))]
+        {
+            let fault = of_lost(lost, &PEER);
+            assert!(fault.code.exit() == 4 && fault.message.contains("--protocol"), "{fault:?}");
+        }
     }
 }

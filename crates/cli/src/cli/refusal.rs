@@ -1,6 +1,6 @@
 //! Errors of the command line in one line: the problem and the next step.
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Error};
 use farhaul::Protocol;
@@ -21,10 +21,19 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
     let what = what.replace("the following required arguments were not provided:", "missing:");
     let tips: String = paragraphs.filter_map(|text| text.strip_prefix("tip: ").map(|tip| format!("; {tip}"))).collect();
     let next = match verb {
+        Some(_) if is_about(error, "--protocol") => "`farhaul protocols` explains the options".to_owned(),
+        Some(_) if is_about(error, "--controller") => "`farhaul controllers` explains the options".to_owned(),
         Some(verb) => format!("`farhaul {verb} --help` explains the options"),
         None => "`farhaul --help` lists the verbs".to_owned(),
     };
     Fault::usage(format!("{what}{tips}; {next}"))
+}
+
+/// Whether `error` is a wrong value of this option.
+fn is_about(error: &Error, option: &str) -> bool {
+    let argument = error.get(ContextKind::InvalidArg);
+    let named = matches!(argument, Some(ContextValue::String(text)) if text.split(' ').next() == Some(option));
+    named && error.kind() == ErrorKind::ValueValidation
 }
 
 /// Refuses `--controller` with a protocol whose own rules govern the rate.
@@ -72,4 +81,31 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
 
 fn is_typed(options: &ArgMatches, id: &str) -> bool {
     options.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn next_step(option: &str, value: &str) -> String {
+        let command = ["farhaul", "bench", "--connect", "h:1", option, value];
+        fault(&Cli::command().try_get_matches_from(command).unwrap_err(), Some("bench")).message
+    }
+
+    #[test]
+    fn a_wrong_value_with_options_of_its_own_leads_to_the_list_of_them() {
+        for (option, value, list) in [
+            ("--protocol", "huricane", "`farhaul protocols`"),
+            ("--protocol", "rbudp:rate=fast", "`farhaul protocols`"),
+            ("--controller", "udt:nosuch=1", "`farhaul controllers`"),
+            ("--rate", "5", "`farhaul bench --help`"),
+            ("--protocoll", "udt", "`farhaul bench --help`"),
+        ] {
+            let message = next_step(option, value);
+            assert!(message.contains(list), "{message}");
+        }
+    }
 }

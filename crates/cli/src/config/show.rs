@@ -28,7 +28,8 @@ fn line(arg: &Arg, matches: &ArgMatches, defaults: &Defaults) -> String {
         Some(ValueSource::EnvVariable) => variable.into_owned(),
         _ => defaults.get(long).map_or_else(|| "default".to_owned(), |given| given.origin.clone()),
     };
-    let setting = format!("{long} = {}", quoted(&values.join(" ")));
+    let between = arg.get_value_delimiter().unwrap_or(' ').to_string();
+    let setting = format!("{long} = {}", quoted(&values.join(&between)));
     format!("{setting:WIDTH$} # {origin}")
 }
 

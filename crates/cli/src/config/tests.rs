@@ -67,3 +67,42 @@ fn settings_are_defaults_that_flags_replace() {
     assert_eq!(parsed(&[]), ["/r", "7s", "true"]);
     assert_eq!(parsed(&["--timeout", "8s", "--root", "/s"]), ["/s", "8s", "true"]);
 }
+
+#[test]
+fn measured_streams_have_their_sections_and_the_keys_of_connections() {
+    let text = "plain = true\nmtu = 9000\nrate = '500mbit'\n[host.far]\ntimeout = '9s'\nrate = '1mbit'\n\
+                [stream]\nwindow = 6\n[profile]\nwindow = '1,2,5'\nsleep = '0,1ms'\nrepeat = 5\nout = '/tmp/p'";
+    let config = Config { files: vec![file("f", text)] };
+    assert_eq!(check(&config.files[0], &Cli::command()), Ok(()));
+    let parsed = |arguments: &[&str]| {
+        let defaults = config.defaults(arguments[0], &["far:9".to_owned()]);
+        let command = with_defaults(Cli::command(), arguments[0], &defaults);
+        command.try_get_matches_from([&["farhaul"], arguments].concat())
+    };
+    let raw = |matches: &ArgMatches, id: &str| -> Vec<String> {
+        let (_, matches) = matches.subcommand().unwrap();
+        matches.get_raw(id).unwrap().map(|value| value.to_str().unwrap().to_owned()).collect()
+    };
+    let stream = parsed(&["stream", "--connect", "far:9", "--rate", "2mbit"]).unwrap();
+    for (id, value) in [("window", "6"), ("timeout", "9s"), ("mtu", "9000"), ("plain", "true"), ("rate", "2mbit")] {
+        assert_eq!(raw(&stream, id), [value], "{id}");
+    }
+    // The cap on the rate of connections is no target of a stream.
+    assert!(parsed(&["stream", "--connect", "far:9"]).is_err());
+    let profile = parsed(&["profile", "--connect", "far:9"]).unwrap();
+    let (_, values) = profile.subcommand().unwrap();
+    assert_eq!(values.get_many::<u32>("window").unwrap().copied().collect::<Vec<_>>(), [1, 2, 5]);
+    assert_eq!(values.get_many::<std::time::Duration>("sleep").unwrap().len(), 2);
+    let shown = show(&Cli::command(), "profile", values, &config.defaults("profile", &[]));
+    assert!(shown.contains("window = \"1,2,5\"") && shown.contains("f [profile]"), "{shown}");
+    assert_eq!((raw(&profile, "repeat"), raw(&profile, "out")), (vec!["5".to_owned()], vec!["/tmp/p".to_owned()]));
+    // --jitter excludes options that a file may have set, and not the file.
+    parsed(&["profile", "--connect", "far:9", "--jitter"]).unwrap();
+}
+
+#[test]
+fn a_stream_has_a_target_only_from_its_own_section() {
+    let config = Config { files: vec![file("f", "rate = '500mbit'\n[stream]\nrate = '2mbit'")] };
+    assert_eq!(config.defaults("stream", &[])["rate"].value, "2mbit");
+    assert_eq!(config.defaults("bench", &[])["rate"].value, "500mbit");
+}

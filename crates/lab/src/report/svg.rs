@@ -8,6 +8,7 @@ mod canvas;
 mod chart;
 mod data;
 mod heat;
+mod histogram;
 mod legend;
 mod lines;
 mod marks;
@@ -26,6 +27,7 @@ use canvas::Canvas;
 pub(crate) use canvas::{escape, number};
 use data::Source;
 pub(crate) use data::{meant_at, words};
+pub use histogram::{Histogram, histogram};
 pub(crate) use marks::in_words;
 pub use surface::{Caption, Quantity, RangeCurve, RangeCurves, Surface, range_curves, surface};
 

@@ -169,7 +169,14 @@ impl Copy<'_> {
     }
 
     fn fault(&self, failure: &Failure) -> Fault {
-        of(self.context, failure, &self.plan.server.server)
+        let fault = of(self.context, failure, &self.plan.server.server);
+        match (failure, self.plan.server.scheme) {
+            (Failure::NoFile(_), Scheme::Tsunami) => {
+                let server = OriginalPlace { what: What::Server, ..self.plan.server.clone() };
+                fault.and(&format!("`farhaul copy --plain --list {server}` lists its files"))
+            }
+            _ => fault,
+        }
     }
 
     fn connect_tsunami(&self, peer: SocketAddr) -> Result<TsunamiClient, Failure> {

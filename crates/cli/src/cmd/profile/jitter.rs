@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use farhaul::probe::{BlasterConfig, Delays};
+use farhaul_lab::expression::Unit;
+use farhaul_lab::report::svg::{Caption, Histogram, Quantity, histogram as drawn};
 use serde_json::{Value, json};
 
 use super::{ProfileArgs, files};
@@ -59,11 +61,16 @@ pub(super) fn run(args: &ProfileArgs, mut port: Port<'_>) -> Result<(), Fault> {
     if result.is_ok() {
         words(&delays, sent, &bins).iter().for_each(|line| port.output.say(line));
     }
+    let is_written = args.out.is_some() && result.is_ok();
     let written = match &args.out {
         Some(out) if result.is_ok() => files::put(out, "delays.csv", &csv(&bins))
-            .and_then(|()| files::put(out, "delays.json", &format!("{record:#}\n"))),
+            .and_then(|()| files::put(out, "delays.json", &format!("{record:#}\n")))
+            .and_then(|()| files::put(out, "delays.svg", &drawing(&delays, &bins))),
         _ => Ok(()),
     };
+    if let Some(out) = args.out.as_ref().filter(|_| is_written && written.is_ok()) {
+        port.output.say(&format!("  CSV, JSON and the picture are in {}", out.display()));
+    }
     port.conclude(record, result.and(written))
 }
 
@@ -112,6 +119,21 @@ fn csv(bins: &[Bin]) -> String {
     text
 }
 
+fn drawing(delays: &Delays, bins: &[Bin]) -> String {
+    let bin = |&(from, to, count): &Bin| (from.as_secs_f64(), to.as_secs_f64(), count);
+    drawn(&Histogram {
+        caption: Caption {
+            id: "delays",
+            title: "Delays of messages of 10 kB",
+            shows: "Messages by the time until the acknowledgement of the whole message arrived",
+        },
+        across: Quantity { name: "Round trip", unit: Unit::Seconds },
+        counted: "messages",
+        bins: bins.iter().map(bin).collect(),
+        marked: vec![(delays.mean().as_secs_f64(), "mean")],
+    })
+}
+
 fn words(delays: &Delays, sent: u64, bins: &[Bin]) -> Vec<String> {
     let quantile = |part| time(delays.quantile(part).unwrap_or_default());
     let mut lines = vec![
@@ -150,6 +172,8 @@ mod tests {
         assert!(bins.len() == BINS && bins[BINS - 1].1 == Duration::from_millis(400), "{bins:?}");
         assert!(bins.windows(2).all(|pair| pair[0].1 == pair[1].0));
         assert_eq!(csv(&bins).lines().count(), BINS + 1);
+        let drawing = drawing(&delays, &bins);
+        assert!(drawing.contains("the last bar: up to 400") && drawing.contains(">mean<"), "{drawing}");
     }
 
     #[test]
