@@ -154,11 +154,14 @@ impl Measurement<'_> {
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
         let endpoint = self.args.transport.bind_daemon(at.listening()?)?;
-        let answers = endpoint.answer_probes();
-        answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
-        connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
-        self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
-        server::run(self.context, &self.output, &endpoint, MAX_MEASUREMENTS, |caller| self.serve(caller))
+        let announce = || {
+            let answers = endpoint.answer_probes();
+            answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
+            connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
+            self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
+            Ok(())
+        };
+        server::run(self.context, &self.output, &endpoint, MAX_MEASUREMENTS, announce, |caller| self.serve(caller))
     }
 
     fn serve(&self, caller: &Caller) {

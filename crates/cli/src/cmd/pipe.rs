@@ -125,10 +125,11 @@ impl Pipe<'_> {
             let stream = endpoint.rendezvous(peer).map_err(|error| self.context.connection_fault(&error, &peer))?;
             return Ok((stream, meter));
         }
-        connect::announce(self.context, &self.output, &endpoint, None, start);
         let local = endpoint.local_addr();
         let fault = |error: Error| self.context.connection_fault(&error, &local);
-        let (stream, peer) = endpoint.listen().map_err(fault)?.accept().map_err(fault)?;
+        let listener = endpoint.listen().map_err(fault)?;
+        connect::announce(self.context, &self.output, &endpoint, None, start);
+        let (stream, peer) = listener.accept().map_err(fault)?;
         if crate::output::human::is_terminal() {
             self.output.say(&self.output.style().dim(&format!("{peer} is connected")));
         }
@@ -261,21 +262,23 @@ impl Pipe<'_> {
             Unwritable::Failed(error) => error,
             Unwritable::Stopped => return self.context.interrupt.fault().expect("a signal asked to stop"),
         };
-        let (code, what) = match error.kind() {
-            // The reader left on purpose and needs no message.
-            io::ErrorKind::BrokenPipe => {
-                let message = "the reader of stdout closed it early";
-                return Fault::new(Code::LocalIo, message).quietly();
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
-            _ => (Code::LocalIo, "redirect it to another place"),
-        };
-        let words = reason(&error);
-        Fault::new(
-            code,
-            format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"),
-        )
+        unwritable(&error)
     }
+}
+
+/// The fault of a stdout that takes no more.
+pub(super) fn unwritable(error: &io::Error) -> Fault {
+    let (code, what) = match error.kind() {
+        // The reader left on purpose and needs no message.
+        io::ErrorKind::BrokenPipe => {
+            let message = "the reader of stdout closed it early";
+            return Fault::new(Code::LocalIo, message).quietly();
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
+        _ => (Code::LocalIo, "redirect it to another place"),
+    };
+    let words = reason(error);
+    Fault::new(code, format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"))
 }
 
 /// The fault of a pipe to a daemon, which refused it.

@@ -84,23 +84,26 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let max_sessions = args.max_sessions.min(copies_at_a_time());
     start.settings.insert("max_sessions".into(), max_sessions.into());
     start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
-    connect::announce(context, &output, &endpoint, None, start);
-    let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
-    output.say(&format!(
-        "serving {} on {} ({rights}; not encrypted); Ctrl-C stops",
-        args.root.display(),
-        endpoint.local_addr()
-    ));
-    if max_sessions < args.max_sessions {
-        output.warn(&format!(
-            "the limit of open files allows {} at a time, not {}; `ulimit -n` raises it",
-            plural(max_sessions as u64, "session"),
-            args.max_sessions
-        ));
-    }
     let trace = args.transport.begin_trace("serve", &output)?;
     let server = Server { args, context, output: output.clone(), trace, root };
-    server::run(context, &output, &endpoint, max_sessions, |caller| server.serve(caller))
+    let announce = || {
+        connect::announce(context, &output, &endpoint, None, start);
+        let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
+        output.say(&format!(
+            "serving {} on {} ({rights}; not encrypted); Ctrl-C stops",
+            args.root.display(),
+            endpoint.local_addr()
+        ));
+        if max_sessions < args.max_sessions {
+            output.warn(&format!(
+                "the limit of open files allows {} at a time, not {}; `ulimit -n` raises it",
+                plural(max_sessions as u64, "session"),
+                args.max_sessions
+            ));
+        }
+        Ok(())
+    };
+    server::run(context, &output, &endpoint, max_sessions, announce, |caller| server.serve(caller))
 }
 
 struct Server<'a> {

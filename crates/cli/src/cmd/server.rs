@@ -92,16 +92,19 @@ impl Callers {
     }
 }
 
-/// Serves callers, `max` at a time, until a signal stops the program.
+/// Listens, so that callers are heard once `announce` has named the port. Serves them, `max` at a time, until a signal
+/// stops the program.
 pub(super) fn run(
     context: &Context,
     output: &Output,
     endpoint: &Endpoint,
     max: usize,
+    announce: impl FnOnce() -> Result<(), Fault>,
     serve: impl Fn(&Caller) + Sync,
 ) -> Result<(), Fault> {
     let local = endpoint.local_addr();
     let listener = endpoint.listen().map_err(|error| context.connection_fault(&error, &local))?;
+    announce()?;
     let callers = Callers::new(max);
     let (shown, words) = (callers.clone(), output.clone());
     context.interrupt.shows(move || words.state(&shown.state()));
