@@ -7,12 +7,15 @@ mod scripted;
 mod shrinking;
 mod signals;
 mod silence;
+mod sizes;
 mod throttled;
 mod unread;
 mod way;
 
 use std::fs;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -66,6 +69,12 @@ impl Getting {
     fn direct(original: &str) -> Self {
         Self::begin(original, &[], |server| server.address.clone())
     }
+}
+
+/// Lets time pass that a test measures, or that a peer takes.
+#[expect(clippy::disallowed_methods, reason = "the time itself is what is tested")]
+fn pause(time: Duration) {
+    thread::sleep(time);
 }
 
 /// Clock ticks per second in /proc (proc(5); 100 on every Linux of today).

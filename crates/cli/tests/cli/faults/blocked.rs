@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::scripted::{ask_rbudp, give_rbudp, give_tsunami, receive_sabul};
+use super::silence::wait_for_the_end;
 use super::way::Way;
-use super::{BLASTS, failure};
+use super::{BLASTS, failure, pause};
 use crate::process::{Scratch, Server, farhaul};
 
 /// The limit, and what the opening and a busy machine add at most.
@@ -64,12 +65,8 @@ fn blocked_udp_of_a_copy_is_named_and_nothing_has_a_name() {
 
 #[test]
 fn blocked_udp_of_an_original_is_named_by_its_client() {
-    let silent = |channel: std::net::TcpStream| {
-        let mut channel = channel;
-        let _ = channel.read_to_end(&mut Vec::new());
-    };
-    let tsunami = give_tsunami(10_000, move |channel, _, _datagrams| silent(channel));
-    let rbudp = give_rbudp(10_000, move |channel, _datagrams| silent(channel));
+    let tsunami = give_tsunami(10_000, |channel, _, _datagrams| wait_for_the_end(channel));
+    let rbudp = give_rbudp(10_000, |channel, _datagrams| wait_for_the_end(channel));
     for place in [format!("tsunami://{tsunami}/a"), format!("rbudp://{rbudp}/a")] {
         let scratch = Scratch::new();
         let run = farhaul(&["copy", "--plain", "--json", &place, &scratch.dir("to")]);
@@ -103,7 +100,7 @@ fn blocked_udp_is_named_by_a_sabul_sender() {
     thread::spawn(move || {
         // SYN: no packet has arrived since the last one.
         while channel.write_all(&[0, 0, 0, 4, 0, 0, 0, 0]).is_ok() {
-            thread::sleep(Duration::from_millis(10));
+            pause(Duration::from_millis(10));
         }
     });
     let there = sender.wait_for("end");

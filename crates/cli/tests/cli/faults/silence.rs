@@ -1,7 +1,7 @@
 //! A peer that says nothing: waiting takes no time of the processor.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::scripted::{ask_rbudp, give_rbudp, give_tsunami, receive_sabul, send_sabul, tsunami_block};
-use super::{BLASTS, processor_seconds};
+use super::{BLASTS, pause, processor_seconds};
 use crate::process::{Scratch, Server, Started};
 
 /// Time of a look at the processor.
@@ -18,11 +18,17 @@ const LOOK: Duration = Duration::from_secs(2);
 /// A quarter of a core. A busy loop takes all of it, or its share of a busy machine.
 const MOST: f64 = 0.5;
 
+/// Says nothing until the peer ends the channel.
+pub(super) fn wait_for_the_end(mut channel: TcpStream) {
+    // A reset is an end, too.
+    let _ = channel.read_to_end(&mut Vec::new());
+}
+
 /// The process uses little of the processor, if it lives.
 #[track_caller]
 pub(super) fn is_at_rest(process: i32, case: &str) {
     let before = processor_seconds(process);
-    thread::sleep(LOOK);
+    pause(LOOK);
     let used = processor_seconds(process) - before;
     assert!(used < MOST, "{case}: {used} s of the processor in {LOOK:?}");
 }
@@ -48,19 +54,19 @@ fn a_copy_from_an_original_that_falls_silent_is_at_rest() {
         });
         scope.spawn(|| {
             let (told, silent) = channel();
-            let tsunami = give_tsunami(10_000_000, move |mut channel, block, datagrams| {
+            let tsunami = give_tsunami(10_000_000, move |channel, block, datagrams| {
                 datagrams.send(&tsunami_block(3, block)).unwrap();
                 told.send(()).unwrap();
-                let _ = channel.read_to_end(&mut Vec::new());
+                wait_for_the_end(channel);
             });
             is_at_rest_as_client(&format!("tsunami://{tsunami}/a"), "tsunami, blocks", || silent.recv().unwrap());
         });
         scope.spawn(|| {
             let (told, silent) = channel();
-            let rbudp = give_rbudp(10_000_000, move |mut channel, datagrams| {
+            let rbudp = give_rbudp(10_000_000, move |channel, datagrams| {
                 datagrams.send(&[&[3, 0, 0, 0][..], &[7; 1_460]].concat()).unwrap();
                 told.send(()).unwrap();
-                let _ = channel.read_to_end(&mut Vec::new());
+                wait_for_the_end(channel);
             });
             is_at_rest_as_client(&format!("rbudp://{rbudp}/a"), "rbudp", || silent.recv().unwrap());
         });
@@ -77,7 +83,7 @@ fn an_rbudp_giver_whose_getter_falls_silent_is_at_rest() {
     getter.read_exact(&mut [0; 8]).unwrap();
     is_at_rest(server.process(), "it waits for a bitmap");
     drop(getter);
-    let _named = std::net::TcpStream::connect(&server.address).unwrap();
+    let _named = TcpStream::connect(&server.address).unwrap();
     is_at_rest(server.process(), "it waits for a name");
 }
 
@@ -99,9 +105,9 @@ fn both_ends_of_a_sabul_stream_are_at_rest_while_the_other_is_silent() {
     input.write_all(&[7; 50_000]).unwrap();
     is_at_rest(sender.process(), "a sender without acknowledgements");
     let (told, silent) = channel();
-    let address = send_sabul(move |mut channel| {
+    let address = send_sabul(move |channel| {
         told.send(()).unwrap();
-        let _ = channel.read_to_end(&mut Vec::new());
+        wait_for_the_end(channel);
     });
     let connect = ["pipe", "--plain", "--json", "--original", "sabul", "--connect", &address];
     let mut receiver = Started::begin(&connect, Stdio::null());

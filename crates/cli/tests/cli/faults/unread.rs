@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{Read, copy, sink};
 use std::process::Stdio;
-use std::thread;
 use std::time::Duration;
 
 use super::silence::is_at_rest;
-use super::{BLASTS, resident_bytes};
+use super::{BLASTS, pause, resident_bytes};
 use crate::process::{Scratch, Server, Started, records};
 
 /// Much more than the memory of both ends.
@@ -39,7 +38,7 @@ fn waits_for_its_reader(kind: &[&str], most_memory: u64) {
     output.read_exact(&mut [0; 1_000]).unwrap();
     let mut before = 0;
     loop {
-        thread::sleep(LOOK);
+        pause(LOOK);
         let now = bytes_read(sender.process());
         if now == before {
             break;
