@@ -28,6 +28,8 @@ const BLOCK: usize = 256 << 10;
 const LIVENESS_CHECK: Duration = Duration::from_millis(100);
 /// Received blocks that may wait for a busy writer. Answers are small and few.
 const WAITING_BLOCKS: usize = 64;
+/// Time between looks at a session that pauses: so short that a transport is not without data when its rate rises.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes per read of answers.
 const ANSWER_BLOCK: usize = 64 << 10;
 /// Time for the connecting side to close after the end of a session.
@@ -48,6 +50,10 @@ pub(crate) trait Session {
     /// Ends the session, and tells the peer the reason.
     fn cancel(&mut self, why: Abort);
     fn is_over(&self) -> bool;
+    /// Whether the last `poll_write` gave nothing only for the moment.
+    fn is_paused(&self) -> bool {
+        false
+    }
     fn error(&self) -> Option<&SessionError>;
     /// Gives the session the RTTs for its report to the peer.
     fn tells(&mut self, _: RoundTrips) {}
@@ -254,6 +260,11 @@ fn write_and_listen(
             return Ok(());
         } else if has_questions(session) {
             // An event was handled, and there is something to write now.
+        } else if session.is_paused() {
+            // The transport has data meanwhile.
+            if let Ok(answer) = inbox.recv_timeout(PAUSE) {
+                take(session, answer)?;
+            }
         } else {
             let answer = inbox.recv();
             wait_times.add_peer(clock.now() - began);

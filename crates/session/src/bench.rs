@@ -8,6 +8,7 @@
 //! The content is ignored. Each DATA frame is sent from the same memory. Frames are as long as the format allows. If
 //! time ends the measurement, a frame is a share of the bytes before it.
 
+mod backlog;
 mod filler;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use crate::figures::Figures;
 use crate::framing::{Decoder, FrameKind, Piece};
 use crate::opening::{Accept, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
+use backlog::Backlog;
 use filler::Filler;
 
 /// The parameters of a measurement.
@@ -81,7 +83,9 @@ pub enum BenchEvent {
 /// 3. It repeats this until nothing is pending or the stream is full.
 /// 4. It drains [`poll_event`](Self::poll_event).
 ///
-/// A sender has bytes pending until its time has passed, and checks that in each poll.
+/// A sender has bytes pending until its time has passed, and checks that in each poll. If time ends the measurement, a
+/// driver also tells the sender the bytes that left, by [`handle_left`](Self::handle_left). The sender then pauses when
+/// the transport has data for the rest of the time, and the driver polls again soon: [`is_paused`](Self::is_paused).
 #[derive(Debug)]
 pub struct Bench {
     decoder: Decoder,
@@ -95,6 +99,9 @@ struct State {
     out: Outbox,
     events: std::collections::VecDeque<BenchEvent>,
     filler: Option<Filler>,
+    backlog: Backlog,
+    /// The transport has data for the rest of the time.
+    is_paused: bool,
     /// Payload bytes written or received.
     bytes: u64,
     first: Option<Instant>,
@@ -139,6 +146,8 @@ impl Bench {
             out: Outbox::default(),
             events: std::collections::VecDeque::new(),
             filler: sends.then(|| Filler::new(spec.stop)),
+            backlog: Backlog::new(),
+            is_paused: false,
             bytes: 0,
             first: None,
             last: None,
@@ -188,6 +197,18 @@ impl Bench {
     /// If fewer were pending.
     pub fn handle_written(&mut self, now: Instant, count: usize) {
         self.state.handle_written(now, count);
+    }
+
+    /// The transport has sent the first `bytes` payload bytes, not counting repetitions. The rest of the written bytes
+    /// waits in it. Without this call, the measurement lasts until a full buffer of the transport has left, too.
+    pub fn handle_left(&mut self, now: Instant, bytes: u64) {
+        self.state.backlog.sample(now, bytes);
+    }
+
+    /// Whether the last poll gave nothing because the transport has data for the rest of the time. A rate that rises
+    /// ends the pause early, so the driver polls again within milliseconds.
+    pub const fn is_paused(&self) -> bool {
+        self.state.is_paused
     }
 
     /// The next event since the last call, oldest first.
@@ -309,10 +330,13 @@ impl State {
 
     /// Small frames come first, unless a DATA frame is half written.
     fn poll_write(&mut self, now: Instant) -> &[u8] {
+        self.is_paused = false;
         let Some(filler) = &mut self.filler else { return self.out.pending() };
         if !filler.is_under_way() && self.out.pending().is_empty() && self.course.is_at(Phase::Sending) {
             let spent = self.first.map_or(Duration::ZERO, |first| now.saturating_since(first));
-            if !filler.begin_frame(spent, self.bytes) {
+            let rest = filler.time_left(spent);
+            self.is_paused = rest.is_some_and(|rest| self.backlog.fills(rest, spent, self.bytes));
+            if !self.is_paused && !filler.begin_frame(spent, self.bytes) {
                 self.want_figures();
             }
         }

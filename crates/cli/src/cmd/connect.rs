@@ -56,7 +56,7 @@ fn connect_to(
 
 /// Connects. Until a session has its first answer, a read waits no longer than connecting may take.
 fn begin(context: &Context, transport: &Transport, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Fault> {
-    let needs_channel = transport.protocol.entry().needs_control_channel;
+    let needs_channel = transport.protocol().entry().needs_control_channel;
     let fault = |error| fault::of_opening(&error, &peer, needs_channel);
     let stream = endpoint.connect(peer).map_err(|error| context.interrupt.fault().unwrap_or_else(|| fault(error)))?;
     stream.set_read_timeout(Some(transport.connect_timeout.min(transport.timeout)));

@@ -263,21 +263,23 @@ impl Pipe<'_> {
             Unwritable::Failed(error) => error,
             Unwritable::Stopped => return self.context.interrupt.fault().expect("a signal asked to stop"),
         };
-        let (code, what) = match error.kind() {
-            // The reader left on purpose and needs no message.
-            io::ErrorKind::BrokenPipe => {
-                let message = "the reader of stdout closed it early";
-                return Fault::new(Code::LocalIo, message).quietly();
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
-            _ => (Code::LocalIo, "redirect it to another place"),
-        };
-        let words = reason(&error);
-        Fault::new(
-            code,
-            format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"),
-        )
+        unwritable(&error)
     }
+}
+
+/// The fault of a stdout that takes no more.
+pub(super) fn unwritable(error: &io::Error) -> Fault {
+    let (code, what) = match error.kind() {
+        // The reader left on purpose and needs no message.
+        io::ErrorKind::BrokenPipe => {
+            let message = "the reader of stdout closed it early";
+            return Fault::new(Code::LocalIo, message).quietly();
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
+        _ => (Code::LocalIo, "redirect it to another place"),
+    };
+    let words = reason(error);
+    Fault::new(code, format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"))
 }
 
 /// The fault of a pipe to a daemon, which refused it.

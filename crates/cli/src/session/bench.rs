@@ -1,6 +1,7 @@
 //! One side of a measurement, with the figures of its stream.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use farhaul::Stream;
 use farhaul_session::{Abort, Bench, BenchEvent, Figures, SessionError};
@@ -9,6 +10,9 @@ use farhaul_units::Instant;
 use super::measure::{self, Caps, Meter};
 use super::watch::Watch;
 use super::{Session, WaitTimes};
+
+/// Time between two looks at what has left.
+const TELL_LEFT: Duration = Duration::from_millis(1);
 
 /// A measurement on a stream.
 pub(crate) struct BenchJob<'a> {
@@ -19,6 +23,8 @@ pub(crate) struct BenchJob<'a> {
     meter: Meter,
     caps: Caps,
     wait_times: Option<Rc<WaitTimes>>,
+    /// When the session was last told what has left.
+    told_left: Instant,
     /// When the session first requested this side's figures. A receiver then has all data.
     complete: Option<Instant>,
     /// Figures of the sender and of the receiver, and the time of their arrival.
@@ -28,12 +34,31 @@ pub(crate) struct BenchJob<'a> {
 impl<'a> BenchJob<'a> {
     pub(crate) fn new(session: Bench, sends: bool, stream: &'a Stream, watch: &'a Watch, meter: Meter) -> Self {
         let (caps, wait_times) = (Caps::default(), None);
-        Self { session, sends, stream, watch, meter, caps, wait_times, complete: None, outcome: None }
+        Self {
+            session,
+            sends,
+            stream,
+            watch,
+            meter,
+            caps,
+            wait_times,
+            told_left: Instant::ZERO,
+            complete: None,
+            outcome: None,
+        }
     }
 
     /// The job under these caps, which may limit it.
     pub(crate) fn under(self, caps: Caps) -> Self {
         Self { caps, ..self }
+    }
+
+    /// Tells the session the bytes that have left this computer.
+    fn tell_left(&mut self, now: Instant) {
+        let Ok(stats) = self.stream.stats() else { return };
+        let once = stats.totals.packets_sent.saturating_sub(stats.totals.packets_retransmitted);
+        let left = (once * u64::from(stats.payload_size)).min(stats.totals.bytes_written);
+        self.session.handle_left(now, left.max(stats.totals.bytes_acked));
     }
 
     fn give_figures(&mut self) {
@@ -57,7 +82,16 @@ impl Session for BenchJob<'_> {
     }
 
     fn poll_write(&mut self) -> &[u8] {
-        self.session.poll_write(self.meter.now())
+        let now = self.meter.now();
+        if self.sends && now.saturating_since(self.told_left) >= TELL_LEFT {
+            self.told_left = now;
+            self.tell_left(now);
+        }
+        self.session.poll_write(now)
+    }
+
+    fn is_paused(&self) -> bool {
+        self.session.is_paused()
     }
 
     fn handle_written(&mut self, count: usize) {

@@ -152,32 +152,6 @@ fn another_protocol_is_named() {
     run.fails(9, &[&address, "protocol violation"]);
 }
 
-/// A server whose datagrams never arrive: the client names it within three seconds, and leaves nothing behind.
-#[test]
-fn blocked_datagrams_are_named_while_the_control_connection_works() {
-    let address = scripted(REVISION.to_vec(), |mut stream| {
-        stream.write_all(&[7; 64]).unwrap();
-        stream.read_exact(&mut [0; 16]).unwrap();
-        stream.write_all(&[0]).unwrap();
-        // The name with its line feed, then the answer and the sizes: file, block, blocks, time.
-        stream.read_exact(&mut [0; 2]).unwrap();
-        stream.write_all(&[0]).unwrap();
-        let mut parameters = [0; 20];
-        stream.read_exact(&mut parameters).unwrap();
-        stream.write_all(&10_000_u64.to_be_bytes()).unwrap();
-        stream.write_all(&parameters[..4]).unwrap();
-        let block = u64::from(u32::from_be_bytes(parameters[..4].try_into().unwrap()));
-        stream.write_all(&(10_000_u64.div_ceil(block) as u32).to_be_bytes()).unwrap();
-        stream.write_all(&[0; 4]).unwrap();
-        // Until the client gives up.
-        let _ = stream.read_to_end(&mut Vec::new());
-    });
-    let scratch = Scratch::new();
-    let run = farhaul(&["copy", "--plain", &format!("tsunami://{address}/a"), &scratch.dir("to")]);
-    run.fails(4, &[&address, "a firewall blocks UDP"]);
-    assert!(scratch.names("to").is_empty());
-}
-
 #[test]
 fn a_server_that_breaks_off_is_lost() {
     let address = scripted(REVISION.to_vec(), drop);

@@ -214,6 +214,11 @@ pub(crate) struct Reporting {
 }
 
 impl Reporting {
+    /// The program's own process.
+    pub(crate) fn process(&self) -> i32 {
+        self.process
+    }
+
     pub(crate) fn suspend(&self) {
         suspend(self.process);
     }
@@ -347,6 +352,14 @@ impl Server {
     /// Suspends it, and returns once none of its threads runs.
     pub(crate) fn suspend(&self) {
         suspend(self.process);
+    }
+
+    /// Waits for its end; its exit code and the records that were not read.
+    pub(crate) fn end_with_records(mut self) -> (i32, String) {
+        drop(self.child.stdin.take());
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code().unwrap_or(-1), rest)
     }
 
     /// Waits for its end; its exit code and stdout, as far as that was not read.

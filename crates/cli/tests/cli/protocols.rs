@@ -108,6 +108,19 @@ fn udp_that_is_blocked_beside_tcp_is_named() {
     assert_eq!(run.end()["error"]["code"], "UDP_BLOCKED");
 }
 
+/// RBUDP buffers two blasts, each of up to ten seconds.
+#[test]
+fn a_measurement_ends_near_its_time_whatever_the_protocol_buffers() {
+    for direction in [&["--rate", "100mbit"][..], &["--reverse"]] {
+        let server = Server::begin(&["bench", "--protocol", "rbudp", "--rate", "100mbit", "--interval", "0"]);
+        let timed = ["bench", "--plain", "--json", "--protocol", "rbudp", "--seconds", "2"];
+        let run = farhaul(&[&timed[..], &["--connect", &server.address], direction].concat());
+        run.succeeds();
+        let seconds = run.end()["seconds"].as_f64().unwrap();
+        assert!((2.0..6.0).contains(&seconds), "{seconds} s");
+    }
+}
+
 #[test]
 fn options_of_the_protocol_stand_in_the_records_of_both_sides() {
     let protocol = "udt-2004:delay-warnings=off";

@@ -18,11 +18,20 @@ pub struct StreamTerms {
     pub connect_timeout: Duration,
     /// Longest silence of the peer.
     pub peer_timeout: Duration,
+    /// Cap on the buffer of a stream, bytes. The default of the transport if `None`.
+    pub buffer: Option<u64>,
 }
 
 impl StreamTerms {
     pub(super) fn config(&self) -> Config {
-        Config { connect_timeout: self.connect_timeout, peer_timeout: self.peer_timeout, ..Config::default() }
+        let default = Config::default();
+        Config {
+            connect_timeout: self.connect_timeout,
+            peer_timeout: self.peer_timeout,
+            send_buffer: self.buffer.unwrap_or(default.send_buffer),
+            recv_buffer: self.buffer.unwrap_or(default.recv_buffer),
+            ..default
+        }
     }
 }
 

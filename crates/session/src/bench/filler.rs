@@ -33,6 +33,14 @@ impl Filler {
         Self { frame, stop, start: 0, end: 0 }
     }
 
+    /// The rest of the time after `spent`; `None` if it has passed, or if bytes end the measurement.
+    pub(super) fn time_left(&self, spent: Duration) -> Option<Duration> {
+        match self.stop {
+            Stop::After(duration) => duration.checked_sub(spent).filter(|rest| !rest.is_zero()),
+            Stop::Bytes(_) => None,
+        }
+    }
+
     /// Makes the next frame pending. Returns `false` if there is none.
     pub(super) fn begin_frame(&mut self, spent: Duration, sent: u64) -> bool {
         let body = match self.stop {

@@ -88,6 +88,55 @@ fn a_slow_path_holds_up_the_end_of_a_measurement_by_a_tenth_at_most() {
     assert!((490..=550).contains(&receiver.elapsed.as_millis()), "{receiver:?}");
 }
 
+/// A transport with a large buffer, from which `rate(millisecond)` bytes leave in each millisecond.
+fn last_byte_leaves_after(time: Duration, buffer: u64, rate: impl Fn(u64) -> u64) -> (u64, u64) {
+    let spec = BenchSpec { direction: Direction::Reverse, stop: Stop::After(time) };
+    let mut bench = Bench::accept(spec);
+    let (mut written, mut left) = (0, 0);
+    for millisecond in 0..100_000 {
+        let now = Instant::from_nanos(millisecond * 1_000_000);
+        bench.handle_left(now, left);
+        loop {
+            let pending = bench.poll_write(now).len() as u64;
+            let taken = pending.min(buffer - (written - left));
+            if taken == 0 {
+                break;
+            }
+            bench.handle_written(now, taken as usize);
+            written += taken;
+        }
+        left = written.min(left + rate(millisecond));
+        if bench.poll_event() == Some(BenchEvent::FiguresWanted) {
+            return (millisecond + (written - left) / rate(millisecond), left);
+        }
+    }
+    panic!("it never ends");
+}
+
+#[test]
+fn a_large_buffer_of_the_transport_does_not_prolong_a_measurement() {
+    let time = Duration::from_secs(8);
+    // 80 Mbit/s and half a minute of data.
+    let (ended, _) = last_byte_leaves_after(time, 512 << 20, |_| 10_000);
+    assert!((8_000..8_200).contains(&ended), "{ended} ms");
+    // A blast protocol that waits for an RTT of 200 ms after each second. The pauses to come are estimated from earlier
+    // ones, to a tenth of the time.
+    let (ended, left) =
+        last_byte_leaves_after(time, 512 << 20, |at| if at % 1_200 < 1_000 { 100_000 } else { 0 }.max(1));
+    assert!((8_000..8_800).contains(&ended), "{ended} ms");
+    assert!(left > 650_000_000, "it sent all the time: {left} bytes");
+}
+
+#[test]
+fn a_rate_that_grows_is_never_without_data() {
+    // It grows from 8 kbit/s to 800 Mbit/s in two seconds, twofold in each 117 ms.
+    let rate = |at: u64| (1 << (at / 117).min(17)).min(100_000);
+    let (ended, left) = last_byte_leaves_after(Duration::from_secs(4), 512 << 20, rate);
+    let possible: u64 = (0..4_000).map(rate).sum();
+    assert!(left as f64 > 0.99 * possible as f64, "{left} of {possible} bytes");
+    assert!((4_000..4_200).contains(&ended), "{ended} ms");
+}
+
 #[test]
 fn a_measurement_without_data_reports_zero() {
     let [(sender, receiver), _] = measure(BenchSpec { direction: Direction::Reverse, stop: Stop::Bytes(0) }, 50);

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use farhaul::original::sabul::original::StreamEnd;
 use farhaul::original::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
+use farhaul_units::ByteSize;
 
 use super::fault::of;
 use super::{end_record, start};
-use crate::cmd::pipe::PipeArgs;
+use crate::cmd::pipe::{PipeArgs, unwritable};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::output::json::{Direction, End, Record, goodput};
@@ -26,7 +27,11 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     let stopping = stop.clone();
     context.interrupt.on_stop(move || stopping.stop());
     let transport = &args.transport;
-    let terms = StreamTerms { connect_timeout: transport.connect_timeout, peer_timeout: transport.timeout };
+    let terms = StreamTerms {
+        connect_timeout: transport.connect_timeout,
+        peer_timeout: transport.timeout,
+        buffer: transport.buffer.map(|ByteSize(bytes)| bytes),
+    };
     let pipe = Pipe { args, context, output, stop, terms, progress: Progress::default() };
     let mut meter = Meter::start(context.clock);
     let direction = if args.listen.is_some() { Direction::Sent } else { Direction::Received };
@@ -67,7 +72,10 @@ impl Pipe<'_> {
             peer = Some(met);
         });
         end.address = peer.map(|peer| peer.to_string());
-        sent.map_err(|failure| of(self.context, &failure, &peer.unwrap_or(address)))
+        sent.map_err(|failure| match failure {
+            Failure::Stream(error) => Fault::new(Code::LocalIo, format!("cannot read stdin: {error}")),
+            failure => of(self.context, &failure, &peer.unwrap_or(address)),
+        })
     }
 
     fn receive(&self, end: &mut End) -> Result<(), Fault> {
@@ -83,9 +91,13 @@ impl Pipe<'_> {
                 }
             };
             end.address = Some(peer.to_string());
-            let ended = receiver
-                .receive(std::io::stdout(), self.terms, self.progress.clone())
-                .map_err(|failure| of(self.context, &failure, &peer))?;
+            let ended =
+                receiver.receive(std::io::stdout(), self.terms, self.progress.clone()).map_err(
+                    |failure| match failure {
+                        Failure::Stream(error) => unwritable(&error),
+                        failure => of(self.context, &failure, &peer),
+                    },
+                )?;
             return self.judge(ended, peer);
         }
         Err(of(self.context, &failed, to))

@@ -61,11 +61,15 @@ impl Partial {
 
     /// Writes bytes. A failure names the file that keeps the bytes written before.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        self.file.write_all_at(bytes, offset).map_err(|error| {
-            let mut failure = io_failure("write", &error);
+        self.write_quietly(offset, bytes).map_err(|mut failure| {
             failure.message += &format!("; the bytes written before are in {}", self.temporary);
             failure
         })
+    }
+
+    /// Writes bytes of a file that does not outlive a failure.
+    pub(super) fn write_quietly(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all_at(bytes, offset).map_err(|error| io_failure("write", &error))
     }
 
     /// Makes the content survive a crash and gives the file its final name. The directory is not yet synchronised. On

@@ -73,7 +73,7 @@ impl IncomingFile {
     /// The disk is full or fails.
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let Some(partial) = &self.partial else { return Err(FailCode::NotFound.into()) };
-        partial.write(offset, bytes)
+        partial.write_quietly(offset, bytes)
     }
 
     /// Makes the content survive a crash, and gives the file its name. Waits for the disk.

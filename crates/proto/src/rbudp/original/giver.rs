@@ -200,7 +200,8 @@ impl Giver {
             return Err(Fault::NothingArrived(packets));
         }
         if self.sender.fruitless_rounds() >= FRUITLESS_ROUNDS {
-            return Err(Fault::NoProgress(FRUITLESS_ROUNDS));
+            let none = self.sender.lost_altogether().map(Fault::NothingArrived);
+            return Err(none.unwrap_or(Fault::NoProgress(FRUITLESS_ROUNDS)));
         }
         if self.state == State::File && self.sender.has_given() {
             self.state = State::Name { first: false };

@@ -1,6 +1,9 @@
 //! Records and datagrams that no peer sends, and those that come at a bad time.
 
+use proptest::prelude::*;
+
 use super::*;
+use crate::blast::hostile::{any_path, assert_robust, assert_whole};
 use crate::blast::testing::content;
 use crate::stats::Stats;
 
@@ -197,4 +200,26 @@ fn a_bitmap_waits_for_a_reader_that_makes_room() {
     assert_eq!(receiver.read(&mut read), 114 * PAYLOAD);
     let second = answers(&mut receiver, NOW + Duration::from_secs(9));
     assert_eq!(second, [0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x3F, 0xF0], "54 packets of the second had room");
+}
+
+fn any_options() -> impl Strategy<Value = Options> {
+    let rate = prop_oneof![Just(RateChoice::Auto), (1u64..500).prop_map(|rate| at_rate(rate).rate)];
+    let blast = prop_oneof![Just(BlastSize::Payload), Just(BlastSize::RoundTrip)];
+    (rate, blast).prop_map(|(rate, blast)| Options { rate, blast, ..Options::default() })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn any_path_delivers_the_bytes(options in any_options(), path in any_path(), bytes in 0usize..200_000, seed: u64) {
+        assert_whole::<Rbudp>(&options, path, bytes, seed);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_peer_makes_an_engine_panic_or_grow(options in any_options(), seed: u64) {
+        assert_robust::<Rbudp>(&options, seed, 3);
+    }
 }

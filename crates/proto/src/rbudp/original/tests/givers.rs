@@ -146,6 +146,21 @@ fn a_receiver_without_datagrams_is_named_after_one_round() {
     assert_eq!(giver.handle_channel(NOW, &[&[0; 5][..], &[0xFF]].concat()), Err(Fault::NothingArrived(32)));
 }
 
+/// A few packets may be lost by chance, so a small file is repeated first.
+#[test]
+fn a_receiver_without_datagrams_of_a_small_file_is_named_after_ten_more_rounds() {
+    let mut giver = giving(&[1; 150]);
+    says_giver(&mut giver, NOW);
+    for round in 0..12 {
+        blast(&mut giver, NOW);
+        match giver.handle_channel(NOW, &[0, 0xFC]) {
+            Ok(()) => assert!(round < 10, "round {round}"),
+            Err(fault) => return assert_eq!((round, fault), (9, Fault::NothingArrived(2))),
+        }
+    }
+    panic!("never given up");
+}
+
 #[test]
 fn a_packet_that_never_arrives_ends_after_ten_fruitless_rounds() {
     let mut giver = giving(&[1; 150]);

@@ -1,0 +1,65 @@
+//! The verdict of `limited_by` for blasts: a disk at either side, a rate, or the path.
+
+use std::time::Duration;
+
+use super::BLASTS;
+use crate::limits::{one_is_limited_by, slow};
+use crate::process::{Scratch, Server, farhaul, farhaul_under};
+
+/// A call of a disk that is slower than the path.
+const SLOW_DISK: Duration = Duration::from_millis(30);
+const SIZE: usize = 8_000_000;
+/// The rate is given, since the search for one is a limit of its own.
+const RATE: [&str; 2] = ["--rate", "800mbit"];
+
+#[test]
+fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
+    let Some(slow) = slow("pread64", SLOW_DISK) else { return };
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    for protocol in BLASTS {
+        let scratch = Scratch::new();
+        let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
+        let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
+        let target = format!("udt://{}/", server.address);
+        one_is_limited_by("disk_read", || {
+            let copy = ["copy", "--plain", "--json", "--protocol", protocol, &file, &target];
+            let run = farhaul_under(&slow, &[&copy[..], &RATE].concat());
+            run.succeeds();
+            run.end()
+        });
+    }
+}
+
+#[test]
+fn a_slow_disk_at_the_receiver_is_the_limit_of_every_blast() {
+    let Some(slow) = slow("pwrite64", SLOW_DISK) else { return };
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    for protocol in BLASTS {
+        let scratch = Scratch::new();
+        let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
+        one_is_limited_by("disk_write", || {
+            let server = Server::begin_under(&slow, &["serve", "--protocol", protocol, "--root", &root]);
+            let target = format!("udt://{}/", server.address);
+            let copy = ["copy", "--plain", "--json", "--protocol", protocol, &file, &target];
+            let run = farhaul(&[&copy[..], &RATE].concat());
+            run.succeeds();
+            run.end()
+        });
+    }
+}
+
+/// A rate by hand far below that of the disks. Tsunami begins at a third of it, and counts that as its rate control.
+#[test]
+fn a_rate_below_that_of_the_disks_is_the_limit_of_every_blast() {
+    for protocol in BLASTS {
+        let scratch = Scratch::new();
+        let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
+        let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
+        let target = format!("udt://{}/", server.address);
+        let copy = ["copy", "--plain", "--json", "--protocol", protocol, "--rate", "50mbit", &file, &target];
+        let run = farhaul(&copy);
+        run.succeeds();
+        let end = run.end();
+        assert!(["rate_cap", "congestion"].contains(&end["limited_by"].as_str().unwrap()), "{protocol}: {end}");
+    }
+}

@@ -1,0 +1,67 @@
+//! A way to a server for TCP, which can break.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_linger;
+
+use crate::limits::{Relay, relay};
+use crate::process::Server;
+
+/// Passes connections on to a server. Datagrams have another way, or none.
+pub(super) struct Way {
+    pub(super) address: String,
+    connections: Arc<Mutex<Vec<TcpStream>>>,
+    _datagrams: Option<Relay>,
+}
+
+impl Way {
+    /// For TCP alone.
+    pub(super) fn of_tcp(server: &Server) -> Self {
+        Self::at("127.0.0.1:0".parse().unwrap(), server, None)
+    }
+
+    /// For TCP and UDP on the same port.
+    pub(super) fn of_both(server: &Server) -> Self {
+        let (datagrams, address) = relay(server, &[]);
+        Self::at(address.parse().unwrap(), server, Some(datagrams))
+    }
+
+    fn at(address: SocketAddr, server: &Server, datagrams: Option<Relay>) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (connections, behind) = (Arc::new(Mutex::new(Vec::new())), server.address.clone());
+        let kept = Arc::clone(&connections);
+        thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let far = TcpStream::connect(&behind).unwrap();
+                kept.lock().unwrap().extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
+                for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                    thread::spawn(move || {
+                        // A broken way ends here.
+                        let _ = io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Write);
+                    });
+                }
+            }
+        });
+        Self { address, connections, _datagrams: datagrams }
+    }
+
+    /// Resets all connections at both ends.
+    pub(super) fn breaks(&self) {
+        for connection in self.connections.lock().unwrap().drain(..) {
+            resets(connection);
+        }
+    }
+}
+
+/// Ends a connection by RST.
+pub(super) fn resets(connection: TcpStream) {
+    set_socket_linger(&connection, Some(Duration::ZERO)).unwrap();
+    // Another thread may hold it open in a read. With SO_LINGER of zero, Linux resets at the last close.
+    let _ = connection.shutdown(Shutdown::Both);
+}
