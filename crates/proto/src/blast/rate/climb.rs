@@ -26,11 +26,12 @@ use super::counts::{Comparison, Counts};
 const SPREAD: f64 = 0.02;
 /// λ: a lost datagram costs as much as a delivered one brings.
 const COST: f64 = 1.0;
-/// A and α: the first step, and how fast steps shrink. 0.5 < α ≤ 1 is the condition of the theorem.
-const FIRST_STEP: f64 = 0.08;
+/// A and α: the first step, and how fast steps shrink. 0.5 < α ≤ 1 is the condition of the theorem. A step leads no
+/// further than the trials saw, since the slope is known only there.
+const FIRST_STEP: f64 = SPREAD;
 const SHRINKING: f64 = 0.8;
-/// A∞: steps never become smaller, so that the rate follows the path.
-const LEAST_STEP: f64 = 0.01;
+/// A∞: steps never become smaller, so that the rate follows the path. Half of the first one.
+const LEAST_STEP: f64 = SPREAD / 2.0;
 /// A trial lasts at least so many packets, so that one packet more or less does not decide.
 const PACKETS: f64 = 400.0;
 /// And at least so long, which is some feedbacks.
