@@ -153,10 +153,10 @@ mod tests {
         let mut climb = Climb::new(100.0);
         climb.step(1.0);
         climb.step(1.0);
-        assert!((climb.rate - 100.0 * libm::exp(0.16)).abs() < 1e-9);
+        assert!((climb.rate - 100.0 * libm::exp(0.04)).abs() < 1e-9);
         climb.step(-1.0);
-        let second = 0.08 / libm::pow(2.0, 0.8);
-        assert!((climb.rate - 100.0 * libm::exp(0.16 - second)).abs() < 1e-9);
+        let second = 0.02 / libm::pow(2.0, 0.8);
+        assert!((climb.rate - 100.0 * libm::exp(0.04 - second)).abs() < 1e-9);
         for turn in 0..100 {
             climb.step(if turn % 2 == 0 { 0.001 } else { -0.001 });
         }
