@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 use farhaul_units::Rng;
 
 use super::*;
+use crate::blast::engine::Protocol;
+use crate::blast::testing::{Path, Wire, content};
+use crate::config::Config;
 
 const TICK: Duration = Duration::from_millis(1);
 const PACKET: f64 = 12_000.0;
@@ -142,4 +145,29 @@ fn counts_that_no_path_carries_keep_the_rate_within_its_bounds() {
         control.on_feedback(now, &Feedback { datagrams, bytes: datagrams, clock: now - Instant::ZERO });
         assert!((SLOWEST..=FASTEST).contains(&control.rate), "{}", control.rate);
     }
+}
+
+/// Seconds that 25 MB take over 100 Mbit/s and 20 ms, from a first rate.
+fn seconds<P: Protocol>(options: &P::Options, first: Option<u64>) -> f64 {
+    let path = Path { rate: Some(Rate::from_megabits_per_second(100)), loss: 1e-4, queue: 200, ..Path::default() };
+    let first_rate = first.map(Rate::from_megabits_per_second);
+    let wire = Wire::<P>::new(options, &Config { first_rate, ..Config::default() }, path, 3);
+    wire.transfer(&content(25_000_000), Duration::from_secs(60)).time.as_secs_f64()
+}
+
+/// A first rate ten times too high or too low costs less than 20 RTTs of 20 ms, repetitions and their rounds included.
+fn withstands_wrong_first_rates<P: Protocol>(options: &P::Options) {
+    let right = seconds::<P>(options, Some(100));
+    for wrong in [10, 1_000] {
+        let late = seconds::<P>(options, Some(wrong)) - right;
+        assert!(late < 20.0 * 0.02, "{}: {late} s late of {right} s with {wrong} Mbit/s", P::NAME);
+    }
+}
+
+#[test]
+fn a_wrong_first_rate_does_not_harm_a_transfer_of_any_protocol() {
+    withstands_wrong_first_rates::<crate::hurricane::Hurricane>(&Default::default());
+    withstands_wrong_first_rates::<crate::rbudp::Rbudp>(&Default::default());
+    withstands_wrong_first_rates::<crate::tsunami::Tsunami>(&Default::default());
+    withstands_wrong_first_rates::<crate::fobs::Fobs>(&Default::default());
 }
