@@ -162,8 +162,9 @@ impl Builder {
 
     /// First rate of a sender that finds its rate during the transfer, headers of IP and UDP included. Default: none.
     ///
-    /// Protocols for dedicated channels begin there, such as at [`CachedRate::first_rate`](crate::probe::CachedRate::first_rate). Other
-    /// protocols and fixed rates ignore it. A wrong rate is left within a few round trips.
+    /// Protocols for dedicated channels begin there, for example at
+    /// [`CachedRate::first_rate`](crate::probe::CachedRate::first_rate). Other protocols and fixed rates ignore it. A
+    /// wrong rate is left within a few round trips.
     pub fn first_rate(mut self, rate: Rate) -> Self {
         self.config.first_rate = Some(rate);
         self

@@ -36,13 +36,13 @@ fn main() -> ExitCode {
 }
 
 /// The values of an axis, one line each.
-pub fn draw(seed: u64, count: u64) -> Vec<String> {
+pub(crate) fn draw(seed: u64, count: u64) -> Vec<String> {
     let mut rng = Rng::new(seed);
     (1..=count).map(|number| path(number, &mut rng)).collect()
 }
 
 fn path(number: u64, rng: &mut Rng) -> String {
-    let mut between = |(low, high): (f64, f64)| low * (high / low).powf(rng.unit());
+    let mut between = |(low, high): (f64, f64)| low * libm::pow(high / low, rng.unit());
     // Whole kbit/s, tens of microseconds and two digits of a loss: as they are printed, so they are run.
     let rate = (between(RATES) / 1e3).round() * 1e3;
     let round_trip = (between(ROUND_TRIPS) * 1e5).round() / 1e5;

@@ -147,7 +147,7 @@ fn a_search_for_the_rate_begins_at_the_stored_rate_of_the_path() {
     let cache = scratch.dir("cache");
     fs::create_dir_all(scratch.at("cache/farhaul")).unwrap();
     let listener = Server::begin(&["bench", "--protocol", "hurricane"]);
-    let today = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let today = farhaul::probe::now().as_secs();
     let line = format!(
         "\"{}\" = {{ rate_bps = 147200000, goodput_bps = 147000000, window_datagrams = 3, sleep_us = 240, \
          datagram_bytes = 1472, measured_unix_seconds = {today} }}\n",

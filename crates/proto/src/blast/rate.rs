@@ -25,7 +25,7 @@ use super::engine::Feedback;
 
 /// The first rate without a hint, bit/s: four times that of the slowest channel for which these protocols are meant, 20
 /// Mbit/s. So the slowest ones see the fourfold overload with which every start ends. It does not depend on the RTT.
-/// A number of packets per RTT would cost long paths several RTTs.
+/// A number of packets per RTT would cost long paths several RTTs (departure D332).
 const FIRST: f64 = 80e6;
 /// Shortest RTT that counts. Feedback comes every 10 ms, so nothing shorter can be seen.
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(10);

@@ -203,7 +203,7 @@ impl Sender {
         };
         self.counts.bitmaps += 1;
         self.counts.lost += u64::from(loss.lost);
-        // A rate that is found answers losses by itself.
+        // A rate that is found answers losses by itself (departure D333).
         if !self.rate.is_found() {
             self.adaptation.on_segment(loss.lost, loss.packets);
         }

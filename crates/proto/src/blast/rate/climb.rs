@@ -15,8 +15,8 @@
 //! | λ | [`COST`] | |
 //!
 //! Below the capacity the slope is 1, above it is −λ: goodput stays and loss grows. Random loss lowers J everywhere and
-//! moves nothing. The theorem asks for trials that come closer and closer. Ours keep their distance, so that the rate
-//! follows a path that changes.
+//! moves nothing. The theorem asks for trials that come closer and closer. Ours keep their distance (departure D330),
+//! so that the rate follows a path that changes.
 
 use farhaul_units::{Duration, Instant};
 
@@ -27,7 +27,7 @@ const SPREAD: f64 = 0.02;
 /// λ: a lost datagram costs as much as a delivered one brings.
 const COST: f64 = 1.0;
 /// A and α: the first step, and how fast steps shrink. 0.5 < α ≤ 1 is the condition of the theorem. A step leads no
-/// further than the trials saw, since the slope is known only there.
+/// further than the trials saw, since the slope is known only there (departure D331).
 const FIRST_STEP: f64 = SPREAD;
 const SHRINKING: f64 = 0.8;
 /// A∞: steps never become smaller, so that the rate follows the path. Half of the first one.
