@@ -160,6 +160,16 @@ impl Builder {
         self
     }
 
+    /// First rate of a sender that finds its rate during the transfer, headers of IP and UDP included. Default: none.
+    ///
+    /// Protocols for dedicated channels begin there, for example at
+    /// [`CachedRate::first_rate`](crate::probe::CachedRate::first_rate). Other protocols and fixed rates ignore it. A
+    /// wrong rate is left within a few round trips.
+    pub fn first_rate(mut self, rate: Rate) -> Self {
+        self.config.first_rate = Some(rate);
+        self
+    }
+
     /// Longest time for a connection attempt. Above zero, at most a year. Default 5 s.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.config.connect_timeout = time;

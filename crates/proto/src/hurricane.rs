@@ -65,6 +65,13 @@ pub struct Options {
     pub trigger_window: Option<f64>,
 }
 
+impl Options {
+    /// Whether the rate is found. W_c and T_s by hand set it by (1).
+    pub(crate) fn finds_rate(&self) -> bool {
+        self.rate == RateChoice::Auto && (self.window.is_none() || self.sleep.is_none())
+    }
+}
+
 /// The protocol.
 #[derive(Debug)]
 pub(crate) struct Hurricane;

@@ -12,6 +12,7 @@ use farhaul_wire::udt4::HEADER_LEN;
 use farhaul_wire::udt2004;
 
 use crate::any_endpoint::AnyEndpoint;
+use crate::blast::rate::RateChoice;
 use crate::config::{Config, Entropy, Mode};
 use crate::numbering::Numbering;
 use crate::{fobs, hurricane, rbudp, sabul, tsunami};
@@ -38,6 +39,8 @@ pub struct Entry {
     pub numbering: Numbering,
     /// Its options, in the order of printing.
     pub options: &'static [OptionDoc],
+    /// Whether a sender with these settings finds its rate during the transfer.
+    finds_rate: fn(&Config) -> bool,
     /// Puts the options into the protocol's part of the settings. Fails on unusable values.
     configure: fn(&Settings, &mut Config) -> Result<(), SpecError>,
     /// Makes an endpoint without connections.
@@ -55,6 +58,7 @@ static PROTOCOLS: &[Entry] = &[
         header_len: HEADER_LEN as u32,
         numbering: Numbering::UDT4,
         options: &[],
+        finds_rate: |_config| false,
         configure: |_settings, _config| Ok(()),
         construct: |config, entropy| Box::new(crate::udt::Endpoint::new(config, entropy)),
     },
@@ -72,6 +76,7 @@ static PROTOCOLS: &[Entry] = &[
             meaning: "whether the receiver warns the sender of a growing RTT: on or off",
             form: OptionForm::Optional { default: "on" },
         }],
+        finds_rate: |_config| false,
         configure: |settings, config| {
             if let Some(warns) = settings.switch("delay-warnings")? {
                 config.udt2004.delay_warnings = warns;
@@ -90,6 +95,7 @@ static PROTOCOLS: &[Entry] = &[
         header_len: (TAG_LEN + farhaul_wire::rbudp::HEADER_LEN) as u32,
         numbering: Numbering::numbered(1 << 31).behind(TAG_LEN).little_endian().in_blasts(),
         options: rbudp::settings::OPTIONS,
+        finds_rate: |config| config.rbudp.rate == RateChoice::Auto,
         configure: |settings, config| {
             config.rbudp = rbudp::settings::read(settings)?;
             Ok(())
@@ -106,6 +112,7 @@ static PROTOCOLS: &[Entry] = &[
         header_len: (TAG_LEN + farhaul_wire::tsunami::HEADER_LEN) as u32,
         numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
         options: tsunami::settings::OPTIONS,
+        finds_rate: |config| config.tsunami.rate == RateChoice::Auto,
         configure: |settings, config| {
             config.tsunami = tsunami::settings::read(settings)?;
             Ok(())
@@ -122,6 +129,7 @@ static PROTOCOLS: &[Entry] = &[
         header_len: (TAG_LEN + farhaul_wire::sabul::HEADER_LEN) as u32,
         numbering: Numbering::numbered(100_000_000).behind(TAG_LEN),
         options: sabul::settings::OPTIONS,
+        finds_rate: |_config| false,
         configure: |settings, config| {
             config.sabul = sabul::settings::read(settings)?;
             Ok(())
@@ -138,6 +146,7 @@ static PROTOCOLS: &[Entry] = &[
         header_len: (TAG_LEN + farhaul_wire::fobs::HEADER_LEN) as u32,
         numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
         options: fobs::settings::OPTIONS,
+        finds_rate: |config| config.fobs.rate == RateChoice::Auto,
         configure: |settings, config| {
             config.fobs = fobs::settings::read(settings)?;
             Ok(())
@@ -154,6 +163,7 @@ static PROTOCOLS: &[Entry] = &[
         header_len: (TAG_LEN + farhaul_wire::hurricane::HEADER_LEN) as u32,
         numbering: Numbering::numbered(1 << 31).behind(TAG_LEN),
         options: hurricane::settings::OPTIONS,
+        finds_rate: |config| config.hurricane.finds_rate(),
         configure: |settings, config| {
             config.hurricane = hurricane::settings::read(settings)?;
             Ok(())
@@ -209,6 +219,14 @@ impl Protocol {
     /// Its default congestion controller; `None` if its own rules govern the rate.
     pub fn controller(&self) -> Option<Spec> {
         self.entry().controller.map(|name| name.parse().expect("a test parses the controller of each row"))
+    }
+
+    /// Whether its senders find their rate during the transfer, and so use a first rate
+    /// ([`Config::first_rate`](crate::Config::first_rate)).
+    pub fn finds_rate(&self) -> bool {
+        let mut config = Config::default();
+        (self.entry().configure)(self.0.settings(), &mut config).expect("they were used when they were parsed");
+        (self.entry().finds_rate)(&config)
     }
 
     /// An endpoint without connections. The options of this protocol win over `config`.

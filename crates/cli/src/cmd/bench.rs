@@ -126,6 +126,7 @@ impl Measurement<'_> {
         start.settings.insert("interval_seconds".into(), self.args.interval.as_secs_f64().into());
         let sends = spec.direction == Way::Forward;
         start.only_sends = sends;
+        start.for_people = true;
         let address = to.to_string();
         let place = Place { session: None, flow: None, address, role: Role::Connecting, sends, early: &[], meter };
         let streams = match self.open(to, start) {

@@ -1,15 +1,16 @@
 //! Connecting to an address of the command line.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
 
-use farhaul::{Endpoint, Stream};
+use farhaul::{Endpoint, Stream, probe};
 
 use super::Context;
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::options::Transport;
-use crate::output::Output;
-use crate::output::json::{Record, Start};
+use crate::output::json::{FirstRate, Record, Start};
+use crate::output::{Output, human};
 use crate::values::HostPort;
 
 /// Marks the warnings about receive buffers.
@@ -50,8 +51,26 @@ fn connect_to(
 ) -> Result<Stream, Fault> {
     check_route(peer)?;
     let endpoint = transport.bind_for(peer)?;
-    announce(context, output, &endpoint, Some(peer), start.clone());
+    let mut start = start.clone();
+    if let Some(known) = transport.profiled(peer) {
+        let (rate_bps, measured) = (known.first_rate().bits_per_second(), known.measured);
+        start.first_rate = Some(FirstRate { rate_bps, measured_unix_seconds: measured.as_secs() });
+        if start.for_people && start.only_sends {
+            let (rate, age) = (human::rate(Some(rate_bps)), days(probe::now().saturating_sub(measured)));
+            output.say(&format!("the search for the rate begins at {rate}, from a profile {age}"));
+        }
+    }
+    announce(context, output, &endpoint, Some(peer), start);
     begin(context, transport, &endpoint, peer)
+}
+
+/// The age of a profile.
+fn days(age: Duration) -> String {
+    match age.as_secs() / 86_400 {
+        0 => "of the last 24 hours".to_owned(),
+        1 => "1 day old".to_owned(),
+        days => format!("{days} days old"),
+    }
 }
 
 /// Connects. Until a session has its first answer, a read waits no longer than connecting may take.

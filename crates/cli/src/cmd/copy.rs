@@ -255,6 +255,7 @@ impl Copy<'_> {
     fn connect(&self, server: &HostPort, target: serde_json::Value) -> Result<Stream, Fault> {
         let mut start = self.args.transport.start("copy");
         start.only_sends = matches!(self.args.places.last(), Some(Location::Remote(_)));
+        start.for_people = !self.args.quiet;
         let (_, sources) = self.args.places.split_last().expect("there are no less than two");
         let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
         start.settings.insert("sources".into(), sources.into());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
+use farhaul::probe::{CachedRate, cached_rate};
 use farhaul::registry::protocols;
 use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol};
 use farhaul_cc::Spec;
@@ -165,12 +166,23 @@ impl Transport {
         builder
     }
 
-    /// Opens a UDP port of the system's choice, in the address family of `peer`.
+    /// Opens a UDP port of the system's choice for a connection to `peer`. A search for the rate begins with what was
+    /// found by a profile of the path.
     pub(crate) fn bind_for(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
-        self.bind(match peer {
+        let mut builder = self.builder();
+        if let Some(known) = self.profiled(peer) {
+            builder = builder.first_rate(known.first_rate());
+        }
+        let address = match peer {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        })
+        };
+        open(builder, address)
+    }
+
+    /// The best rate of the path to `peer` by a recent profile, if the rate is to be found.
+    pub(crate) fn profiled(&self, peer: SocketAddr) -> Option<CachedRate> {
+        if self.rate().is_none() && self.protocol.finds_rate() { cached_rate(peer) } else { None }
     }
 
     /// Requires `--plain`, so that the user knows that data is not encrypted, and options that belong together.

@@ -44,6 +44,8 @@ pub(crate) struct Start {
     pub(crate) controller: String,
     /// Cap on the sending rate; null for none.
     pub(crate) rate_bps: Option<u64>,
+    /// The rate with which the search for the rate begins, if an earlier profile of the path told one.
+    pub(crate) first_rate: Option<FirstRate>,
     pub(crate) mtu_bytes: u32,
     /// Cap on each buffer; null for automatic.
     pub(crate) buffer_bytes: Option<u64>,
@@ -54,6 +56,9 @@ pub(crate) struct Start {
     /// This side only sends data. Small answers need no large receive buffer.
     #[serde(skip)]
     pub(crate) only_sends: bool,
+    /// People read what it says, too.
+    #[serde(skip)]
+    pub(crate) for_people: bool,
     /// Settings of this verb alone.
     pub(crate) settings: serde_json::Map<String, serde_json::Value>,
 }
@@ -69,6 +74,15 @@ impl Start {
             ..Self::default()
         }
     }
+}
+
+/// The first rate of a sender, from a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct FirstRate {
+    /// Headers of IP and UDP included.
+    pub(crate) rate_bps: u64,
+    /// When the path was profiled.
+    pub(crate) measured_unix_seconds: u64,
 }
 
 /// Changes since the last interval.

@@ -140,3 +140,28 @@ fn a_directory_that_cannot_be_made_is_named_before_anything_is_sent() {
     let file = scratch.file("file", 1);
     profile(&scratch.dir("cache"), "127.0.0.1:9", &["--out", &format!("{file}/out")]).fails(7, &[&file, "--out"]);
 }
+
+#[test]
+fn a_search_for_the_rate_begins_at_the_stored_rate_of_the_path() {
+    let scratch = Scratch::new();
+    let cache = scratch.dir("cache");
+    fs::create_dir_all(scratch.at("cache/farhaul")).unwrap();
+    let listener = Server::begin(&["bench", "--protocol", "hurricane"]);
+    let today = farhaul::probe::now().as_secs();
+    let line = format!(
+        "\"{}\" = {{ rate_bps = 147200000, goodput_bps = 147000000, window_datagrams = 3, sleep_us = 240, \
+         datagram_bytes = 1472, measured_unix_seconds = {today} }}\n",
+        listener.address
+    );
+    fs::write(scratch.at("cache/farhaul/paths.toml"), line).unwrap();
+    let start = |options: &[&str]| {
+        let arguments = ["bench", "--plain", "--json", "--connect", &listener.address, "--bytes", "1MB"];
+        let run = farhaul_where(&[("XDG_CACHE_HOME", &cache)], &[&arguments, options].concat());
+        run.succeeds();
+        run.records().remove(0)["first_rate"].clone()
+    };
+    let found = start(&["--protocol", "hurricane"]);
+    assert_eq!(found, serde_json::json!({ "rate_bps": 150_000_000, "measured_unix_seconds": today }), "with headers");
+    assert_eq!(start(&["--protocol", "hurricane:rate=100mbit"]), Value::Null);
+    assert_eq!(start(&["--protocol", "hurricane", "--rate", "100mbit"]), Value::Null);
+}

@@ -48,6 +48,18 @@ pub struct CachedRate {
     pub measured: Duration,
 }
 
+/// Bytes of IPv4 and UDP headers per datagram.
+const HEADERS: u64 = 28;
+
+impl CachedRate {
+    /// The rate on the wire, headers of IP and UDP included, for [`Builder::first_rate`](crate::Builder::first_rate).
+    pub fn first_rate(&self) -> Rate {
+        let datagram = u64::from(self.datagram);
+        // Both factors are within the bounds of the file, so the product fits.
+        Rate::from_bits_per_second(self.rate.bits_per_second().saturating_mul(datagram + HEADERS) / datagram.max(1))
+    }
+}
+
 /// The rate that [`cache_rate`] stored for a path to `peer` in the last 30 days.
 ///
 /// A profile of another port of the same host counts too, unless the address is a loopback one, whose ports may belong to
@@ -197,6 +209,12 @@ mod tests {
         }
         let first = line(&(address("192.0.2.7:9000"), found(940, 3)));
         assert!(first.starts_with("\"192.0.2.7:9000\" = { rate_bps = 940000000, "), "{first}");
+    }
+
+    #[test]
+    fn the_first_rate_of_a_transfer_counts_headers() {
+        let wire = found(1_472, 0).first_rate();
+        assert_eq!(wire, Rate::from_megabits_per_second(1_500));
     }
 
     #[test]

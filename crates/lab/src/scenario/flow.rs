@@ -103,6 +103,8 @@ pub(crate) struct Bulk {
     pub(crate) burst_time: Option<Duration>,
     /// The disk that the sender reads from.
     pub(crate) disk: Option<DiskSpec>,
+    /// The protocol's fixed rate as a share of the bottleneck's, until [`FlowSpec::settle`].
+    share: Option<f64>,
 }
 
 /// A TCP sender and its receiver.
@@ -219,6 +221,26 @@ impl FlowSpec {
     }
 }
 
+impl FlowSpec {
+    /// Puts a rate that is a share of the `bottleneck`'s into the options of the protocol.
+    ///
+    /// # Errors
+    /// The bottleneck has no rate, or the protocol takes none.
+    pub(crate) fn settle(&mut self, bottleneck: Option<Rate>) -> Result<(), String> {
+        let Protocol::Bulk(bulk) = &mut self.protocol else { return Ok(()) };
+        let Some(share) = bulk.share.take() else { return Ok(()) };
+        let Some(rate) = bottleneck else {
+            return Err("a share of the bottleneck's rate needs a bottleneck with `rate`".to_owned());
+        };
+        let bits = (share * rate.bits_per_second() as f64) as u64;
+        let text = bulk.protocol.to_string();
+        let separator = if text.contains(':') { ',' } else { ':' };
+        let fixed = format!("{text}{separator}rate={bits}bit").parse();
+        bulk.protocol = fixed.map_err(|wrong: SpecError| wrong.to_string())?;
+        Ok(())
+    }
+}
+
 /// A list of transfers: the number of all, and the number at a time.
 fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u32, i64)>, ScenarioError> {
     let transfers = section.integer("transfers", 1..=MAX_TRANSFERS)?;
@@ -305,6 +327,7 @@ fn bulk(section: &mut Section<'_>, protocol: farhaul_proto::Protocol) -> Result<
         reorder_tolerance: section.integer("reorder_tolerance", 0..=10_000)?.unwrap_or(0) as u32,
         burst_time: section.time("burst_time")?,
         disk: disk(section)?,
+        share: section.share("rate")?,
     })
 }
 

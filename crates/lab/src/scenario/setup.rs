@@ -111,6 +111,10 @@ impl Setup {
             return Err(root.error(twice.line, format!("two flows are called '{}': give one a `name`", twice.name)));
         }
         let topology = Topology::read(&mut root, &flows)?;
+        let bottleneck = topology.links[topology.bottleneck].path.nominal_rate();
+        for flow in &mut flows {
+            flow.settle(bottleneck).map_err(|what| root.error(flow.line, format!("flow '{}': {what}", flow.name)))?;
+        }
         for key in ["access", "route", "bottleneck"] {
             if root.has(key) && (key == "access") == named {
                 let form = if named { "[link]" } else { "[[links]]" };

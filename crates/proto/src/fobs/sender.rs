@@ -81,7 +81,7 @@ impl Sender {
             overlap: options.overlap,
             pacer,
             batch,
-            rate: RateControl::new(options.rate, round_trip),
+            rate: RateControl::new(options.rate, config.first_rate, round_trip),
             most_rate: config.max_rate,
             adaptation: Adaptation::new(options.tolerance),
             round_trip,
@@ -203,7 +203,10 @@ impl Sender {
         };
         self.counts.bitmaps += 1;
         self.counts.lost += u64::from(loss.lost);
-        self.adaptation.on_segment(loss.lost, loss.packets);
+        // A rate that is found answers losses by itself (departure D333).
+        if !self.rate.is_found() {
+            self.adaptation.on_segment(loss.lost, loss.packets);
+        }
         self.apply_rate();
         Ok(())
     }

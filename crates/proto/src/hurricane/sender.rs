@@ -71,7 +71,7 @@ impl Sender {
             lost: SeqSet::new(FIRST),
             repeated: Recent::new(FIRST),
             schedule: Schedule::new(options, config, bytes * 8.0, now),
-            rate: RateControl::new(choice, round_trip),
+            rate: RateControl::new(choice, config.first_rate, round_trip),
             most_rate: config.max_rate,
             round_trip,
             intake: Intake::new(config.send_buffer),

@@ -76,7 +76,7 @@ impl Sender {
             header: setup.prefix.len() + HEADER_LEN,
             send_buffer: setup.config.send_buffer,
             max_rate: setup.config.max_rate,
-            rate: RateControl::new(options.rate, setup.round_trip),
+            rate: RateControl::new(options.rate, setup.config.first_rate, setup.round_trip),
             round_trip: setup.round_trip,
             pacer,
             blast: None,

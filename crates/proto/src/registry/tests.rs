@@ -163,3 +163,19 @@ fn row(entry: &Entry) -> String {
         entry.controller.unwrap_or("none"),
     )
 }
+
+#[test]
+fn only_blasts_without_a_rate_by_hand_find_theirs() {
+    for (text, finds) in [
+        ("udt", false),
+        ("sabul", false),
+        ("rbudp", true),
+        ("tsunami:rate=auto", true),
+        ("fobs:rate=5mbit", false),
+        ("hurricane", true),
+        ("hurricane:window=10", true),
+        ("hurricane:window=10,sleep=1ms", false),
+    ] {
+        assert_eq!(text.parse::<Protocol>().unwrap().finds_rate(), finds, "{text}");
+    }
+}

@@ -80,7 +80,7 @@ impl Sender {
     /// A sender whose first block has the number `first`.
     pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
         let payload = block_size(setup.datagram).max(1);
-        let control = RateControl::new(options.rate, setup.round_trip);
+        let control = RateControl::new(options.rate, setup.config.first_rate, setup.round_trip);
         let law = Law::new(options.error_threshold, options.slower, options.faster);
         // A search begins slowly by itself.
         let factor = if matches!(options.rate, RateChoice::Auto) { 1.0 } else { delay::START_FACTOR };

@@ -15,8 +15,8 @@
 //! | λ | [`COST`] | |
 //!
 //! Below the capacity the slope is 1, above it is −λ: goodput stays and loss grows. Random loss lowers J everywhere and
-//! moves nothing. The theorem asks for trials that come closer and closer. Ours keep their distance, so that the rate
-//! follows a path that changes.
+//! moves nothing. The theorem asks for trials that come closer and closer. Ours keep their distance (departure D330),
+//! so that the rate follows a path that changes.
 
 use farhaul_units::{Duration, Instant};
 
@@ -26,11 +26,12 @@ use super::counts::{Comparison, Counts};
 const SPREAD: f64 = 0.02;
 /// λ: a lost datagram costs as much as a delivered one brings.
 const COST: f64 = 1.0;
-/// A and α: the first step, and how fast steps shrink. 0.5 < α ≤ 1 is the condition of the theorem.
-const FIRST_STEP: f64 = 0.08;
+/// A and α: the first step, and how fast steps shrink. 0.5 < α ≤ 1 is the condition of the theorem. A step leads no
+/// further than the trials saw, since the slope is known only there (departure D331).
+const FIRST_STEP: f64 = SPREAD;
 const SHRINKING: f64 = 0.8;
-/// A∞: steps never become smaller, so that the rate follows the path.
-const LEAST_STEP: f64 = 0.01;
+/// A∞: steps never become smaller, so that the rate follows the path. Half of the first one.
+const LEAST_STEP: f64 = SPREAD / 2.0;
 /// A trial lasts at least so many packets, so that one packet more or less does not decide.
 const PACKETS: f64 = 400.0;
 /// And at least so long, which is some feedbacks.
@@ -152,10 +153,10 @@ mod tests {
         let mut climb = Climb::new(100.0);
         climb.step(1.0);
         climb.step(1.0);
-        assert!((climb.rate - 100.0 * libm::exp(0.16)).abs() < 1e-9);
+        assert!((climb.rate - 100.0 * libm::exp(0.04)).abs() < 1e-9);
         climb.step(-1.0);
-        let second = 0.08 / libm::pow(2.0, 0.8);
-        assert!((climb.rate - 100.0 * libm::exp(0.16 - second)).abs() < 1e-9);
+        let second = 0.02 / libm::pow(2.0, 0.8);
+        assert!((climb.rate - 100.0 * libm::exp(0.04 - second)).abs() < 1e-9);
         for turn in 0..100 {
             climb.step(if turn % 2 == 0 { 0.001 } else { -0.001 });
         }

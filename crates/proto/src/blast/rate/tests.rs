@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 use farhaul_units::Rng;
 
 use super::*;
+use crate::blast::engine::Protocol;
+use crate::blast::testing::{Path, Wire, content};
+use crate::config::Config;
 
 const TICK: Duration = Duration::from_millis(1);
 const PACKET: f64 = 12_000.0;
@@ -17,13 +20,15 @@ struct Fluid {
     /// Packets.
     queue: f64,
     loss: f64,
+    /// The first rate, if an earlier profile told one.
+    hint: Option<Rate>,
 }
 
 /// Runs a search over a path. Returns the share of the capacity that arrived, and the share of what was sent that was
 /// lost, in `time`.
 fn run(path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
     let start = Instant::from_nanos(1_000_000_000);
-    let mut control = RateControl::new(RateChoice::Auto, path.round_trip);
+    let mut control = RateControl::new(RateChoice::Auto, path.hint, path.round_trip);
     let mut rng = Rng::new(seed);
     let (mut now, mut waiting, mut arrived, mut sent, mut lost) = (start, 0.0_f64, 0.0, 0.0, 0.0);
     let mut feedbacks: VecDeque<(Instant, Feedback)> = VecDeque::new();
@@ -65,7 +70,7 @@ fn run(path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
 #[test]
 fn a_fixed_rate_does_not_move() {
     let rate = Rate::from_bits_per_second(5_000_000);
-    let mut control = RateControl::new(RateChoice::Fixed(rate), Duration::from_millis(10));
+    let mut control = RateControl::new(RateChoice::Fixed(rate), None, Duration::from_millis(10));
     let feedback = Feedback { datagrams: 0, bytes: 0, clock: Duration::from_secs(1) };
     control.on_feedback(Instant::ZERO, &feedback);
     assert_eq!(control.rate(), rate);
@@ -80,16 +85,46 @@ fn the_search_fills_paths_drawn_at_random() {
         let round_trip = Duration::from_secs_f64(between(&mut rng, 0.001, 0.2));
         let loss = if rng.unit() < 0.5 { 0.0 } else { between(&mut rng, 1e-6, 1e-3) };
         let queue = between(&mut rng, 50.0, 2_000.0);
-        let path = Fluid { capacity, round_trip, queue, loss };
+        let path = Fluid { capacity, round_trip, queue, loss, hint: None };
         let [filled, _] = run(path, Duration::from_secs(60), seed);
         assert!(filled >= 0.95 * (1.0 - loss), "{filled} of {path:?}");
+    }
+}
+
+/// A path of 300 Mbit/s and 50 ms, and what arrives in 40 RTTs with a search that begins at a hint.
+fn filled_with_hint(hint: Option<f64>) -> f64 {
+    let hint = hint.map(|bits| Rate::from_bits_per_second(bits as u64));
+    let path = Fluid { capacity: 300e6, round_trip: Duration::from_millis(50), queue: 600.0, loss: 1e-4, hint };
+    run(path, Duration::from_secs(2), 7)[0]
+}
+
+#[test]
+fn a_hint_that_is_right_saves_the_start() {
+    assert!(filled_with_hint(Some(300e6)) > filled_with_hint(None));
+}
+
+#[test]
+fn a_hint_ten_times_too_high_or_too_low_costs_a_few_rtts_at_most() {
+    let right = filled_with_hint(Some(300e6));
+    for wrong in [30e6, 3e9] {
+        let lost = (right - filled_with_hint(Some(wrong))) * 40.0;
+        assert!(lost < 4.0, "{lost} RTTs with a hint of {wrong} bit/s");
+    }
+}
+
+#[test]
+fn a_hint_beyond_any_use_is_brought_into_bounds() {
+    for bits in [0, 1, u64::MAX] {
+        let hint = Some(Rate::from_bits_per_second(bits));
+        let control = RateControl::new(RateChoice::Auto, hint, Duration::from_millis(20));
+        assert!((SLOWEST..=FASTEST).contains(&control.rate), "{}", control.rate);
     }
 }
 
 #[test]
 fn an_application_that_pauses_neither_raises_nor_lowers_the_rate() {
     let start = Instant::from_nanos(1_000_000_000);
-    let mut control = RateControl::new(RateChoice::Auto, Duration::from_millis(20));
+    let mut control = RateControl::new(RateChoice::Auto, None, Duration::from_millis(20));
     let first = control.rate();
     for tick in 0..500_u64 {
         let now = start + Duration::from_millis(10) * tick as u32;
@@ -102,7 +137,7 @@ fn an_application_that_pauses_neither_raises_nor_lowers_the_rate() {
 
 #[test]
 fn counts_that_no_path_carries_keep_the_rate_within_its_bounds() {
-    let mut control = RateControl::new(RateChoice::Auto, Duration::from_millis(20));
+    let mut control = RateControl::new(RateChoice::Auto, None, Duration::from_millis(20));
     for tick in 1..2_000_u64 {
         let datagrams = if tick % 2 == 0 { u64::MAX } else { 0 };
         let now = Instant::ZERO + Duration::from_millis(10) * tick as u32;
@@ -110,4 +145,29 @@ fn counts_that_no_path_carries_keep_the_rate_within_its_bounds() {
         control.on_feedback(now, &Feedback { datagrams, bytes: datagrams, clock: now - Instant::ZERO });
         assert!((SLOWEST..=FASTEST).contains(&control.rate), "{}", control.rate);
     }
+}
+
+/// Seconds that 25 MB take over 100 Mbit/s and 20 ms, from a first rate.
+fn seconds<P: Protocol>(options: &P::Options, first: Option<u64>) -> f64 {
+    let path = Path { rate: Some(Rate::from_megabits_per_second(100)), loss: 1e-4, queue: 200, ..Path::default() };
+    let first_rate = first.map(Rate::from_megabits_per_second);
+    let wire = Wire::<P>::new(options, &Config { first_rate, ..Config::default() }, path, 3);
+    wire.transfer(&content(25_000_000), Duration::from_secs(60)).time.as_secs_f64()
+}
+
+/// A first rate ten times too high or too low costs less than 20 RTTs of 20 ms, repetitions and their rounds included.
+fn withstands_wrong_first_rates<P: Protocol>(options: &P::Options) {
+    let right = seconds::<P>(options, Some(100));
+    for wrong in [10, 1_000] {
+        let late = seconds::<P>(options, Some(wrong)) - right;
+        assert!(late < 20.0 * 0.02, "{}: {late} s late of {right} s with {wrong} Mbit/s", P::NAME);
+    }
+}
+
+#[test]
+fn a_wrong_first_rate_does_not_harm_a_transfer_of_any_protocol() {
+    withstands_wrong_first_rates::<crate::hurricane::Hurricane>(&Default::default());
+    withstands_wrong_first_rates::<crate::rbudp::Rbudp>(&Default::default());
+    withstands_wrong_first_rates::<crate::tsunami::Tsunami>(&Default::default());
+    withstands_wrong_first_rates::<crate::fobs::Fobs>(&Default::default());
 }
