@@ -17,14 +17,13 @@
 
 mod any_endpoint;
 mod connection;
+mod duplex;
 mod endpoint;
 pub(crate) mod engine;
-mod established;
 mod frames;
 #[cfg(test)]
 pub(crate) mod hostile;
 mod incoming;
-mod line;
 pub(crate) mod numbered;
 mod outgoing;
 pub(crate) mod partial;

@@ -21,6 +21,7 @@
 //! | `farewell` | telling the peer how this side left |
 //! | `vigil` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
 //! | `limit` | what held the sender back, and for how long |
+//! | `line` | an end of a control channel |
 //! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them |
 //! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
@@ -34,6 +35,7 @@ mod gap;
 pub(crate) mod handshake;
 pub(crate) mod life;
 pub(crate) mod limit;
+pub(crate) mod line;
 pub(crate) mod progress;
 pub(crate) mod protocol;
 mod replies;

@@ -7,10 +7,9 @@ use core::net::SocketAddr;
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::blast::{Frame, Hello, HelloError, Tag};
 
+use super::duplex::{Duplex, Effect, Opening};
 use super::engine::{Departure, Protocol};
-use super::established::{Effect, Established, Opening};
 use super::frames::Unread;
-use super::line::{Line, Request};
 use super::path::PATIENCE;
 use crate::channel::ChannelEnd;
 use crate::config::Config;
@@ -18,6 +17,7 @@ use crate::error::{ConnectionLost, PeerIncompatible};
 use crate::event::{ConnectionId, Event};
 use crate::shell::farewell::LONGEST_FAREWELL;
 use crate::shell::life::{Ending, Life};
+use crate::shell::line::{Line, Request};
 use crate::shell::slots::Occupant;
 use crate::shell::standing::Standing;
 use crate::stats::Stats;
@@ -72,7 +72,7 @@ enum Phase<P: Protocol> {
         round_trip: Option<Duration>,
         early: Option<SocketAddr>,
     },
-    Established(Box<Established<P>>),
+    Established(Box<Duplex<P>>),
 }
 
 /// The identity of a new connection.
@@ -217,7 +217,7 @@ impl<P: Protocol> Connection<P> {
             hello: &hello,
         };
         let mut established =
-            Established::new(options, config, &opening, (now, rng)).map_err(ConnectionLost::PeerMisbehaved)?;
+            Duplex::new(options, config, &opening, (now, rng)).map_err(ConnectionLost::PeerMisbehaved)?;
         if let Some(early) = early {
             established.way.on_datagram(early);
         }

@@ -9,13 +9,13 @@ use farhaul_wire::blast::Tag;
 
 use super::connection::{Connection, Identity, Output};
 use super::engine::Protocol;
-use super::line::Request;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::{Config, Entropy};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
 use crate::shell::admission::Admission;
 use crate::shell::handshake::{Room, mss_towards};
+use crate::shell::line::Request;
 use crate::shell::schedule::{Due, Schedule};
 use crate::shell::secrets::Secrets;
 use crate::shell::slots::{Occupant, Slots};

@@ -25,7 +25,7 @@ const MAX_ECHOES: usize = 8;
 
 /// An open connection.
 #[derive(Debug)]
-pub(super) struct Established<P: Protocol> {
+pub(super) struct Duplex<P: Protocol> {
     pub(super) outgoing: Outgoing<P::Sender>,
     pub(super) incoming: Incoming<P::Receiver>,
     pub(super) way: Way,
@@ -67,7 +67,7 @@ pub(super) struct Opening<'a> {
     pub(super) hello: &'a Hello<'a>,
 }
 
-impl<P: Protocol> Established<P> {
+impl<P: Protocol> Duplex<P> {
     /// Both engines, for a peer that has greeted.
     ///
     /// # Errors
