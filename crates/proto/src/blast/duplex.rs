@@ -1,9 +1,7 @@
 //! Both streams of an open connection, and what keeps them going. It conducts the parts.
 
-use core::net::SocketAddr;
-
-use farhaul_units::{Duration, Instant, Rng};
-use farhaul_wire::blast::{Frame, Hello};
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::blast::{Frame, Tag};
 
 use super::engine::{Departure, Feedback, Prefix, Protocol, Receiver, Sender, Setup};
 use super::frames::in_parts;
@@ -11,9 +9,9 @@ use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::path::Way;
 use super::pulse::Pulse;
-use crate::config::Config;
 use crate::error::{ConnectionLost, ControlFault, PeerMisbehaved};
 use crate::shell::progress::Progress;
+use crate::shell::protocol;
 use crate::stats::{Stats, Totals};
 use crate::transport::earliest;
 
@@ -23,7 +21,7 @@ const REPORT_SPACING: Duration = Duration::from_millis(10);
 /// Most echoes that wait. A peer has one question open at a time.
 const MAX_ECHOES: usize = 8;
 
-/// An open connection.
+/// Both streams.
 #[derive(Debug)]
 pub(super) struct Duplex<P: Protocol> {
     pub(super) outgoing: Outgoing<P::Sender>,
@@ -43,28 +41,19 @@ pub(super) struct Duplex<P: Protocol> {
     counts: Totals,
 }
 
-/// The effect of what came on the channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    GoOn,
-    Lost(ConnectionLost),
-    /// The peer has ended its stream, or aborted it.
-    PeerEnded,
-    /// The code of its frame.
-    PeerAborted(u32),
-}
-
 /// The facts of the opening.
 #[derive(Debug)]
-pub(super) struct Opening<'a> {
-    /// The other end of the channel, and whether this side called.
-    pub(super) peer: SocketAddr,
+pub(super) struct Facts<'a> {
+    /// Whether this side called.
     pub(super) called: bool,
     /// Most bytes of a datagram, tag included.
     pub(super) datagram: usize,
     /// The RTT of the channel's opening, if this side opened it.
     pub(super) round_trip: Option<Duration>,
-    pub(super) hello: &'a Hello<'a>,
+    /// The tag of datagrams to the peer.
+    pub(super) tag: Tag,
+    /// The options in the peer's greeting.
+    pub(super) greeting: &'a [u8],
 }
 
 impl<P: Protocol> Duplex<P> {
@@ -74,21 +63,20 @@ impl<P: Protocol> Duplex<P> {
     /// The peer's greeting has options that this side does not support.
     pub(super) fn new(
         options: &P::Options,
-        config: &Config,
-        opening: &Opening<'_>,
-        (now, rng): (Instant, &mut Rng),
+        facts: &Facts<'_>,
+        protocol::Setup { config, rng, now }: protocol::Setup<'_>,
     ) -> Result<Self, PeerMisbehaved> {
-        let pulse = Pulse::new(now, opening.round_trip, config.keep_alive, config.peer_timeout);
-        let prefix = Prefix::Tag(opening.hello.tag);
-        let (datagram, round_trip) = (opening.datagram, pulse.rtt.smoothed());
+        let pulse = Pulse::new(now, facts.round_trip, config.keep_alive, config.peer_timeout);
+        let prefix = Prefix::Tag(facts.tag);
+        let (datagram, round_trip) = (facts.datagram, pulse.rtt.smoothed());
         let setup = |rng| Setup { config, datagram, prefix, round_trip, now, rng };
         let sender = P::sender(options, setup(rng.fork()));
-        let receiver = P::receiver(options, opening.hello.options, setup(rng.fork()))?;
+        let receiver = P::receiver(options, facts.greeting, setup(rng.fork()))?;
         Ok(Self {
             // Both sides begin with the same credit, which needs no record.
-            outgoing: Outgoing::new(sender, FIRST_CREDIT),
+            outgoing: Outgoing::new(sender, FIRST_CREDIT, config.send_buffer),
             incoming: Incoming::new(receiver, config.recv_buffer.max(FIRST_CREDIT), FIRST_CREDIT),
-            way: Way::new(opening.peer, opening.called, now),
+            way: Way::new(facts.called, now),
             pulse,
             progress: Progress::new(now, config.stall_timeout, config.min_progress),
             prefix,
@@ -104,11 +92,9 @@ impl<P: Protocol> Duplex<P> {
 
     // ---- datagrams ----
 
-    /// Takes a datagram with this side's tag, without the tag. Returns false if it is not the peer's.
-    pub(super) fn on_datagram(&mut self, now: Instant, from: SocketAddr, body: &[u8]) -> bool {
-        if !self.way.on_datagram(from) {
-            return false;
-        }
+    /// Takes a datagram of the peer, without the tag. Returns false if no sender of this protocol sends it.
+    pub(super) fn on_datagram(&mut self, now: Instant, body: &[u8]) -> bool {
+        self.way.on_datagram();
         // A probe has no body.
         if body.is_empty() {
             return true;
@@ -136,10 +122,8 @@ impl<P: Protocol> Duplex<P> {
 
     /// Datagrams that may leave now.
     pub(super) fn plan(&mut self, now: Instant) -> Option<Departure> {
-        if self.way.peer().is_none() || self.pulse.is_stalled(now) {
-            return None;
-        }
-        self.outgoing.engine.plan(now)
+        self.outgoing.pass_on(now);
+        if self.pulse.is_stalled(now) { None } else { self.outgoing.engine.plan(now) }
     }
 
     /// The datagrams of a plan.
@@ -150,9 +134,12 @@ impl<P: Protocol> Duplex<P> {
 
     // ---- the channel ----
 
-    /// A frame arrived.
-    pub(super) fn on_frame(&mut self, now: Instant, frame: &Frame<'_>) -> Effect {
-        let done = match *frame {
+    /// A frame arrived, not the peer's last.
+    ///
+    /// # Errors
+    /// No honest peer sends it.
+    pub(super) fn on_frame(&mut self, now: Instant, frame: &Frame<'_>) -> Result<(), PeerMisbehaved> {
+        match *frame {
             Frame::Inline(bytes) => self.incoming.on_inline(bytes),
             Frame::Bulk(bytes) => self.incoming.on_bulk(bytes),
             Frame::Forward(bytes) => self.incoming.engine.handle_control(now, bytes),
@@ -181,15 +168,7 @@ impl<P: Protocol> Duplex<P> {
                 self.on_echo(now, number);
                 Ok(())
             }
-            Frame::End => {
-                self.incoming.on_end();
-                return Effect::PeerEnded;
-            }
-            Frame::Abort(code) => return Effect::PeerAborted(code),
-        };
-        match done {
-            Ok(()) => Effect::GoOn,
-            Err(fault) => Effect::Lost(ConnectionLost::PeerMisbehaved(fault)),
+            Frame::End | Frame::Abort(_) => Ok(()),
         }
     }
 
@@ -256,23 +235,25 @@ impl<P: Protocol> Duplex<P> {
 
     // ---- time ----
 
-    /// Fires due timers. `waits` is whether the application waits for room: a peer that never reads makes no progress
-    /// (attack B10).
-    pub(super) fn handle_timeout(&mut self, now: Instant, waits: bool) -> Effect {
+    /// Fires due timers. A peer that never reads makes no progress while the application waits for room (attack B10).
+    ///
+    /// # Errors
+    /// The peer is to be given up.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Result<(), ConnectionLost> {
         self.outgoing.engine.handle_timeout(now);
         self.incoming.engine.handle_timeout(now);
         if self.way.is_blocked(now) {
-            return Effect::Lost(ConnectionLost::UdpBlocked(super::path::PATIENCE));
+            return Err(ConnectionLost::UdpBlocked(super::path::PATIENCE));
         }
         if let Some(time) = self.pulse.is_silent(now) {
-            return Effect::Lost(ConnectionLost::PeerSilent(time));
+            return Err(ConnectionLost::PeerSilent(time));
         }
-        if self.outgoing.is_delivered() && !waits {
+        if self.outgoing.is_idle() {
             self.progress.restart(now);
         } else if let Some(reason) = self.progress.check(now) {
-            return Effect::Lost(reason);
+            return Err(reason);
         }
-        Effect::GoOn
+        Ok(())
     }
 
     /// This computer was suspended (attack B20).
@@ -285,13 +266,13 @@ impl<P: Protocol> Duplex<P> {
     }
 
     /// When to look again. `ready` is whether the channel takes bytes.
-    pub(super) fn deadline(&self, now: Instant, ready: bool, waits: bool) -> Option<Instant> {
+    pub(super) fn deadline(&self, now: Instant, ready: bool) -> Option<Instant> {
         let news = self.incoming.has_news() || self.datagrams > self.reported;
-        let sends = self.way.peer().is_some() && !self.pulse.is_stalled(now);
+        let sends = self.way.can_send() && !self.pulse.is_stalled(now);
         [
             Some(self.way.deadline()),
             Some(self.pulse.deadline(self.is_busy())),
-            self.progress.deadline().filter(|_| !self.outgoing.is_delivered() || waits),
+            self.progress.deadline().filter(|_| !self.outgoing.is_idle()),
             self.outgoing.engine.deadline().filter(|_| sends),
             self.incoming.engine.deadline(),
             Some(self.next_report).filter(|_| ready && news),

@@ -6,6 +6,7 @@
 //! Connection ─▶ ready queue ─▶ one train each in turn ─▶ datagrams
 //! ```
 
+mod channels;
 mod interface;
 
 use core::net::SocketAddr;
@@ -15,8 +16,8 @@ use farhaul_units::{Instant, Rng};
 
 pub(crate) use self::interface::Wraps;
 use super::admission::Held;
-use super::connection::{Connection, Name};
-use super::protocol::{Conductor, Output, Protocol, Setup};
+use super::connection::{Connection, Name, PhaseOutput};
+use super::protocol::{Output, Protocol, Setup};
 use super::schedule::{Due, Schedule};
 use super::slots::{Occupant, Slots};
 use crate::config::Config;
@@ -31,12 +32,11 @@ pub(crate) struct Shell<P: Protocol> {
     pub(crate) protocol: P,
     slots: Slots<Connection<P>>,
     schedule: Schedule,
+    /// Connections whose channels may have a request.
+    channels: VecDeque<u32>,
     events: VecDeque<Event>,
     invalid: u64,
 }
-
-/// The next datagrams of a connection: its slot, their destination and their source.
-type NextOutput<P> = (u32, SocketAddr, Output<<<P as Protocol>::Established as Conductor>::Transmission>);
 
 impl<P: Protocol> Shell<P> {
     /// An endpoint without connections.
@@ -47,6 +47,7 @@ impl<P: Protocol> Shell<P> {
             protocol,
             slots: Slots::default(),
             schedule: Schedule::default(),
+            channels: VecDeque::new(),
             events: VecDeque::new(),
             invalid: 0,
         }
@@ -72,6 +73,13 @@ impl<P: Protocol> Shell<P> {
         id
     }
 
+    /// Adds a connection that a caller opens by a channel.
+    pub(crate) fn answer(&mut self, now: Instant, name: Name<P::Key>, opening: P::Opening) -> ConnectionId {
+        let id = self.slots.reserve();
+        self.install(Connection::called(id, name, opening, self.config.linger, now));
+        id
+    }
+
     /// Adds a connection that a caller opened.
     pub(crate) fn accept(&mut self, now: Instant, name: Name<P::Key>, established: P::Established) {
         let id = self.slots.reserve();
@@ -82,7 +90,15 @@ impl<P: Protocol> Shell<P> {
         let slot = connection.id().slot;
         self.protocol.on_entered(&connection);
         self.slots.install(connection);
+        self.mark(slot);
+    }
+
+    /// The connection may have something to send, to report, or to ask of the host.
+    fn mark(&mut self, slot: u32) {
         self.schedule.mark_ready(slot);
+        if P::CHANNELS && self.channels.back() != Some(&slot) {
+            self.channels.push_back(slot);
+        }
     }
 
     /// The connection in a slot.
@@ -102,7 +118,7 @@ impl<P: Protocol> Shell<P> {
     ) -> Result<T, StreamError> {
         let connection = self.slots.get_mut(id).ok_or(StreamError::NoSuchConnection)?;
         let result = command(connection);
-        self.schedule.mark_ready(id.slot);
+        self.mark(id.slot);
         Ok(result)
     }
 
@@ -168,7 +184,7 @@ impl<P: Protocol> Shell<P> {
     fn deliver(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
         let Some(connection) = self.slots.at(slot) else { return };
         let setup = Setup { config: &self.config, rng: &mut self.rng, now };
-        if connection.peer() != from || !connection.on_datagram(datagram, setup) {
+        if !connection.on_datagram(from, datagram, setup) {
             self.invalid += 1;
         }
     }
@@ -176,7 +192,7 @@ impl<P: Protocol> Shell<P> {
     /// Delivers a datagram without a key.
     pub(crate) fn deliver_alone(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
         self.deliver(slot, now, from, datagram);
-        self.schedule.mark_ready(slot);
+        self.mark(slot);
     }
 
     /// A datagram was invalid or belonged to no connection.
@@ -193,7 +209,7 @@ impl<P: Protocol> Shell<P> {
         if let Some(connection) = self.slots.at(slot) {
             connection.finish_batch(now);
         }
-        self.schedule.mark_ready(slot);
+        self.mark(slot);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -204,7 +220,7 @@ impl<P: Protocol> Shell<P> {
                 }
                 connection.handle_timeout(now);
             }
-            self.schedule.mark_ready(slot);
+            self.mark(slot);
         }
     }
 
@@ -225,13 +241,12 @@ impl<P: Protocol> Shell<P> {
     }
 
     /// The next connection with something to send, and its output.
-    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<NextOutput<P>> {
+    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, PhaseOutput<P>)> {
         while let Some(slot) = self.schedule.next_ready() {
             if let Some(connection) = self.slots.at(slot)
-                && let Some(output) = connection.poll(now, scratch)
+                && let Some((to, output)) = connection.poll(now, scratch)
             {
-                let to = connection.peer();
-                self.schedule.mark_ready(slot);
+                self.mark(slot);
                 return Some((slot, to, output));
             }
             self.settle(slot, now);
@@ -240,7 +255,7 @@ impl<P: Protocol> Shell<P> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.schedule.is_idle() || self.protocol.has_reply() {
+        if !self.schedule.is_idle() || !self.channels.is_empty() || self.protocol.has_reply() {
             return Some(Instant::ZERO);
         }
         self.schedule.deadline()

@@ -1,0 +1,156 @@
+//! The part of an open connection that the shell knows: it joins the channel and both streams.
+
+mod channel;
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::blast::Tag;
+
+use super::cord::Cord;
+use super::duplex::Duplex;
+use super::engine::{Departure, Protocol};
+use crate::error::ConnectionLost;
+use crate::shell::farewell::Parting;
+use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::stats::Stats;
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Established<P: Protocol> {
+    cord: Cord,
+    duplex: Duplex<P>,
+    /// The peer has sent a frame.
+    heard: bool,
+    /// It is over for the application.
+    over: bool,
+}
+
+impl<P: Protocol> Established<P> {
+    pub(super) const fn new(cord: Cord, duplex: Duplex<P>) -> Self {
+        Self { cord, duplex, heard: false, over: false }
+    }
+
+    /// Whether data moves: the channel is open, and this side has not left.
+    const fn is_alive(&self) -> bool {
+        self.cord.is_open() && self.cord.leave_by().is_none()
+    }
+
+    /// This side found a fault.
+    fn fail(&mut self, now: Instant, reason: ConnectionLost) -> Effect {
+        self.cord.fail(now, reason);
+        Effect::Lost(reason)
+    }
+}
+
+impl<P: Protocol> Conductor for Established<P> {
+    type Transmission = Departure;
+
+    // ---- input ----
+
+    fn begin_batch(&mut self, _arrived: Instant) {}
+
+    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect {
+        match Tag::split(datagram) {
+            Ok((_, body)) if self.duplex.on_datagram(now, body) => Effect::GoOn,
+            _ => Effect::Invalid,
+        }
+    }
+
+    fn finish_batch(&mut self, now: Instant) {
+        self.duplex.end_batch(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Effect {
+        if !self.is_alive() {
+            self.cord.handle_timeout(now);
+            return Effect::GoOn;
+        }
+        match self.duplex.handle_timeout(now) {
+            Ok(()) => Effect::GoOn,
+            Err(reason) => self.fail(now, reason),
+        }
+    }
+
+    fn on_suspended(&mut self, now: Instant, gap: Duration) {
+        self.duplex.on_suspended(now, gap);
+    }
+
+    // ---- output ----
+
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Departure>> {
+        if !self.is_alive() {
+            return None;
+        }
+        if self.duplex.poll_probe(now, scratch) {
+            return Some(Output::Scratch);
+        }
+        self.duplex.plan(now).map(Output::Data)
+    }
+
+    fn emit(&mut self, departure: Departure, now: Instant) -> Option<(usize, &[u8])> {
+        self.duplex.emit(now, departure)
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        self.cord.leave_by().or_else(|| self.duplex.deadline(now, self.cord.is_ready()))
+    }
+
+    // ---- commands ----
+
+    fn write(&mut self, now: Instant, data: &[u8]) -> usize {
+        self.duplex.write(now, data)
+    }
+
+    fn room(&self) -> u64 {
+        self.duplex.outgoing.room() as u64
+    }
+
+    fn has_room_again(&mut self) -> bool {
+        self.duplex.outgoing.has_room_again()
+    }
+
+    fn read(&mut self, _now: Instant, out: &mut [u8]) -> usize {
+        self.duplex.incoming.read(out)
+    }
+
+    fn readable(&self) -> u64 {
+        self.duplex.incoming.available()
+    }
+
+    fn begin_linger(&mut self, now: Instant, linger: Duration) {
+        self.duplex.begin_linger(now, linger);
+    }
+
+    fn leave(&mut self, now: Instant, parting: Parting) {
+        self.cord.leave(now, parting);
+    }
+
+    fn has_left(&self) -> bool {
+        !self.cord.is_open()
+    }
+
+    fn close(&mut self) {
+        self.over = true;
+    }
+
+    fn is_gone(&self) -> bool {
+        self.cord.is_gone()
+    }
+
+    // ---- facts ----
+
+    fn is_flushed(&self) -> bool {
+        self.duplex.outgoing.is_delivered()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.duplex.incoming.is_complete()
+    }
+
+    fn was_heard(&self) -> bool {
+        self.heard
+    }
+
+    fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+        self.duplex.fill_stats(now, stats);
+    }
+}
