@@ -27,7 +27,6 @@
 //! | `rate` | the search for a rate |
 //! | `numbered` | datagrams with a number, for Hurricane and FOBS |
 
-mod any_endpoint;
 mod cord;
 mod duplex;
 mod endpoint;

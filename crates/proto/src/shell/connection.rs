@@ -40,6 +40,15 @@ pub(crate) struct Name<K> {
     pub(crate) mode: Mode,
 }
 
+/// The endpoint's contribution to a new connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) id: ConnectionId,
+    pub(super) opened: Instant,
+    /// Longest time without progress after `finish`.
+    pub(super) linger: Duration,
+}
+
 /// The source of its next datagrams.
 pub(super) type PhaseOutput<P> = Output<<<P as Protocol>::Established as Conductor>::Transmission>;
 
@@ -49,40 +58,26 @@ enum Phase<O, E> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// A connection that this side opens. `linger` is the longest time without progress after `finish`.
-    pub(super) fn opening(
-        id: ConnectionId,
-        name: Name<P::Key>,
-        opening: P::Opening,
-        linger: Duration,
-        now: Instant,
-    ) -> Self {
-        let (standing, phase) = (Standing::opening(id), Phase::Opening(Box::new(opening)));
-        Self { standing, name, route: Route::Known(name.peer), opened: now, linger, accepted: false, phase }
+    /// A connection that this side opens.
+    pub(super) fn opening(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
+        Self::new(place, Standing::opening(place.id), name, Phase::Opening(Box::new(opening)))
     }
 
     /// A connection that a caller opens by a channel. The application learns of it once it is established.
-    pub(super) fn called(
-        id: ConnectionId,
-        name: Name<P::Key>,
-        opening: P::Opening,
-        linger: Duration,
-        now: Instant,
-    ) -> Self {
-        let (standing, route) = (Standing::called(id), Route::From(name.peer.ip()));
-        Self { standing, route, accepted: true, ..Self::opening(id, name, opening, linger, now) }
+    pub(super) fn called(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
+        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(Box::new(opening)));
+        Self { route: Route::From(name.peer.ip()), accepted: true, ..called }
     }
 
     /// A connection that a caller opened and that the application must take.
-    pub(super) fn accepted(
-        id: ConnectionId,
-        name: Name<P::Key>,
-        established: P::Established,
-        linger: Duration,
-        now: Instant,
-    ) -> Self {
-        let (standing, phase) = (Standing::accepted(id), Phase::Established(Box::new(established)));
-        Self { standing, name, route: Route::Known(name.peer), opened: now, linger, accepted: true, phase }
+    pub(super) fn accepted(place: Place, name: Name<P::Key>, established: P::Established) -> Self {
+        let phase = Phase::Established(Box::new(established));
+        Self { accepted: true, ..Self::new(place, Standing::accepted(place.id), name, phase) }
+    }
+
+    fn new(place: Place, standing: Standing, name: Name<P::Key>, phase: Phase<P::Opening, P::Established>) -> Self {
+        let (opened, linger) = (place.opened, place.linger);
+        Self { standing, name, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
     }
 
     // ---- input ----

@@ -16,7 +16,7 @@ use farhaul_units::{Instant, Rng};
 
 pub(crate) use self::interface::Wraps;
 use super::admission::Held;
-use super::connection::{Connection, Name, PhaseOutput};
+use super::connection::{Connection, Name, PhaseOutput, Place};
 use super::protocol::{Output, Protocol, Setup};
 use super::schedule::{Due, Schedule};
 use super::slots::{Occupant, Slots};
@@ -68,29 +68,32 @@ impl<P: Protocol> Shell<P> {
 
     /// Adds a connection that this side opens.
     pub(crate) fn open(&mut self, now: Instant, name: Name<P::Key>, opening: P::Opening) -> ConnectionId {
-        let id = self.slots.reserve();
-        self.install(Connection::opening(id, name, opening, self.config.linger, now));
-        id
+        let place = self.place(now);
+        self.install(Connection::opening(place, name, opening))
     }
 
     /// Adds a connection that a caller opens by a channel.
     pub(crate) fn answer(&mut self, now: Instant, name: Name<P::Key>, opening: P::Opening) -> ConnectionId {
-        let id = self.slots.reserve();
-        self.install(Connection::called(id, name, opening, self.config.linger, now));
-        id
+        let place = self.place(now);
+        self.install(Connection::called(place, name, opening))
     }
 
     /// Adds a connection that a caller opened.
     pub(crate) fn accept(&mut self, now: Instant, name: Name<P::Key>, established: P::Established) {
-        let id = self.slots.reserve();
-        self.install(Connection::accepted(id, name, established, self.config.linger, now));
+        let place = self.place(now);
+        self.install(Connection::accepted(place, name, established));
     }
 
-    fn install(&mut self, connection: Connection<P>) {
-        let slot = connection.id().slot;
+    fn place(&mut self, now: Instant) -> Place {
+        Place { id: self.slots.reserve(), opened: now, linger: self.config.linger }
+    }
+
+    fn install(&mut self, connection: Connection<P>) -> ConnectionId {
+        let id = connection.id();
         self.protocol.on_entered(&connection);
         self.slots.install(connection);
-        self.mark(slot);
+        self.mark(id.slot);
+        id
     }
 
     /// The connection may have something to send, to report, or to ask of the host.

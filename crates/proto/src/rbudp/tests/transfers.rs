@@ -6,11 +6,7 @@ use crate::blast::testing::{Outcome, Path, Wire, content};
 const LIMIT: Duration = Duration::from_secs(2_000);
 
 fn path(rate: u64, round_trip: u64) -> Path {
-    Path {
-        rate: Some(megabits(rate)),
-        delay: Duration::from_millis(round_trip) / 2,
-        ..Path::default()
-    }
+    Path { rate: Some(megabits(rate)), delay: Duration::from_millis(round_trip) / 2, ..Path::default() }
 }
 
 fn run(options: &Options, config: &Config, path: Path, bytes: usize) -> Outcome {
