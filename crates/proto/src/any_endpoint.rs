@@ -8,6 +8,7 @@ use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
+use crate::shell::endpoint::Wraps;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 use crate::udt::{ConnectOptions, Message, MessageOptions};
@@ -80,6 +81,38 @@ pub trait AnyEndpoint: Streams + Channels + Send {
     /// Sends a user-defined control packet to the peer's controller. Not reliable.
     fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
         let _ = (id, kind, body);
+    }
+}
+
+/// An endpoint with nothing but streams between callers and a listener.
+pub(crate) trait StreamsOnly: Wraps {
+    /// Accepts callers from now on, or accepts no more.
+    fn set_listening(&mut self, listens: bool);
+}
+
+impl<E: StreamsOnly + Channels + Send> AnyEndpoint for E {
+    fn listen(&mut self, mode: Mode) -> Result<(), ConnectError> {
+        if mode != Mode::Stream {
+            return Err(ConnectError::StreamsOnly);
+        }
+        self.set_listening(true);
+        Ok(())
+    }
+
+    fn stop_listening(&mut self) {
+        self.set_listening(false);
+    }
+
+    fn claim(&mut self, id: ConnectionId) {
+        self.shell_mut().claim(id);
+    }
+
+    fn connections(&self) -> usize {
+        self.shell().held().connections
+    }
+
+    fn invalid_datagrams(&self) -> u64 {
+        self.shell().invalid_datagrams()
     }
 }
 

@@ -1,22 +1,34 @@
 //! The blast protocols: data by UDP, control by TCP, a rate instead of a window.
 //!
 //! ```text
-//!                ┌──────────────── Endpoint<P> (one port of UDP and TCP) ────────────────┐
-//! datagrams ────▶│ by tag ─▶ Connection ─▶ receiving engine ─▶ Incoming ─▶ read          │
-//! channel bytes ▶│ frames ─▶ inline bytes, control records, credit                       │──▶ events, deadline
-//! commands ─────▶│ write ─▶ Outgoing ─▶ inline frame, or sending engine                  │──▶ datagrams, channel bytes
-//!                └────────────────────────────────────────────────────────────────────────┘
+//!                ┌─── Endpoint<P>, a shell for UDP and TCP on one port, with Tags<P> ───┐
+//! datagrams ────▶│ by tag ─▶ Established ─▶ receiving engine ─▶ Incoming ─▶ read        │
+//! channel bytes ▶│ Cord ─▶ frames ─▶ inline bytes, control records, credit              │──▶ events, deadline
+//! commands ─────▶│ write ─▶ Outgoing ─▶ inline frame, or sending engine                 │──▶ datagrams, channel bytes
+//!                └──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! A protocol brings two [engines](engine), one for each end of one direction of data. The rest is common: a stream in
 //! each direction, credit, proof that UDP gets through, the end. So every blast protocol carries the same copies and
 //! measurements as UDT. Small writes travel on the control channel, and bulk by datagrams (departures D150 to D154).
 //!
-//! Programs that only speak an original protocol have no such shell. For them each protocol has a module `original`,
-//! which uses the same engines.
+//! Programs that only speak an original protocol need no such connection. For them each protocol has a module
+//! `original`, which uses the same engines.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `tags` | the connections by tag, and admission of callers |
+//! | `opening` | a connection until the peer has greeted |
+//! | `established` | an open connection for the shell: it joins `cord` and `duplex` |
+//! | `cord` | an end of the channel, from the greeting to the last frame |
+//! | `duplex` | both streams: `outgoing`, `incoming`, with `path` and `pulse` |
+//! | `path` | proof that datagrams get through |
+//! | `pulse` | RTT and silence of the channel |
+//! | `rate` | the search for a rate |
+//! | `numbered` | datagrams with a number, for Hurricane and FOBS |
 
-mod any_endpoint;
-mod connection;
+mod cord;
+mod duplex;
 mod endpoint;
 pub(crate) mod engine;
 mod established;
@@ -24,14 +36,15 @@ mod frames;
 #[cfg(test)]
 pub(crate) mod hostile;
 mod incoming;
-mod line;
 pub(crate) mod numbered;
+mod opening;
 mod outgoing;
 pub(crate) mod partial;
 mod path;
 mod pulse;
 pub(crate) mod rate;
 pub(crate) mod settings;
+mod tags;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

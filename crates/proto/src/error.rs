@@ -115,6 +115,18 @@ pub enum PeerMisbehaved {
     ControlRecord(ControlFault),
 }
 
+impl PeerMisbehaved {
+    /// A control record that does not fit the state of the transfer.
+    pub(crate) const fn out_of_turn(record: &'static str) -> Self {
+        Self::ControlRecord(ControlFault::OutOfTurn(record))
+    }
+
+    /// A value that its field in a control record never has.
+    pub(crate) const fn out_of_range(field: &'static str, value: u64, valid: &'static str) -> Self {
+        Self::ControlRecord(ControlFault::OutOfRange { field, value, valid })
+    }
+}
+
 /// The fault of a control record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

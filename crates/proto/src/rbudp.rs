@@ -37,7 +37,7 @@ use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::rbudp::HEADER_LEN;
 
 use crate::blast::engine::{self, Prefix, Setup};
-use crate::error::{ControlFault, PeerMisbehaved};
+use crate::error::PeerMisbehaved;
 
 /// Bytes of a packet in memory before its payload: room for the tag, and the index.
 const HEADER: usize = TAG_LEN + HEADER_LEN;
@@ -126,16 +126,6 @@ fn first_number(setup: &Setup<'_>) -> SeqNo {
         Prefix::Tag(_) => setup.config.udt.initial_seq.unwrap_or(FIRST_NUMBER),
         Prefix::None => FIRST_NUMBER,
     }
-}
-
-/// A record that does not fit the state of the transfer.
-fn out_of_turn(record: &'static str) -> PeerMisbehaved {
-    PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn(record))
-}
-
-/// A value that its field never has.
-fn out_of_range(field: &'static str, value: u64, valid: &'static str) -> PeerMisbehaved {
-    PeerMisbehaved::ControlRecord(ControlFault::OutOfRange { field, value, valid })
 }
 
 #[cfg(test)]

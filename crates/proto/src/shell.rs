@@ -1,26 +1,29 @@
 //! The shell of every protocol's endpoint and connections: whatever does not differ between protocols.
 //!
 //! ```text
-//!              ┌────────────────── Shell (one UDP port) ──────────────────┐
-//! datagrams ──▶│ Protocol ─▶ slots ─▶ Connection ─▶ Opening ─▶ Conductor  │──▶ datagrams
-//!              │   key                 standing     └ the protocol's own ┘│
-//! commands  ──▶│                                                          │──▶ events
-//!              │ ready queue                                              │
-//! time      ──▶│ deadlines (heap)                                         │──▶ deadline
-//!              └──────────────────────────────────────────────────────────┘
+//!               ┌────────────────── Shell (one port) ──────────────────────┐
+//! datagrams ───▶│ Protocol ─▶ slots ─▶ Connection ─▶ Opening ─▶ Conductor  │──▶ datagrams
+//!               │   key                 standing     └ the protocol's own ┘│
+//! commands  ───▶│                                                          │──▶ events
+//! channel bytes▶│ ready queues                                             │──▶ channel bytes
+//! time      ───▶│ deadlines (heap)                                         │──▶ deadline
+//!               └──────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A protocol implements the three traits in `protocol`, and wraps a `Shell` in its public endpoint.
+//! A protocol implements the three traits in `protocol`, and wraps a `Shell` in its public endpoint. A protocol with
+//! control channels also implements those in `protocol/channel.rs`.
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `protocol` | the traits: `Protocol` for an endpoint, `Opening` and `Conductor` for a connection |
-//! | `endpoint` | routing, turns in sending, timers, the public traits |
+//! | `protocol` | the traits: `Protocol` for an endpoint, `Opening` and `Conductor` for a connection, three for channels |
+//! | `endpoint` | routing, turns in sending, timers, channels, the public traits |
 //! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `standing` | the state of a connection, and how its application sees it |
 //! | `farewell` | telling the peer how this side left |
 //! | `vigil` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
 //! | `limit` | what held the sender back, and for how long |
+//! | `line` | an end of a control channel |
+//! | `route` | the addresses of a connection's datagrams |
 //! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them |
 //! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
@@ -34,9 +37,11 @@ mod gap;
 pub(crate) mod handshake;
 pub(crate) mod life;
 pub(crate) mod limit;
+pub(crate) mod line;
 pub(crate) mod progress;
 pub(crate) mod protocol;
 mod replies;
+mod route;
 pub(crate) mod schedule;
 pub(crate) mod secrets;
 pub(crate) mod slots;

@@ -30,7 +30,6 @@
 //! busy networks.
 
 mod ack;
-mod any_endpoint;
 mod arrival_speed;
 mod config;
 mod congestion;

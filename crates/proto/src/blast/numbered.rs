@@ -1,11 +1,16 @@
 //! Datagrams of a number and a payload, with a tag in front: those of Hurricane and FOBS.
 
+mod incoming;
+mod stock;
+
 use farhaul_units::{MsgNo, SeqNo};
 use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::udt4::{MessageField, Position};
 
+pub(crate) use self::incoming::Incoming;
+pub(crate) use self::stock::Stock;
 use super::engine::{Prefix, Setup};
-use crate::buffer::{Insert, PacketStore, RecvBuffer};
+use crate::buffer::PacketStore;
 use crate::seq_set::SeqSet;
 
 /// Bytes of the number.
@@ -98,35 +103,6 @@ impl Outgoing {
         if let Some(run) = self.store.run(number, 1) {
             out.extend_from_slice(&run.bytes[TAG_LEN - self.prefix.len()..]);
         }
-    }
-}
-
-/// The datagrams that a receiver holds.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    /// The datagrams. Their numbers begin at [`FIRST`].
-    pub(crate) buffer: RecvBuffer,
-    /// Most payload bytes of a datagram.
-    pub(crate) payload_size: usize,
-}
-
-impl Incoming {
-    /// None yet. The settings of the connection bound their number.
-    pub(crate) fn new(setup: &Setup<'_>) -> Self {
-        let payload_size = payload_size(setup);
-        let by_memory = u32::try_from(setup.config.recv_buffer / payload_size as u64).unwrap_or(u32::MAX);
-        let capacity = by_memory.clamp(2, crate::seq_set::MAX_CAPACITY / 2);
-        Self { buffer: RecvBuffer::new(FIRST, payload_size, capacity), payload_size }
-    }
-
-    /// Stores a datagram whose payload is not too long.
-    pub(crate) fn insert(&mut self, number: SeqNo, payload: &[u8]) -> Insert {
-        self.buffer.insert(number, FIELD, payload)
-    }
-
-    /// The first number that has no room now.
-    pub(crate) fn room_end(&self) -> SeqNo {
-        self.buffer.next_to_read().plus(self.buffer.capacity())
     }
 }
 

@@ -13,6 +13,9 @@ use super::engine::Sender;
 /// Most bytes that go on the channel at once: a dozen packets. A blast for less would cost its round trip for nothing.
 const INLINE_MAX: usize = 16 << 10;
 
+/// Room after which a writer that waited is woken. A wake-up for less costs more than it brings.
+const WORTH_WAKING: usize = 64 << 10;
+
 /// The stream towards the peer.
 #[derive(Debug)]
 pub(super) struct Outgoing<S> {
@@ -31,6 +34,10 @@ pub(super) struct Outgoing<S> {
     engine_delivered: u64,
     /// The application wrote something since the last flush.
     unflushed: bool,
+    /// A write found no room.
+    writer_waits: bool,
+    /// Room for which a waiting writer is woken.
+    enough: usize,
 }
 
 /// A part of the stream that went one way.
@@ -41,7 +48,8 @@ struct Part {
 }
 
 impl<S: Sender> Outgoing<S> {
-    pub(super) fn new(engine: S, granted: u64) -> Self {
+    /// A stream with the credit `granted`. `buffer` is the size of the send buffer.
+    pub(super) fn new(engine: S, granted: u64, buffer: u64) -> Self {
         Self {
             engine,
             staged: Vec::with_capacity(INLINE_MAX),
@@ -52,6 +60,8 @@ impl<S: Sender> Outgoing<S> {
             parts: VecDeque::new(),
             engine_delivered: 0,
             unflushed: false,
+            writer_waits: false,
+            enough: WORTH_WAKING.min(usize::try_from(buffer / 2).unwrap_or(WORTH_WAKING)),
         }
     }
 
@@ -63,15 +73,23 @@ impl<S: Sender> Outgoing<S> {
         credit.min(self.engine.room().saturating_sub(self.staged.len()))
     }
 
-    /// Whether there is room for a writer that waited: `enough` bytes, or a quarter of what a slow engine buffers. Its
-    /// whole buffer may be smaller than `enough`.
-    pub(super) fn has_room_again(&self, enough: usize) -> bool {
+    /// Whether there is room for a writer that waited: enough bytes, or a quarter of what a slow engine buffers. Its
+    /// whole buffer may be smaller. The writer waits no more.
+    pub(super) fn has_room_again(&mut self) -> bool {
         let room = self.room();
-        room > 0 && (room >= enough || 3 * room as u64 >= self.outstanding())
+        let again = room > 0 && (room >= self.enough || 3 * room as u64 >= self.outstanding());
+        self.writer_waits &= !again;
+        again
     }
 
-    /// Takes bytes of the application and returns their number.
+    /// Takes bytes of the application and returns their number. A writer that finds no room for all of them waits.
     pub(super) fn write(&mut self, now: Instant, data: &[u8]) -> usize {
+        let taken = self.take(now, data);
+        self.writer_waits |= taken < data.len();
+        taken
+    }
+
+    fn take(&mut self, now: Instant, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.room())];
         if data.is_empty() {
             return 0;
@@ -88,8 +106,17 @@ impl<S: Sender> Outgoing<S> {
         taken
     }
 
-    /// The application waits for room, so the stage is part of something larger.
-    pub(super) fn unstage(&mut self, now: Instant) {
+    /// Gives the engine what belongs to it. The stage of a writer that waits for room is part of something larger.
+    pub(super) fn pass_on(&mut self, now: Instant) {
+        if self.writer_waits {
+            self.unstage(now);
+        } else if std::mem::take(&mut self.unflushed) {
+            // The application has nothing more to write for now.
+            self.engine.flush(now);
+        }
+    }
+
+    fn unstage(&mut self, now: Instant) {
         let staged = std::mem::take(&mut self.staged);
         let taken = self.hand_over(now, &staged);
         self.staged = staged;
@@ -120,6 +147,11 @@ impl<S: Sender> Outgoing<S> {
         self.delivered == self.written
     }
 
+    /// Whether the peer has everything, and nobody waits to write more.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_delivered() && !self.writer_waits
+    }
+
     /// Bytes written and not delivered.
     pub(super) fn outstanding(&self) -> u64 {
         self.written - self.delivered
@@ -139,13 +171,6 @@ impl<S: Sender> Outgoing<S> {
     }
 
     // ---- the channel ----
-
-    /// The application has nothing more to write for now.
-    pub(super) fn flush(&mut self, now: Instant) {
-        if std::mem::take(&mut self.unflushed) {
-            self.engine.flush(now);
-        }
-    }
 
     /// Appends the frames that are due: announcements, the engine's records, the stage.
     pub(super) fn poll_frames(&mut self, now: Instant, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {

@@ -5,10 +5,13 @@
 //!             ▲◀────────────── control records, both ways, delayed and in order ──▶▲
 //! ```
 
+mod engines;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
+pub(crate) use self::engines::{field_out_of_range, is_out_of_turn, megabits, setup, transfer_whole};
 use super::engine::{Departure, Feedback, Prefix, Protocol, Receiver, Sender, Setup};
 use crate::config::Config;
 use crate::error::PeerMisbehaved;

@@ -10,6 +10,7 @@ use self::engine::Simple;
 use self::pair::Pair;
 use super::engine::Protocol;
 use super::testing::content;
+use crate::any_endpoint::{AnyEndpoint as _, StreamsOnly as _};
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::{Config, MinProgress};
 use crate::error::{ConnectionLost, PeerIncompatible};
@@ -258,7 +259,7 @@ fn callers_beyond_the_limits_are_refused_without_a_connection() {
     let now = farhaul_units::Instant::from_nanos(1);
     let from = |port| core::net::SocketAddr::from(([10, 0, 0, 1], port));
     assert_eq!(end.accept_channel(now, from(1)), None, "nobody listens");
-    end.listen();
+    end.set_listening(true);
     assert!((1..=3).all(|port| end.accept_channel(now, from(port)).is_some()));
     assert_eq!(end.accept_channel(now, from(4)), None);
     assert!(end.poll_transmit(now, &mut crate::transport::Batch::new()).is_none());

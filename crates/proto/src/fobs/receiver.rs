@@ -11,8 +11,7 @@ use super::{GREEDY_ACK, Options};
 use crate::blast::engine::{self, Setup};
 use crate::blast::numbered::{FIRST, Incoming};
 use crate::blast::partial::Partial;
-use crate::buffer::Insert;
-use crate::error::{ControlFault, PeerMisbehaved};
+use crate::error::PeerMisbehaved;
 use crate::stats::Stats;
 use crate::timer::Timer;
 
@@ -55,18 +54,9 @@ pub(crate) struct Receiver {
     new: u32,
     silence: Timer,
     partial: Partial,
-    counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    datagrams: u64,
-    duplicates: u64,
-    invalid: u64,
+    /// Packets that bitmaps reported as missing, and these bitmaps.
     missing: u64,
     bitmaps: u64,
-    stored: u64,
-    read: u64,
 }
 
 impl Receiver {
@@ -89,7 +79,8 @@ impl Receiver {
             new: 0,
             silence: Timer::stopped(),
             partial: Partial::default(),
-            counts: Counts::default(),
+            missing: 0,
+            bitmaps: 0,
         }
     }
 
@@ -107,15 +98,11 @@ impl Receiver {
             self.complete_bytes += u64::from(bytes);
             (self.complete, self.untold) = (end, true);
         }
-        let arrived = self.delivered_bytes();
+        let arrived = self.datagrams.delivered();
         // An object that exceeds the buffer would never be complete.
         let full = ack_point == self.datagrams.room_end();
         let usable = if self.ordered || full { arrived } else { self.complete_bytes.min(arrived) };
         self.usable = self.usable.max(usable);
-    }
-
-    fn delivered_bytes(&self) -> u64 {
-        self.counts.read + self.datagrams.buffer.available()
     }
 
     // ---- the sender's records ----
@@ -124,20 +111,20 @@ impl Receiver {
         match record {
             Record::Done { end, bytes } => self.on_done(end, bytes),
             Record::Segment(segment) => self.on_segment(now, segment),
-            Record::Feedback(..) => Err(out_of_turn("the bitmap of a segment")),
-            Record::Ack(..) => Err(out_of_turn("an acknowledgement")),
-            Record::Completed(_) => Err(out_of_turn("the completion of an object")),
+            Record::Feedback(..) => Err(PeerMisbehaved::out_of_turn("the bitmap of a segment")),
+            Record::Ack(..) => Err(PeerMisbehaved::out_of_turn("an acknowledgement")),
+            Record::Completed(_) => Err(PeerMisbehaved::out_of_turn("the completion of an object")),
         }
     }
 
     fn on_done(&mut self, end: SeqNo, bytes: u32) -> Result<(), PeerMisbehaved> {
         if !self.is_near(end) || !end.is_after(self.told) || self.objects.len() >= MOST_AHEAD {
             let (field, value) = ("end of an object", end.value().into());
-            return Err(out_of_range(field, value, "after the last one, and not far ahead"));
+            return Err(PeerMisbehaved::out_of_range(field, value, "after the last one, and not far ahead"));
         }
         let packets = u64::from(end.distance_from(self.told).unsigned_abs());
         if u64::from(bytes).div_ceil(self.datagrams.payload_size as u64) != packets {
-            return Err(out_of_range("bytes of an object", bytes.into(), "those of its packets"));
+            return Err(PeerMisbehaved::out_of_range("bytes of an object", bytes.into(), "those of its packets"));
         }
         self.told = end;
         self.objects.push_back((end, bytes));
@@ -147,11 +134,11 @@ impl Receiver {
 
     fn on_segment(&mut self, now: Instant, segment: Segment) -> Result<(), PeerMisbehaved> {
         if self.version == Version::Greedy {
-            return Err(out_of_turn("the end of a segment"));
+            return Err(PeerMisbehaved::out_of_turn("the end of a segment"));
         }
         if !self.is_near(segment.range.last) || self.segments.len() >= MOST_AHEAD {
             let (field, value) = ("last packet of a segment", segment.range.last.value().into());
-            return Err(out_of_range(field, value, "not far ahead"));
+            return Err(PeerMisbehaved::out_of_range(field, value, "not far ahead"));
         }
         self.segments.push_back((segment, now + self.grace()));
         Ok(())
@@ -175,8 +162,8 @@ impl Receiver {
             let mut missing = 0;
             let ranges = missing_of(&self.datagrams, segment.range).inspect(|range| missing += range.len());
             encode_feedback(segment, ranges, out);
-            self.counts.missing += u64::from(missing);
-            self.counts.bitmaps += 1;
+            self.missing += u64::from(missing);
+            self.bitmaps += 1;
         }
     }
 
@@ -189,7 +176,7 @@ impl Receiver {
             encode_ack(range, missing_of(&self.datagrams, range), out);
             first = last.next();
         }
-        self.counts.bitmaps += 1;
+        self.bitmaps += 1;
         self.new = 0;
         self.silence.stop();
     }
@@ -203,24 +190,7 @@ fn missing_of(datagrams: &Incoming, range: SeqRange) -> impl Iterator<Item = Seq
 
 impl engine::Receiver for Receiver {
     fn handle_datagram(&mut self, _now: Instant, datagram: &[u8]) -> bool {
-        let (number, payload) = match split(datagram) {
-            Ok((number, payload)) if payload.len() <= self.datagrams.payload_size => (number, payload),
-            _ => {
-                self.counts.invalid += 1;
-                return false;
-            }
-        };
-        self.counts.datagrams += 1;
-        match self.datagrams.insert(number, payload) {
-            Insert::New => {
-                self.counts.stored += payload.len() as u64;
-                self.new += 1;
-            }
-            Insert::Duplicate => self.counts.duplicates += 1,
-            // No credit covers it. It is missing as if the path had lost it.
-            Insert::Rejected => {}
-        }
-        true
+        self.datagrams.take(split(datagram), |_| self.new += 1)
     }
 
     fn end_batch(&mut self, now: Instant) {
@@ -270,42 +240,24 @@ impl engine::Receiver for Receiver {
     }
 
     fn available(&self) -> usize {
-        usize::try_from(self.usable - self.counts.read).unwrap_or(usize::MAX)
+        usize::try_from(self.usable - self.datagrams.read).unwrap_or(usize::MAX)
     }
 
     fn read(&mut self, out: &mut [u8]) -> usize {
         let most = out.len().min(self.available());
-        let read = self.datagrams.buffer.read(&mut out[..most]);
-        self.counts.read += read as u64;
-        read
+        self.datagrams.read(&mut out[..most])
     }
 
     fn delivered(&self) -> u64 {
-        self.delivered_bytes()
+        self.datagrams.delivered()
     }
 
     fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
-        let (counts, totals) = (&self.counts, &mut stats.totals);
-        totals.packets_received = counts.datagrams;
-        totals.packets_duplicate = counts.duplicates;
-        totals.packets_invalid += counts.invalid;
-        totals.packets_lost_receiving = counts.missing;
+        self.datagrams.fill_stats(stats);
+        stats.totals.packets_lost_receiving = self.missing;
         match self.version {
-            Version::Segments => totals.naks_sent = counts.bitmaps,
-            Version::Greedy => totals.acks_sent = counts.bitmaps,
+            Version::Segments => stats.totals.naks_sent = self.bitmaps,
+            Version::Greedy => stats.totals.acks_sent = self.bitmaps,
         }
-        totals.bytes_received = counts.stored;
-        totals.bytes_read = counts.read;
-        stats.recv_buffer_packets = self.datagrams.buffer.readable_packets();
-        stats.recv_buffer_free = u64::from(self.datagrams.buffer.free()) * self.datagrams.payload_size as u64;
-        stats.memory += self.datagrams.buffer.memory() as u64;
     }
-}
-
-fn out_of_turn(record: &'static str) -> PeerMisbehaved {
-    PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn(record))
-}
-
-fn out_of_range(field: &'static str, value: u64, valid: &'static str) -> PeerMisbehaved {
-    PeerMisbehaved::ControlRecord(ControlFault::OutOfRange { field, value, valid })
 }

@@ -8,13 +8,11 @@ use super::objects::Objects;
 use super::repair::{Repair, Sent};
 use super::{GREEDY_BATCH, Options, Pick};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
-use crate::blast::numbered::{FIRST, Outgoing};
+use crate::blast::numbered::Stock;
 use crate::blast::partial::Partial;
 use crate::blast::rate::RateControl;
-use crate::error::{ControlFault, PeerMisbehaved};
-use crate::intake::{Intake, Load};
+use crate::error::PeerMisbehaved;
 use crate::pacer::{MAX_BURST, Pacer};
-use crate::shell::limit::{Limit, LimitClock};
 use crate::stats::Stats;
 use crate::timer::Timer;
 
@@ -28,9 +26,7 @@ const LONGEST_PERIOD_MICROS: f64 = 1e9;
 /// The sender of one direction.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    datagrams: Outgoing,
-    /// The next packet to leave for the first time.
-    next: SeqNo,
+    stock: Stock,
     objects: Objects,
     repair: Repair,
     pick: Pick,
@@ -41,21 +37,10 @@ pub(crate) struct Sender {
     most_rate: Option<Rate>,
     adaptation: Adaptation,
     round_trip: Duration,
-    intake: Intake,
     /// When the open object ends, unless more is written.
     pause: Timer,
     partial: Partial,
-    limits: LimitClock,
-    written: u64,
-    /// Payload bytes that the peer has.
-    released: u64,
-    counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    sent: u64,
-    repeated: u64,
+    /// Packets that the peer reported as lost, and its bitmaps.
     lost: u64,
     bitmaps: u64,
 }
@@ -63,8 +48,8 @@ struct Counts {
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>) -> Self {
         let Setup { config, round_trip, now, .. } = *setup;
-        let datagrams = Outgoing::new(setup);
-        let objects = Objects::new(options.object, datagrams.store.payload_size());
+        let stock = Stock::new(setup);
+        let objects = Objects::new(options.object, stock.datagrams.store.payload_size());
         let batch = match options.version {
             Version::Segments => options.batch,
             Version::Greedy => options.batch.or(Some(GREEDY_BATCH)),
@@ -73,8 +58,7 @@ impl Sender {
         pacer.set_burst_time(config.burst_time);
         pacer.on_sent(now, 0);
         let mut sender = Self {
-            datagrams,
-            next: FIRST,
+            stock,
             objects,
             repair: Repair::new(options),
             pick: options.pick,
@@ -85,13 +69,10 @@ impl Sender {
             most_rate: config.max_rate,
             adaptation: Adaptation::new(options.tolerance),
             round_trip,
-            intake: Intake::new(config.send_buffer),
             pause: Timer::stopped(),
             partial: Partial::default(),
-            limits: LimitClock::default(),
-            written: 0,
-            released: 0,
-            counts: Counts::default(),
+            lost: 0,
+            bitmaps: 0,
         };
         sender.apply_rate();
         sender
@@ -109,7 +90,7 @@ impl Sender {
 
     fn period(&self) -> SendPeriod {
         let rate = self.most_rate.map_or(self.rate.rate(), |most| self.rate.rate().min(most));
-        let bits = self.datagrams.size_on_link() as f64 * 8.0;
+        let bits = self.stock.datagrams.size_on_link() as f64 * 8.0;
         let shortest = bits / (rate.bits_per_second() as f64).max(1.0) * 1e6;
         SendPeriod::from_micros((shortest * self.adaptation.factor()).min(LONGEST_PERIOD_MICROS))
     }
@@ -128,8 +109,8 @@ impl Sender {
         {
             return end;
         }
-        let end = self.datagrams.store.end();
-        let waits = self.objects.is_open() && !self.datagrams.store.is_full(end.minus(1));
+        let end = self.stock.datagrams.store.end();
+        let waits = self.objects.is_open() && !self.stock.datagrams.store.is_full(end.minus(1));
         if waits { end.minus(1) } else { end }
     }
 
@@ -138,24 +119,28 @@ impl Sender {
         if self.repair.awaited().max(self.objects.closed()) > MOST_AWAITED {
             return 0;
         }
-        SeqRange::new(self.next, self.sendable_end().minus(1)).len()
+        SeqRange::new(self.stock.next, self.sendable_end().minus(1)).len()
     }
 
     fn sent(&self) -> Sent {
-        let object_end = self.objects.oldest_end().filter(|end| !self.next.is_before(*end));
-        Sent { first: self.datagrams.store.first(), next: self.next, object_end, round_trip: self.round_trip }
+        let object_end = self.objects.oldest_end().filter(|end| !self.stock.next.is_before(*end));
+        Sent {
+            first: self.stock.datagrams.store.first(),
+            next: self.stock.next,
+            object_end,
+            round_trip: self.round_trip,
+        }
     }
 
     /// Whether a packet to repeat comes before the next new one.
     fn precedes(&self, repetition: SeqNo) -> bool {
-        self.waiting() == 0 || self.pick == Pick::MissingFirst || self.objects.is_earlier(repetition, self.next)
+        self.waiting() == 0 || self.pick == Pick::MissingFirst || self.objects.is_earlier(repetition, self.stock.next)
     }
 
     /// There is nothing to send now.
     fn rest(&mut self, now: Instant) {
         self.pacer.hold();
-        let idle = self.datagrams.store.first() == self.datagrams.store.end();
-        self.limits.set(if idle { Limit::Idle } else { Limit::Application }, now);
+        self.stock.rest(now);
         if self.objects.is_open() && !self.is_blocked() {
             self.pause.start(now, self.round_trip.max(SHORTEST_PAUSE));
         }
@@ -165,14 +150,14 @@ impl Sender {
     /// Completes the segment under way if nothing can follow it before the peer answers.
     fn close_segment(&mut self) {
         if (!self.objects.is_open() || self.is_blocked()) && self.waiting() == 0 {
-            self.repair.close_segment(self.next);
+            self.repair.close_segment(self.stock.next);
         }
     }
 
     /// The open object ends here.
     fn close_object(&mut self) {
         self.pause.stop();
-        self.objects.close(self.datagrams.store.end());
+        self.objects.close(self.stock.datagrams.store.end());
         self.close_segment();
     }
 
@@ -183,26 +168,32 @@ impl Sender {
             Record::Feedback(segment, bitmap) => self.on_feedback_record(segment, bitmap),
             Record::Ack(segment, bitmap) => self.on_ack(segment.range, bitmap),
             Record::Completed(end) => {
-                if end.is_after(self.next) || !self.objects.completed(end) {
+                if end.is_after(self.stock.next) || !self.objects.completed(end) {
                     let (field, value) = ("end of the completed objects", end.value().into());
-                    return Err(out_of_range(field, value, "the end of an object that is not complete"));
+                    return Err(PeerMisbehaved::out_of_range(
+                        field,
+                        value,
+                        "the end of an object that is not complete",
+                    ));
                 }
                 self.release(end);
                 Ok(())
             }
-            Record::Done { .. } => Err(out_of_turn("the end of an object")),
-            Record::Segment(_) => Err(out_of_turn("the end of a segment")),
+            Record::Done { .. } => Err(PeerMisbehaved::out_of_turn("the end of an object")),
+            Record::Segment(_) => Err(PeerMisbehaved::out_of_turn("the end of a segment")),
         }
     }
 
     fn on_feedback_record(&mut self, segment: Segment, bitmap: Bitmap<'_>) -> Result<(), PeerMisbehaved> {
-        let Repair::Segments(segments) = &mut self.repair else { return Err(out_of_turn("the bitmap of a segment")) };
+        let Repair::Segments(segments) = &mut self.repair else {
+            return Err(PeerMisbehaved::out_of_turn("the bitmap of a segment"));
+        };
         let Some(loss) = segments.on_feedback(segment, bitmap) else {
             let (field, value) = ("segment of a bitmap", segment.number.into());
-            return Err(out_of_range(field, value, "the oldest segment without one, and its packets"));
+            return Err(PeerMisbehaved::out_of_range(field, value, "the oldest segment without one, and its packets"));
         };
-        self.counts.bitmaps += 1;
-        self.counts.lost += u64::from(loss.lost);
+        self.bitmaps += 1;
+        self.lost += u64::from(loss.lost);
         // A rate that is found answers losses by itself (departure D333).
         if !self.rate.is_found() {
             self.adaptation.on_segment(loss.lost, loss.packets);
@@ -212,37 +203,31 @@ impl Sender {
     }
 
     fn on_ack(&mut self, range: SeqRange, bitmap: Bitmap<'_>) -> Result<(), PeerMisbehaved> {
-        let Repair::Greedy(circle) = &mut self.repair else { return Err(out_of_turn("an acknowledgement")) };
-        if range.last.next().is_after(self.next) {
+        let Repair::Greedy(circle) = &mut self.repair else {
+            return Err(PeerMisbehaved::out_of_turn("an acknowledgement"));
+        };
+        if range.last.next().is_after(self.stock.next) {
             let (field, value) = ("last packet of an acknowledgement", range.last.value().into());
-            return Err(out_of_range(field, value, "packets that were sent"));
+            return Err(PeerMisbehaved::out_of_range(field, value, "packets that were sent"));
         }
-        self.counts.bitmaps += 1;
+        self.bitmaps += 1;
         circle.on_ack(range, bitmap);
         Ok(())
     }
 
     /// The peer has everything before `packet`.
     fn release(&mut self, packet: SeqNo) {
-        self.released += self.datagrams.store.release(packet);
-        self.repair.advance(self.datagrams.store.first());
-    }
-
-    fn free(&self) -> u64 {
-        self.intake.room(self.load(), &self.pacer)
-    }
-
-    fn load(&self) -> Load {
-        let in_flight = SeqRange::new(self.datagrams.store.first(), self.next.minus(1)).len();
-        let (payload_size, held) = (self.datagrams.store.payload_size(), self.datagrams.store.packets());
-        // An object in flight is no reason to hold less of the next.
-        Load { payload_size, held, in_flight, filling: None }
+        self.stock.release(packet);
+        self.repair.advance(self.stock.datagrams.store.first());
     }
 }
 
+/// The packets that fill the path. An object in flight is no reason to hold less of the next.
+const FILLING: Option<u32> = None;
+
 impl engine::Sender for Sender {
     fn room(&self) -> usize {
-        usize::try_from(self.free()).unwrap_or(usize::MAX)
+        usize::try_from(self.stock.room(FILLING, &self.pacer)).unwrap_or(usize::MAX)
     }
 
     fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
@@ -251,14 +236,14 @@ impl engine::Sender for Sender {
         while !rest.is_empty() {
             let (part, later) = rest.split_at(rest.len().min(self.objects.room()));
             // A last packet that is not full belongs to the open object, or stays as it is.
-            self.datagrams.write(part, self.next.later(self.objects.open()));
-            self.objects.wrote(part.len(), self.datagrams.store.end());
+            self.stock.datagrams.write(part, self.stock.next.later(self.objects.open()));
+            self.objects.wrote(part.len(), self.stock.datagrams.store.end());
             rest = later;
         }
         if taken > 0 {
             self.pause.stop();
         }
-        self.written += taken as u64;
+        self.stock.wrote(taken);
         taken
     }
 
@@ -267,7 +252,7 @@ impl engine::Sender for Sender {
     }
 
     fn is_delivered(&self) -> bool {
-        self.released == self.written
+        self.stock.is_delivered()
     }
 
     fn handle_control(&mut self, _now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
@@ -287,9 +272,7 @@ impl engine::Sender for Sender {
     }
 
     fn on_delivered(&mut self, _now: Instant, offset: u64) {
-        // Nothing can have arrived that has not left.
-        let until = self.datagrams.store.after_bytes(offset.saturating_sub(self.released), self.next);
-        self.release(until);
+        self.release(self.stock.delivered_until(offset));
     }
 
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
@@ -305,7 +288,7 @@ impl engine::Sender for Sender {
 
     fn plan(&mut self, now: Instant) -> Option<Departure> {
         let waiting = self.waiting();
-        let repetition = self.repair.next(now, self.sent(), &mut self.datagrams);
+        let repetition = self.repair.next(now, self.sent(), &mut self.stock.datagrams);
         let repetition = repetition.filter(|(packet, _)| self.precedes(*packet));
         if repetition.is_none() && waiting == 0 {
             self.rest(now);
@@ -313,31 +296,26 @@ impl engine::Sender for Sender {
         }
         let allowance = self.pacer.allowance(now);
         if allowance == 0 {
-            self.limits.set(Limit::Congestion, now);
+            self.stock.hold_back(now);
             return None;
         }
         if let Some((packet, packets)) = repetition {
             return Some(Departure { first: packet.value().into(), packets: packets.min(allowance), again: true });
         }
         let most = allowance.min(waiting).min(self.repair.room());
-        let packets = self.datagrams.store.run(self.next, most)?.packets;
-        Some(Departure { first: self.next.value().into(), packets, again: false })
+        self.stock.plan_new(most)
     }
 
     fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        let bytes = plan.packets as usize * self.datagrams.size();
+        let bytes = self.stock.count(plan);
         self.rate.on_sent(now, plan.packets, bytes);
-        self.counts.sent += u64::from(plan.packets);
         self.pacer.on_sent(now, plan.packets);
         if plan.again {
-            self.counts.repeated += u64::from(plan.packets);
             let train = (SeqNo::new(plan.first as u32), plan.packets);
-            return self.repair.emit(train, self.next, &mut self.datagrams, scratch);
+            return self.repair.emit(train, self.stock.next, &mut self.stock.datagrams, scratch);
         }
-        let first = self.next;
-        self.next = first.plus(plan.packets);
-        self.repair.on_sent(now, first, plan.packets);
-        self.datagrams.adjacent(first, plan.packets, scratch)
+        self.repair.on_sent(now, self.stock.next, plan.packets);
+        self.stock.emit_new(plan.packets, scratch)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -354,31 +332,14 @@ impl engine::Sender for Sender {
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        let (counts, load) = (&self.counts, self.load());
-        stats.totals.packets_sent = counts.sent;
-        stats.totals.packets_retransmitted = counts.repeated;
-        stats.totals.packets_lost_sending = counts.lost;
+        self.stock.fill_stats(now, FILLING, &self.pacer, stats);
+        stats.totals.packets_lost_sending = self.lost;
         match &self.repair {
-            Repair::Segments(_) => stats.totals.naks_received = counts.bitmaps,
-            Repair::Greedy(_) => stats.totals.acks_received = counts.bitmaps,
+            Repair::Segments(_) => stats.totals.naks_received = self.bitmaps,
+            Repair::Greedy(_) => stats.totals.acks_received = self.bitmaps,
         }
-        stats.totals.bytes_written = self.written;
-        stats.totals.bytes_acked = self.released;
-        self.limits.fill(now, &mut stats.totals);
         stats.send_period = self.period();
         stats.cwnd = self.pacer.burst();
-        stats.in_flight = load.in_flight;
-        stats.send_buffer_packets = load.held;
-        stats.send_buffer_free = self.free();
-        stats.payload_size = load.payload_size as u32;
-        stats.memory += (self.datagrams.store.memory() + self.repair.memory()) as u64;
+        stats.memory += self.repair.memory() as u64;
     }
-}
-
-fn out_of_turn(record: &'static str) -> PeerMisbehaved {
-    PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn(record))
-}
-
-fn out_of_range(field: &'static str, value: u64, valid: &'static str) -> PeerMisbehaved {
-    PeerMisbehaved::ControlRecord(ControlFault::OutOfRange { field, value, valid })
 }

@@ -9,8 +9,7 @@ use super::trigger::Trigger;
 use crate::blast::engine::{self, Setup};
 use crate::blast::numbered::{FIRST, Incoming};
 use crate::blast::partial::Partial;
-use crate::buffer::Insert;
-use crate::error::{ControlFault, PeerMisbehaved};
+use crate::error::PeerMisbehaved;
 use crate::stats::Stats;
 use crate::timer::Timer;
 
@@ -45,18 +44,9 @@ pub(crate) struct Receiver {
     groups: Vec<SeqRange>,
     /// Datagrams of the present receive call.
     batch: u64,
-    counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    datagrams: u64,
-    duplicates: u64,
-    invalid: u64,
+    /// Datagrams that were missing at first, and lists of them.
     missing: u64,
     lists: u64,
-    stored: u64,
-    read: u64,
 }
 
 impl Receiver {
@@ -74,7 +64,8 @@ impl Receiver {
             partial: Partial::default(),
             groups: Vec::new(),
             batch: 0,
-            counts: Counts::default(),
+            missing: 0,
+            lists: 0,
         }
     }
 
@@ -84,8 +75,23 @@ impl Receiver {
         if missing > 0 {
             self.noticed = end;
             self.wanted += missing;
-            self.counts.missing += u64::from(missing);
+            self.missing += u64::from(missing);
             self.held_back.start(now, self.trigger.window());
+        }
+    }
+
+    /// A datagram arrived that was not here.
+    fn on_new(&mut self, now: Instant, number: SeqNo) {
+        if number.is_before(self.noticed) {
+            if !self.asked.remove(number) {
+                self.wanted = self.wanted.saturating_sub(1);
+            }
+        } else {
+            self.notice(now, number);
+            self.noticed = number.next();
+        }
+        if self.wanted == 0 {
+            self.held_back.stop();
         }
     }
 
@@ -94,8 +100,7 @@ impl Receiver {
         let ahead = end.distance_from(self.announced);
         if ahead < 0 || end.distance_from(self.datagrams.buffer.ack_point()) > FAR_AHEAD as i32 {
             let (field, value) = ("end of the datagrams sent", end.value().into());
-            let fault = ControlFault::OutOfRange { field, value, valid: "not before the last one, nor far ahead" };
-            return Err(PeerMisbehaved::ControlRecord(fault));
+            return Err(PeerMisbehaved::out_of_range(field, value, "not before the last one, nor far ahead"));
         }
         self.announced = end;
         if end.is_after(self.noticed) {
@@ -128,35 +133,13 @@ impl Receiver {
 
 impl engine::Receiver for Receiver {
     fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
-        let (number, payload) = match split(datagram) {
-            Ok((number, payload)) if payload.len() <= self.datagrams.payload_size => (number, payload),
-            _ => {
-                self.counts.invalid += 1;
-                return false;
-            }
-        };
-        self.batch += 1;
-        self.counts.datagrams += 1;
-        match self.datagrams.insert(number, payload) {
-            Insert::New => {
-                self.counts.stored += payload.len() as u64;
-                if number.is_before(self.noticed) {
-                    if !self.asked.remove(number) {
-                        self.wanted = self.wanted.saturating_sub(1);
-                    }
-                } else {
-                    self.notice(now, number);
-                    self.noticed = number.next();
-                }
-                if self.wanted == 0 {
-                    self.held_back.stop();
-                }
-            }
-            Insert::Duplicate => self.counts.duplicates += 1,
-            // No credit covers it. It is missing as if the path had lost it.
-            Insert::Rejected => {}
+        let mut new = None;
+        let valid = self.datagrams.take(split(datagram), |number| new = Some(number));
+        self.batch += u64::from(valid);
+        if let Some(number) = new {
+            self.on_new(now, number);
         }
-        true
+        valid
     }
 
     fn end_batch(&mut self, now: Instant) {
@@ -198,7 +181,7 @@ impl engine::Receiver for Receiver {
             match record {
                 Record::Sent(end) => self.on_sent(now, end)?,
                 Record::Missing(_) => {
-                    return Err(PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn("a list of missing datagrams")));
+                    return Err(PeerMisbehaved::out_of_turn("a list of missing datagrams"));
                 }
             }
             Ok(Some(length))
@@ -216,7 +199,7 @@ impl engine::Receiver for Receiver {
         while !groups.is_empty() {
             let written = encode_missing(groups.iter().copied(), out);
             groups = &groups[written..];
-            self.counts.lists += 1;
+            self.lists += 1;
         }
         let sooner = self.trigger.round_trip().mul_f64(REPEAT_ROUND_TRIPS);
         let again = now + sooner + self.trigger.time_for(self.asked.len() + listed);
@@ -239,27 +222,19 @@ impl engine::Receiver for Receiver {
     }
 
     fn read(&mut self, out: &mut [u8]) -> usize {
-        let read = self.datagrams.buffer.read(out);
-        self.counts.read += read as u64;
+        let read = self.datagrams.read(out);
         self.asked.advance(self.datagrams.buffer.next_to_read());
         read
     }
 
     fn delivered(&self) -> u64 {
-        self.counts.read + self.datagrams.buffer.available()
+        self.datagrams.delivered()
     }
 
     fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
-        let (counts, totals) = (&self.counts, &mut stats.totals);
-        totals.packets_received = counts.datagrams;
-        totals.packets_duplicate = counts.duplicates;
-        totals.packets_invalid += counts.invalid;
-        totals.packets_lost_receiving = counts.missing;
-        totals.naks_sent = counts.lists;
-        totals.bytes_received = counts.stored;
-        totals.bytes_read = counts.read;
-        stats.recv_buffer_packets = self.datagrams.buffer.readable_packets();
-        stats.recv_buffer_free = u64::from(self.datagrams.buffer.free()) * self.datagrams.payload_size as u64;
-        stats.memory += (self.datagrams.buffer.memory() + self.asked.memory()) as u64;
+        self.datagrams.fill_stats(stats);
+        stats.totals.packets_lost_receiving = self.missing;
+        stats.totals.naks_sent = self.lists;
+        stats.memory += self.asked.memory() as u64;
     }
 }

@@ -2,47 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use farhaul_units::{Duration, Instant, Rate, Rng};
-use farhaul_wire::blast::Tag;
+use farhaul_units::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::blast::engine::{Departure, Prefix, Receiver as _, Sender as _};
+use crate::blast::engine::{Departure, Receiver as _, Sender as _};
 use crate::blast::hostile::{any_path, assert_robust, assert_whole};
-use crate::blast::testing::{Outcome, Path, Wire, content};
+use crate::blast::testing::{
+    Outcome, Path, content, field_out_of_range, is_out_of_turn, megabits, setup, transfer_whole,
+};
 use crate::config::Config;
 use crate::error::ControlFault;
 use crate::stats::Stats;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-fn megabits(megabits: u64) -> Rate {
-    Rate::from_megabits_per_second(megabits)
-}
-
 fn fixed(target: u64) -> Options {
     Options { rate: RateChoice::Fixed(megabits(target)), ..Options::default() }
 }
 
-/// A path with this RTT, and a loss probability.
-fn path(round_trip: Duration, loss: f64) -> Path {
-    Path { delay: round_trip / 2, loss, ..Path::default() }
-}
-
 /// Transfers `bytes` and checks that they arrive whole.
 fn transfer(options: &Options, path: Path, bytes: usize, seed: u64) -> Outcome {
-    transfer_with(options, &Config::default(), path, bytes, seed)
-}
-
-fn transfer_with(options: &Options, config: &Config, path: Path, bytes: usize, seed: u64) -> Outcome {
-    let content = content(bytes);
-    let outcome = Wire::<Hurricane>::new(options, config, path, seed).transfer(&content, LIMIT);
-    assert!(outcome.received == content, "the bytes differ");
-    outcome
-}
-
-fn resent(outcome: &Outcome) -> f64 {
-    outcome.sender.retransmission_ratio()
+    transfer_whole::<Hurricane>((options, &Config::default()), (path, seed), bytes, LIMIT)
 }
 
 // ---- the paper's figure 7 ----
@@ -51,17 +32,17 @@ fn resent(outcome: &Outcome) -> f64 {
 fn low_and_high_targets_of_the_paper_are_reached_within_its_loss() {
     let round_trip = Duration::from_millis(11);
     for (target, bytes) in [(50, 25_000_000), (950, 240_000_000)] {
-        let outcome = transfer(&fixed(target), path(round_trip, 4e-5), bytes, 5);
+        let outcome = transfer(&fixed(target), Path::new(round_trip, 4e-5), bytes, 5);
         let reached = outcome.goodput() / (target as f64 * 1e6);
         assert!((reached - 1.0).abs() < 0.015, "{reached} of {target} Mbit/s");
         assert!(outcome.lost > 0 || target == 50, "nothing was lost, so nothing was proved");
-        assert!(resent(&outcome) < 4e-4, "{} at {target} Mbit/s", resent(&outcome));
+        assert!(outcome.resent() < 4e-4, "{} at {target} Mbit/s", outcome.resent());
     }
 }
 
 #[test]
 fn each_loss_is_repeated_once() {
-    let outcome = transfer(&fixed(500), path(Duration::from_millis(11), 1e-3), 40_000_000, 6);
+    let outcome = transfer(&fixed(500), Path::new(Duration::from_millis(11), 1e-3), 40_000_000, 6);
     assert!(outcome.lost > 10);
     assert_eq!(outcome.sender.totals.packets_retransmitted, outcome.lost);
     assert_eq!(outcome.receiver.totals.packets_duplicate, 0);
@@ -76,8 +57,8 @@ fn transfers_are_whole_over_many_paths() {
             .into_iter()
             .enumerate()
     {
-        let outcome = transfer(&fixed(target), path(Duration::from_millis(millis), loss), 3_000_000, seed as u64);
-        let spent = resent(&outcome);
+        let outcome = transfer(&fixed(target), Path::new(Duration::from_millis(millis), loss), 3_000_000, seed as u64);
+        let spent = outcome.resent();
         assert!(spent <= 2.0 * loss + 0.001, "{spent} resent at a loss of {loss}");
     }
 }
@@ -93,14 +74,14 @@ fn a_path_slower_than_the_target_is_filled_nevertheless() {
 
 #[test]
 fn a_found_rate_comes_close_to_the_link() {
-    let outcome = transfer(&Options::default(), path(Duration::from_millis(11), 4e-5), 100_000_000, 2);
+    let outcome = transfer(&Options::default(), Path::new(Duration::from_millis(11), 4e-5), 100_000_000, 2);
     assert!(outcome.goodput() > 700e6, "{}", outcome.goodput());
 }
 
 #[test]
 fn bursts_and_even_spacing_reach_the_same_rate() {
     let round_trip = Duration::from_millis(11);
-    let goodput = |options: Options| transfer(&options, path(round_trip, 4e-5), 20_000_000, 3).goodput();
+    let goodput = |options: Options| transfer(&options, Path::new(round_trip, 4e-5), 20_000_000, 3).goodput();
     for options in [
         fixed(200),
         Options { spaced: true, ..fixed(200) },
@@ -115,7 +96,7 @@ fn bursts_and_even_spacing_reach_the_same_rate() {
 
 #[test]
 fn jumbo_datagrams_travel_in_trains_of_their_own_size() {
-    let jumbo = Path { datagram: 8_972, ..path(Duration::from_millis(11), 4e-4) };
+    let jumbo = Path { datagram: 8_972, ..Path::new(Duration::from_millis(11), 4e-4) };
     let outcome = transfer(&fixed(900), jumbo, 60_000_000, 4);
     assert!(outcome.lost > 0 && outcome.goodput() > 870e6, "{}", outcome.goodput());
 }
@@ -127,7 +108,7 @@ fn a_transfer_ends_though_its_last_datagrams_are_lost() {
     let round_trip = Duration::from_millis(20);
     // 100 datagrams and a short one. All from the 91st on are lost, and the first repetitions with them.
     let lost: BTreeSet<u64> = (90..120).collect();
-    let outcome = transfer(&fixed(100), Path { lost, ..path(round_trip, 0.0) }, 100 * 1_460 + 7, 1);
+    let outcome = transfer(&fixed(100), Path { lost, ..Path::new(round_trip, 0.0) }, 100 * 1_460 + 7, 1);
     // The way there, the request of the tail an RTT later, and that of the lost repetitions.
     assert!(outcome.time < round_trip * 8, "{:?}", outcome.time);
     assert_eq!(outcome.lost, 30);
@@ -143,7 +124,7 @@ fn a_transfer_of_which_nothing_arrives_at_first_is_repeated() {
 fn repetitions_that_a_short_queue_loses_are_soon_asked_for_again() {
     // Bursts of 75 datagrams into a queue of five, and a link of a hundredth of the rate.
     let options = Options { sleep: Some(Duration::from_micros(13_539)), ..fixed(66) };
-    let narrow = Path { rate: Some(megabits(1)), queue: 5, ..path(Duration::from_millis(60), 0.0) };
+    let narrow = Path { rate: Some(megabits(1)), queue: 5, ..Path::new(Duration::from_millis(60), 0.0) };
     let outcome = transfer(&options, narrow, 75_921, 1);
     // Each of eleven rounds brings five datagrams.
     assert!(outcome.time < Duration::from_secs(10), "{:?}", outcome.time);
@@ -160,14 +141,14 @@ fn an_empty_transfer_is_delivered() {
 fn a_slow_reader_with_a_small_buffer_gets_everything() {
     let config = Config { recv_buffer: 200_000, ..Config::default() };
     let slow = Path { reader: Some(1_000_000), ..Path::default() };
-    let outcome = transfer_with(&fixed(100), &config, slow, 2_000_000, 1);
+    let outcome = transfer_whole::<Hurricane>((&fixed(100), &config), (slow, 1), 2_000_000, LIMIT);
     assert!(outcome.time > Duration::from_millis(1_900), "{:?}", outcome.time);
 }
 
 #[test]
 fn duplicates_and_late_datagrams_are_counted_and_cause_no_request() {
     let late = (0.01, Duration::from_millis(2));
-    let disturbed = Path { twice: 0.02, late, ..path(Duration::from_millis(20), 0.0) };
+    let disturbed = Path { twice: 0.02, late, ..Path::new(Duration::from_millis(20), 0.0) };
     let outcome = transfer(&fixed(100), disturbed, 5_000_000, 1);
     assert!(outcome.receiver.totals.packets_duplicate > 20);
     assert!(outcome.receiver.totals.packets_lost_receiving > 20, "late ones are missing at first");
@@ -191,7 +172,7 @@ fn a_burst_is_one_train_borrowed_from_the_store() {
 fn a_request_is_held_back_until_enough_datagrams_are_missing() {
     let lists = |trigger| {
         let options = Options { trigger: Some(trigger), trigger_window: Some(50.0), ..fixed(500) };
-        transfer(&options, path(Duration::from_millis(11), 2e-3), 20_000_000, 8).sender.totals.naks_received
+        transfer(&options, Path::new(Duration::from_millis(11), 2e-3), 20_000_000, 8).sender.totals.naks_received
     };
     let (one, ten) = (lists(1), lists(10));
     assert!(one >= 20 && ten <= one / 5, "{one} lists and {ten}");
@@ -205,17 +186,6 @@ fn a_sender_asks_its_receiver_for_a_trigger() {
 }
 
 // ---- peers that say what no peer says ----
-
-fn setup(config: &Config) -> Setup<'_> {
-    Setup {
-        config,
-        datagram: 1_472,
-        prefix: Prefix::Tag(Tag(7)),
-        round_trip: Duration::from_millis(20),
-        now: Instant::ZERO,
-        rng: Rng::new(1),
-    }
-}
 
 /// A sender that has sent ten datagrams, 0 to 9.
 fn sender_of_ten() -> (Sender, Instant) {
@@ -242,20 +212,13 @@ fn missing(first: u32, count: u32) -> Vec<u8> {
     [&[2, 0, 1][..], &first.to_be_bytes(), &count.to_be_bytes()].concat()
 }
 
-fn out_of_range(fault: PeerMisbehaved) -> &'static str {
-    match fault {
-        PeerMisbehaved::ControlRecord(ControlFault::OutOfRange { field, .. }) => field,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn a_request_beyond_what_was_sent_changes_nothing() {
     for (first, count) in [(10, 1), (5, 6), (0, 1 << 29), (1 << 29, 1)] {
         let (mut sender, now) = sender_of_ten();
         let both = [missing(0, 1), missing(first, count)].concat();
         // The good list before it counts.
-        assert_eq!(out_of_range(sender.handle_control(now, &both).unwrap_err()), "last datagram of a group");
+        assert_eq!(field_out_of_range(sender.handle_control(now, &both).unwrap_err()), "last datagram of a group");
         assert_eq!(stats(&sender).totals.packets_lost_sending, 1);
     }
 }
@@ -306,9 +269,8 @@ fn records_of_the_wrong_side_and_unknown_ones_are_refused() {
     let (mut sender, now) = sender_of_ten();
     let config = Config::default();
     let mut receiver = Hurricane::receiver(&fixed(100), &[], setup(&config)).unwrap();
-    let turn = |fault| matches!(fault, PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn(_)));
-    assert!(turn(sender.handle_control(now, &[1, 0, 0, 0, 0]).unwrap_err()));
-    assert!(turn(receiver.handle_control(now, &missing(0, 1)).unwrap_err()));
+    assert!(is_out_of_turn(sender.handle_control(now, &[1, 0, 0, 0, 0]).unwrap_err()));
+    assert!(is_out_of_turn(receiver.handle_control(now, &missing(0, 1)).unwrap_err()));
     let unknown = PeerMisbehaved::ControlRecord(ControlFault::UnknownType(77));
     assert_eq!(receiver.handle_control(now, &[77]), Err(unknown));
 }
@@ -321,7 +283,7 @@ fn an_end_that_goes_back_or_far_ahead_is_refused() {
         let record = |end: u32| [&[1][..], &end.to_be_bytes()].concat();
         receiver.handle_control(Instant::ZERO, &record(ends[0])).unwrap();
         let fault = receiver.handle_control(Instant::ZERO, &record(ends[1])).unwrap_err();
-        assert_eq!(out_of_range(fault), "end of the datagrams sent");
+        assert_eq!(field_out_of_range(fault), "end of the datagrams sent");
     }
 }
 

@@ -7,7 +7,7 @@ use farhaul_wire::rbudp::{self, ByteOrder, EndOfBlast, RECORD_LEN, decode_length
 use farhaul_wire::udt4::MessageField;
 
 use self::incoming::{Fit, Incoming};
-use super::{Division, MAX_BLAST_PACKETS, Numbering, first_number, out_of_range, out_of_turn};
+use super::{Division, MAX_BLAST_PACKETS, Numbering, first_number};
 use crate::blast::engine::{self, Setup};
 use crate::buffer::{Insert, RecvBuffer};
 use crate::error::PeerMisbehaved;
@@ -114,11 +114,11 @@ impl Receiver {
         // A sender goes on once it has read the bitmap. Without this rule, one that reads nothing could have bitmaps
         // pile up here (attack C3).
         if !self.control.is_empty() {
-            return Err(out_of_turn("a record before its bitmap was read"));
+            return Err(PeerMisbehaved::out_of_turn("a record before its bitmap was read"));
         }
         let Some(blast) = &mut self.blast else { return self.on_length(now, record) };
         let end = EndOfBlast::decode(record, self.order).map_err(|_| {
-            out_of_range(
+            PeerMisbehaved::out_of_range(
                 "the mark of the end of a blast",
                 u64::from_be_bytes(record) & 0xFFFF_FFFF,
                 "\"EEE\" and a pad",
@@ -126,10 +126,14 @@ impl Receiver {
         })?;
         // Whether all original programs count rounds alike is not known.
         if self.numbering == Numbering::Running && end.round != blast.round() {
-            return Err(out_of_range("the round of a blast", end.round.into(), "one more than that of the last end"));
+            return Err(PeerMisbehaved::out_of_range(
+                "the round of a blast",
+                end.round.into(),
+                "one more than that of the last end",
+            ));
         }
         if !blast.on_end(now) {
-            return Err(out_of_turn("the end of a blast"));
+            return Err(PeerMisbehaved::out_of_turn("the end of a blast"));
         }
         self.answer_if_due(now);
         Ok(())
@@ -137,10 +141,15 @@ impl Receiver {
 
     fn on_length(&mut self, now: Instant, record: [u8; RECORD_LEN]) -> Result<(), PeerMisbehaved> {
         if self.division != Division::Stream || self.ended {
-            return Err(out_of_turn("a record after the last blast"));
+            return Err(PeerMisbehaved::out_of_turn("a record after the last blast"));
         }
-        let out =
-            || out_of_range("the length of a blast", u64::from_be_bytes(record), "what the receiver has room for");
+        let out = || {
+            PeerMisbehaved::out_of_range(
+                "the length of a blast",
+                u64::from_be_bytes(record),
+                "what the receiver has room for",
+            )
+        };
         let length = decode_length(record).map_err(|_| out())?;
         self.ended = length == 0;
         if !self.ended && !self.begin(now, length) {

@@ -109,7 +109,7 @@ impl Sender {
     /// # Errors
     /// None is awaited, or no receiver sends it.
     pub(super) fn take_bitmap(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, PeerMisbehaved> {
-        let blast = self.blast.as_mut().ok_or_else(|| super::out_of_turn("a bitmap"))?;
+        let blast = self.blast.as_mut().ok_or_else(|| PeerMisbehaved::out_of_turn("a bitmap"))?;
         let (used, missing) = blast.read_bitmap(bytes)?;
         if let Some(missing) = missing {
             self.on_bitmap(missing);

@@ -4,35 +4,24 @@ mod hostile;
 mod shell;
 mod transfers;
 
-use farhaul_units::{Duration, Instant, Rate, Rng};
-use farhaul_wire::blast::Tag;
+use farhaul_units::{Duration, Instant};
 
 use super::*;
-use crate::blast::engine::{Prefix, Protocol, Receiver as _, Sender as _};
+use crate::blast::engine::{Protocol, Receiver as _, Sender as _};
 use crate::blast::rate::RateChoice;
+use crate::blast::testing::{megabits, setup};
 use crate::config::Config;
 
 /// Payload bytes of a packet of 1500 bytes between Farhaul ends.
 const PAYLOAD: usize = 1_460;
 
 /// Blasts at this rate.
-fn at_rate(megabits: u64) -> Options {
-    Options { rate: RateChoice::Fixed(Rate::from_megabits_per_second(megabits)), ..Options::default() }
+fn at_rate(rate: u64) -> Options {
+    Options { rate: RateChoice::Fixed(megabits(rate)), ..Options::default() }
 }
 
 fn buffers(bytes: u64) -> Config {
     Config { send_buffer: bytes, recv_buffer: bytes, ..Config::default() }
-}
-
-fn setup(config: &Config) -> Setup<'_> {
-    Setup {
-        config,
-        datagram: 1_472,
-        prefix: Prefix::Tag(Tag(0x0102_0304_0506_0708)),
-        round_trip: Duration::from_millis(20),
-        now: Instant::ZERO,
-        rng: Rng::new(1),
-    }
 }
 
 fn sender(options: &Options) -> sender::Sender {

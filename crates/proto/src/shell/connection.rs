@@ -1,5 +1,6 @@
 //! One connection from its first packet to its last: its phases, its end, and what its application hears.
 
+mod channel;
 mod commands;
 
 use core::net::SocketAddr;
@@ -9,6 +10,7 @@ use farhaul_units::{Duration, Instant};
 use super::farewell::Parting;
 use super::life::{Ending, Life};
 use super::protocol::{Conductor, Effect, Opening, Output, Protocol, Setup, Step};
+use super::route::Route;
 use super::slots::Occupant;
 use super::standing::Standing;
 use crate::config::Mode;
@@ -20,6 +22,7 @@ use crate::stats::Stats;
 pub(crate) struct Connection<P: Protocol> {
     standing: Standing,
     name: Name<P::Key>,
+    route: Route,
     opened: Instant,
     linger: Duration,
     /// The peer called this side.
@@ -32,9 +35,22 @@ pub(crate) struct Connection<P: Protocol> {
 pub(crate) struct Name<K> {
     /// Its name in the datagrams of the peer.
     pub(crate) key: K,
+    /// Whom this side called, or who called it.
     pub(crate) peer: SocketAddr,
     pub(crate) mode: Mode,
 }
+
+/// The endpoint's contribution to a new connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) id: ConnectionId,
+    pub(super) opened: Instant,
+    /// Longest time without progress after `finish`.
+    pub(super) linger: Duration,
+}
+
+/// The source of its next datagrams.
+pub(super) type PhaseOutput<P> = Output<<<P as Protocol>::Established as Conductor>::Transmission>;
 
 enum Phase<O, E> {
     Opening(Box<O>),
@@ -42,56 +58,62 @@ enum Phase<O, E> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// A connection that this side opens. `linger` is the longest time without progress after `finish`.
-    pub(super) fn opening(
-        id: ConnectionId,
-        name: Name<P::Key>,
-        opening: P::Opening,
-        linger: Duration,
-        now: Instant,
-    ) -> Self {
-        let phase = Phase::Opening(Box::new(opening));
-        Self { standing: Standing::opening(id), name, opened: now, linger, accepted: false, phase }
+    /// A connection that this side opens.
+    pub(super) fn opening(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
+        Self::new(place, Standing::opening(place.id), name, Phase::Opening(Box::new(opening)))
+    }
+
+    /// A connection that a caller opens by a channel. The application learns of it once it is established.
+    pub(super) fn called(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
+        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(Box::new(opening)));
+        Self { route: Route::From(name.peer.ip()), accepted: true, ..called }
     }
 
     /// A connection that a caller opened and that the application must take.
-    pub(super) fn accepted(
-        id: ConnectionId,
-        name: Name<P::Key>,
-        established: P::Established,
-        linger: Duration,
-        now: Instant,
-    ) -> Self {
+    pub(super) fn accepted(place: Place, name: Name<P::Key>, established: P::Established) -> Self {
         let phase = Phase::Established(Box::new(established));
-        Self { standing: Standing::accepted(id), name, opened: now, linger, accepted: true, phase }
+        Self { accepted: true, ..Self::new(place, Standing::accepted(place.id), name, phase) }
+    }
+
+    fn new(place: Place, standing: Standing, name: Name<P::Key>, phase: Phase<P::Opening, P::Established>) -> Self {
+        let (opened, linger) = (place.opened, place.linger);
+        Self { standing, name, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
     }
 
     // ---- input ----
 
-    /// A datagram from the peer's address. Returns false if it is invalid.
-    pub(super) fn on_datagram(&mut self, datagram: &[u8], setup: Setup<'_>) -> bool {
+    /// A datagram from `from`. Returns false if it is invalid.
+    pub(super) fn on_datagram(&mut self, from: SocketAddr, datagram: &[u8], setup: Setup<'_>) -> bool {
+        if !self.route.takes(from) {
+            return false;
+        }
         if self.standing.is_over() {
             return true;
         }
         let now = setup.now;
         if let Phase::Opening(opening) = &mut self.phase {
-            match opening.on_datagram(datagram, setup) {
-                Step::Wait => return true,
-                Step::Invalid => return false,
-                Step::Failed(reason) => {
-                    self.end(reason);
-                    return true;
-                }
-                Step::Done(established) => {
-                    self.phase = Phase::Established(established);
-                    self.standing.established();
-                }
+            let step = opening.on_datagram(datagram, setup);
+            if matches!(step, Step::Invalid) {
+                return false;
             }
+            self.advance(step);
         }
         let Phase::Established(established) = &mut self.phase else { return true };
         let effect = established.on_datagram(datagram, now);
         self.apply(effect);
         effect != Effect::Invalid
+    }
+
+    /// A packet or a part of the channel had this result for the opening.
+    fn advance(&mut self, step: Step<Box<P::Established>>) {
+        match step {
+            Step::Wait | Step::Invalid => {}
+            Step::Failed(reason) => self.end(reason),
+            Step::Done(established) => {
+                self.phase = Phase::Established(established);
+                self.standing.established();
+            }
+        }
     }
 
     /// The next datagrams reached this computer at `arrived`.
@@ -114,7 +136,7 @@ impl<P: Protocol> Connection<P> {
     pub(super) fn on_suspended(&mut self, now: Instant, gap: Duration) {
         match &mut self.phase {
             Phase::Opening(opening) => opening.on_suspended(gap),
-            Phase::Established(established) => established.on_suspended(now),
+            Phase::Established(established) => established.on_suspended(now, gap),
         }
     }
 
@@ -126,7 +148,7 @@ impl<P: Protocol> Connection<P> {
                 }
             }
             Phase::Established(established) => {
-                if !self.standing.is_over() {
+                if !self.standing.is_over() || !established.is_gone() {
                     let effect = established.handle_timeout(now);
                     self.apply(effect);
                 }
@@ -158,8 +180,9 @@ impl<P: Protocol> Connection<P> {
             ending.reason = established.explain(ending.reason);
         }
         if self.standing.lost(ending) {
-            if let Phase::Established(established) = &mut self.phase {
-                established.close();
+            match &mut self.phase {
+                Phase::Opening(opening) => opening.close(),
+                Phase::Established(established) => established.close(),
             }
             self.wake();
         }
@@ -168,7 +191,7 @@ impl<P: Protocol> Connection<P> {
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
         if self.standing.life() == Life::Finishing && established.is_flushed() {
-            established.farewell().begin(now, Parting::Closed);
+            established.leave(now, Parting::Closed);
             // Nothing more will arrive. As far as this side can know, the received data is complete.
             let complete = established.is_complete();
             self.standing.flushed(complete);
@@ -188,21 +211,21 @@ impl<P: Protocol> Connection<P> {
 
     // ---- output ----
 
-    /// The next datagrams to send, if any.
-    pub(super) fn poll(
-        &mut self,
-        now: Instant,
-        scratch: &mut Vec<u8>,
-    ) -> Option<Output<<P::Established as Conductor>::Transmission>> {
+    /// The next datagrams to send, if any, and their destination.
+    pub(super) fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, PhaseOutput<P>)> {
         if self.standing.is_over() {
             return None;
         }
+        let to = self.route.destination();
         let established = match &mut self.phase {
-            Phase::Opening(opening) => return opening.poll(now, scratch).then_some(Output::Scratch),
+            Phase::Opening(opening) => {
+                let to = to.filter(|_| opening.poll(now, scratch))?;
+                return Some((to, Output::Scratch));
+            }
             Phase::Established(established) => established,
         };
-        let output = established.poll(now, scratch);
-        if output.is_none() && self.standing.life() == Life::Leaving && established.farewell().is_told() {
+        let output = to.and_then(|to| Some((to, established.poll(now, scratch)?)));
+        if output.is_none() && self.standing.life() == Life::Leaving && established.has_left() {
             established.close();
             self.standing.told();
         }
@@ -215,13 +238,12 @@ impl<P: Protocol> Connection<P> {
         transmission: <P::Established as Conductor>::Transmission,
         now: Instant,
     ) -> Option<(usize, &[u8])> {
-        let established = self.established_mut()?;
-        established.emit(transmission, now).map(|run| (run.segment_size, &*run.bytes))
+        self.established_mut()?.emit(transmission, now)
     }
 
     /// When to call this connection next.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
-        if self.standing.is_over() {
+        if self.is_at_rest() {
             return None;
         }
         match &self.phase {
@@ -248,8 +270,17 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Whether it can be forgotten.
-    pub(super) const fn is_done(&self) -> bool {
-        self.standing.is_done()
+    pub(super) fn is_done(&self) -> bool {
+        self.standing.is_done() && self.is_at_rest()
+    }
+
+    /// Whether it is over, and nothing is left to do for the peer.
+    fn is_at_rest(&self) -> bool {
+        let is_gone = || match &self.phase {
+            Phase::Opening(opening) => opening.is_gone(),
+            Phase::Established(established) => established.is_gone(),
+        };
+        self.standing.is_over() && is_gone()
     }
 
     /// Whether this side has closed it and still repeats its shutdown.
@@ -309,7 +340,8 @@ impl<P: Protocol> Occupant for Connection<P> {
     }
 
     fn is_half_open(&self) -> bool {
-        self.accepted && !self.was_heard() && self.standing.life().is_alive()
+        let life = self.standing.life();
+        self.accepted && !self.was_heard() && (life == Life::Connecting || life.is_alive())
     }
 
     fn waits_for_application(&self) -> bool {

@@ -6,6 +6,7 @@
 //! Connection ─▶ ready queue ─▶ one train each in turn ─▶ datagrams
 //! ```
 
+mod channels;
 mod interface;
 
 use core::net::SocketAddr;
@@ -15,8 +16,8 @@ use farhaul_units::{Instant, Rng};
 
 pub(crate) use self::interface::Wraps;
 use super::admission::Held;
-use super::connection::{Connection, Name};
-use super::protocol::{Conductor, Output, Protocol, Setup};
+use super::connection::{Connection, Name, PhaseOutput, Place};
+use super::protocol::{Output, Protocol, Setup};
 use super::schedule::{Due, Schedule};
 use super::slots::{Occupant, Slots};
 use crate::config::Config;
@@ -31,12 +32,11 @@ pub(crate) struct Shell<P: Protocol> {
     pub(crate) protocol: P,
     slots: Slots<Connection<P>>,
     schedule: Schedule,
+    /// Connections whose channels may have a request.
+    channels: VecDeque<u32>,
     events: VecDeque<Event>,
     invalid: u64,
 }
-
-/// The next datagrams of a connection: its slot, their destination and their source.
-type NextOutput<P> = (u32, SocketAddr, Output<<<P as Protocol>::Established as Conductor>::Transmission>);
 
 impl<P: Protocol> Shell<P> {
     /// An endpoint without connections.
@@ -47,6 +47,7 @@ impl<P: Protocol> Shell<P> {
             protocol,
             slots: Slots::default(),
             schedule: Schedule::default(),
+            channels: VecDeque::new(),
             events: VecDeque::new(),
             invalid: 0,
         }
@@ -67,22 +68,40 @@ impl<P: Protocol> Shell<P> {
 
     /// Adds a connection that this side opens.
     pub(crate) fn open(&mut self, now: Instant, name: Name<P::Key>, opening: P::Opening) -> ConnectionId {
-        let id = self.slots.reserve();
-        self.install(Connection::opening(id, name, opening, self.config.linger, now));
-        id
+        let place = self.place(now);
+        self.install(Connection::opening(place, name, opening))
+    }
+
+    /// Adds a connection that a caller opens by a channel.
+    pub(crate) fn answer(&mut self, now: Instant, name: Name<P::Key>, opening: P::Opening) -> ConnectionId {
+        let place = self.place(now);
+        self.install(Connection::called(place, name, opening))
     }
 
     /// Adds a connection that a caller opened.
     pub(crate) fn accept(&mut self, now: Instant, name: Name<P::Key>, established: P::Established) {
-        let id = self.slots.reserve();
-        self.install(Connection::accepted(id, name, established, self.config.linger, now));
+        let place = self.place(now);
+        self.install(Connection::accepted(place, name, established));
     }
 
-    fn install(&mut self, connection: Connection<P>) {
-        let slot = connection.id().slot;
+    fn place(&mut self, now: Instant) -> Place {
+        Place { id: self.slots.reserve(), opened: now, linger: self.config.linger }
+    }
+
+    fn install(&mut self, connection: Connection<P>) -> ConnectionId {
+        let id = connection.id();
         self.protocol.on_entered(&connection);
         self.slots.install(connection);
+        self.mark(id.slot);
+        id
+    }
+
+    /// The connection may have something to send, to report, or to ask of the host.
+    fn mark(&mut self, slot: u32) {
         self.schedule.mark_ready(slot);
+        if P::CHANNELS && self.channels.back() != Some(&slot) {
+            self.channels.push_back(slot);
+        }
     }
 
     /// The connection in a slot.
@@ -102,7 +121,7 @@ impl<P: Protocol> Shell<P> {
     ) -> Result<T, StreamError> {
         let connection = self.slots.get_mut(id).ok_or(StreamError::NoSuchConnection)?;
         let result = command(connection);
-        self.schedule.mark_ready(id.slot);
+        self.mark(id.slot);
         Ok(result)
     }
 
@@ -168,7 +187,7 @@ impl<P: Protocol> Shell<P> {
     fn deliver(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
         let Some(connection) = self.slots.at(slot) else { return };
         let setup = Setup { config: &self.config, rng: &mut self.rng, now };
-        if connection.peer() != from || !connection.on_datagram(datagram, setup) {
+        if !connection.on_datagram(from, datagram, setup) {
             self.invalid += 1;
         }
     }
@@ -176,7 +195,7 @@ impl<P: Protocol> Shell<P> {
     /// Delivers a datagram without a key.
     pub(crate) fn deliver_alone(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
         self.deliver(slot, now, from, datagram);
-        self.schedule.mark_ready(slot);
+        self.mark(slot);
     }
 
     /// A datagram was invalid or belonged to no connection.
@@ -193,7 +212,7 @@ impl<P: Protocol> Shell<P> {
         if let Some(connection) = self.slots.at(slot) {
             connection.finish_batch(now);
         }
-        self.schedule.mark_ready(slot);
+        self.mark(slot);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -204,7 +223,7 @@ impl<P: Protocol> Shell<P> {
                 }
                 connection.handle_timeout(now);
             }
-            self.schedule.mark_ready(slot);
+            self.mark(slot);
         }
     }
 
@@ -225,13 +244,12 @@ impl<P: Protocol> Shell<P> {
     }
 
     /// The next connection with something to send, and its output.
-    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<NextOutput<P>> {
+    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, PhaseOutput<P>)> {
         while let Some(slot) = self.schedule.next_ready() {
             if let Some(connection) = self.slots.at(slot)
-                && let Some(output) = connection.poll(now, scratch)
+                && let Some((to, output)) = connection.poll(now, scratch)
             {
-                let to = connection.peer();
-                self.schedule.mark_ready(slot);
+                self.mark(slot);
                 return Some((slot, to, output));
             }
             self.settle(slot, now);
@@ -240,7 +258,7 @@ impl<P: Protocol> Shell<P> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.schedule.is_idle() || self.protocol.has_reply() {
+        if !self.schedule.is_idle() || !self.channels.is_empty() || self.protocol.has_reply() {
             return Some(Instant::ZERO);
         }
         self.schedule.deadline()

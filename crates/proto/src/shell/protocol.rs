@@ -1,13 +1,16 @@
-//! The traits that a protocol implements: one for its endpoint, two for its connections.
+//! The traits that a protocol implements: one for its endpoint, two for its connections. `channel` has those of a
+//! protocol with control channels.
+
+mod channel;
 
 use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rng};
 
+pub(crate) use self::channel::{ConductsChannel, HoldsChannel, OpensOnChannel, WithChannels};
 use super::connection::Connection;
 use super::endpoint::Shell;
-use super::farewell::{Farewell, Parting};
-use crate::buffer::Run;
+use super::farewell::Parting;
 use crate::config::Config;
 use crate::error::{ConnectError, ConnectionLost};
 use crate::event::ConnectionId;
@@ -23,6 +26,9 @@ pub(crate) trait Protocol: Sized {
     type Opening: Opening<Established = Self::Established>;
     /// A connection that is established.
     type Established: Conductor;
+
+    /// Whether its connections have control channels, so that it is also [`WithChannels`].
+    const CHANNELS: bool = false;
 
     // ---- finding ----
 
@@ -83,6 +89,14 @@ pub(crate) trait Opening {
 
     /// When to call next.
     fn deadline(&self) -> Option<Instant>;
+
+    /// The opening failed, or the application gave it up.
+    fn close(&mut self) {}
+
+    /// Whether nothing is left to do after that.
+    fn is_gone(&self) -> bool {
+        true
+    }
 }
 
 /// An established connection. It conducts the parts of its protocol.
@@ -101,19 +115,20 @@ pub(crate) trait Conductor {
     /// All datagrams of one receive call were handled.
     fn finish_batch(&mut self, now: Instant);
 
-    /// Fires due timers. The caller reads the deadline anew afterwards.
+    /// Fires due timers. The caller reads the deadline anew afterwards. A connection that is over is called until it
+    /// [is gone](Self::is_gone).
     fn handle_timeout(&mut self, now: Instant) -> Effect;
 
-    /// This computer was suspended (attack B20). All time limits start again.
-    fn on_suspended(&mut self, now: Instant);
+    /// This computer was suspended for `gap` (attack B20). All time limits start again.
+    fn on_suspended(&mut self, now: Instant, gap: Duration);
 
     // ---- output ----
 
     /// The next datagrams to send. A side that is leaving sends no data, only its farewell and what goes before it.
     fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Self::Transmission>>;
 
-    /// The datagrams of a transmission. They count as sent.
-    fn emit(&mut self, transmission: Self::Transmission, now: Instant) -> Option<Run<'_>>;
+    /// The datagrams of a transmission, back to back, and the length of each but the last. They count as sent.
+    fn emit(&mut self, transmission: Self::Transmission, now: Instant) -> Option<(usize, &[u8])>;
 
     /// When to call next.
     fn deadline(&self, now: Instant) -> Option<Instant>;
@@ -127,7 +142,7 @@ pub(crate) trait Conductor {
     fn room(&self) -> u64;
 
     /// Whether to wake a writer that found no room.
-    fn has_room_again(&self) -> bool;
+    fn has_room_again(&mut self) -> bool;
 
     /// Moves received bytes into `out`. Returns their number.
     fn read(&mut self, now: Instant, out: &mut [u8]) -> usize;
@@ -143,11 +158,19 @@ pub(crate) trait Conductor {
     /// From now on, `linger` without progress ends the connection.
     fn begin_linger(&mut self, now: Instant, linger: Duration);
 
-    /// Tells the peer how this side left.
-    fn farewell(&mut self) -> &mut Farewell;
+    /// This side leaves, and begins to tell the peer how.
+    fn leave(&mut self, now: Instant, parting: Parting);
 
-    /// Nothing follows on this connection.
+    /// Whether the peer was told as far as this side can.
+    fn has_left(&self) -> bool;
+
+    /// The connection is over for its application.
     fn close(&mut self);
+
+    /// Whether nothing is left to do for the peer after that.
+    fn is_gone(&self) -> bool {
+        true
+    }
 
     // ---- facts ----
 

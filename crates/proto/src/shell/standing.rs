@@ -201,11 +201,6 @@ impl Standing {
         matches!((self.interest, self.life), (Interest::Released, Life::Over))
     }
 
-    /// Whether a write was not taken in full since the last [`Event::Writable`].
-    pub(crate) const fn writer_waits(&self) -> bool {
-        self.writer_waits
-    }
-
     /// Accepted, and not taken by the application yet.
     pub(crate) const fn waits_for_application(&self) -> bool {
         matches!(self.interest, Interest::Awaited)

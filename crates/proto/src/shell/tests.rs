@@ -11,7 +11,6 @@ use super::endpoint::{Shell, Wraps};
 use super::farewell::{Farewell, Parting};
 use super::protocol::{self, Conductor, Effect, Output, Protocol, Setup, Step};
 use super::slots::Occupant;
-use crate::buffer::Run;
 use crate::{
     Batch, Config, ConnectError, ConnectionId, ConnectionLost, Event, Mode, Read, Stats, StreamError, Streams,
     Transport,
@@ -135,7 +134,7 @@ impl Conductor for Pipe {
         Effect::GoOn
     }
 
-    fn on_suspended(&mut self, _: Instant) {}
+    fn on_suspended(&mut self, _: Instant, _: Duration) {}
 
     fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Infallible>> {
         if std::mem::take(&mut self.owes_ack) {
@@ -151,7 +150,7 @@ impl Conductor for Pipe {
         Some(Output::Scratch)
     }
 
-    fn emit(&mut self, transmission: Infallible, _: Instant) -> Option<Run<'_>> {
+    fn emit(&mut self, transmission: Infallible, _: Instant) -> Option<(usize, &[u8])> {
         match transmission {}
     }
 
@@ -169,7 +168,7 @@ impl Conductor for Pipe {
         if self.is_flushed() { 1_000 } else { 0 }
     }
 
-    fn has_room_again(&self) -> bool {
+    fn has_room_again(&mut self) -> bool {
         self.is_flushed()
     }
 
@@ -187,8 +186,12 @@ impl Conductor for Pipe {
 
     fn begin_linger(&mut self, _: Instant, _: Duration) {}
 
-    fn farewell(&mut self) -> &mut Farewell {
-        &mut self.farewell
+    fn leave(&mut self, now: Instant, parting: Parting) {
+        self.farewell.begin(now, parting);
+    }
+
+    fn has_left(&self) -> bool {
+        self.farewell.is_told()
     }
 
     fn close(&mut self) {}

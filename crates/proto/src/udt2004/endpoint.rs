@@ -1,6 +1,7 @@
 //! The endpoint of this protocol.
 
 use super::router::Router;
+use crate::any_endpoint::StreamsOnly;
 use crate::channel::Channels;
 use crate::config::{Config, Entropy, Mode};
 use crate::event::ConnectionId;
@@ -59,6 +60,12 @@ impl Wraps for Endpoint {
 
     fn shell_mut(&mut self) -> &mut Shell<Router> {
         &mut self.shell
+    }
+}
+
+impl StreamsOnly for Endpoint {
+    fn set_listening(&mut self, listens: bool) {
+        if listens { self.listen() } else { self.stop_listening() }
     }
 }
 

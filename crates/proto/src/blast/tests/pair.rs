@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::engine::Simple;
+use crate::any_endpoint::{AnyEndpoint as _, StreamsOnly as _};
 use crate::blast::endpoint::Endpoint;
 use crate::blast::engine::Protocol;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
@@ -73,7 +74,7 @@ impl<P: Protocol> Pair<P> {
         let end =
             |config, seed: u64| Endpoint::new(config, options.clone(), Entropy { cookie_key: [seed as u8; 16], seed });
         let mut ends = [end(near, 1), end(far, 2)];
-        ends[1].listen();
+        ends[1].set_listening(true);
         Self {
             now: Instant::from_nanos(1_000_000_000),
             ends,

@@ -8,8 +8,9 @@ use farhaul_wire::rbudp::{
 use super::{Fault, NO_FILE, Terms, UDP_PATIENCE};
 use crate::blast::engine::Receiver as _;
 use crate::channel::ChannelEnd;
+use crate::error::PeerMisbehaved;
+use crate::rbudp::Division;
 use crate::rbudp::receiver::Receiver;
-use crate::rbudp::{Division, out_of_turn};
 use crate::stats::Stats;
 use crate::transport::earliest;
 
@@ -136,7 +137,7 @@ impl Getter {
         }
         match self.state {
             _ if rest.is_empty() => {}
-            State::Over => return Err(out_of_turn("a record after the end").into()),
+            State::Over => return Err(PeerMisbehaved::out_of_turn("a record after the end").into()),
             _ => self.receiver.handle_control(now, rest)?,
         }
         self.check_payload()
@@ -155,7 +156,7 @@ impl Getter {
     fn on_size(&mut self, now: Instant, record: [u8; RECORD_LEN]) -> Result<(), Fault> {
         let size = decode_length(record).map_err(|fault| match fault {
             RecordError::Negative(size) => Fault::NegativeSize(size),
-            _ => out_of_turn("a size").into(),
+            _ => PeerMisbehaved::out_of_turn("a size").into(),
         })?;
         let division = self.terms.division(size)?;
         self.size = Some(size);
@@ -166,7 +167,8 @@ impl Getter {
 
     /// The end of a blast without packets, which a giver may send for an empty file.
     fn on_empty_blast(&mut self, record: [u8; RECORD_LEN]) -> Result<(), Fault> {
-        EndOfBlast::decode(record, ByteOrder::Little).map_err(|_| out_of_turn("a record after an empty file"))?;
+        EndOfBlast::decode(record, ByteOrder::Little)
+            .map_err(|_| PeerMisbehaved::out_of_turn("a record after an empty file"))?;
         encode_bitmap(0, std::iter::empty(), &mut self.out);
         self.state = State::File;
         Ok(())

@@ -6,8 +6,9 @@ use farhaul_wire::rbudp::{EndOfBlast, NAME_BLOCK_LEN, STREAM_MODE, bitmap_len, d
 use super::{Fault, NO_FILE, Terms};
 use crate::blast::engine::Sender as _;
 use crate::channel::ChannelEnd;
+use crate::error::PeerMisbehaved;
+use crate::rbudp::Division;
 use crate::rbudp::sender::Sender;
-use crate::rbudp::{Division, out_of_turn};
 use crate::stats::Stats;
 use crate::transport::earliest;
 
@@ -177,7 +178,9 @@ impl Giver {
                 State::File | State::Stream { .. } => {
                     rest = &rest[self.on_bitmap(now, rest)?..];
                 }
-                State::Asked | State::Over => return Err(out_of_turn("a record of the receiver").into()),
+                State::Asked | State::Over => {
+                    return Err(PeerMisbehaved::out_of_turn("a record of the receiver").into());
+                }
             }
         }
         Ok(())

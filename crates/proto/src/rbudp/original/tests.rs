@@ -6,7 +6,6 @@ mod pairs;
 
 use super::*;
 use crate::channel::ChannelEnd;
-use crate::rbudp::out_of_turn;
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
 

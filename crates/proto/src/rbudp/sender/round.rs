@@ -7,7 +7,6 @@ use super::supply::{Cut, Supply};
 use crate::blast::engine::Departure;
 use crate::error::PeerMisbehaved;
 use crate::loss::SendList;
-use crate::rbudp::{out_of_range, out_of_turn};
 
 /// One blast and its repetitions.
 #[derive(Debug)]
@@ -112,14 +111,18 @@ impl Blast {
 
     /// Takes bytes of the bitmap. Returns their number, and the missing packets at its end.
     pub(super) fn read_bitmap(&mut self, bytes: &[u8]) -> Result<(usize, Option<u32>), PeerMisbehaved> {
-        let Phase::Awaiting(reader) = &mut self.phase else { return Err(out_of_turn("a bitmap")) };
+        let Phase::Awaiting(reader) = &mut self.phase else { return Err(PeerMisbehaved::out_of_turn("a bitmap")) };
         let (first, lost) = (self.cut.first, &mut self.lost);
         let used = reader
             .read(bytes, |range| {
                 lost.report(SeqRange::new(first.plus(range.start), first.plus(range.end - 1)));
             })
             .map_err(|_| {
-                out_of_range("the first byte of a bitmap", bytes[0].into(), "0 for missing, 1 for complete")
+                PeerMisbehaved::out_of_range(
+                    "the first byte of a bitmap",
+                    bytes[0].into(),
+                    "0 for missing, 1 for complete",
+                )
             })?;
         Ok((used, reader.is_done().then(|| reader.missing())))
     }

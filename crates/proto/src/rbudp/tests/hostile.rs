@@ -47,7 +47,7 @@ fn a_bitmap_of_another_length_is_refused() {
         let whole = awaiting(packets).handle_control(NOW, &bitmap);
         bitmap.push(0xFF);
         let long = awaiting(packets).handle_control(NOW, &bitmap);
-        assert_eq!((whole, long), (Ok(()), Err(out_of_turn("a bitmap"))), "{packets} packets");
+        assert_eq!((whole, long), (Ok(()), Err(PeerMisbehaved::out_of_turn("a bitmap"))), "{packets} packets");
     }
     let mut short = awaiting(8);
     short.handle_control(NOW, &[1, 0xFF]).unwrap();
@@ -57,13 +57,17 @@ fn a_bitmap_of_another_length_is_refused() {
 #[test]
 fn a_bitmap_before_the_end_of_the_blast_is_refused() {
     let mut sender = sender(&at_rate(10));
-    assert_eq!(sender.handle_control(NOW, &[1]), Err(out_of_turn("a bitmap")));
+    assert_eq!(sender.handle_control(NOW, &[1]), Err(PeerMisbehaved::out_of_turn("a bitmap")));
     sender.write(NOW, &[1; 100_000]);
     sender.flush(NOW);
     sender.plan(NOW);
-    assert_eq!(sender.handle_control(NOW, &[1]), Err(out_of_turn("a bitmap")), "the length was not sent");
+    assert_eq!(
+        sender.handle_control(NOW, &[1]),
+        Err(PeerMisbehaved::out_of_turn("a bitmap")),
+        "the length was not sent"
+    );
     control(&mut sender, NOW);
-    assert_eq!(sender.handle_control(NOW, &[1]), Err(out_of_turn("a bitmap")), "packets still leave");
+    assert_eq!(sender.handle_control(NOW, &[1]), Err(PeerMisbehaved::out_of_turn("a bitmap")), "packets still leave");
 }
 
 #[test]
@@ -98,7 +102,7 @@ fn c3_bitmaps_do_not_pile_up_for_a_sender_that_reads_none() {
     receiver.handle_control(NOW, b"\0\0\0\0EEE\0").unwrap();
     receiver.handle_datagram(NOW, &datagram(6_798, &[1; PAYLOAD]));
     let piled = receiver.handle_control(NOW, b"\x01\0\0\0EEE\0");
-    assert_eq!(piled, Err(out_of_turn("a record before its bitmap was read")));
+    assert_eq!(piled, Err(PeerMisbehaved::out_of_turn("a record before its bitmap was read")));
     assert_eq!(answers(&mut receiver, NOW).len(), 852, "only the first");
 }
 

@@ -5,12 +5,8 @@ use crate::blast::testing::{Outcome, Path, Wire, content};
 
 const LIMIT: Duration = Duration::from_secs(2_000);
 
-fn path(megabits: u64, round_trip: u64) -> Path {
-    Path {
-        rate: Some(Rate::from_megabits_per_second(megabits)),
-        delay: Duration::from_millis(round_trip) / 2,
-        ..Path::default()
-    }
+fn path(rate: u64, round_trip: u64) -> Path {
+    Path { rate: Some(megabits(rate)), delay: Duration::from_millis(round_trip) / 2, ..Path::default() }
 }
 
 fn run(options: &Options, config: &Config, path: Path, bytes: usize) -> Outcome {
@@ -87,7 +83,7 @@ fn the_goodput_is_the_models_within_a_twentieth() {
     for round_trip in [1, 3, 10, 30, 100] {
         for bytes in [10_000_000, 60_000_000] {
             let outcome = run(&at_rate(900), &Config::default(), path(1_000, round_trip), bytes);
-            let rate = Rate::from_megabits_per_second(900);
+            let rate = megabits(900);
             let model = Model::new(rate, Duration::from_millis(round_trip), PAYLOAD as u16);
             let expected = model.goodput(bytes as u64).bits_per_second() as f64;
             let ratio = outcome.goodput() / expected;
@@ -101,7 +97,7 @@ fn the_goodput_with_loss_is_the_models_within_a_tenth() {
     for (loss, round_trip) in [(0.001, 10), (0.01, 30), (0.1, 30)] {
         let path = Path { loss, ..path(1_000, round_trip) };
         let outcome = run(&at_rate(900), &Config::default(), path, 40_000_000);
-        let rate = Rate::from_megabits_per_second(900);
+        let rate = megabits(900);
         let model = Model { loss, ..Model::new(rate, Duration::from_millis(round_trip), PAYLOAD as u16) };
         let ratio = outcome.time.as_secs_f64() / model.time(40_000_000).as_secs_f64();
         assert!((0.9..1.1).contains(&ratio), "{ratio} of the model's time at a loss of {loss}, {round_trip} ms");
@@ -119,7 +115,7 @@ fn a_blast_of_rtt_times_rate_achieves_half_of_the_rate() {
 #[test]
 fn the_cap_of_the_send_rate_holds_for_every_choice() {
     for options in [at_rate(900), Options::default()] {
-        let config = Config { max_rate: Some(Rate::from_megabits_per_second(50)), ..Config::default() };
+        let config = Config { max_rate: Some(megabits(50)), ..Config::default() };
         let outcome = run(&options, &config, path(1_000, 10), 10_000_000);
         assert!(outcome.goodput() < 50e6, "{} bit/s with {options:?}", outcome.goodput());
     }

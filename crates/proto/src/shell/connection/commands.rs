@@ -6,7 +6,7 @@ use super::{Connection, Phase};
 use crate::config::Mode;
 use crate::shell::farewell::Parting;
 use crate::shell::life::Life;
-use crate::shell::protocol::{Conductor, Protocol};
+use crate::shell::protocol::{Conductor, Opening, Protocol};
 use crate::shell::standing::Standing;
 use crate::transport::{Read, StreamError};
 
@@ -103,8 +103,9 @@ impl<P: Protocol> Connection<P> {
 
     fn leave(&mut self, now: Instant, parting: Parting) {
         if self.standing.close() {
-            if let Some(established) = self.established_mut() {
-                established.farewell().begin(now, parting);
+            match &mut self.phase {
+                Phase::Opening(opening) => opening.close(),
+                Phase::Established(established) => established.leave(now, parting),
             }
             self.wake();
         }

@@ -4,11 +4,10 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
 
 use super::Established;
-use crate::buffer::Run;
 use crate::config::Mode;
 use crate::error::ConnectionLost;
 use crate::shell::expiry::SilenceAction;
-use crate::shell::farewell::{Farewell, Parting};
+use crate::shell::farewell::Parting;
 use crate::shell::protocol::{Conductor, Effect, Output};
 use crate::stats::Stats;
 use crate::transport::earliest;
@@ -75,7 +74,7 @@ impl Conductor for Established {
         Effect::GoOn
     }
 
-    fn on_suspended(&mut self, now: Instant) {
+    fn on_suspended(&mut self, now: Instant, _gap: Duration) {
         self.vigil.on_suspended(now);
     }
 
@@ -99,7 +98,7 @@ impl Conductor for Established {
         self.poll_control(now, scratch).then_some(Output::Scratch)
     }
 
-    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<Run<'_>> {
+    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<(usize, &[u8])> {
         if self.sender.in_flight() == 0 {
             self.vigil.expiry.watch(now, self.rtt.with_margin());
         }
@@ -110,7 +109,7 @@ impl Conductor for Established {
         if self.congestion.wants_packets() {
             self.burst = Some(transmission.event(run.packets));
         }
-        Some(run)
+        Some((run.segment_size, run.bytes))
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
@@ -147,7 +146,7 @@ impl Conductor for Established {
         self.sender.room()
     }
 
-    fn has_room_again(&self) -> bool {
+    fn has_room_again(&mut self) -> bool {
         self.sender.has_room_again()
     }
 
@@ -174,8 +173,12 @@ impl Conductor for Established {
         self.vigil.progress.set_patience(now, linger);
     }
 
-    fn farewell(&mut self) -> &mut Farewell {
-        &mut self.farewell
+    fn leave(&mut self, now: Instant, parting: Parting) {
+        self.farewell.begin(now, parting);
+    }
+
+    fn has_left(&self) -> bool {
+        self.farewell.is_told()
     }
 
     fn close(&mut self) {

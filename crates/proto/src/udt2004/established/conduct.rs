@@ -4,10 +4,9 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt2004::{Control, is_control, split_data};
 
 use super::Established;
-use crate::buffer::Run;
 use crate::consts::SYN_INTERVAL;
 use crate::shell::expiry::SilenceAction;
-use crate::shell::farewell::{Farewell, Parting};
+use crate::shell::farewell::Parting;
 use crate::shell::protocol::{Conductor, Effect, Output};
 use crate::stats::Stats;
 use crate::transport::earliest;
@@ -68,7 +67,7 @@ impl Conductor for Established {
         Effect::GoOn
     }
 
-    fn on_suspended(&mut self, now: Instant) {
+    fn on_suspended(&mut self, now: Instant, _gap: Duration) {
         self.vigil.on_suspended(now);
         self.exp.on_suspended(now, self.rtt_of_peer());
     }
@@ -86,14 +85,14 @@ impl Conductor for Established {
         if self.farewell.has_begun() { None } else { self.sender.plan(now).map(Output::Data) }
     }
 
-    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<Run<'_>> {
+    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<(usize, &[u8])> {
         let rtt = self.rtt_of_peer();
         self.vigil.expiry.on_sent(now);
         self.syn.start(now, SYN_INTERVAL);
         self.exp.on_sent(now, rtt);
         let run = self.sender.emit(transmission, now, rtt)?;
         self.congestion.note_sent(now, run.packets);
-        Some(run)
+        Some((run.segment_size, run.bytes))
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
@@ -131,7 +130,7 @@ impl Conductor for Established {
         self.sender.room()
     }
 
-    fn has_room_again(&self) -> bool {
+    fn has_room_again(&mut self) -> bool {
         self.sender.has_room_again()
     }
 
@@ -151,8 +150,12 @@ impl Conductor for Established {
         self.vigil.progress.set_patience(now, linger);
     }
 
-    fn farewell(&mut self) -> &mut Farewell {
-        &mut self.farewell
+    fn leave(&mut self, now: Instant, parting: Parting) {
+        self.farewell.begin(now, parting);
+    }
+
+    fn has_left(&self) -> bool {
+        self.farewell.is_told()
     }
 
     fn close(&mut self) {

@@ -1,6 +1,7 @@
 //! A giver against a scripted getter.
 
 use super::*;
+use crate::error::PeerMisbehaved;
 
 /// A giver of a file that was asked for, of packets with 100 bytes.
 fn giving(content: &[u8]) -> Giver {
@@ -113,7 +114,11 @@ fn a_bitmap_of_wrong_length_is_refused() {
     says_giver(&mut giver, NOW);
     blast(&mut giver, NOW);
     let long = giver.handle_channel(NOW, &[0, 0xFE, 0xFF]);
-    assert_eq!(long, Err(Fault::PeerMisbehaved(out_of_turn("a bitmap"))), "while the repetition leaves");
+    assert_eq!(
+        long,
+        Err(Fault::PeerMisbehaved(PeerMisbehaved::out_of_turn("a bitmap"))),
+        "while the repetition leaves"
+    );
     assert!(giving(&[1; 150]).handle_channel(NOW, &[1]).is_err(), "before the end of the blast");
 }
 

@@ -2,7 +2,7 @@
 
 /// A request to the host. See [`ChannelOutput`](crate::ChannelOutput).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub(crate) enum Request {
     Open,
     /// The bytes of [`Line::bytes`].
     Send,
@@ -30,48 +30,48 @@ enum State {
 
 /// One end of a channel.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     state: State,
     bytes: Vec<u8>,
 }
 
 impl Line {
     /// A channel that the host must open.
-    pub(super) const fn wanted() -> Self {
+    pub(crate) const fn wanted() -> Self {
         Self { state: State::Wanted, bytes: Vec::new() }
     }
 
     /// A channel that a peer opened.
-    pub(super) const fn accepted() -> Self {
+    pub(crate) const fn accepted() -> Self {
         Self { state: State::Open { busy: false }, bytes: Vec::new() }
     }
 
     /// The host has opened it.
-    pub(super) fn on_opened(&mut self) {
+    pub(crate) fn on_opened(&mut self) {
         if self.state == State::Opening {
             self.state = State::Open { busy: false };
         }
     }
 
     /// The host has handed over all bytes.
-    pub(super) fn on_drained(&mut self) {
+    pub(crate) fn on_drained(&mut self) {
         if let State::Open { busy } = &mut self.state {
             *busy = false;
         }
     }
 
     /// The peer ended it in order, or it failed. This side then ends it in order too.
-    pub(super) fn on_ended(&mut self, in_order: bool) {
+    pub(crate) fn on_ended(&mut self, in_order: bool) {
         self.state = if in_order { State::Ending { in_order } } else { State::Gone };
     }
 
     /// Ends it in order, after everything sent.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.end(true);
     }
 
     /// Ends it at once.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.end(false);
     }
 
@@ -84,22 +84,22 @@ impl Line {
     }
 
     /// Whether the host has it open.
-    pub(super) const fn is_open(&self) -> bool {
+    pub(crate) const fn is_open(&self) -> bool {
         matches!(self.state, State::Open { .. })
     }
 
     /// Whether it takes bytes now.
-    pub(super) const fn is_ready(&self) -> bool {
+    pub(crate) const fn is_ready(&self) -> bool {
         matches!(self.state, State::Open { busy: false })
     }
 
     /// Whether the host has forgotten it.
-    pub(super) const fn is_gone(&self) -> bool {
+    pub(crate) const fn is_gone(&self) -> bool {
         matches!(self.state, State::Gone)
     }
 
     /// The request to the host. `fill` appends the bytes to send if the channel takes some.
-    pub(super) fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
+    pub(crate) fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
         match self.state {
             State::Wanted => {
                 self.state = State::Opening;
@@ -123,7 +123,7 @@ impl Line {
     }
 
     /// The bytes of the last [`Request::Send`].
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }

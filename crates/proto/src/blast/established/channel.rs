@@ -1,0 +1,84 @@
+//! The channel of an open connection: frames of both ends.
+
+use farhaul_units::Instant;
+use farhaul_wire::blast::Frame;
+
+use super::Established;
+use crate::blast::cord::reason_of_abort;
+use crate::blast::engine::Protocol;
+use crate::channel::ChannelEnd;
+use crate::error::{ConnectionLost, PeerIncompatible};
+use crate::shell::line::Request;
+use crate::shell::protocol::{Conductor, ConductsChannel, Effect, HoldsChannel};
+
+impl<P: Protocol> Established<P> {
+    /// Takes the first frame in `bytes`. Returns its length, which is zero if bytes are missing. Nothing is taken once
+    /// `ended` is set.
+    fn on_frame(&mut self, bytes: &[u8], now: Instant, ended: &mut Option<Effect>) -> Result<usize, ConnectionLost> {
+        if ended.is_some() {
+            return Ok(0);
+        }
+        let frame = Frame::decode(bytes).map_err(|_| ConnectionLost::PeerIncompatible(PeerIncompatible::NoFarhaul))?;
+        let Some((frame, length)) = frame else { return Ok(0) };
+        self.heard = true;
+        match frame {
+            Frame::End => {
+                self.duplex.incoming.on_end();
+                *ended = Some(Effect::PeerLeft { complete: self.is_complete(), delivered: self.is_flushed() });
+            }
+            Frame::Abort(code) => *ended = Some(Effect::Lost(reason_of_abort(code))),
+            _ => self.duplex.on_frame(now, &frame).map_err(ConnectionLost::PeerMisbehaved)?,
+        }
+        Ok(length)
+    }
+}
+
+impl<P: Protocol> ConductsChannel for Established<P> {
+    fn on_channel(&mut self, bytes: &[u8], now: Instant) -> Effect {
+        self.duplex.pulse.on_heard(now);
+        let mut unread = std::mem::take(&mut self.cord.unread);
+        let mut ended = None;
+        match unread.feed(bytes, |bytes| self.on_frame(bytes, now, &mut ended)) {
+            Err(reason) => return self.fail(now, reason),
+            Ok(()) => self.cord.unread = unread,
+        }
+        if ended.is_some() {
+            self.cord.finish();
+        }
+        ended.unwrap_or(Effect::GoOn)
+    }
+}
+
+impl<P: Protocol> HoldsChannel for Established<P> {
+    fn channel_drained(&mut self) {
+        self.cord.on_drained();
+    }
+
+    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Effect {
+        let alive = self.is_alive();
+        self.cord.on_ended(end);
+        if !alive {
+            return Effect::GoOn;
+        }
+        let reason = match end {
+            ChannelEnd::Refused => ConnectionLost::ChannelRefused,
+            // A peer that has nothing more to say says so in a frame.
+            ChannelEnd::Finished => ConnectionLost::Aborted,
+            ChannelEnd::Failed => ConnectionLost::ChannelBroken,
+        };
+        self.fail(now, reason)
+    }
+
+    fn poll_channel(&mut self, now: Instant) -> Option<Request> {
+        let Self { cord, duplex, over, .. } = self;
+        cord.poll(|out| {
+            if !*over {
+                duplex.poll_frames(now, out);
+            }
+        })
+    }
+
+    fn channel_bytes(&self) -> &[u8] {
+        self.cord.bytes()
+    }
+}

@@ -1,0 +1,85 @@
+//! Engines without a path: objects, and what leaves of them.
+
+use super::*;
+use crate::blast::testing::{Path, Wire};
+
+#[test]
+fn nothing_of_an_object_is_readable_before_all_of_it_unless_ordered() {
+    let config = Config::default();
+    for (ordered, readable) in [(false, 0), (true, 1_460)] {
+        let options = Options { ordered, ..fixed(100) };
+        let mut receiver = Fobs::receiver(&fixed(100), &Fobs::greeting(&options), setup(&config)).unwrap();
+        receive(&mut receiver, 0, 1_460);
+        assert_eq!(receiver.available(), readable);
+        let mut done = Vec::new();
+        encode_done(SeqNo::new(2), 1_500, &mut done);
+        receiver.handle_control(Instant::ZERO, &done).unwrap();
+        assert_eq!(receiver.available(), readable);
+        receive(&mut receiver, 1, 40);
+        assert_eq!(receiver.available(), 1_500);
+    }
+}
+
+#[test]
+fn ordered_objects_with_missing_packets_first_are_read_as_they_come() {
+    let config = Config::default();
+    let content = content(2_000_000);
+    // Half of the object has left after 0.1 s.
+    let read = |ordered| {
+        let options = Options { ordered, pick: Pick::MissingFirst, segment: Some(50), ..fixed(80) };
+        let mut wire = Wire::<Fobs>::new(&options, &config, Path::new(Duration::from_millis(10), 0.005), 3);
+        let (end, mut written, mut received) = (wire.now + Duration::from_millis(100), 0, Vec::new());
+        while wire.now < end {
+            written += wire.sender.write(wire.now, &content[written..]);
+            wire.step(&mut received).unwrap();
+        }
+        assert!(content.starts_with(&received));
+        received.len()
+    };
+    assert_eq!(read(false), 0);
+    assert!((600_000..1_000_000).contains(&read(true)), "{}", read(true));
+}
+
+#[test]
+fn a_delivery_beyond_what_was_sent_releases_only_that() {
+    let (mut sender, now) = sender_of_ten(&fixed(1_000));
+    sender.write(now, &content(5 * 1_460));
+    sender.on_delivered(now, u64::MAX);
+    let stats = stats(&sender);
+    assert_eq!((stats.in_flight, stats.send_buffer_packets, sender.is_delivered()), (0, 5, false));
+}
+
+#[test]
+fn a_burst_is_one_train_borrowed_from_the_store() {
+    let config = Config::default();
+    let mut sender = Fobs::sender(&fixed(960), setup(&config));
+    sender.write(Instant::ZERO, &content(100 * 1_460));
+    let now = Instant::ZERO + Duration::from_secs(1);
+    let plan = sender.plan(now).unwrap();
+    let mut scratch = Vec::new();
+    let (size, bytes) = sender.emit(now, plan, &mut scratch).unwrap();
+    assert_eq!((size, bytes.len()), (1_472, 44 * 1_472));
+    assert!(scratch.is_empty());
+}
+
+#[test]
+fn an_object_ends_when_nothing_is_written_for_an_rtt() {
+    let config = Config::default();
+    let mut sender = Fobs::sender(&fixed(1_000), setup(&config));
+    sender.write(Instant::ZERO, &content(2_000));
+    let mut numbers = Vec::new();
+    let mut now = Instant::ZERO;
+    for _ in 0..40 {
+        now += Duration::from_millis(1);
+        sender.handle_timeout(now);
+        numbers.extend(planned(&mut sender, now).into_iter().map(|number| (now - Instant::ZERO, number)));
+    }
+    assert_eq!(numbers.iter().map(|(_, number)| *number).collect::<Vec<_>>(), [0, 1]);
+    assert!(numbers[1].0 >= Duration::from_millis(20), "{numbers:?}");
+    let mut control = Vec::new();
+    sender.poll_control(now, &mut control);
+    let mut expected = Vec::new();
+    encode_done(SeqNo::new(2), 2_000, &mut expected);
+    encode_segment(segment(0, 0, 1), &mut expected);
+    assert_eq!(control, expected);
+}
