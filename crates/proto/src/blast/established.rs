@@ -290,7 +290,7 @@ impl<P: Protocol> Established<P> {
         let sends = self.way.peer().is_some() && !self.pulse.is_stalled(now);
         [
             Some(self.way.deadline()),
-            Some(self.pulse.deadline(self.is_busy())),
+            Some(self.pulse.deadline(self.is_busy(), ready)),
             self.progress.deadline().filter(|_| !self.outgoing.is_delivered() || waits),
             self.outgoing.engine.deadline().filter(|_| sends),
             self.incoming.engine.deadline(),
