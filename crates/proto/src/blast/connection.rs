@@ -310,9 +310,12 @@ impl<P: Protocol> Connection<P> {
         if established.poll_probe(now, scratch) {
             return Some(Output::Scratch);
         }
-        if self.standing.writer_waits() {
+        let waits = self.standing.writer_waits();
+        if waits {
             established.outgoing.unstage(now);
-        } else {
+        }
+        // A writer that waits for less than a datagram to be delivered waits for data that no engine need send.
+        if !waits || established.outgoing.outstanding() < u64::from(self.datagram) {
             established.outgoing.flush(now);
         }
         established.plan(now).map(Output::Data)
