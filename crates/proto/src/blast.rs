@@ -36,5 +36,9 @@ pub(crate) mod settings;
 pub(crate) mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
+#[cfg(test)]
+mod walk;
+#[cfg(test)]
+mod walks;
 
 pub(crate) use endpoint::Endpoint;
