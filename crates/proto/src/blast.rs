@@ -49,5 +49,9 @@ mod tags;
 pub(crate) mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
+#[cfg(test)]
+mod walk;
+#[cfg(test)]
+mod walks;
 
 pub(crate) use endpoint::Endpoint;

@@ -74,7 +74,7 @@ impl<P: Protocol> Duplex<P> {
         let receiver = P::receiver(options, facts.greeting, setup(rng.fork()))?;
         Ok(Self {
             // Both sides begin with the same credit, which needs no record.
-            outgoing: Outgoing::new(sender, FIRST_CREDIT, config.send_buffer),
+            outgoing: Outgoing::new(sender, FIRST_CREDIT, config.send_buffer, datagram),
             incoming: Incoming::new(receiver, config.recv_buffer.max(FIRST_CREDIT), FIRST_CREDIT),
             way: Way::new(facts.called, now),
             pulse,
@@ -271,7 +271,7 @@ impl<P: Protocol> Duplex<P> {
         let sends = self.way.can_send() && !self.pulse.is_stalled(now);
         [
             Some(self.way.deadline()),
-            Some(self.pulse.deadline(self.is_busy())),
+            Some(self.pulse.deadline(self.is_busy(), ready)),
             self.progress.deadline().filter(|_| !self.outgoing.is_idle()),
             self.outgoing.engine.deadline().filter(|_| sends),
             self.incoming.engine.deadline(),

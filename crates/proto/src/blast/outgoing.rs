@@ -34,6 +34,8 @@ pub(super) struct Outgoing<S> {
     engine_delivered: u64,
     /// The application wrote something since the last flush.
     unflushed: bool,
+    /// Most bytes of a datagram.
+    datagram: u64,
     /// A write found no room.
     writer_waits: bool,
     /// Room for which a waiting writer is woken.
@@ -48,8 +50,8 @@ struct Part {
 }
 
 impl<S: Sender> Outgoing<S> {
-    /// A stream with the credit `granted`. `buffer` is the size of the send buffer.
-    pub(super) fn new(engine: S, granted: u64, buffer: u64) -> Self {
+    /// A stream with the credit `granted`. `buffer` is the size of the send buffer, and `datagram` that of a datagram.
+    pub(super) fn new(engine: S, granted: u64, buffer: u64, datagram: usize) -> Self {
         Self {
             engine,
             staged: Vec::with_capacity(INLINE_MAX),
@@ -60,6 +62,7 @@ impl<S: Sender> Outgoing<S> {
             parts: VecDeque::new(),
             engine_delivered: 0,
             unflushed: false,
+            datagram: datagram as u64,
             writer_waits: false,
             enough: WORTH_WAKING.min(usize::try_from(buffer / 2).unwrap_or(WORTH_WAKING)),
         }
@@ -110,8 +113,11 @@ impl<S: Sender> Outgoing<S> {
     pub(super) fn pass_on(&mut self, now: Instant) {
         if self.writer_waits {
             self.unstage(now);
-        } else if std::mem::take(&mut self.unflushed) {
-            // The application has nothing more to write for now.
+        }
+        // The application has nothing more to write for now. Or its writer waits for less than a datagram to be delivered,
+        // which no engine need send.
+        let waits_for_more = self.writer_waits && self.outstanding() >= self.datagram;
+        if !waits_for_more && std::mem::take(&mut self.unflushed) {
             self.engine.flush(now);
         }
     }

@@ -81,10 +81,10 @@ impl Pulse {
         self.asked = None;
     }
 
-    /// When to look again.
-    pub(super) fn deadline(&self, busy: bool) -> Instant {
+    /// When to look again. A ping needs a channel that is `ready` for bytes.
+    pub(super) fn deadline(&self, busy: bool, ready: bool) -> Instant {
         let silent = self.heard + self.timeout;
-        if self.asked.is_some() { silent } else { self.due(busy).min(silent) }
+        if self.asked.is_some() || !ready { silent } else { self.due(busy).min(silent) }
     }
 
     fn due(&self, busy: bool) -> Instant {
@@ -115,6 +115,13 @@ mod tests {
         assert_eq!(pulse.on_echo(at(540), 1), Some(Duration::from_millis(40)));
         assert_eq!(pulse.on_echo(at(541), 1), None);
         assert_eq!(pulse.poll_ping(at(1_000), true), Some(2));
+    }
+
+    #[test]
+    fn a_ping_is_no_reason_to_wake_while_the_channel_takes_no_bytes() {
+        let pulse = pulse();
+        assert_eq!(pulse.deadline(true, true), at(500));
+        assert_eq!(pulse.deadline(true, false), at(30_000), "only the peer's silence is");
     }
 
     #[test]
