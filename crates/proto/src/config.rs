@@ -24,6 +24,9 @@ pub struct Config {
     pub recv_buffer: u64,
     /// Cap of the send rate, headers and retransmissions included (`UDT_MAXBW`). Default none.
     pub max_rate: Option<Rate>,
+    /// Speed of the interface towards the peer, headers of IP included, if the host knows it. Default unknown. Hurricane
+    /// sends no faster at a rate set by hand.
+    pub interface_rate: Option<Rate>,
     /// Longest time for a connection attempt. Default 5 s.
     pub connect_timeout: Duration,
     /// Silence of the peer that ends a connection. Default 30 s.
@@ -106,6 +109,7 @@ impl Default for Config {
             send_buffer: 512 << 20,
             recv_buffer: 512 << 20,
             max_rate: None,
+            interface_rate: None,
             connect_timeout: Duration::from_secs(5),
             peer_timeout: Duration::from_secs(30),
             linger: Duration::from_secs(30),

@@ -81,7 +81,8 @@ pub struct Options {
     pub tolerance: f64,
     /// Which packet is next.
     pub pick: Pick,
-    /// Gives bytes in order to the reader before their object is complete. One side's wish is enough.
+    /// Gives bytes in order to the reader before their object is complete. One side's wish is enough. Default true,
+    /// because the reader of a stream waits for no object (departure D342).
     pub ordered: bool,
     /// Begins the next object while the last packets of the previous one are under way. Otherwise the path idles for an
     /// RTT or more per object. Default true.
@@ -98,7 +99,7 @@ impl Default for Options {
             batch: None,
             tolerance: TOLERANCE,
             pick: Pick::Circular,
-            ordered: false,
+            ordered: true,
             overlap: true,
         }
     }

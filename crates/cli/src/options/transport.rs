@@ -159,10 +159,11 @@ impl Transport {
 
     /// Opens a UDP port of the system's choice, in the address family of `peer`.
     pub(crate) fn bind_for(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
-        self.bind(match peer {
+        let any = match peer {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        })
+        };
+        open(self.builder().towards(peer.ip()), any)
     }
 
     /// Requires `--plain`, so that the user knows that data is not encrypted.
