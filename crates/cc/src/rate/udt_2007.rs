@@ -35,9 +35,10 @@
 //! What the paper leaves open, and the reading: L − C(x) ≤ 0 has no logarithm, the least increase holds there, of 0.01 packets per
 //! SYN as in UDT4 (D51); the average of (2) is the receiver's in releases 3.x and runs at the sender here, since the receiver
 //! of UDT4 does not report it (D50); the 16 packets stand outside of it; a report that ends slow start is the first of an event
-//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds.
+//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds. Slow start ends at the speed of
+//! the bottleneck, which the bursts of slow start arrive with (D340).
 //!
-//! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52.
+//! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52, D340, D343.
 
 use farhaul_units::{Duration, PacketRate};
 
