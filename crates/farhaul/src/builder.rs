@@ -3,7 +3,7 @@
 mod range;
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,7 @@ pub struct Builder {
     options: Options,
     controller: Choice,
     answers_probes: bool,
+    peer: Option<IpAddr>,
 }
 
 /// The origin of controllers.
@@ -82,6 +83,7 @@ impl Default for Builder {
             options: Options { recv_buffer: UDP_RECV_BUFFER, timestamps: true, ..Options::default() },
             controller: Choice::Default,
             answers_probes: false,
+            peer: None,
         }
     }
 }
@@ -264,6 +266,13 @@ impl Builder {
         self
     }
 
+    /// Names the peer that the endpoint is for, so that it knows the speed of the interface on the way there. Default:
+    /// unknown. Only Hurricane uses it, as a bound of a rate set by hand.
+    pub fn towards(mut self, peer: IpAddr) -> Self {
+        self.peer = Some(peer);
+        self
+    }
+
     /// Whether the port answers measured streams: [`probe`](crate::probe). Default false.
     ///
     /// It acknowledges and counts their datagrams, for anybody who sends them. No answer is longer than its question,
@@ -278,8 +287,9 @@ impl Builder {
     /// # Errors
     /// A setting is out of its range, or the port cannot be opened.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
-        let Self { protocol, mut config, options, controller, answers_probes } = self;
+        let Self { protocol, mut config, options, controller, answers_probes, peer } = self;
         range::check(&config)?;
+        config.interface_rate = peer.and_then(|peer| farhaul_udp::interface_rate(peer, config.mss));
         if let Some(spec) = chosen(controller, &protocol)? {
             config.controller = controller_factory(spec);
         }

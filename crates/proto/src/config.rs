@@ -27,6 +27,9 @@ pub struct Config {
     /// First rate of a blast protocol whose rate is found, headers included, such as what an earlier profile of the path
     /// found. A wrong one is left within a few RTTs. Other protocols ignore it. Default none.
     pub first_rate: Option<Rate>,
+    /// Speed of the interface towards the peer, headers of IP included, if the host knows it. Default unknown. Hurricane
+    /// sends no faster at a rate set by hand.
+    pub interface_rate: Option<Rate>,
     /// Longest time for a connection attempt. Default 5 s.
     pub connect_timeout: Duration,
     /// Silence of the peer that ends a connection. Default 30 s.
@@ -110,6 +113,7 @@ impl Default for Config {
             recv_buffer: 512 << 20,
             max_rate: None,
             first_rate: None,
+            interface_rate: None,
             connect_timeout: Duration::from_secs(5),
             peer_timeout: Duration::from_secs(30),
             linger: Duration::from_secs(30),

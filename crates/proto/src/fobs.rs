@@ -1,7 +1,7 @@
 //! FOBS: objects of up to 100 MB, sent in segments, each answered by a bitmap of what arrived.
 //!
 //! ```text
-//! stream    object │ object │ …                nothing of an object is usable before all of it is there
+//! stream    object │ object │ …                each is repaired once all of it has been sent
 //! object    10 000 packets ─▶ bitmap │ 10 000 packets ─▶ bitmap │ …     then what is missing, in the same way
 //! ```
 //!
@@ -11,7 +11,8 @@
 //!
 //! | rule | source |
 //! | --- | --- |
-//! | An object has at most 100 MB, and is usable when complete | study |
+//! | An object has at most 100 MB | study |
+//! | It is usable when complete | study, by option |
 //! | Segments of 10 000 packets or fewer, loss information after each | study |
 //! | A loss of 1 % is tolerated | study |
 //! | The window is unlimited, and acknowledgements are selective over the whole object | abstract |
@@ -23,7 +24,7 @@
 //! | Greedy version: at most one round of repetitions per RTT | ours (departure D202) |
 //! | An object ends when nothing is written for an RTT | ours |
 //! | The next object begins while the last packets of the previous one are under way | ours, by option (departure D201) |
-//! | Bytes in order are usable at once | ours, by option |
+//! | Bytes in order are usable at once | ours (departure D342) |
 //! | An object larger than the receiver's buffer is usable in order | ours |
 //!
 //! The original's packets carry 1466 bytes of payload. Ours carry whatever the path's packets hold.
@@ -81,7 +82,8 @@ pub struct Options {
     pub tolerance: f64,
     /// Which packet is next.
     pub pick: Pick,
-    /// Gives bytes in order to the reader before their object is complete. One side's wish is enough.
+    /// Gives bytes in order to the reader before their object is complete. One side's wish is enough. Default true,
+    /// because the reader of a stream waits for no object (departure D342).
     pub ordered: bool,
     /// Begins the next object while the last packets of the previous one are under way. Otherwise the path idles for an
     /// RTT or more per object. Default true.
@@ -98,7 +100,7 @@ impl Default for Options {
             batch: None,
             tolerance: TOLERANCE,
             pick: Pick::Circular,
-            ordered: false,
+            ordered: true,
             overlap: true,
         }
     }

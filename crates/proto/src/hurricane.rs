@@ -54,7 +54,8 @@ pub struct Options {
     /// [`rate`](Self::rate) has no effect.
     pub sleep: Option<Duration>,
     /// BW of (1): the speed at which this host's interface sends, headers of IP included. It bounds every rate. `None`
-    /// means the paper's 1 Gbit/s where (1) needs it, and no bound elsewhere.
+    /// means the speed that the host [knows](crate::Config::interface_rate), for a rate or a W_c and T_s set by hand. A
+    /// host that knows none sends without bound, and takes the paper's 1 Gbit/s where (1) needs it (departure D341).
     pub interface: Option<Rate>,
     /// Spreads the datagrams evenly over the sleep instead of sending them in bursts. The paper found no significant
     /// difference. Those of one [`burst_time`](crate::Config::burst_time) still leave together.

@@ -8,6 +8,7 @@
 //! | sizes of socket buffers, and advice about them | `buffers.rs` |
 //! | waiting for a socket, a thread or a deadline | `wait.rs` |
 //! | the clock | `clock.rs` |
+//! | the speed of the interface towards a host | `interface.rs` |
 //! | system calls that no safe library offers | `sys.rs` |
 //!
 //! A *train* is a number of datagrams of equal length, back to back in one buffer. The last may be shorter. The
@@ -17,6 +18,7 @@
 mod batch;
 mod buffers;
 mod clock;
+mod interface;
 mod offload;
 
 mod socket;
@@ -26,6 +28,7 @@ mod wait;
 pub use batch::{RecvBatch, Train};
 pub use buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER};
 pub use clock::{Clock, Wall, thread_cpu_time};
+pub use interface::interface_rate;
 pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus, Sent};
 pub use socket::{Options, UdpSocket};
 pub use sys::RealTime;

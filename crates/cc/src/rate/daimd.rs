@@ -26,8 +26,8 @@
 //! At 1500 bytes (2) gives 10 packets per SYN while more than 1 Gbit/s is spare. It gives 1 above 100 Mbit/s, 0.1 above
 //! 10 Mbit/s, and 0.01 below.
 //!
-//! The generation of 2007 ([`Daimd::of_2007`]) differs in (6): all further reports count, and five of them may decrease
-//! the rate. Its reaction to a first report is in `udt_2007.rs`, and the factors of the modification of 2011 in
+//! The generation of 2007 ([`Daimd::of_2007`]) differs in (4) and (6): M is one larger, all further reports count, and
+//! five of them may decrease the rate. Its reaction to a first report is in `udt_2007.rs`, and the factors of the modification of 2011 in
 //! `udt_2011.rs`.
 //!
 //! Departures (docs/papers/departures.md): D3 no estimate is not a small estimate. D4 the ceiling of attack B9. D5
@@ -56,6 +56,9 @@ const NAK_WEIGHT: f64 = 0.125;
 const MAX_REPORTS: u32 = 5;
 /// Decreases per event in the generation of 2007, whose first report causes none. Source: draft-gg-udt-03, DecCount.
 const MAX_CUTS_2007: u32 = 5;
+/// What release 3.3 adds to the average of (4). A lone report of an event then rarely follows another one that counts.
+/// Source: release 3.3 of June 2007. UDT4 adds nothing.
+const SURPLUS_2007: u32 = 1;
 /// Cap on the rate after an increase, as a multiple of the rate acknowledged over about one RTT. Source: attack B9 of
 /// the security design, because a receiver may claim any capacity.
 const MAX_RISE: f64 = 4.0;
@@ -87,6 +90,8 @@ pub(super) struct Daimd {
     cuts: u32,
     /// The limit on the decreases of one event.
     bound: Bound,
+    /// Added to the average of each event, reports.
+    surplus: u32,
     /// Smoothed number of reports per event.
     average_naks: u32,
     /// One of this many reports of the current event decreases the rate.
@@ -109,18 +114,19 @@ enum Bound {
 impl Daimd {
     /// A law without losses so far.
     pub(super) fn new(seed: u64) -> Self {
-        Self::bounded_by(Bound::Reports(MAX_REPORTS), seed)
+        Self::bounded_by(Bound::Reports(MAX_REPORTS), 0, seed)
     }
 
     /// The law of 2007: all reports of an event count, and a fixed number of them may decrease the rate.
     pub(super) fn of_2007(seed: u64) -> Self {
-        Self::bounded_by(Bound::Cuts(MAX_CUTS_2007), seed)
+        Self::bounded_by(Bound::Cuts(MAX_CUTS_2007), SURPLUS_2007, seed)
     }
 
-    fn bounded_by(bound: Bound, seed: u64) -> Self {
+    fn bounded_by(bound: Bound, surplus: u32, seed: u64) -> Self {
         Self {
             cuts: 0,
             bound,
+            surplus,
             event_end: None,
             before_event: SendPeriod::UNPACED,
             naks: 0,
@@ -166,7 +172,7 @@ impl Daimd {
         if self.event_end.is_none_or(|end| first_lost.is_after(end)) {
             self.event_end = Some(largest_sent);
             self.before_event = period;
-            self.average_naks = average_naks(self.average_naks, self.naks);
+            self.average_naks = average_naks(self.average_naks, self.naks).saturating_add(self.surplus);
             self.spread = spread(self.average_naks, self.rng.unit());
             (self.naks, self.cuts) = (1, 0);
             return NakEffect::NewEvent;

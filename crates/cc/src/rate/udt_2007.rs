@@ -3,16 +3,17 @@
 //!
 //! ```text
 //! Full ACK, once per SYN that it stands for:
-//!     in slow start:  W ← W + newly acknowledged;  over once 16 packets are acknowledged and R is known: P ← 1/R   (1)
+//!     in slow start:  W ← W + newly acknowledged;  over once 16 packets are acknowledged and L ≤ 4·D:
+//!                     P ← 1/L,  w ← L·(RTT + SYN)                                                              (1)
 //!     otherwise:      w ← 0.875·w + 0.125·R·(RTT + SYN),  W = w + 16                                               (2)
 //!                     x ← x + α(x), unless this interval had a loss report
 //!                     α(x) = 10^(⌈log10(L − C(x))⌉ − τ) · 1500/S · 1/SYN,  at least 0.01 packets per SYN           (3)
 //! NAK:
-//!     in slow start:  over: P ← 1/R or (RTT + SYN)/W, and the report is the first of an event
+//!     in slow start:  over: P ← 1/min(L, 4·D), 1/R or (RTT + SYN)/W, and the report is the first of an event
 //!     first of an event:  no cut; nothing leaves for one SYN                                                       (4)
 //!     further ones:   P ← 1.125·P for every N-th, five times at most; N and M as in `daimd.rs`                     (5)
 //! EXP:
-//!     in slow start:  over: P ← 1/R or (RTT + SYN)/W; otherwise nothing
+//!     in slow start:  over, as after a NAK; otherwise nothing
 //! ```
 //!
 //! | paper | here | unit |
@@ -23,6 +24,7 @@
 //! | τ | 9: (3) is `daimd::increase`, whose β = 1.5e-6 is 1500·10^-9 | |
 //! | S | `Path::mss` | bytes |
 //! | AS, R | `Path::arrival_rate` | packets/s |
+//! | D | `Path::delivery_rate` | packets/s |
 //! | W, w | `Control::cwnd`, `smoothed` | packets |
 //! | freeze | `Control::freeze_until` | |
 //!
@@ -33,21 +35,25 @@
 //! What the paper leaves open, and the reading: L − C(x) ≤ 0 has no logarithm, the least increase holds there, of 0.01 packets per
 //! SYN as in UDT4 (D51); the average of (2) is the receiver's in releases 3.x and runs at the sender here, since the receiver
 //! of UDT4 does not report it (D50); the 16 packets stand outside of it; a report that ends slow start is the first of an event
-//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds.
+//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds. Slow start ends at the speed of
+//! the bottleneck, which the bursts of slow start arrive with (D340).
 //!
-//! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52.
+//! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52, D340, D343.
 
-use farhaul_units::Duration;
+use farhaul_units::{Duration, PacketRate};
 
 use super::daimd::{DECREASE, Daimd, NakEffect, bounded};
-use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, measured_rate, set_cwnd, start_period};
+use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, set_cwnd, start_period};
 use super::syn::{SYN_INTERVAL, SynClock};
 use super::udt_native::LONGEST_HOLD;
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
-/// Acknowledged packets after which slow start ends as soon as an arrival speed is known, (1). Source: releases 2 and 3; it
-/// takes 16 arrivals to have one.
+/// Acknowledged packets after which slow start ends as soon as the bottleneck's speed is known, (1). Source: releases 2
+/// and 3, which take 16 arrivals to have one.
 const START_PACKETS: f64 = 16.0;
+/// Largest start as a multiple of the delivery rate, (1). Source: attack B9 of the security design, because a receiver
+/// may claim any capacity.
+const MAX_START: f64 = 4.0;
 /// Weight of the old window in (2). Source: paper:udt-2007, flow control.
 const WINDOW_FILTER: f64 = 0.875;
 
@@ -76,11 +82,22 @@ impl Udt2007 {
         Self { clock: SynClock::default(), phase: Phase::SlowStart(SlowStart::default()), daimd: Daimd::of_2007(seed) }
     }
 
-    /// Ends slow start, if it lasts, and sets the first period.
+    /// Ends slow start, if it lasts, and sets the first period and window.
     fn end_slow_start(&mut self, path: &Path, control: &mut Control) {
-        if matches!(self.phase, Phase::SlowStart(_)) {
-            self.phase = Phase::Steady { smoothed: cwnd(control) };
-            control.send_period = start_period(path, cwnd(control));
+        if !matches!(self.phase, Phase::SlowStart(_)) {
+            return;
+        }
+        match start_rate(path) {
+            Some(rate) => {
+                let smoothed = rate.packets_in(path.rtt.saturating_add(SYN_INTERVAL)).min(f64::from(path.max_window));
+                control.send_period = bounded(1e6 / rate.packets_per_second());
+                set_cwnd(path, control, smoothed + HEADROOM);
+                self.phase = Phase::Steady { smoothed };
+            }
+            None => {
+                control.send_period = start_period(path, cwnd(control));
+                self.phase = Phase::Steady { smoothed: cwnd(control) };
+            }
         }
     }
 }
@@ -109,7 +126,7 @@ impl Controller for Udt2007 {
             Phase::SlowStart(slow_start) => {
                 let grown = slow_start.grow(cwnd(control), ack.seq);
                 set_cwnd(path, control, grown);
-                let measured = grown >= Control::INITIAL_CWND + START_PACKETS && measured_rate(path).is_some();
+                let measured = grown >= Control::INITIAL_CWND + START_PACKETS && is_capacity_near(path);
                 if measured || grown > f64::from(path.max_window) {
                     self.end_slow_start(path, control);
                 }
@@ -145,6 +162,18 @@ impl Controller for Udt2007 {
     fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
         self.end_slow_start(path, control);
     }
+}
+
+/// L once slow start has seen a quarter of it, (1).
+fn is_capacity_near(path: &Path) -> bool {
+    matches!((path.capacity, start_rate(path)), (Some(capacity), Some(start)) if start >= capacity)
+}
+
+/// The first rate after slow start: min(L, 4·D). `None` as long as one of both is unknown.
+fn start_rate(path: &Path) -> Option<PacketRate> {
+    let known = |rate: Option<PacketRate>| rate.map(PacketRate::packets_per_second).filter(|rate| *rate > 0.0);
+    let (capacity, delivered) = (known(path.capacity)?, known(path.delivery_rate)?);
+    Some(PacketRate::new(capacity.min(MAX_START * delivered)))
 }
 
 /// w of (2) after `intervals` of them in which the path took `target` packets.
@@ -190,7 +219,8 @@ mod tests {
     fn steady() -> (Udt2007, Control) {
         let (mut law, mut control) = (Udt2007::new(1), Control::initial());
         law.on_connect(&path_at(0), &mut control);
-        lose(&mut law, &path_at(0), 7, &mut control);
+        let slow = Path { delivery_rate: Some(PacketRate::new(1_250.0)), ..path_at(0) };
+        lose(&mut law, &slow, 7, &mut control);
         (law, control)
     }
 
@@ -199,16 +229,32 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_at_sixteen_packets_with_a_speed() {
-        let (mut law, mut control) = (Udt2007::new(1), Control::initial());
-        let unknown = Path { arrival_rate: None, delivery_rate: None, ..path_at(0) };
-        law.on_ack(&unknown, &ack(20), &mut control);
-        assert_eq!((control.cwnd, micros(&control)), (Some(36.0), 0.0), "no speed yet");
-        let (mut law, mut control) = (Udt2007::new(1), Control::initial());
-        law.on_ack(&path_at(0), &ack(15), &mut control);
-        assert_eq!((control.cwnd, micros(&control)), (Some(31.0), 0.0), "too few packets");
-        law.on_ack(&path_at(10), &ack(16), &mut control);
-        assert_eq!((control.cwnd, micros(&control)), (Some(32.0), 200.0));
+    fn slow_start_ends_at_sixteen_packets_once_a_quarter_of_the_capacity_is_delivered() {
+        let delivering = |rate| Path { delivery_rate: Some(PacketRate::new(rate)), ..path_at(0) };
+        let after = |path: &Path, acked| {
+            let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+            law.on_connect(path, &mut control);
+            law.on_ack(&Path { now: at(10), ..*path }, &ack(acked), &mut control);
+            (control.cwnd, micros(&control))
+        };
+        assert_eq!(after(&delivering(24_999.0), 20), (Some(36.0), 0.0), "less than a quarter");
+        assert_eq!(after(&delivering(25_000.0), 15), (Some(31.0), 0.0), "too few packets");
+        assert_eq!(after(&Path { capacity: None, ..delivering(25_000.0) }, 20), (Some(36.0), 0.0), "no capacity");
+        // 100 000 packets/s in 100 ms are more than the largest window.
+        assert_eq!(after(&delivering(25_000.0), 16), (Some(10_000.0), 10.0));
+    }
+
+    #[test]
+    fn a_loss_in_slow_start_sets_four_times_the_delivery_rate_at_most() {
+        let first = |path: &Path| {
+            let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+            law.on_connect(path, &mut control);
+            lose(&mut law, path, 7, &mut control);
+            micros(&control)
+        };
+        assert_eq!(first(&path_at(0)), 50.0);
+        assert_eq!(first(&Path { capacity: Some(PacketRate::new(10_000.0)), ..path_at(0) }), 100.0);
+        assert_eq!(first(&Path { capacity: None, ..path_at(0) }), 200.0, "no capacity: what arrives");
     }
 
     #[test]
@@ -250,14 +296,16 @@ mod tests {
     #[test]
     fn the_window_is_an_average_with_sixteen_packets_to_spare() {
         let (mut law, mut control) = steady();
-        law.on_ack(&path_at(10), &ack(8), &mut control);
-        // 5000 packets/s in 100 ms are 500: 16·0.875 + 500·0.125 = 76.5.
-        assert_eq!(control.cwnd, Some(92.5));
-        law.on_ack(&path_at(20), &ack(9), &mut control);
-        assert_eq!(control.cwnd, Some(76.5 * 0.875 + 62.5 + 16.0));
-        let limited = Path { application_limited: true, arrival_rate: Some(PacketRate::new(10.0)), ..path_at(30) };
+        let arriving = |rate, millis| Path { arrival_rate: Some(PacketRate::new(rate)), ..path_at(millis) };
+        // It begins with 4·1250 packets/s in 100 ms.
+        assert_eq!(control.cwnd, Some(516.0));
+        law.on_ack(&arriving(10_000.0, 10), &ack(8), &mut control);
+        assert_eq!(control.cwnd, Some(562.5 + 16.0));
+        law.on_ack(&arriving(10_000.0, 20), &ack(9), &mut control);
+        assert_eq!(control.cwnd, Some(562.5 * 0.875 + 125.0 + 16.0));
+        let limited = Path { application_limited: true, ..arriving(10.0, 30) };
         law.on_ack(&limited, &ack(10), &mut control);
-        assert_eq!(control.cwnd, Some(76.5 * 0.875 + 62.5 + 16.0), "a pause of the application lowers nothing");
+        assert_eq!(control.cwnd, Some(562.5 * 0.875 + 125.0 + 16.0), "a pause of the application lowers nothing");
         assert!((average(16.0, 500.0, 2) - average(average(16.0, 500.0, 1), 500.0, 1)).abs() < 1e-9);
     }
 

@@ -169,7 +169,7 @@ impl Transport {
     /// Opens a UDP port of the system's choice for a connection to `peer`. A search for the rate begins with what was
     /// found by a profile of the path.
     pub(crate) fn bind_for(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
-        let mut builder = self.builder();
+        let mut builder = self.builder().towards(peer.ip());
         if let Some(known) = self.profiled(peer) {
             builder = builder.first_rate(known.first_rate());
         }

@@ -23,6 +23,7 @@ pub(crate) use self::habits::{Habits, some_rate};
 use super::endpoint::Endpoint;
 use super::engine::Protocol;
 use super::testing::content;
+use crate::any_endpoint::StreamsOnly;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::{Config, Entropy};
 use crate::error::ConnectionLost;
@@ -152,7 +153,7 @@ impl<P: Protocol> Walk<P> {
             Endpoint::new(config, options.clone(), Entropy { cookie_key: [side as u8; 16], seed })
         };
         let mut ends = [end(0), end(1)];
-        ends[1].listen();
+        ends[1].set_listening(true);
         let app = |side: usize| App::new(content(habits.bytes[side]), habits.bytes[1 - side]);
         let apps = [app(0), app(1)];
         Self {

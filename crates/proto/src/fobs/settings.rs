@@ -16,7 +16,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     option("batch", "packets that leave together, or auto", "auto"),
     option("tolerance", "share of lost packets that changes nothing, 0 to 1", "0.01"),
     option("pick", "next packet: circular or missing-first", "circular"),
-    option("ordered", "on: bytes in order before their object is complete", "off"),
+    option("ordered", "off on both sides: no byte before its object is complete", "on"),
     option("overlap", "on: the next object while the last one is repaired", "on"),
 ];
 

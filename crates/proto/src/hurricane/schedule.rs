@@ -13,10 +13,11 @@
 use farhaul_units::{Duration, Instant, Rate, SendPeriod};
 
 use super::Options;
+use crate::blast::rate::RateChoice;
 use crate::config::Config;
 use crate::pacer::{MAX_BURST, Pacer};
 
-/// BW of (1) if both W_c and T_s are given and the interface is not: that of the paper's hosts.
+/// BW of (1) if both W_c and T_s are given and nobody knows the interface: that of the paper's hosts.
 const PAPER_INTERFACE: Rate = Rate::from_megabits_per_second(1_000);
 /// Most datagrams of a burst. A larger one occupies a link of 1 Gbit/s for more than ten seconds.
 const MOST_DATAGRAMS: f64 = 1e6;
@@ -60,9 +61,13 @@ impl Schedule {
         let mut pacer = Pacer::new();
         pacer.set_burst_time(config.burst_time);
         pacer.on_sent(now, 0);
+        let by_hand = (options.window.map(|window| window.max(1)), options.sleep);
+        // A found rate finds this bound by itself.
+        let is_found = options.rate == RateChoice::Auto && !matches!(by_hand, (Some(_), Some(_)));
+        let interface = options.interface.or_else(|| config.interface_rate.filter(|_| !is_found));
         Self {
-            by_hand: (options.window.map(|window| window.max(1)), options.sleep),
-            interface: options.interface.map(|rate| (rate.bits_per_second() as f64 / bits).max(f64::MIN_POSITIVE)),
+            by_hand,
+            interface: interface.map(|rate| (rate.bits_per_second() as f64 / bits).max(f64::MIN_POSITIVE)),
             bits,
             spaced: options.spaced,
             burst_time: config.burst_time,
@@ -251,6 +256,24 @@ mod tests {
             .map(|(_, datagrams)| datagrams)
             .sum();
         assert!((8_300..=8_340).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn the_interface_that_the_host_knows_bounds_a_rate_set_by_hand_and_not_a_found_one() {
+        let known = Rate::from_megabits_per_second(500);
+        let config = Config { interface_rate: Some(known), ..Config::default() };
+        let period = |options: &Options| {
+            let mut schedule = Schedule::new(options, &config, BITS, START);
+            schedule.set_rate(Rate::from_megabits_per_second(950), ROUND_TRIP);
+            schedule.send_period().as_micros()
+        };
+        let by_hand = Options { rate: RateChoice::Fixed(Rate::from_megabits_per_second(950)), ..Options::default() };
+        let told = Options { interface: Some(Rate::from_megabits_per_second(600)), ..by_hand.clone() };
+        let pair = Options { window: Some(10), sleep: Some(Duration::from_micros(760)), ..Options::default() };
+        let expected = [(&by_hand, 24.0), (&told, 20.0), (&pair, 100.0), (&Options::default(), 12_000.0 / 950.0)];
+        for (options, micros) in expected {
+            assert!((period(options) - micros).abs() < 0.01, "{options:?}: {} µs", period(options));
+        }
     }
 
     #[test]

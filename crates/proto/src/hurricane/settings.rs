@@ -12,7 +12,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     option("rate", "rate of the payload: 500mbit, or auto to find it", "auto"),
     option("window", "W_c: datagrams of a burst, or auto", "auto"),
     option("sleep", "T_s: time after a burst; together with window it sets the rate", "auto"),
-    option("interface", "speed of this host's interface, which bounds every rate, or auto", "auto"),
+    option("interface", "speed of this host's interface, which bounds the rate, or auto: as the host knows it", "auto"),
     OptionDoc {
         name: "spaced",
         meaning: "spread the datagrams of a burst evenly over the sleep",

@@ -112,6 +112,20 @@ fn in_2007_all_reports_count_and_five_of_them_cut() {
 }
 
 #[test]
+fn in_2007_a_second_report_of_a_rare_event_seldom_cuts() {
+    let mut law = Daimd::of_2007(1);
+    let period = SendPeriod::from_micros(10.0);
+    // Events of two reports each, far apart. M grows to nine, so that N divides two for one or two of nine values.
+    let mut cuts = 0;
+    for event in 0..900_u32 {
+        let first = SeqNo::new(1_000 * event);
+        assert_eq!(law.on_nak(first, first.plus(50), period), NakEffect::NewEvent);
+        cuts += u32::from(law.on_nak(first.plus(1), first.plus(50), period) == NakEffect::FurtherCut);
+    }
+    assert!((150..250).contains(&cuts), "{cuts} of 900");
+}
+
+#[test]
 fn packets_sent_after_the_cut_make_a_new_event() {
     let mut law = Daimd::new(1);
     let period = SendPeriod::from_micros(10.0);

@@ -14,7 +14,7 @@ use farhaul_sim::agent::tcp::{
 use farhaul_sim::host_cost::{self, HostCost};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FlowId, LinkId, NodeId, TransportAgent, World};
-use farhaul_units::{Duration, Instant, Rng};
+use farhaul_units::{Duration, Instant, Rate, Rng};
 
 use crate::run::marks::FlowRow;
 use crate::scenario::flow::{Bulk, FlowSpec, Measured, Pattern, Point, Protocol, Tcp};
@@ -73,7 +73,11 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
         let seeds = [rng.next_u64(), rng.next_u64()];
         let begin = flow.start + flow.spread.mul_f64(rng.unit());
         let id = graph.next_flow();
-        let limits = Limits { window: window(setup, &graph, flow, (from, to)), list: lists.of(flow) };
+        let limits = Limits {
+            window: window(setup, &graph, flow, (from, to)),
+            list: lists.of(flow),
+            interface: interface(setup, &graph, (from, to)),
+        };
         let port = FIRST_PORT + index as u16;
         let from = machines.host(&mut graph, from, flow.machines[0]);
         let to = machines.host(&mut graph, to, flow.machines[1]);
@@ -86,10 +90,14 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     Built { world: graph.start(network), flows, bottleneck: setup.topology.bottleneck }
 }
 
-/// The limits of a TCP sender: its window in packets, and the transfers that are left.
+/// The limits of a sender.
 struct Limits {
+    /// The window of a TCP, packets.
     window: u32,
+    /// The transfers that are left to a TCP.
     list: Option<Remaining>,
+    /// The speed of the host's interface.
+    interface: Option<Rate>,
 }
 
 /// Lists of transfers, by the name of the flows that share them.
@@ -109,6 +117,12 @@ fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId
     let rate = setup.topology.links[setup.topology.bottleneck].path.nominal_rate();
     let round_trip = setup.topology.round_trip(graph, places).unwrap_or_default();
     tcp.window.packets(rate, round_trip)
+}
+
+/// The speed of a host's interface: that of the first link of its way.
+fn interface(setup: &Setup, graph: &Graph, (from, to): (NodeId, NodeId)) -> Option<Rate> {
+    let first = *graph.way(from, to)?.first()?;
+    setup.topology.links.get(first)?.path.nominal_rate()
 }
 
 /// Hosts with costs of packets. Each is a node of its own behind the node where its links end.
@@ -133,7 +147,7 @@ impl Machines {
 /// The sender and receiver of a flow. Only this function maps protocols to agents.
 fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
     match &flow.protocol {
-        Protocol::Bulk(bulk) => self::bulk(flow, bulk, to, seeds),
+        Protocol::Bulk(bulk) => self::bulk(flow, bulk, (to, limits.interface), seeds),
         Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, limits, seeds),
         Protocol::Libudt => unreachable!("refused before anything is built"),
         Protocol::Cross(rate, pattern) => {
@@ -198,8 +212,14 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
 }
 
 /// Both hosts of a connection of a protocol of the registry.
-fn bulk(flow: &FlowSpec, bulk: &Bulk, to: SocketAddr, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
-    let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(flow, bulk), entropy(seed)));
+fn bulk(
+    flow: &FlowSpec,
+    bulk: &Bulk,
+    (to, interface): (SocketAddr, Option<Rate>),
+    seeds: [u64; 2],
+) -> [Box<dyn Agent>; 2] {
+    let config = || Config { interface_rate: interface, ..config(flow, bulk) };
+    let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(), entropy(seed)));
     listener.listen(Mode::Stream).expect("every protocol of the registry has streams");
     let numbering = bulk.protocol.entry().numbering;
     let receiver = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering);

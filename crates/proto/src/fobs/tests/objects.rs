@@ -4,11 +4,11 @@ use super::*;
 use crate::blast::testing::{Path, Wire};
 
 #[test]
-fn nothing_of_an_object_is_readable_before_all_of_it_unless_ordered() {
+fn nothing_of_an_object_is_readable_before_all_of_it_if_neither_side_wants_order() {
     let config = Config::default();
-    for (ordered, readable) in [(false, 0), (true, 1_460)] {
-        let options = Options { ordered, ..fixed(100) };
-        let mut receiver = Fobs::receiver(&fixed(100), &Fobs::greeting(&options), setup(&config)).unwrap();
+    for (orders, readable) in [([false, false], 0), ([true, false], 1_460), ([false, true], 1_460)] {
+        let [sender, receiver] = orders.map(|ordered| Options { ordered, ..fixed(100) });
+        let mut receiver = Fobs::receiver(&receiver, &Fobs::greeting(&sender), setup(&config)).unwrap();
         receive(&mut receiver, 0, 1_460);
         assert_eq!(receiver.available(), readable);
         let mut done = Vec::new();

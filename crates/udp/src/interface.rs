@@ -1,0 +1,118 @@
+//! The speed of the interface towards a host, as Linux tells it.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use farhaul_units::Rate;
+
+/// Bytes that Ethernet adds to a packet: preamble 8, header 14, check sequence 4, gap 12 (IEEE 802.3).
+const FRAME: f64 = 38.0;
+
+/// The rate at which packets of `packet` bytes, headers of IP included, leave towards `peer`. `None` if the system does
+/// not tell, if the peer is this host, or if the interface is no device of its own: TUN devices tell a speed that they
+/// do not have.
+pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
+    let peer = peer.to_canonical();
+    if peer.is_loopback() {
+        return None;
+    }
+    let table = match peer {
+        IpAddr::V4(_) => "/proc/net/route",
+        IpAddr::V6(_) => "/proc/net/ipv6_route",
+    };
+    let table = fs::read_to_string(table).ok()?;
+    let name = match peer {
+        IpAddr::V4(peer) => device_v4(&table, peer),
+        IpAddr::V6(peer) => device_v6(&table, peer),
+    }?;
+    let folder = Path::new("/sys/class/net").join(name);
+    folder.join("device").exists().then_some(())?;
+    of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
+}
+
+/// The rate of packets on an Ethernet whose file `speed` has this text: Mbit/s, or -1.
+fn of_ethernet(speed: &str, packet: u32) -> Option<Rate> {
+    let megabits = speed.trim().parse::<u32>().ok().filter(|megabits| *megabits > 0)?;
+    let share = f64::from(packet) / (f64::from(packet) + FRAME);
+    Some(Rate::from_bits_per_second((f64::from(megabits) * 1e6 * share) as u64))
+}
+
+/// The device of the most specific route in `/proc/net/route`: a line of name, destination, gateway, flags, three
+/// counters and mask. Addresses are 32-bit words of this machine in hexadecimal.
+fn device_v4(table: &str, peer: Ipv4Addr) -> Option<&str> {
+    let peer = u32::from_ne_bytes(peer.octets());
+    let route = |line| {
+        let fields: Vec<&str> = str::split_ascii_whitespace(line).collect();
+        let [name, destination, _, _, _, _, _, mask, ..] = fields[..] else { return None };
+        let [destination, mask] = [hexadecimal(destination)?, hexadecimal(mask)?];
+        (peer & mask == destination).then_some((mask.count_ones(), name))
+    };
+    table.lines().filter_map(route).max_by_key(|(prefix, _)| *prefix).map(|(_, name)| name)
+}
+
+/// The same in `/proc/net/ipv6_route`: destination, prefix length, six more fields, flags, name.
+fn device_v6(table: &str, peer: Ipv6Addr) -> Option<&str> {
+    let route = |line| {
+        let fields: Vec<&str> = str::split_ascii_whitespace(line).collect();
+        let [destination, prefix, .., name] = fields[..] else { return None };
+        let destination = u128::from_str_radix(destination, 16).ok()?;
+        let prefix = u32::from_str_radix(prefix, 16).ok().filter(|prefix| *prefix <= 128)?;
+        let mask = u128::MAX.checked_shl(128 - prefix).unwrap_or(0);
+        (u128::from(peer) & mask == destination).then_some((prefix, name))
+    };
+    table.lines().filter_map(route).max_by_key(|(prefix, _)| *prefix).map(|(_, name)| name)
+}
+
+fn hexadecimal(field: &str) -> Option<u32> {
+    u32::from_str_radix(field, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of a little-endian machine: a default route, and a network of 24 bits.
+    const V4: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+        eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
+        eth1\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+    const V6: &str = "20010db8000000000000000000000000 20 00000000000000000000000000000000 00 \
+        00000000000000000000000000000000 00000100 00000001 00000000 00000001     eth1\n\
+        00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+        fe800000000000000000000000000001 00000400 00000001 00000000 00000003     eth0\n";
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn the_most_specific_route_decides() {
+        assert_eq!(device_v4(V4, Ipv4Addr::new(10, 0, 0, 9)), Some("eth1"));
+        assert_eq!(device_v4(V4, Ipv4Addr::new(10, 0, 1, 9)), Some("eth0"));
+        assert_eq!(device_v6(V6, "2001:db8::1".parse().unwrap()), Some("eth1"));
+        assert_eq!(device_v6(V6, "2001:db9::1".parse().unwrap()), Some("eth0"));
+    }
+
+    #[test]
+    fn a_table_without_a_route_or_without_sense_names_no_device() {
+        assert_eq!(device_v4("Iface\tDestination\n", Ipv4Addr::LOCALHOST), None);
+        assert_eq!(device_v4("", Ipv4Addr::LOCALHOST), None);
+        assert_eq!(device_v6("0 81 a\nx y z\n", Ipv6Addr::LOCALHOST), None);
+    }
+
+    #[test]
+    fn packets_leave_room_for_frames() {
+        let gigabit = |packet| of_ethernet("1000\n", packet).map(Rate::bits_per_second);
+        assert_eq!((gigabit(1_500), gigabit(9_000)), (Some(975_292_587), Some(995_795_529)));
+    }
+
+    #[test]
+    fn an_unknown_speed_is_none() {
+        for text in ["-1\n", "0\n", "", "fast"] {
+            assert_eq!(of_ethernet(text, 1_500), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn this_host_has_no_interface_towards_itself() {
+        assert_eq!(interface_rate(IpAddr::V4(Ipv4Addr::LOCALHOST), 1_500), None);
+        assert_eq!(interface_rate("::ffff:127.0.0.1".parse().unwrap(), 1_500), None);
+    }
+}
