@@ -68,7 +68,7 @@ pub(crate) enum Protocol {
     Libudt,
     /// Cross traffic: packets without any answer.
     Cross(Rate, Pattern),
-    /// A measured stream: datagrams that a responder counts. In the simulator only.
+    /// A measured stream: datagrams that a responder counts.
     Measured(Measured),
 }
 

@@ -10,6 +10,7 @@ mod cross;
 mod descriptors;
 mod drops;
 mod libudt;
+mod measured;
 mod network;
 mod pressure;
 mod refusal;
@@ -134,7 +135,7 @@ impl<'a> Scene<'a> {
                 Protocol::Bulk(bulk) => bulk::begin(self, index, flow, bulk, begin)?,
                 Protocol::Tcp(_) => tcp::begin(self, index, flow, begin)?,
                 Protocol::Libudt => libudt::begin(self, index, flow, begin)?,
-                Protocol::Measured(_) => unreachable!("refused before anything is built"),
+                Protocol::Measured(source) => measured::begin(self, index, flow, *source, begin)?,
                 Protocol::Cross(rate, pattern) => cross::begin(self, index, flow, (*rate, *pattern), (begin, seed))?,
             });
         }
@@ -192,7 +193,8 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
             Protocol::Bulk(bulk) => bulk::header(bulk),
             Protocol::Tcp(_) => tcp::HEADER,
             Protocol::Libudt => libudt::HEADER,
-            Protocol::Cross(..) | Protocol::Measured(_) => 0,
+            Protocol::Measured(_) => measured::HEADER,
+            Protocol::Cross(..) => 0,
         };
         let payload = u64::from(flow.packet - header);
         let bytes = receiver.totals.bytes_received;

@@ -45,12 +45,6 @@ fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
     if flow.protocol == Protocol::Libudt && flow.bytes.is_some() {
         return Some(format!("flow '{}' of libudt cannot have `bytes`: end it by `stop`", flow.name));
     }
-    if matches!(flow.protocol, Protocol::Measured(_)) {
-        return Some(format!(
-            "flow '{}' is a measured stream, which only the simulator has: use --world sim",
-            flow.name
-        ));
-    }
     let key = match &flow.protocol {
         _ if flow.machines[0].is_some() => "`sender`, the costs of its host",
         _ if flow.machines[1].is_some() => "`receiver`, the costs of its host",

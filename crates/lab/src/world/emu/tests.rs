@@ -177,6 +177,23 @@ fn datagrams_of_cross_traffic_that_nobody_reads_are_counted() {
 }
 
 #[test]
+fn measured_streams_run_between_real_sockets_and_are_counted_at_both_ends() {
+    let flows = "[[flow]]\nname = 'steady'\nprotocol = 'stable'\ntarget = '4mbit'\nsleep = '5ms'\n\
+                 [[flow]]\nname = 'point'\nprotocol = 'probe'\nwindow = 2\nsleep = '8ms'\nstop = '1s'\n\
+                 [[flow]]\nname = 'message'\nprotocol = 'probe'\nwindow = 3\nsleep = '20ms'\nmessages = true\n";
+    let Some(record) = record(&format!("{LINK}{flows}"), Choices::default()) else { return };
+    let metrics = &record.metrics;
+    for flow in ["steady", "point", "message"] {
+        assert!(metrics[&format!("goodput.{flow}")] > 0.0 && metrics[&format!("sent.{flow}")] > 0.0, "{metrics:?}");
+        assert!(metrics[&format!("loss.{flow}")] < 0.2, "{metrics:?}");
+    }
+    // A burst of two packets every 8 ms is 3 Mbit/s on the wire.
+    assert!(metrics["sent.point"] > 1e6 && metrics["sent.point"] < 4e6, "{metrics:?}");
+    assert!(metrics["rtt.steady"] >= 0.01 && metrics["rtt.message"] >= 0.01 && metrics["jitter.message"] >= 0.0);
+    assert_eq!(metrics.get("rtt.point"), None, "nobody acknowledges it");
+}
+
+#[test]
 fn transfers_of_a_list_are_connections_one_after_the_other() {
     let flow = "[[flow]]\nname = 't'\nprotocol = 'tcp'\nbytes = '20kB'\ntransfers = 9\nconcurrent = 3\n";
     let choices = Choices { tcp: Some("reno".to_owned()), ..Choices::default() };
