@@ -13,6 +13,7 @@ mod libudt;
 mod measured;
 mod network;
 mod pressure;
+mod processor;
 mod refusal;
 mod tcp;
 #[cfg(test)]
@@ -58,6 +59,11 @@ pub struct Choices {
 trait Running {
     /// The counters of its sender and receiver. A closed connection keeps the counters of `before`.
     fn look(&self, before: [Stats; 2]) -> [Stats; 2];
+
+    /// The processor time of its sender and of its receiver so far; `None` if it is not known.
+    fn processor(&self) -> [Option<Duration>; 2] {
+        [None; 2]
+    }
 
     /// Ends the flow, waits for its threads, and returns how it ended.
     fn end(&mut self) -> Ending;
@@ -175,7 +181,9 @@ fn rows(
                 let before = before.map(|row| row.flows[index]).unwrap_or_default();
                 let [sender, receiver] = running.look([before.sender, before.receiver]);
                 let tally = tally(&setup.flows[index], &receiver, network.passes_bottleneck[index]);
-                FlowRow { sender, receiver, tally }
+                let processor = running.processor();
+                let cpu = [0, 1].map(|side| processor[side].or(before.cpu[side]));
+                FlowRow { sender, receiver, tally, cpu }
             });
             Row { at: time, flows: looked.collect(), bottleneck: emulation.look().link(network.bottleneck) }
         };

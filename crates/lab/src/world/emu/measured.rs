@@ -10,7 +10,8 @@ use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
 use super::control::{RunControl, Trouble};
-use super::{Running, Scene};
+use super::processor::Meter;
+use super::{Running, Scene, bulk};
 use crate::scenario::flow::{FlowSpec, Measured, Point};
 use crate::world::Ending;
 
@@ -24,6 +25,7 @@ struct MeasuredFlow {
     far: Endpoint,
     /// The sender's counters after its latest slice.
     sender: Arc<Mutex<Stats>>,
+    meters: [Arc<Meter>; 2],
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,7 +50,9 @@ pub(super) fn begin(
     let [from, to] = scene.network.places[index];
     let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
     let answering = Endpoint::builder().mss(flow.packet).answer_probes(true);
-    let far = scene.emulation.enter(to, || Ok(answering.bind(peer)?)).map_err(Trouble::of(&flow.name))?;
+    let meters: [Arc<Meter>; 2] = Default::default();
+    let bind = || Ok(meters[1].count_new(&bulk::driver(peer.port()), || answering.bind(peer))?);
+    let far = scene.emulation.enter(to, bind).map_err(Trouble::of(&flow.name))?;
     let sender: Arc<Mutex<Stats>> = Arc::default();
     let source = Source {
         measured,
@@ -59,15 +63,16 @@ pub(super) fn begin(
         control: Arc::clone(scene.control),
         sender: Arc::clone(&sender),
     };
-    let name = flow.name.clone();
+    let (name, meter) = (flow.name.clone(), Arc::clone(&meters[0]));
     let work = move || {
+        let _reading = meter.join();
         if let Err(error) = source.run() {
             source.control.fail(&name, error);
         }
     };
     // A thread that starts on a host stays there, and so does its socket.
     let thread = scene.emulation.enter(from, || thread::Builder::new().name("measured".into()).spawn(work));
-    Ok(Box::new(MeasuredFlow { far, sender, thread: Some(thread.map_err(Trouble::of(&flow.name))?) }))
+    Ok(Box::new(MeasuredFlow { far, sender, meters, thread: Some(thread.map_err(Trouble::of(&flow.name))?) }))
 }
 
 impl Source {
@@ -124,6 +129,10 @@ impl Running for MeasuredFlow {
         receiver.totals.packets_received = datagrams;
         (receiver.totals.bytes_received, receiver.totals.bytes_read) = (bytes, bytes);
         [sender, receiver]
+    }
+
+    fn processor(&self) -> [Option<Duration>; 2] {
+        [0, 1].map(|side| self.meters[side].used())
     }
 
     fn end(&mut self) -> Ending {

@@ -48,7 +48,6 @@ fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
     let key = match &flow.protocol {
         _ if flow.machines[0].is_some() => "`sender`, the costs of its host",
         _ if flow.machines[1].is_some() => "`receiver`, the costs of its host",
-        Protocol::Bulk(bulk) if bulk.disk.is_some() => "`disk`, a simulated disk",
         _ => return None,
     };
     Some(format!("flow '{}' has {key}, which real sockets do not have: leave it out, or use --world sim", flow.name))
