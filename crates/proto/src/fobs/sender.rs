@@ -10,7 +10,7 @@ use super::{GREEDY_BATCH, Options, Pick};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
 use crate::blast::numbered::{FIRST, Outgoing};
 use crate::blast::partial::Partial;
-use crate::blast::rate::RateControl;
+use crate::blast::rate::{RateChoice, RateControl};
 use crate::error::{ControlFault, PeerMisbehaved};
 use crate::intake::{Intake, Load};
 use crate::pacer::{MAX_BURST, Pacer};
@@ -39,7 +39,8 @@ pub(crate) struct Sender {
     batch: Option<u32>,
     rate: RateControl,
     most_rate: Option<Rate>,
-    adaptation: Adaptation,
+    /// `None` while the rate is found. Then the finder answers losses, and a second answer would hide its rate from it.
+    adaptation: Option<Adaptation>,
     round_trip: Duration,
     intake: Intake,
     /// When the open object ends, unless more is written.
@@ -83,7 +84,7 @@ impl Sender {
             batch,
             rate: RateControl::new(options.rate, round_trip),
             most_rate: config.max_rate,
-            adaptation: Adaptation::new(options.tolerance),
+            adaptation: matches!(options.rate, RateChoice::Fixed(_)).then(|| Adaptation::new(options.tolerance)),
             round_trip,
             intake: Intake::new(config.send_buffer),
             pause: Timer::stopped(),
@@ -111,7 +112,8 @@ impl Sender {
         let rate = self.most_rate.map_or(self.rate.rate(), |most| self.rate.rate().min(most));
         let bits = self.datagrams.size_on_link() as f64 * 8.0;
         let shortest = bits / (rate.bits_per_second() as f64).max(1.0) * 1e6;
-        SendPeriod::from_micros((shortest * self.adaptation.factor()).min(LONGEST_PERIOD_MICROS))
+        let factor = self.adaptation.as_ref().map_or(1.0, Adaptation::factor);
+        SendPeriod::from_micros((shortest * factor).min(LONGEST_PERIOD_MICROS))
     }
 
     // ---- the next packet ----
@@ -203,7 +205,9 @@ impl Sender {
         };
         self.counts.bitmaps += 1;
         self.counts.lost += u64::from(loss.lost);
-        self.adaptation.on_segment(loss.lost, loss.packets);
+        if let Some(adaptation) = &mut self.adaptation {
+            adaptation.on_segment(loss.lost, loss.packets);
+        }
         self.apply_rate();
         Ok(())
     }

@@ -117,6 +117,24 @@ fn a_found_rate_comes_close_to_the_link() {
 }
 
 #[test]
+fn the_loss_of_a_segment_slows_a_set_rate_and_not_one_that_is_found() {
+    for (rate, slows) in [(RateChoice::Fixed(megabits(100)), true), (RateChoice::Auto, false)] {
+        let (config, options) = (Config::default(), Options { rate, segment: Some(200), ..Options::default() });
+        let mut sender = Fobs::sender(&options, setup(&config));
+        sender.write(Instant::ZERO, &content(200 * 1_460));
+        sender.flush(Instant::ZERO);
+        let times = (1..200).map(|millis| Instant::ZERO + Duration::from_millis(millis));
+        let sent: usize = times.map(|now| planned(&mut sender, now).len()).sum();
+        assert!(sent > 0);
+        sender.poll_control(Instant::ZERO, &mut Vec::new());
+        let before = stats(&sender).send_period;
+        sender.handle_control(Instant::ZERO, &feedback(segment(0, 0, 199), range(0, 99))).unwrap();
+        assert_eq!(stats(&sender).totals.packets_lost_sending, 100);
+        assert_eq!(stats(&sender).send_period != before, slows, "{rate:?}");
+    }
+}
+
+#[test]
 fn the_greedy_version_repeats_what_is_under_way() {
     let outcome = transfer(&greedy(500), path(Duration::from_millis(11), 1e-3), 60_000_000, 3);
     let share = resent(&outcome);
