@@ -65,6 +65,11 @@ trait Running {
         [None; 2]
     }
 
+    /// How long its threads waited for a processor each time that they needed one, in the mean; `None` if it is not known.
+    fn mean_wait(&self) -> Option<Duration> {
+        None
+    }
+
     /// Ends the flow, waits for its threads, and returns how it ended.
     fn end(&mut self) -> Ending;
 }
@@ -107,6 +112,8 @@ pub(crate) fn observe(
     let seen = rows.and_then(|rows| Ok((rows, drops::count(&emulation, &network, setup)?)));
     control.finish();
     let endings = flows.iter_mut().map(|flow| flow.end()).collect();
+    let waits = setup.flows.iter().zip(&flows).filter_map(|(flow, running)| Some((running.mean_wait()?, &*flow.name)));
+    let host_wait = waits.max();
     drop(flows);
     let report = emulation.stop()?;
     if let Some(reason) = control.trouble() {
@@ -121,7 +128,7 @@ pub(crate) fn observe(
         endings,
         trace: String::new(),
         packet_hops: report.links().iter().map(|link| link.delivered.packets).sum(),
-        emulation: Some(EmulationRecord { waited, receiver_drops, ..verdict(&report, choices, setup) }),
+        emulation: Some(EmulationRecord { waited, receiver_drops, ..verdict(&report, host_wait, choices, setup) }),
     })
 }
 
@@ -213,11 +220,20 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
     tally
 }
 
-/// The emulator's report about itself, for the record.
-fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> EmulationRecord {
+/// The emulator's report about itself, for the record. `host_wait` is that of the flow that waited longest, with its
+/// name.
+fn verdict(
+    report: &EmulationReport,
+    host_wait: Option<(Duration, &str)>,
+    choices: &Choices,
+    setup: &Setup,
+) -> EmulationRecord {
+    let mut flaws: Vec<String> = report.flaws.iter().map(ToString::to_string).collect();
+    flaws.extend(host_wait.and_then(|(wait, flow)| too_long(wait, flow)));
     EmulationRecord {
-        valid: report.valid,
-        flaws: report.flaws.iter().map(ToString::to_string).collect(),
+        valid: flaws.is_empty(),
+        flaws,
+        host_wait: host_wait.map(|(wait, _)| wait.as_secs_f64()),
         lateness_p50: report.lateness.p50.as_secs_f64(),
         lateness_p99: report.lateness.p99.as_secs_f64(),
         lateness_max: report.lateness.max.as_secs_f64(),
@@ -227,4 +243,13 @@ fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> Emulat
         receiver_drops: 0,
         tcp: tcp::congestion_controls(setup, choices),
     }
+}
+
+/// The reason against a run whose hosts waited for processors. A host that waits longer than packets may be late is
+/// slower than the path, in the mean of all its turns.
+fn too_long(wait: Duration, flow: &str) -> Option<String> {
+    (wait > farhaul_emu::MAX_LATENESS).then(|| {
+        let [wait, limit] = [wait, farhaul_emu::MAX_LATENESS].map(|time| time.as_secs_f64() * 1e3);
+        format!("the hosts of flow '{flow}' waited {wait:.2} ms for a processor in the mean (limit {limit:.2} ms)")
+    })
 }

@@ -217,6 +217,10 @@ impl Running for BulkFlow {
         [0, 1].map(|side| self.meters[side].used())
     }
 
+    fn mean_wait(&self) -> Option<Duration> {
+        self.meters.iter().filter_map(|meter| meter.mean_wait()).max()
+    }
+
     fn end(&mut self) -> Ending {
         for endpoint in &self.endpoints {
             endpoint.canceller().cancel();

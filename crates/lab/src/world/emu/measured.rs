@@ -135,6 +135,10 @@ impl Running for MeasuredFlow {
         [0, 1].map(|side| self.meters[side].used())
     }
 
+    fn mean_wait(&self) -> Option<Duration> {
+        self.meters.iter().filter_map(|meter| meter.mean_wait()).max()
+    }
+
     fn end(&mut self) -> Ending {
         if let Some(thread) = self.thread.take() {
             // The thread has reported its panic. Its counts stay.

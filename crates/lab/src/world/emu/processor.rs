@@ -1,4 +1,4 @@
-//! Processor time of the threads and programs of a flow, user and system together.
+//! Processor time of the threads and programs of a flow, user and system together, and how long they waited for it.
 //!
 //! It lacks what the kernel does for a flow in the emulator's thread: the way of arriving packets through IP, UDP and
 //! TCP, and what TCP sends in answer to them.
@@ -14,17 +14,31 @@ use rustix::thread::gettid;
 /// The threads of this program.
 const TASKS: &str = "/proc/self/task";
 
+/// Fewer waits of a thread than this have no mean worth a verdict.
+const FEWEST_WAITS: u64 = 100;
+
 /// The threads of one side of a flow.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     threads: Mutex<Vec<Thread>>,
 }
 
-/// A thread, and the last processor time that it was seen with. It outlives the thread.
+/// A thread, and the last statistics that it was seen with. They outlive the thread.
 #[derive(Debug)]
 struct Thread {
     id: i32,
-    used: Option<Duration>,
+    last: Option<Statistics>,
+}
+
+/// The kernel's statistics of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Statistics {
+    /// The time on a processor.
+    used: Duration,
+    /// The time in which it was ready and had no processor.
+    waited: Duration,
+    /// How often it got a processor.
+    turns: u64,
 }
 
 /// The calling thread's place in a meter. Its drop takes the last reading of the thread.
@@ -47,18 +61,30 @@ impl Meter {
 
     fn add(&self, ids: impl IntoIterator<Item = i32>) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.extend(ids.into_iter().map(|id| Thread { id, used: of_thread(id) }));
+        threads.extend(ids.into_iter().map(|id| Thread { id, last: of_thread(id) }));
     }
 
     /// The processor time of all threads so far; `None` if there are none or the kernel does not say.
     pub(super) fn used(&self) -> Option<Duration> {
+        let all = self.statistics();
+        let used: Option<Duration> = all.iter().map(|last| Some((*last)?.used)).sum();
+        used.filter(|_| !all.is_empty())
+    }
+
+    /// How long a thread waits for a processor each time that it needs one, in the mean: the longest of all threads.
+    pub(super) fn mean_wait(&self) -> Option<Duration> {
+        let all = self.statistics().into_iter().flatten();
+        all.filter(|last| last.turns >= FEWEST_WAITS).map(|last| last.waited.div_f64(last.turns as f64)).max()
+    }
+
+    /// The latest statistics of each thread; `None` if the kernel has none.
+    fn statistics(&self) -> Vec<Option<Statistics>> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.iter_mut() {
             // A thread that is over has no statistics. The kernel may give its number to a thread that has used less.
-            thread.used = thread.used.max(of_thread(thread.id));
+            thread.last = thread.last.max(of_thread(thread.id));
         }
-        let used: Option<Duration> = threads.iter().map(|thread| thread.used).sum();
-        used.filter(|_| !threads.is_empty())
+        threads.iter().map(|thread| thread.last).collect()
     }
 }
 
@@ -75,10 +101,15 @@ fn named(name: &str) -> BTreeSet<i32> {
     tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).filter(is_meant).collect()
 }
 
-/// The time on a processor, in nanoseconds: the first number (the kernel's Documentation/scheduler/sched-stats.rst).
-fn of_thread(id: i32) -> Option<Duration> {
-    let line = fs::read_to_string(format!("{TASKS}/{id}/schedstat")).ok()?;
-    Some(Duration::from_nanos(line.split_ascii_whitespace().next()?.parse().ok()?))
+fn of_thread(id: i32) -> Option<Statistics> {
+    of_schedstat(&fs::read_to_string(format!("{TASKS}/{id}/schedstat")).ok()?)
+}
+
+/// The three numbers of the kernel's Documentation/scheduler/sched-stats.rst. Times are in nanoseconds.
+fn of_schedstat(line: &str) -> Option<Statistics> {
+    let mut numbers = line.split_ascii_whitespace().map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some(Statistics { used: Duration::from_nanos(next()?), waited: Duration::from_nanos(next()?), turns: next()? })
 }
 
 /// The processor time of another program with all its threads.
@@ -146,6 +177,21 @@ mod tests {
         drop(until);
         thread.join().unwrap();
         assert!(meter.used().is_some());
+    }
+
+    #[test]
+    fn a_mean_wait_is_that_of_the_thread_that_waited_longest_and_needs_enough_waits() {
+        let last = of_schedstat("7000000 300000000 200\n");
+        let expected = Statistics { used: Duration::from_millis(7), waited: Duration::from_millis(300), turns: 200 };
+        assert_eq!((last, of_schedstat("7 8")), (Some(expected), None));
+        // No thread has these numbers.
+        let threads = |all: &[Statistics]| Meter {
+            threads: Mutex::new(all.iter().map(|last| Thread { id: -1, last: Some(*last) }).collect()),
+        };
+        let rare = Statistics { turns: FEWEST_WAITS - 1, waited: Duration::from_secs(9), ..expected };
+        let short = Statistics { turns: 1_000, ..expected };
+        assert_eq!(threads(&[short, expected, rare]).mean_wait(), Some(Duration::from_micros(1_500)));
+        assert_eq!((threads(&[rare]).mean_wait(), threads(&[]).mean_wait()), (None, None));
     }
 
     #[test]

@@ -218,6 +218,10 @@ impl Running for TcpFlow {
         [0, 1].map(|side| self.meters[side].used())
     }
 
+    fn mean_wait(&self) -> Option<Duration> {
+        self.meters.iter().filter_map(|meter| meter.mean_wait()).max()
+    }
+
     fn end(&mut self) -> Ending {
         // Wakes a thread that waits in `accept`, so that it sees the end of the run.
         let _ = self.listener.shutdown(Shutdown::Both);

@@ -202,6 +202,13 @@ fn flows_have_the_processor_time_of_their_own_threads() {
 }
 
 #[test]
+fn a_run_whose_hosts_wait_for_processors_is_invalid() {
+    assert_eq!(too_long(farhaul_emu::MAX_LATENESS, "f"), None);
+    let flaw = too_long(Duration::from_micros(2_340), "f").unwrap();
+    assert_eq!(flaw, "the hosts of flow 'f' waited 2.34 ms for a processor in the mean (limit 1.00 ms)");
+}
+
+#[test]
 fn a_form_for_real_sockets_replaces_what_they_lack() {
     let text = format!(
         "{LINK}[[flow]]\nname = 'f'\nsender = {{ per_sent = '8us' }}\n\
