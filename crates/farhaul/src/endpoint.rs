@@ -108,6 +108,15 @@ impl Endpoint {
         Ok(Clients::new(callers, Arc::clone(&self.port.driver.socket)))
     }
 
+    /// Datagrams of measured streams that this port has counted since it answers them, and their bytes of UDP payload.
+    /// Questions for the counts are none. Zero while the port answers no streams.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn probe_totals(&self) -> Result<(u64, u64), Error> {
+        Ok(self.port.driver.turn()?.answering.as_ref().map_or((0, 0), |answering| answering.totals()))
+    }
+
     /// Connects to `peer`, which must be listening for streams.
     ///
     /// If a name has several addresses, they are tried in turn. Addresses of another family than this port's are

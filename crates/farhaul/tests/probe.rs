@@ -55,6 +55,8 @@ fn a_port_counts_a_point_of_a_profile_beside_its_connections() {
     socket.run(&mut point, Duration::from_secs(30)).unwrap();
     let figures = point.result().flatten().unwrap();
     assert!(figures.sent >= 8 && figures.arrived <= figures.sent && figures.arrived > 0, "{figures:?}");
+    let datagram = u64::from(POINT.datagram);
+    assert_eq!(far.probe_totals().unwrap(), (figures.arrived, figures.arrived * datagram), "no question counts");
     stream.write_all(b"words").unwrap();
     let mut words = [0; 5];
     other.read_exact(&mut words).unwrap();
@@ -68,5 +70,6 @@ fn a_port_that_does_not_answer_gives_no_result() {
     let mut point = socket.blaster(BlasterConfig { time: Duration::ZERO, ..POINT }).unwrap();
     socket.run(&mut point, Duration::from_secs(30)).unwrap();
     assert_eq!(point.result(), Some(None));
+    assert_eq!(far.probe_totals().unwrap(), (0, 0));
     assert_eq!(far.invalid_datagrams().unwrap(), 11, "a transport has no use for the questions");
 }

@@ -15,6 +15,8 @@
 //! `or`.
 use std::fmt;
 
+use crate::metric::Quantity;
+
 mod judge;
 mod lexer;
 mod parse;
@@ -275,6 +277,12 @@ impl Expression {
         found.sort();
         found.dedup();
         found
+    }
+
+    /// Whether it needs the processor time of a host.
+    pub(crate) fn is_processor_time(&self) -> bool {
+        let needs = |name: &str| Quantity::of_key(name).is_some_and(Quantity::is_processor_time);
+        self.references().iter().any(|reference| needs(&reference.name))
     }
 
     /// The axes that the expression compares with words, and the words.

@@ -169,7 +169,7 @@ impl Figure {
         refers_to(&self.experiment.scenario)
     }
 
-    /// The names that plots and scores can mention: those of its runs here, in the full form and in the quick form.
+    /// The names that plots and scores can mention: those of its runs here, and in its full, quick and emulated forms.
     ///
     /// # Errors
     /// An experiment that cannot be run here.
@@ -177,7 +177,7 @@ impl Figure {
         self.all_jobs().map(|jobs| Names::of(&jobs))
     }
 
-    /// The files that its runs read, by their names in the scenario: runs here, in the full form and in the quick form.
+    /// The files that its runs read, by their names in the scenario: runs here, and in its full, quick and emulated forms.
     ///
     /// # Errors
     /// An experiment that cannot be run here.
@@ -188,11 +188,11 @@ impl Figure {
         Ok(names.map(|name| (name.clone(), files::place(scenario, name))).collect())
     }
 
-    /// Its runs here, in the full form and in the quick form.
+    /// Its runs here, and in its full, quick and emulated forms.
     fn all_jobs(&self) -> Result<Vec<Job>, ScenarioError> {
         let mut jobs = self.experiment.jobs("")?;
-        for quick in [false, true] {
-            let overrides = Overrides { quick, ..Overrides::default() };
+        for (quick, emulated) in [(false, false), (true, false), (false, true), (true, true)] {
+            let overrides = Overrides { quick, emulated, ..Overrides::default() };
             // Another form that cannot be run has no names and no files.
             let other = Experiment::read(&self.info.id, self.experiment.file(), &self.text, &overrides);
             jobs.extend(other.and_then(|experiment| experiment.jobs("")).unwrap_or_default());

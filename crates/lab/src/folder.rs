@@ -41,7 +41,8 @@ pub struct Settings {
 impl Settings {
     /// The changes to the scenario.
     pub fn overrides(&self) -> Overrides {
-        Overrides { quick: self.quick, seed: self.seed, axes: self.axes.clone(), ..Overrides::default() }
+        let emulated = !self.world.is_simulated();
+        Overrides { quick: self.quick, emulated, seed: self.seed, axes: self.axes.clone(), ..Overrides::default() }
     }
 }
 

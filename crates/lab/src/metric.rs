@@ -23,6 +23,12 @@ pub enum Quantity {
     Completion,
     /// The time until the flows share evenly.
     Convergence,
+    /// The receiver's processor time for each gigabyte that it read.
+    CpuOfReceiver,
+    /// The sender's processor time for each gigabyte that the receiver read.
+    CpuOfSender,
+    /// The processor time of both for each gigabyte.
+    CpuPerGigabyte,
     /// The number of times that the rate fell.
     Dips,
     /// Packets that the queue or the policer dropped.
@@ -69,13 +75,16 @@ pub enum Quantity {
 
 impl Quantity {
     /// All quantities, in the order of their names.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::Ack2s,
         Self::Acks,
         Self::Capacity,
         Self::Completed,
         Self::Completion,
         Self::Convergence,
+        Self::CpuOfReceiver,
+        Self::CpuOfSender,
+        Self::CpuPerGigabyte,
         Self::Dips,
         Self::Drops,
         Self::Errors,
@@ -108,6 +117,9 @@ impl Quantity {
             Self::Completed => ("completed", Unit::Number, "Completed"),
             Self::Completion => ("completion", Unit::Seconds, "Completion time"),
             Self::Convergence => ("convergence", Unit::Seconds, "Convergence time"),
+            Self::CpuOfReceiver => ("cpu_of_receiver", Unit::Seconds, "Receiver's processor time per GB"),
+            Self::CpuOfSender => ("cpu_of_sender", Unit::Seconds, "Sender's processor time per GB"),
+            Self::CpuPerGigabyte => ("cpu_per_gigabyte", Unit::Seconds, "Processor time per GB"),
             Self::Dips => ("dips", Unit::Number, "Dips"),
             Self::Drops => ("drops", Unit::Packets, "Drops"),
             Self::Errors => ("errors", Unit::Packets, "Lost on the link"),
@@ -148,6 +160,12 @@ impl Quantity {
     #[must_use]
     pub const fn words(self) -> &'static str {
         self.entry().2
+    }
+
+    /// Whether it is processor time, which the simulator's hosts do not have.
+    #[must_use]
+    pub const fn is_processor_time(self) -> bool {
+        matches!(self, Self::CpuOfReceiver | Self::CpuOfSender | Self::CpuPerGigabyte)
     }
 
     /// The quantity with this name.

@@ -125,7 +125,7 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
     let enough = tally.holds as f64 >= share * tally.places as f64 - 1e-9 && tally.holds > 0;
     // Metrics differ if they do so in one place, so there the best place decides.
     let decides = if let Demand::Differs { .. } = score.must { tally.best } else { tally.worst };
-    let untrue = untrue(figure, score);
+    let untrue = untrue(figure, score, measurements);
     let trouble = match judged {
         _ if untrue.is_some() => untrue.clone(),
         Err(why) => Some(why),
@@ -147,13 +147,20 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
     }
 }
 
-/// The reason why a score's runs are invalid.
-fn untrue(figure: &FigureResult, score: &ScoreSpec) -> Option<String> {
+/// The reason why runs at the score's points are invalid.
+fn untrue(figure: &FigureResult, score: &ScoreSpec, measurements: &Measurements<'_>) -> Option<String> {
     let first = figure.scenario.curves.first().map(|curve| curve.name.as_str());
+    // Without a result of its filter, a score has trouble anyway.
+    let own = score.curve.as_deref().or(first).unwrap_or_default();
+    let points = meant(figure, score, measurements, own).unwrap_or_default();
     let mut curves: Vec<String> = score.curve.as_deref().or(first).into_iter().map(str::to_owned).collect();
     let expressions = score.expressions().into_iter().filter_map(|text| Expression::parse(text).ok());
     curves.extend(expressions.flat_map(|expression| expression.references()).filter_map(|reference| reference.curve));
-    let mut untrue = figure.records.iter().filter(|run| curves.contains(&run.curve) && !run.is_valid());
+    curves.sort();
+    curves.dedup();
+    let places = points.iter().flat_map(|point| curves.iter().map(move |curve| (curve, point)));
+    let runs = places.flat_map(|(curve, point)| measurements.runs(&figure.info.id, curve, point));
+    let mut untrue = runs.filter(|run| !run.is_valid());
     let flaws = untrue.next()?.flaws().join(", ");
     Some(match untrue.count() {
         0 => format!("a run is invalid: {flaws}"),

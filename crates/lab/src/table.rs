@@ -29,13 +29,14 @@ const OF_RUN: [RunMetric; 8] = [
     RunMetric::CompletionMean,
 ];
 /// Metrics of a flow in the table of a scenario without plots.
-const OF_FLOW: [Quantity; 6] = [
+const OF_FLOW: [Quantity; 7] = [
     Quantity::Goodput,
     Quantity::Loss,
     Quantity::Retransmitted,
     Quantity::Rtt,
     Quantity::Utilisation,
     Quantity::Completion,
+    Quantity::CpuPerGigabyte,
 ];
 
 /// The head of the column with the names of curves.
@@ -129,7 +130,7 @@ fn of_flows(result: &FigureResult, measurements: &Measurements<'_>) -> Table {
         for (flow, label) in &flows {
             let cells: Vec<String> = columns.iter().map(|quantity| cell(&quantity.of_flow(flow), &place)).collect();
             // A curve may lack a flow.
-            if cells.iter().any(|cell| cell != NO_VALUE) {
+            if cells.iter().any(|cell| cell != NO_VALUE && cell != NO_CPU) {
                 table.rows.push(labels.iter().cloned().chain([label.clone()]).chain(cells).collect());
             }
         }
@@ -182,10 +183,13 @@ fn lines(scenario: &Scenario) -> Vec<(Vec<String>, &str, Point)> {
 
 /// The cell of a value that was not measured.
 const NO_VALUE: &str = "-";
+/// The cell of a processor time that was not measured. Hosts of the simulator have none.
+const NO_CPU: &str = "no CPU";
 
 fn cell(column: &str, place: &Place<'_>) -> String {
     let Ok(expression) = Expression::parse_number(column) else { return "?".to_owned() };
-    place.estimate(&expression).map_or(NO_VALUE.to_owned(), |estimate| estimate.print(expression.unit(place)))
+    let missing = if expression.is_processor_time() { NO_CPU } else { NO_VALUE };
+    place.estimate(&expression).map_or(missing.to_owned(), |estimate| estimate.print(expression.unit(place)))
 }
 
 /// The keys of all metrics of all runs.
@@ -242,6 +246,16 @@ pub(crate) mod tests {
         assert_eq!(lines.len(), 1 + 4, "{text}");
         assert!(lines[0].starts_with("curve     rate    goodput.total  utilisation"), "{text}");
         assert!(lines[1].contains("1\u{a0}Mbit/s") && lines[1].contains("91.5") && lines[1].contains('±'), "{text}");
+    }
+
+    #[test]
+    fn a_processor_time_that_was_not_measured_is_no_number() {
+        let mut result = result();
+        let mut plot = crate::testing::gallery()[0].scenario.plots[0].clone();
+        plot.y = vec!["cpu_per_gigabyte.udt".to_owned(), "goodput.udt".to_owned()];
+        result.scenario.plots = vec![plot];
+        let text = text(&result, &Measurements::new([&result]));
+        assert!(text.lines().skip(1).all(|line| line.contains("no CPU") && line.ends_with('-')), "{text}");
     }
 
     #[test]

@@ -165,6 +165,7 @@ pub(crate) fn flawed() -> EmulationRecord {
         longest_gap: 1e-3,
         busy: 0.97,
         waited: None,
+        host_wait: None,
         receiver_drops: 0,
         tcp: None,
     }

@@ -36,8 +36,8 @@ fn every_figure_has_a_source_and_scores() {
 
 #[test]
 fn every_figure_names_only_metrics_and_axes_that_exist() {
-    for quick in [false, true] {
-        let overrides = Overrides { quick, ..Overrides::default() };
+    for (quick, emulated) in [(false, false), (true, false), (false, true), (true, true)] {
+        let overrides = Overrides { quick, emulated, ..Overrides::default() };
         let figures: Vec<Figure> = shipped().iter().map(|figure| figure.read(&overrides).unwrap()).collect();
         let figures: Vec<&Figure> = figures.iter().collect();
         check(&figures, std::path::Path::new("nothing here")).unwrap_or_else(|wrong| panic!("{wrong}"));

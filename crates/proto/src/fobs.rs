@@ -19,7 +19,7 @@
 //! | The frequency of acknowledgements, the batch and the next packet are the user's choice | abstract |
 //! | A packet is sent again only after all others, in circular order | recollection |
 //! | Above the tolerated loss the delay between packets grows, below it for some time it shrinks | recollection |
-//! | By how much (`adaptation.rs`) | ours |
+//! | By how much (`adaptation.rs`), and not while the rate is found | ours (departure D333) |
 //! | Greedy version: batches of 2, an acknowledgement after some packets, a fixed rate | recollection |
 //! | Greedy version: at most one round of repetitions per RTT | ours (departure D202) |
 //! | An object ends when nothing is written for an RTT | ours |
@@ -68,7 +68,8 @@ const GREEDY_ACK: u32 = 1_000;
 pub struct Options {
     /// The rules to follow.
     pub version: Version,
-    /// The first and fastest rate, headers of IP and UDP included. The adaptation only goes below it.
+    /// The first and fastest rate, headers of IP and UDP included. The adaptation only goes below it. A rate that is
+    /// found is not adapted after segments.
     pub rate: RateChoice,
     /// Bytes of an object, 1 to 2^30. Default 100 MB.
     pub object: u32,

@@ -31,6 +31,11 @@ impl Answering {
         receiver
     }
 
+    /// Data datagrams of all streams so far, and their bytes.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        self.responder.totals()
+    }
+
     /// Takes datagrams of one sender that arrived at `arrived`.
     pub(super) fn handle<'a>(&mut self, arrived: Instant, from: SocketAddr, datagrams: impl Iterator<Item = &'a [u8]>) {
         for datagram in datagrams {

@@ -29,6 +29,8 @@ pub(crate) struct FlowRow {
     pub(crate) receiver: Stats,
     /// The counters of the flow at the bottleneck's exit.
     pub(crate) tally: FlowTally,
+    /// The processor time of the sender and of the receiver so far; `None` in the simulator.
+    pub(crate) cpu: [Option<Duration>; 2],
 }
 
 /// The instants of samples, in order: every sample, every second, and each beginning and end.

@@ -1,4 +1,4 @@
-//! Changes to a scenario before it is parsed, by axes, curves and `[quick]`.
+//! Changes to a scenario before it is parsed, by axes, curves, `[quick]` and `[emulated]`.
 
 use super::reader::{Node, Table, Value, nearest};
 
@@ -7,7 +7,7 @@ const ALL: &str = "*";
 
 /// Sets the value at a dotted path: `link.rate`, `flow.udt.rtt`, `flow.2.start`, `axis.rate.values`.
 ///
-/// Elements of lists are found by their `name`, by their place from 1, or all by `*`. Missing tables and keys are
+/// Elements of lists are found by their `name` or `id`, by their place from 1, or all by `*`. Missing tables and keys are
 /// created. A table is merged into an existing table, unless it has a `kind`.
 ///
 /// # Errors
@@ -72,10 +72,10 @@ fn find(items: &[Node], name: &str) -> Result<usize, String> {
     }
 }
 
-/// The name of an element of a list.
+/// The name of an element of a list. Scores have an `id`.
 pub(crate) fn name_of(node: &Node) -> Option<&str> {
     match &node.value {
-        Value::Table(table) => match &table.get("name")?.value {
+        Value::Table(table) => match &table.get("name").or_else(|| table.get("id"))?.value {
             Value::Text(name) => Some(name),
             _ => None,
         },
@@ -158,6 +158,12 @@ mod tests {
             after(flows, "flow.*.n", number(2)),
             Ok("{flow = [{n = 2, name = x}, {n = 2, name = y}]}".to_owned())
         );
+    }
+
+    #[test]
+    fn a_score_is_found_by_its_id() {
+        let scores = "[[score]]\nid = 'x'\n[[score]]\nid = 'y'";
+        assert_eq!(after(scores, "score.y.n", number(2)), Ok("{score = [{id = x}, {id = y, n = 2}]}".to_owned()));
     }
 
     #[test]

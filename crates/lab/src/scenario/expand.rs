@@ -20,11 +20,17 @@ use crate::world::Venue;
 /// The most runs of one scenario: a month of a machine.
 const MAX_JOBS: usize = 1_000_000;
 
+/// The table of the quick form, and that of the form for real sockets.
+const QUICK: &str = "quick";
+const EMULATED: &str = "emulated";
+
 /// Changes by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// The quick form of the scenario.
     pub quick: bool,
+    /// The form for real sockets, on top of the quick one if both are wanted.
+    pub emulated: bool,
     /// The seed that replaces the scenario's.
     pub seed: Option<u64>,
     /// Values of an axis by its name, or of a key by its path.
@@ -96,10 +102,10 @@ impl Experiment {
     pub fn read(name: &str, file: &str, text: &str, overrides: &Overrides) -> Result<Self, ScenarioError> {
         let mut root = read(file, text)?;
         name_elements(&mut root);
-        // Reports mistakes of the scenario before those of its quick form.
+        // Reports mistakes of the scenario before those of its other forms.
         Scenario::read(name, file, &root)?;
-        if overrides.quick {
-            for (path, value) in quick(file, &root)? {
+        for (form, is_wanted) in [(QUICK, overrides.quick), (EMULATED, overrides.emulated)] {
+            for (path, value) in changes_of(form, file, &root)?.into_iter().filter(|_| is_wanted) {
                 apply(file, &mut root, &path, &value)?;
             }
         }
@@ -143,7 +149,7 @@ impl Experiment {
         &self.file
     }
 
-    /// The scenario as it was written, with the changes of the quick form if that is run.
+    /// The scenario as it was written, with the changes of the quick and of the emulated form if they are run.
     pub(crate) fn root(&self) -> &Node {
         &self.root
     }
@@ -232,12 +238,12 @@ fn apply(file: &str, root: &mut Node, path: &str, value: &Node) -> Result<(), Sc
     set(root, path, value).map_err(|message| ScenarioError { file: file.to_owned(), line: value.line, message })
 }
 
-/// The keys that the quick form replaces.
-fn quick(file: &str, root: &Node) -> Result<Changes, ScenarioError> {
+/// The keys that a form of the scenario replaces.
+fn changes_of(form: &'static str, file: &str, root: &Node) -> Result<Changes, ScenarioError> {
     let mut section = Section::of(file, "the scenario", root)?;
-    Ok(match section.get("quick") {
+    Ok(match section.get(form) {
         Some(Node { value: Value::Table(table), .. }) => changes(table),
-        Some(node) => return Err(section.error(node.line, "[quick] is a table of keys and values")),
+        Some(node) => return Err(section.error(node.line, format!("[{form}] is a table of keys and values"))),
         None => Vec::new(),
     })
 }

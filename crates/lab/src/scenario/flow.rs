@@ -21,6 +21,8 @@ pub(crate) use window::Window;
 const MAX_FLOWS: i64 = 10_000;
 /// The most transfers of a flow, for the same reason.
 const MAX_TRANSFERS: i64 = 1_000_000;
+/// The word for no disk and no costs of a host.
+const NONE: &str = "none";
 /// The rule for lists of transfers, in messages.
 const LISTS: &str = "`concurrent` of them run at a time, until all are done";
 /// Bytes of a packet on the wire: the least that UDT accepts, and the most of an IP packet.
@@ -68,7 +70,7 @@ pub(crate) enum Protocol {
     Libudt,
     /// Cross traffic: packets without any answer.
     Cross(Rate, Pattern),
-    /// A measured stream: datagrams that a responder counts. In the simulator only.
+    /// A measured stream: datagrams that a responder counts.
     Measured(Measured),
 }
 
@@ -331,8 +333,12 @@ fn bulk(section: &mut Section<'_>, protocol: farhaul_proto::Protocol) -> Result<
     })
 }
 
-/// `{ per_arrival = "2us", per_data = "8us", receive_buffer = "1MB" }`: the costs of packets for a host.
+/// `{ per_arrival = "2us", per_data = "8us", receive_buffer = "1MB" }`: the costs of packets for a host. `"none"`: none, as
+/// by default.
 fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<HostCost>, ScenarioError> {
+    if is_none(section, key) {
+        return Ok(None);
+    }
     let Some(mut table) = section.section(key)? else { return Ok(None) };
     let spec = HostCost {
         per_arrival: table.time("per_arrival")?.unwrap_or_default(),
@@ -345,6 +351,11 @@ fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<HostCo
     };
     table.finish()?;
     Ok(Some(spec))
+}
+
+/// Whether a key that is absent by default is said to be absent: a form of a scenario takes it away so.
+fn is_none(section: &mut Section<'_>, key: &'static str) -> bool {
+    section.get(key).is_some_and(|node| matches!(&node.value, Value::Text(text) if text == NONE))
 }
 
 /// `{ busy = "4ms", every = "10ms" }`: other programs on a host.
@@ -362,6 +373,9 @@ fn load(section: &mut Section<'_>) -> Result<Option<Load>, ScenarioError> {
 /// `{ rate = "400mbit", block = "1MB", ahead = "8MB" }`. Without `ahead` the next block is read after everything before
 /// it is acknowledged.
 fn disk(section: &mut Section<'_>) -> Result<Option<DiskSpec>, ScenarioError> {
+    if is_none(section, "disk") {
+        return Ok(None);
+    }
     let Some(mut table) = section.section("disk")? else { return Ok(None) };
     let (Some(rate), Some(block)) = (table.rate("rate")?, table.size("block")?) else {
         return Err(

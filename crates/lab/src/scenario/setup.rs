@@ -26,8 +26,8 @@ const SMOKE_BITS: u64 = 400_000_000;
 const LONGEST_SMOKE: Duration = Duration::from_secs(2);
 
 /// Keys of a scenario that do not belong to a setup.
-const KEYS_OF_SCENARIOS: [&str; 11] =
-    ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "plot", "score", "series"];
+const KEYS_OF_SCENARIOS: [&str; 12] =
+    ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "emulated", "plot", "score", "series"];
 
 /// The setup of a run.
 #[derive(Clone, Debug, PartialEq)]

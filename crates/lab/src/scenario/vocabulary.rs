@@ -1,7 +1,7 @@
 //! The metrics and series that a run can have, known before the run.
 //!
 //! This mirrors `run/metrics.rs` and `run/series.rs`. A record may still lack a metric of the vocabulary: flows need
-//! not converge, and transfers need not finish.
+//! not converge, transfers need not finish, and the simulator's hosts have no processor time.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,12 @@ use crate::metric::{Quantity, RunMetric};
 /// Metrics of every flow.
 const OF_EVERY_FLOW: [Quantity; 3] = [Quantity::Goodput, Quantity::Loss, Quantity::Packets];
 /// Metrics of flows that are no cross traffic.
-const OF_CONNECTIONS: [Quantity; 9] = [
+const OF_CONNECTIONS: [Quantity; 12] = [
     Quantity::Ack2s,
     Quantity::Acks,
+    Quantity::CpuOfReceiver,
+    Quantity::CpuOfSender,
+    Quantity::CpuPerGigabyte,
     Quantity::Dips,
     Quantity::LightAcks,
     Quantity::Naks,

@@ -120,3 +120,17 @@ fn nothing_is_met_by_runs_that_cannot_be_believed() {
     let judged = judge(&results);
     assert!(!judged.met && judged.trouble.unwrap().contains("a run is invalid: 97 %"));
 }
+
+#[test]
+fn an_invalid_run_at_another_point_does_not_count() {
+    let mut scores = vec![
+        score("low", holds("utilisation >= 0.1", 1.0), None),
+        score("all", holds("utilisation >= 0.1", 1.0), None),
+    ];
+    scores[0].filter = Some("rate <= 1mbit".to_owned());
+    let mut figure = grid_figure(scores);
+    let fast = figure.records.iter_mut().find(|run| run.point["rate"].text == "10mbit").unwrap();
+    fast.emulation = Some(flawed());
+    let judged = evaluate(&figure, &Measurements::new([&figure]));
+    assert_eq!(judged.iter().map(|score| score.met).collect::<Vec<_>>(), [true, false]);
+}

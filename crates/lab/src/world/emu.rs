@@ -10,8 +10,10 @@ mod cross;
 mod descriptors;
 mod drops;
 mod libudt;
+mod measured;
 mod network;
 mod pressure;
+mod processor;
 mod refusal;
 mod tcp;
 #[cfg(test)]
@@ -58,6 +60,16 @@ trait Running {
     /// The counters of its sender and receiver. A closed connection keeps the counters of `before`.
     fn look(&self, before: [Stats; 2]) -> [Stats; 2];
 
+    /// The processor time of its sender and of its receiver so far; `None` if it is not known.
+    fn processor(&self) -> [Option<Duration>; 2] {
+        [None; 2]
+    }
+
+    /// How long its threads waited for a processor each time that they needed one, in the mean; `None` if it is not known.
+    fn mean_wait(&self) -> Option<Duration> {
+        None
+    }
+
     /// Ends the flow, waits for its threads, and returns how it ended.
     fn end(&mut self) -> Ending;
 }
@@ -100,6 +112,8 @@ pub(crate) fn observe(
     let seen = rows.and_then(|rows| Ok((rows, drops::count(&emulation, &network, setup)?)));
     control.finish();
     let endings = flows.iter_mut().map(|flow| flow.end()).collect();
+    let waits = setup.flows.iter().zip(&flows).filter_map(|(flow, running)| Some((running.mean_wait()?, &*flow.name)));
+    let host_wait = waits.max();
     drop(flows);
     let report = emulation.stop()?;
     if let Some(reason) = control.trouble() {
@@ -114,7 +128,7 @@ pub(crate) fn observe(
         endings,
         trace: String::new(),
         packet_hops: report.links().iter().map(|link| link.delivered.packets).sum(),
-        emulation: Some(EmulationRecord { waited, receiver_drops, ..verdict(&report, choices, setup) }),
+        emulation: Some(EmulationRecord { waited, receiver_drops, ..verdict(&report, host_wait, choices, setup) }),
     })
 }
 
@@ -134,7 +148,7 @@ impl<'a> Scene<'a> {
                 Protocol::Bulk(bulk) => bulk::begin(self, index, flow, bulk, begin)?,
                 Protocol::Tcp(_) => tcp::begin(self, index, flow, begin)?,
                 Protocol::Libudt => libudt::begin(self, index, flow, begin)?,
-                Protocol::Measured(_) => unreachable!("refused before anything is built"),
+                Protocol::Measured(source) => measured::begin(self, index, flow, *source, begin)?,
                 Protocol::Cross(rate, pattern) => cross::begin(self, index, flow, (*rate, *pattern), (begin, seed))?,
             });
         }
@@ -174,7 +188,9 @@ fn rows(
                 let before = before.map(|row| row.flows[index]).unwrap_or_default();
                 let [sender, receiver] = running.look([before.sender, before.receiver]);
                 let tally = tally(&setup.flows[index], &receiver, network.passes_bottleneck[index]);
-                FlowRow { sender, receiver, tally }
+                let processor = running.processor();
+                let cpu = [0, 1].map(|side| processor[side].or(before.cpu[side]));
+                FlowRow { sender, receiver, tally, cpu }
             });
             Row { at: time, flows: looked.collect(), bottleneck: emulation.look().link(network.bottleneck) }
         };
@@ -192,7 +208,8 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
             Protocol::Bulk(bulk) => bulk::header(bulk),
             Protocol::Tcp(_) => tcp::HEADER,
             Protocol::Libudt => libudt::HEADER,
-            Protocol::Cross(..) | Protocol::Measured(_) => 0,
+            Protocol::Measured(_) => measured::HEADER,
+            Protocol::Cross(..) => 0,
         };
         let payload = u64::from(flow.packet - header);
         let bytes = receiver.totals.bytes_received;
@@ -203,11 +220,20 @@ fn tally(flow: &FlowSpec, receiver: &Stats, passes_bottleneck: bool) -> FlowTall
     tally
 }
 
-/// The emulator's report about itself, for the record.
-fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> EmulationRecord {
+/// The emulator's report about itself, for the record. `host_wait` is that of the flow that waited longest, with its
+/// name.
+fn verdict(
+    report: &EmulationReport,
+    host_wait: Option<(Duration, &str)>,
+    choices: &Choices,
+    setup: &Setup,
+) -> EmulationRecord {
+    let mut flaws: Vec<String> = report.flaws.iter().map(ToString::to_string).collect();
+    flaws.extend(host_wait.and_then(|(wait, flow)| too_long(wait, flow)));
     EmulationRecord {
-        valid: report.valid,
-        flaws: report.flaws.iter().map(ToString::to_string).collect(),
+        valid: flaws.is_empty(),
+        flaws,
+        host_wait: host_wait.map(|(wait, _)| wait.as_secs_f64()),
         lateness_p50: report.lateness.p50.as_secs_f64(),
         lateness_p99: report.lateness.p99.as_secs_f64(),
         lateness_max: report.lateness.max.as_secs_f64(),
@@ -217,4 +243,13 @@ fn verdict(report: &EmulationReport, choices: &Choices, setup: &Setup) -> Emulat
         receiver_drops: 0,
         tcp: tcp::congestion_controls(setup, choices),
     }
+}
+
+/// The reason against a run whose hosts waited for processors. A host that waits longer than packets may be late is
+/// slower than the path, in the mean of all its turns.
+fn too_long(wait: Duration, flow: &str) -> Option<String> {
+    (wait > farhaul_emu::MAX_LATENESS).then(|| {
+        let [wait, limit] = [wait, farhaul_emu::MAX_LATENESS].map(|time| time.as_secs_f64() * 1e3);
+        format!("the hosts of flow '{flow}' waited {wait:.2} ms for a processor in the mean (limit {limit:.2} ms)")
+    })
 }

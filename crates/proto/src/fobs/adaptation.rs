@@ -5,7 +5,8 @@
 //! l ≤ tolerance, 2 segments    d ← d·15/16, not below the delay of the user's rate
 //! ```
 //!
-//! The rule is a recollection of the later program, its constants are ours.
+//! The rule is a recollection of the later program, its constants are ours. It is for rates that are set (departure
+//! D333).
 
 /// Segments without notable loss before the delay shrinks.
 const GOOD_SEGMENTS: u32 = 2;

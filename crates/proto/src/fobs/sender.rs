@@ -10,7 +10,7 @@ use super::{GREEDY_BATCH, Options, Pick};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
 use crate::blast::numbered::Stock;
 use crate::blast::partial::Partial;
-use crate::blast::rate::RateControl;
+use crate::blast::rate::{RateChoice, RateControl};
 use crate::error::PeerMisbehaved;
 use crate::pacer::{MAX_BURST, Pacer};
 use crate::stats::Stats;
@@ -35,7 +35,8 @@ pub(crate) struct Sender {
     batch: Option<u32>,
     rate: RateControl,
     most_rate: Option<Rate>,
-    adaptation: Adaptation,
+    /// `None` while the rate is found. Then the finder answers losses, and a second answer would hide its rate from it.
+    adaptation: Option<Adaptation>,
     round_trip: Duration,
     /// When the open object ends, unless more is written.
     pause: Timer,
@@ -67,7 +68,7 @@ impl Sender {
             batch,
             rate: RateControl::new(options.rate, config.first_rate, round_trip),
             most_rate: config.max_rate,
-            adaptation: Adaptation::new(options.tolerance),
+            adaptation: matches!(options.rate, RateChoice::Fixed(_)).then(|| Adaptation::new(options.tolerance)),
             round_trip,
             pause: Timer::stopped(),
             partial: Partial::default(),
@@ -92,7 +93,8 @@ impl Sender {
         let rate = self.most_rate.map_or(self.rate.rate(), |most| self.rate.rate().min(most));
         let bits = self.stock.datagrams.size_on_link() as f64 * 8.0;
         let shortest = bits / (rate.bits_per_second() as f64).max(1.0) * 1e6;
-        SendPeriod::from_micros((shortest * self.adaptation.factor()).min(LONGEST_PERIOD_MICROS))
+        let factor = self.adaptation.as_ref().map_or(1.0, Adaptation::factor);
+        SendPeriod::from_micros((shortest * factor).min(LONGEST_PERIOD_MICROS))
     }
 
     // ---- the next packet ----
@@ -194,9 +196,8 @@ impl Sender {
         };
         self.bitmaps += 1;
         self.lost += u64::from(loss.lost);
-        // A rate that is found answers losses by itself (departure D333).
-        if !self.rate.is_found() {
-            self.adaptation.on_segment(loss.lost, loss.packets);
+        if let Some(adaptation) = &mut self.adaptation {
+            adaptation.on_segment(loss.lost, loss.packets);
         }
         self.apply_rate();
         Ok(())

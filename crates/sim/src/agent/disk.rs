@@ -20,7 +20,7 @@ pub struct DiskSpec {
 
 /// The bytes to send that the disk has read, and when it will have read more.
 #[derive(Clone, Debug)]
-pub(super) struct Supply {
+pub struct Supply {
     disk: DiskSpec,
     /// Bytes that the disk has yet to read; `None` for an endless file.
     unread: Option<u64>,
@@ -32,12 +32,12 @@ pub(super) struct Supply {
 
 impl Supply {
     /// `bytes` bytes on the disk, none of them read.
-    pub(super) fn new(disk: DiskSpec, bytes: Option<u64>) -> Self {
+    pub fn new(disk: DiskSpec, bytes: Option<u64>) -> Self {
         Self { disk, unread: bytes, ready: 0, access: None }
     }
 
     /// Bytes that can be taken at `now`.
-    pub(super) fn ready(&mut self, now: Instant) -> u64 {
+    pub fn ready(&mut self, now: Instant) -> u64 {
         // The disk worked on between calls, so completed accesses follow one another.
         while let Some((done, bytes)) = self.access.take_if(|(done, _)| *done <= now) {
             self.ready += bytes;
@@ -49,7 +49,7 @@ impl Supply {
     }
 
     /// Takes `bytes` bytes.
-    pub(super) fn take(&mut self, now: Instant, bytes: u64) {
+    pub fn take(&mut self, now: Instant, bytes: u64) {
         self.ready -= bytes;
         if self.disk.ahead.is_some() {
             self.begin(now);
@@ -57,17 +57,17 @@ impl Supply {
     }
 
     /// When more bytes will be ready; `None` if the disk is idle.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub fn next(&self) -> Option<Instant> {
         self.access.map(|(done, _)| done)
     }
 
     /// Whether a coupled disk is idle until the network has taken everything. Then call [`begin`](Supply::begin).
-    pub(super) fn waits_for_network(&self) -> bool {
+    pub fn waits_for_network(&self) -> bool {
         self.disk.ahead.is_none() && self.ready == 0 && self.access.is_none() && self.unread != Some(0)
     }
 
     /// Begins another access if the disk is idle and the buffer has room.
-    pub(super) fn begin(&mut self, now: Instant) {
+    pub fn begin(&mut self, now: Instant) {
         let bytes = self.unread.unwrap_or(u64::MAX).min(self.disk.block);
         let room = match self.disk.ahead {
             Some(ahead) => self.ready + bytes <= ahead.max(2 * self.disk.block),

@@ -188,6 +188,7 @@ impl Session<'_> {
         let build = folder::build()? + &self.venue.mark();
         let overrides = Overrides {
             quick: self.options.quick,
+            emulated: !self.venue.world().is_simulated(),
             seed: self.options.seed,
             axes: self.axes.to_vec(),
             ..Overrides::default()

@@ -33,7 +33,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     let panels = panels(source);
     let bars: Vec<&Bar<'_>> = panels.iter().flat_map(|panel| &panel.categories).flat_map(|(_, bars)| bars).collect();
     if bars.iter().all(|bar| bar.estimate.is_none()) {
-        canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data");
+        canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, super::data::nothing(source));
         return 80.0;
     }
     let of = source.hues();

@@ -126,7 +126,7 @@ struct Frame<'a> {
 pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizontal, Vec<Panel>)) -> f64 {
     let (horizontal, panels) = content;
     if panels.iter().all(|panel| panel.lines.iter().all(|line| line.points.is_empty())) {
-        canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data");
+        canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, super::data::nothing(source));
         return 80.0;
     }
     let over_time = panels.iter().any(|panel| panel.lines.iter().any(|line| line.over_time));

@@ -185,6 +185,12 @@ impl<'a> Source<'a> {
     }
 }
 
+/// The words in place of a drawing without data.
+pub(crate) fn nothing(source: &Source<'_>) -> &'static str {
+    let is_processor_time = |text: &String| Expression::parse_number(text).is_ok_and(|y| y.is_processor_time());
+    if source.plot.y.iter().all(is_processor_time) { "no CPU: simulated hosts have none" } else { "no data" }
+}
+
 /// A metric or axis in words: `goodput.udt` is "Goodput, udt".
 pub(crate) fn words(name: &str) -> String {
     let known = |name: &str| match name {

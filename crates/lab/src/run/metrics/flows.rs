@@ -17,6 +17,8 @@ use crate::world::Ending;
 /// A rate has a dip if it falls by this share from one second to the next. A single cut of UDT, by an eighth or a
 /// ninth, counts.
 const DIP: f64 = 0.1;
+/// Bytes.
+const GIGABYTE: f64 = 1e9;
 
 /// Adds `METRIC.FLOW` for each flow, and the mean for flows with a `count`.
 pub(super) fn add(marks: &Marks<'_>, endings: &[Ending], metrics: &mut Metrics) {
@@ -104,6 +106,7 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
         own.extend(missing(sent, first, last).map(|share| (Quantity::Loss, share)));
         return own;
     }
+    own.extend(processor(first, last));
     if let Protocol::Measured(_) = flow.protocol {
         // Of all its datagrams, so that those under way at an edge of the window are not missing.
         let whole = &marks.at(setup.duration).flows[index];
@@ -149,6 +152,19 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     own
 }
 
+/// The processor time of both sides for each gigabyte that the receiver read; empty without such times or bytes.
+fn processor(first: &FlowRow, last: &FlowRow) -> BTreeMap<Quantity, f64> {
+    let read = last.receiver.totals.bytes_read.saturating_sub(first.receiver.totals.bytes_read);
+    let per_gigabyte = |side: usize| {
+        let used = last.cpu[side]?.saturating_sub(first.cpu[side].unwrap_or_default());
+        (read > 0).then(|| used.as_secs_f64() * GIGABYTE / read as f64)
+    };
+    let [sender, receiver] = [0, 1].map(per_gigabyte);
+    let both = sender.zip(receiver).map(|(sender, receiver)| sender + receiver);
+    let all = [(Quantity::CpuOfSender, sender), (Quantity::CpuOfReceiver, receiver), (Quantity::CpuPerGigabyte, both)];
+    all.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
+}
+
 /// The share of `sent` packets that did not arrive; `None` without packets.
 fn missing(sent: f64, first: &FlowRow, last: &FlowRow) -> Option<f64> {
     let arrived = last.receiver.totals.packets_received.saturating_sub(first.receiver.totals.packets_received);
@@ -179,7 +195,26 @@ fn rates(capacity: Option<u64>, seconds: f64, first: &FlowRow, last: &FlowRow, o
 
 #[cfg(test)]
 mod tests {
-    use super::dips;
+    use farhaul_units::Duration;
+
+    use super::{dips, processor};
+    use crate::metric::Quantity;
+    use crate::run::marks::FlowRow;
+
+    #[test]
+    fn processor_time_is_for_each_gigabyte_in_the_window_and_needs_times_and_bytes() {
+        let row = |millis: Option<u64>, bytes: u64| {
+            let mut row =
+                FlowRow { cpu: [millis, Some(0)].map(|time| time.map(Duration::from_millis)), ..FlowRow::default() };
+            row.receiver.totals.bytes_read = bytes;
+            row
+        };
+        let of = |first: FlowRow, last: FlowRow| processor(&first, &last).get(&Quantity::CpuPerGigabyte).copied();
+        assert_eq!(of(row(Some(500), 1_000_000_000), row(Some(1_500), 3_000_000_000)), Some(0.5));
+        assert_eq!(of(row(None, 0), row(Some(250), 500_000_000)), Some(0.5));
+        assert_eq!(of(row(None, 0), row(None, 500_000_000)), None);
+        assert_eq!(of(row(Some(1), 7), row(Some(2), 7)), None);
+    }
 
     #[test]
     fn a_dip_is_a_fall_however_many_seconds_it_takes() {

@@ -1,4 +1,6 @@
 //! Flows of a protocol of the registry: connections of the library, each between two endpoints of its own.
+//!
+//! A `disk` is the simulator's, in real time: the program waits until the disk would have read a block.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -6,9 +8,11 @@ use std::thread::{self, JoinHandle};
 
 use farhaul::{Endpoint, Error, Listener, Stats, Stream};
 use farhaul_emu::HostId;
-use farhaul_units::Duration;
+use farhaul_sim::agent::disk::{DiskSpec, Supply};
+use farhaul_units::{Duration, Instant};
 
 use super::control::{RunControl, Trouble};
+use super::processor::Meter;
 use super::{Running, Scene};
 use crate::scenario::flow::{Bulk, FlowSpec};
 use crate::world::Ending;
@@ -22,12 +26,15 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 const TICK: Duration = Duration::from_millis(20);
 /// The size of one write or read, in bytes. One call of the library moves as much.
 const BLOCK: usize = 256 << 10;
+/// The time between two questions whether everything is acknowledged, as in the simulator.
+const POLL: Duration = Duration::from_millis(1);
 
 /// A flow with both ends in this program.
 struct BulkFlow {
     endpoints: [Endpoint; 2],
     streams: [Arc<OnceLock<Stream>>; 2],
     ending: Arc<Mutex<Ending>>,
+    meters: [Arc<Meter>; 2],
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -37,6 +44,7 @@ struct Task {
     begin: Duration,
     stop: Option<Duration>,
     bytes: Option<u64>,
+    disk: Option<DiskSpec>,
     control: Arc<RunControl>,
 }
 
@@ -54,27 +62,53 @@ pub(super) fn begin(
 ) -> Result<Box<dyn Running>, Trouble> {
     let [from, to] = scene.network.places[index];
     let port = Scene::port(index);
-    let endpoints = [endpoint(scene, from, port, flow, bulk)?, endpoint(scene, to, port, flow, bulk)?];
+    let meters: [Arc<Meter>; 2] = Default::default();
+    let at = |host, meter| endpoint(scene, (host, port), flow, bulk, meter);
+    let endpoints = [at(from, &meters[0])?, at(to, &meters[1])?];
     let peer = endpoints[1].local_addr();
     let listener = endpoints[1].listen().map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))?;
     let streams: [Arc<OnceLock<Stream>>; 2] = Default::default();
     let ending = Arc::new(Mutex::new(Ending::default()));
-    let task =
-        Task { name: flow.name.clone(), begin, stop: flow.stop, bytes: flow.bytes, control: Arc::clone(scene.control) };
+    let task = Task {
+        name: flow.name.clone(),
+        begin,
+        stop: flow.stop,
+        bytes: flow.bytes,
+        disk: bulk.disk,
+        control: Arc::clone(scene.control),
+    };
     let sender = {
         let (endpoint, stream, ending) = (endpoints[0].clone(), Arc::clone(&streams[0]), Arc::clone(&ending));
-        move || task.send(&endpoint, peer, &stream, &ending)
+        let meter = Arc::clone(&meters[0]);
+        move || {
+            let _reading = meter.join();
+            task.send(&endpoint, peer, &stream, &ending);
+        }
     };
     let receiver = {
-        let stream = Arc::clone(&streams[1]);
-        move || receive(&listener, &stream)
+        let (stream, meter) = (Arc::clone(&streams[1]), Arc::clone(&meters[1]));
+        move || {
+            let _reading = meter.join();
+            receive(&listener, &stream);
+        }
     };
     let threads = vec![thread::spawn(sender), thread::spawn(receiver)];
-    Ok(Box::new(BulkFlow { endpoints, streams, ending, threads }))
+    Ok(Box::new(BulkFlow { endpoints, streams, ending, meters, threads }))
+}
+
+/// The name of the thread that drives an endpoint of the library at this port.
+pub(super) fn driver(port: u16) -> String {
+    format!("farhaul:{port}")
 }
 
 /// An endpoint on `host`, with the library's default settings except for the scenario's.
-fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, bulk: &Bulk) -> Result<Endpoint, Trouble> {
+fn endpoint(
+    scene: &Scene<'_>,
+    (host, port): (HostId, u16),
+    flow: &FlowSpec,
+    bulk: &Bulk,
+    meter: &Meter,
+) -> Result<Endpoint, Trouble> {
     let mut builder = Endpoint::builder()
         .protocol(bulk.protocol.clone())
         .mss(flow.packet)
@@ -86,7 +120,7 @@ fn endpoint(scene: &Scene<'_>, host: HostId, port: u16, flow: &FlowSpec, bulk: &
         builder = builder.controller(controller.to_string());
     }
     let address = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(host)), port);
-    let bound = scene.emulation.enter(host, || Ok(builder.bind(address)?));
+    let bound = scene.emulation.enter(host, || Ok(meter.count_new(&driver(port), || builder.bind(address))?));
     bound.map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))
 }
 
@@ -111,14 +145,28 @@ impl Task {
         stream.set_write_timeout(Some(TICK));
         let block = vec![0; BLOCK];
         let mut left = self.bytes.unwrap_or(u64::MAX);
+        let mut supply = self.disk.map(|disk| Supply::new(disk, self.bytes));
+        if let Some(supply) = &mut supply {
+            supply.begin(self.time());
+        }
         while left > 0 && !self.control.is_over() {
             if self.stop.is_some_and(|stop| self.control.now() >= stop) {
                 stream.close();
                 return Ok(());
             }
-            let length = left.min(BLOCK as u64) as usize;
+            let ready = supply.as_mut().map_or(u64::MAX, |supply| supply.ready(self.time()));
+            let length = left.min(ready).min(BLOCK as u64) as usize;
+            if let (0, Some(supply)) = (length, &mut supply) {
+                self.wait_for_disk(supply, stream);
+                continue;
+            }
             match stream.send(&block[..length]) {
-                Ok(sent) => left -= sent as u64,
+                Ok(sent) => {
+                    left -= sent as u64;
+                    if let Some(supply) = &mut supply {
+                        supply.take(self.time(), sent as u64);
+                    }
+                }
                 Err(Error::TimedOut(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -128,6 +176,25 @@ impl Task {
             ending.lock().unwrap_or_else(PoisonError::into_inner).finished = Some(self.control.now());
         }
         Ok(())
+    }
+}
+
+impl Task {
+    /// The time of the run, for the disk.
+    fn time(&self) -> Instant {
+        Instant::ZERO + self.control.now()
+    }
+
+    /// Waits a while until the disk has read more. A coupled disk begins once everything is acknowledged.
+    fn wait_for_disk(&self, supply: &mut Supply, stream: &Stream) {
+        let now = self.control.now();
+        // A closed connection has no statistics, and ends the flow at its next call.
+        let is_idle = || stream.stats().map_or(true, |stats| stats.send_buffer_packets == 0);
+        if supply.waits_for_network() && is_idle() {
+            supply.begin(Instant::ZERO + now);
+        }
+        let next = supply.next().map_or(now + POLL, |next| next - Instant::ZERO);
+        self.control.sleep_until(next.min(now + TICK));
     }
 }
 
@@ -144,6 +211,14 @@ impl Running for BulkFlow {
         let look =
             |side: usize| self.streams[side].get().and_then(|stream| stream.stats().ok()).unwrap_or(before[side]);
         [look(0), look(1)]
+    }
+
+    fn processor(&self) -> [Option<Duration>; 2] {
+        [0, 1].map(|side| self.meters[side].used())
+    }
+
+    fn mean_wait(&self) -> Option<Duration> {
+        self.meters.iter().filter_map(|meter| meter.mean_wait()).max()
     }
 
     fn end(&mut self) -> Ending {

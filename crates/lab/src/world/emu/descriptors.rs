@@ -22,7 +22,9 @@ fn of_flow(flow: &FlowSpec) -> u64 {
         Protocol::Tcp(_) => 3,
         // The output and the errors of two programs.
         Protocol::Libudt => 4,
-        Protocol::Cross(..) | Protocol::Measured(_) => 2,
+        // The same at both ends as a protocol of ours.
+        Protocol::Measured(_) => 6,
+        Protocol::Cross(..) => 2,
     }
 }
 

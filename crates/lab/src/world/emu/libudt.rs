@@ -13,7 +13,7 @@ use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
 use super::control::{RunControl, Trouble};
-use super::{Running, Scene};
+use super::{Running, Scene, processor};
 use crate::scenario::flow::FlowSpec;
 use crate::world::Ending;
 
@@ -144,6 +144,11 @@ impl Running for LibudtFlow {
         receiver.totals.bytes_received = receiver.totals.bytes_read;
         receiver.totals.packets_received = receiver.totals.bytes_read / (self.packet - u64::from(HEADER));
         [Stats::default(), receiver]
+    }
+
+    fn processor(&self) -> [Option<Duration>; 2] {
+        let [receiver, sender] = [0, 1].map(|place| processor::of_program(self.programs[place].id()));
+        [sender, receiver]
     }
 
     fn end(&mut self) -> Ending {

@@ -45,16 +45,9 @@ fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
     if flow.protocol == Protocol::Libudt && flow.bytes.is_some() {
         return Some(format!("flow '{}' of libudt cannot have `bytes`: end it by `stop`", flow.name));
     }
-    if matches!(flow.protocol, Protocol::Measured(_)) {
-        return Some(format!(
-            "flow '{}' is a measured stream, which only the simulator has: use --world sim",
-            flow.name
-        ));
-    }
     let key = match &flow.protocol {
         _ if flow.machines[0].is_some() => "`sender`, the costs of its host",
         _ if flow.machines[1].is_some() => "`receiver`, the costs of its host",
-        Protocol::Bulk(bulk) if bulk.disk.is_some() => "`disk`, a simulated disk",
         _ => return None,
     };
     Some(format!("flow '{}' has {key}, which real sockets do not have: leave it out, or use --world sim", flow.name))

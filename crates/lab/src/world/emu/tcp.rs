@@ -16,6 +16,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::control::Trouble;
 use super::network::Network;
+use super::processor::Meter;
 use super::{Choices, Running, Scene};
 use crate::scenario::flow::{self, FlowSpec, Tcp};
 use crate::scenario::setup::Setup;
@@ -128,6 +129,7 @@ struct TcpFlow {
     listener: Arc<Socket>,
     ends: [Arc<End>; 2],
     ending: Arc<Mutex<Ending>>,
+    meters: [Arc<Meter>; 2],
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -166,9 +168,19 @@ pub(super) fn begin(
         end: Arc::clone(&ends[1]),
     };
     // A thread that starts on a host stays there, and so do its sockets.
-    let sender = scene.emulation.enter(from, || thread("tcp-sender", move || sender.run())).map_err(failed())?;
-    let receiver = thread("tcp-receiver", move || receiver.run()).map_err(failed())?;
-    Ok(Box::new(TcpFlow { listener, ends, ending, threads: vec![sender, receiver] }))
+    let meters: [Arc<Meter>; 2] = Default::default();
+    let [near, far] = [0, 1].map(|side| Arc::clone(&meters[side]));
+    let send = move || {
+        let _reading = near.join();
+        sender.run();
+    };
+    let receive = move || {
+        let _reading = far.join();
+        receiver.run();
+    };
+    let sender = scene.emulation.enter(from, || thread("tcp-sender", send)).map_err(failed())?;
+    let receiver = thread("tcp-receiver", receive).map_err(failed())?;
+    Ok(Box::new(TcpFlow { listener, ends, ending, meters, threads: vec![sender, receiver] }))
 }
 
 /// A listening socket at `address`.
@@ -200,6 +212,14 @@ fn limit_packets(socket: &Socket, packet: Option<u32>) -> io::Result<()> {
 impl Running for TcpFlow {
     fn look(&self, _: [Stats; 2]) -> [Stats; 2] {
         [self.ends[0].sender(), self.ends[1].receiver()]
+    }
+
+    fn processor(&self) -> [Option<Duration>; 2] {
+        [0, 1].map(|side| self.meters[side].used())
+    }
+
+    fn mean_wait(&self) -> Option<Duration> {
+        self.meters.iter().filter_map(|meter| meter.mean_wait()).max()
     }
 
     fn end(&mut self) -> Ending {

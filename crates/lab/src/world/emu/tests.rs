@@ -91,11 +91,7 @@ fn delays_that_the_emulator_has_by_itself_are_left_out() {
 
 #[test]
 fn features_that_real_sockets_lack_are_refused_with_their_line() {
-    for (key, word) in [
-        ("disk = { rate = '40mbit', block = '1MB' }", "disk"),
-        ("receiver = { per_data = '8us' }", "receiver"),
-        ("sender = { per_sent = '8us' }", "sender"),
-    ] {
+    for (key, word) in [("receiver = { per_data = '8us' }", "receiver"), ("sender = { per_sent = '8us' }", "sender")] {
         let experiment = experiment(&format!("{LINK}[[flow]]\nname = 'f'\n{key}\n"));
         let venue = Venue::Emulator(Choices::default());
         let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &venue);
@@ -110,8 +106,7 @@ fn features_that_real_sockets_lack_are_refused_with_their_line() {
 
 #[test]
 fn only_the_curves_that_cannot_be_run_are_refused() {
-    let curve =
-        "[[curve]]\nname = 'a'\n[[curve]]\nname = 'b'\nset = { 'flow.f.disk' = { rate = '1mbit', block = '1MB' } }\n";
+    let curve = "[[curve]]\nname = 'a'\n[[curve]]\nname = 'b'\nset = { 'flow.f.sender' = { per_sent = '8us' } }\n";
     let experiment = experiment(&format!("{LINK}[[flow]]\nname = 'f'\n{curve}"));
     let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &Venue::Emulator(Choices::default()));
     assert_eq!(possible.iter().map(|job| job.curve.as_str()).collect::<Vec<_>>(), ["a"]);
@@ -174,6 +169,82 @@ fn datagrams_of_cross_traffic_that_nobody_reads_are_counted() {
     }
     drop(receiver);
     assert_eq!(drops(), 0, "a socket takes what it knows with it");
+}
+
+#[test]
+fn a_file_from_a_disk_has_the_rate_of_the_disk_and_less_if_reading_and_sending_alternate() {
+    let flow = |name: &str, more: &str| {
+        format!("[[flow]]\nname = '{name}'\nbytes = '600kB'\ndisk = {{ rate = '8mbit', block = '100kB'{more} }}\n")
+    };
+    let flows = flow("coupled", "") + &flow("ahead", ", ahead = '400kB'");
+    let text = format!("{LINK}{flows}").replace("1200ms", "2s");
+    let Some(record) = record(&text, Choices::default()) else { return };
+    let metrics = &record.metrics;
+    assert_eq!(metrics["completed"], 1.0, "{metrics:?}");
+    // Both disks take 0.6 s to read 600 kB.
+    assert!(metrics["completion.ahead"] >= 0.6, "{metrics:?}");
+    assert!(metrics["completion.coupled"] >= 0.65, "six blocks, and a round trip after each: {metrics:?}");
+}
+
+#[test]
+fn flows_have_the_processor_time_of_their_own_threads() {
+    let flows = "[[flow]]\nname = 'ours'\n[[flow]]\nname = 'tcp'\nprotocol = 'tcp'\n\
+                 [[flow]]\nname = 'probe'\nprotocol = 'probe'\nwindow = 2\nsleep = '8ms'\n\
+                 [[flow]]\nname = 'cbr'\nprotocol = 'cbr'\nrate = '1mbit'\n";
+    let Some(record) = record(&format!("{LINK}{flows}"), Choices::default()) else { return };
+    let metrics = &record.metrics;
+    for flow in ["ours", "tcp", "probe"] {
+        let [sender, receiver, both] = ["cpu_of_sender", "cpu_of_receiver", "cpu_per_gigabyte"]
+            .map(|metric| *metrics.get(&format!("{metric}.{flow}")).unwrap_or_else(|| panic!("{flow}: {metrics:?}")));
+        assert!(sender > 0.0 && receiver > 0.0 && (sender + receiver - both).abs() < 1e-9, "{flow}: {metrics:?}");
+    }
+    assert_eq!(metrics.get("cpu_per_gigabyte.cbr"), None);
+}
+
+#[test]
+fn a_run_whose_hosts_wait_for_processors_is_invalid() {
+    assert_eq!(too_long(farhaul_emu::MAX_LATENESS, "f"), None);
+    let flaw = too_long(Duration::from_micros(2_340), "f").unwrap();
+    assert_eq!(flaw, "the hosts of flow 'f' waited 2.34 ms for a processor in the mean (limit 1.00 ms)");
+}
+
+#[test]
+fn a_form_for_real_sockets_replaces_what_they_lack() {
+    let text = format!(
+        "{LINK}[[flow]]\nname = 'f'\nsender = {{ per_sent = '8us' }}\n\
+                        [quick]\n'link.rate' = '1mbit'\n\
+                        [emulated]\n'flow.f.sender' = 'none'\n'link.rate' = '2mbit'\n"
+    );
+    let read = |quick, emulated| {
+        let overrides = Overrides { quick, emulated, ..Overrides::default() };
+        let experiment = Experiment::read("x", "x.toml", &text, &overrides).unwrap();
+        let (jobs, refusals) = experiment.possible(experiment.jobs("").unwrap(), &Venue::Emulator(Choices::default()));
+        let rate = experiment.jobs("").unwrap()[0].demand().unwrap().0;
+        (jobs.len(), refusals.len(), rate.bits_per_second())
+    };
+    assert_eq!(read(false, false), (0, 1, 40_000_000));
+    assert_eq!(read(false, true), (1, 0, 2_000_000));
+    assert_eq!(read(true, true), (1, 0, 2_000_000), "it comes after the quick form");
+    let wrong = format!("emulated = 3\n{LINK}[[flow]]\n");
+    let error = Experiment::read("x", "x.toml", &wrong, &Overrides::default()).unwrap_err();
+    assert!(error.to_string().contains("[emulated] is a table"), "{error}");
+}
+
+#[test]
+fn measured_streams_run_between_real_sockets_and_are_counted_at_both_ends() {
+    let flows = "[[flow]]\nname = 'steady'\nprotocol = 'stable'\ntarget = '4mbit'\nsleep = '5ms'\n\
+                 [[flow]]\nname = 'point'\nprotocol = 'probe'\nwindow = 2\nsleep = '8ms'\nstop = '1s'\n\
+                 [[flow]]\nname = 'message'\nprotocol = 'probe'\nwindow = 3\nsleep = '20ms'\nmessages = true\n";
+    let Some(record) = record(&format!("{LINK}{flows}"), Choices::default()) else { return };
+    let metrics = &record.metrics;
+    for flow in ["steady", "point", "message"] {
+        assert!(metrics[&format!("goodput.{flow}")] > 0.0 && metrics[&format!("sent.{flow}")] > 0.0, "{metrics:?}");
+        assert!(metrics[&format!("loss.{flow}")] < 0.2, "{metrics:?}");
+    }
+    // A burst of two packets every 8 ms is 3 Mbit/s on the wire.
+    assert!(metrics["sent.point"] > 1e6 && metrics["sent.point"] < 4e6, "{metrics:?}");
+    assert!(metrics["rtt.steady"] >= 0.01 && metrics["rtt.message"] >= 0.01 && metrics["jitter.message"] >= 0.0);
+    assert_eq!(metrics.get("rtt.point"), None, "nobody acknowledges it");
 }
 
 #[test]

@@ -56,6 +56,7 @@ impl BuiltFlow {
             sender: stats(self.sender, before.sender),
             receiver: stats(self.receiver, before.receiver),
             tally: world.flow_tally(bottleneck, self.id),
+            cpu: [None; 2],
         }
     }
 }

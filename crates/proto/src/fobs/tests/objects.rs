@@ -1,5 +1,7 @@
 //! Engines without a path: objects, and what leaves of them.
 
+use farhaul_wire::fobs::encode_feedback;
+
 use super::*;
 use crate::blast::testing::{Path, Wire};
 
@@ -82,4 +84,24 @@ fn an_object_ends_when_nothing_is_written_for_an_rtt() {
     encode_done(SeqNo::new(2), 2_000, &mut expected);
     encode_segment(segment(0, 0, 1), &mut expected);
     assert_eq!(control, expected);
+}
+
+#[test]
+fn the_loss_of_a_segment_slows_a_set_rate_and_not_one_that_is_found() {
+    for (rate, slows) in [(RateChoice::Fixed(megabits(100)), true), (RateChoice::Auto, false)] {
+        let (config, options) = (Config::default(), Options { rate, segment: Some(200), ..Options::default() });
+        let mut sender = Fobs::sender(&options, setup(&config));
+        sender.write(Instant::ZERO, &content(200 * 1_460));
+        sender.flush(Instant::ZERO);
+        let times = (1..200).map(|millis| Instant::ZERO + Duration::from_millis(millis));
+        let sent: usize = times.map(|now| planned(&mut sender, now).len()).sum();
+        assert!(sent > 0);
+        sender.poll_control(Instant::ZERO, &mut Vec::new());
+        let before = stats(&sender).send_period;
+        let mut record = Vec::new();
+        encode_feedback(segment(0, 0, 199), [range(0, 99)].into_iter(), &mut record);
+        sender.handle_control(Instant::ZERO, &record).unwrap();
+        assert_eq!(stats(&sender).totals.packets_lost_sending, 100);
+        assert_eq!(stats(&sender).send_period != before, slows, "{rate:?}");
+    }
 }

@@ -1,0 +1,149 @@
+//! Measured streams: a source of the library on one host, and a port that answers it on the other.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use farhaul::probe::{BlasterConfig, ProbeSocket, Probing, StableConfig};
+use farhaul::{Endpoint, Error};
+use farhaul_proto::Stats;
+use farhaul_units::Duration;
+
+use super::control::{RunControl, Trouble};
+use super::processor::Meter;
+use super::{Running, Scene, bulk};
+use crate::scenario::flow::{FlowSpec, Measured, Point};
+use crate::world::Ending;
+
+/// IPv4 and UDP headers of a datagram, in bytes.
+pub(super) const HEADER: u32 = 28;
+/// The time between two looks at a stream's counts: a tenth of the shortest usual sample, which is 100 ms.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// A flow with both ends in this program.
+struct MeasuredFlow {
+    far: Endpoint,
+    /// The sender's counters after its latest slice.
+    sender: Arc<Mutex<Stats>>,
+    meters: [Arc<Meter>; 2],
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The work of a source.
+struct Source {
+    measured: Measured,
+    packet: u32,
+    peer: SocketAddr,
+    begin: Duration,
+    end: Duration,
+    control: Arc<RunControl>,
+    sender: Arc<Mutex<Stats>>,
+}
+
+pub(super) fn begin(
+    scene: &Scene<'_>,
+    index: usize,
+    flow: &FlowSpec,
+    measured: Measured,
+    begin: Duration,
+) -> Result<Box<dyn Running>, Trouble> {
+    let [from, to] = scene.network.places[index];
+    let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
+    let answering = Endpoint::builder().mss(flow.packet).answer_probes(true);
+    let meters: [Arc<Meter>; 2] = Default::default();
+    let bind = || Ok(meters[1].count_new(&bulk::driver(peer.port()), || answering.bind(peer))?);
+    let far = scene.emulation.enter(to, bind).map_err(Trouble::of(&flow.name))?;
+    let sender: Arc<Mutex<Stats>> = Arc::default();
+    let source = Source {
+        measured,
+        packet: flow.packet,
+        peer,
+        begin,
+        end: flow.stop.unwrap_or(scene.setup.duration),
+        control: Arc::clone(scene.control),
+        sender: Arc::clone(&sender),
+    };
+    let (name, meter) = (flow.name.clone(), Arc::clone(&meters[0]));
+    let work = move || {
+        let _reading = meter.join();
+        if let Err(error) = source.run() {
+            source.control.fail(&name, error);
+        }
+    };
+    // A thread that starts on a host stays there, and so does its socket.
+    let thread = scene.emulation.enter(from, || thread::Builder::new().name("measured".into()).spawn(work));
+    Ok(Box::new(MeasuredFlow { far, sender, meters, thread: Some(thread.map_err(Trouble::of(&flow.name))?) }))
+}
+
+impl Source {
+    fn run(&self) -> Result<(), Error> {
+        if !self.control.await_time(self.begin) {
+            return Ok(());
+        }
+        let mut socket = ProbeSocket::towards(self.peer)?;
+        let datagram = Measured::datagram(self.packet);
+        match self.measured {
+            Measured::Stable(config) => {
+                let mut stream = socket.stable(StableConfig { datagram, ..config })?;
+                while self.control.now() < self.end && !self.control.is_over() {
+                    socket.run(&mut stream, SLICE.min(self.end.saturating_sub(self.control.now())))?;
+                    let figures = stream.figures(socket.now());
+                    self.publish(figures.sent, figures.delay, figures.deviation);
+                }
+                stream.stop();
+                self.finish(&mut socket, &mut stream)
+            }
+            Measured::Point(Point { window, sleep, spaced, messages }) => {
+                let time = self.end.saturating_sub(self.begin);
+                let config = BlasterConfig { datagram, window, sleep, spaced, messages, time };
+                let mut point = socket.blaster(config)?;
+                while point.result().is_none() && !self.control.is_over() {
+                    socket.run(&mut point, SLICE)?;
+                    self.publish(point.sent(), point.delays().mean(), point.delays().deviation());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes late answers until the run is over.
+    fn finish(&self, socket: &mut ProbeSocket, stream: &mut impl Probing) -> Result<(), Error> {
+        while !self.control.is_over() {
+            socket.drain(stream, SLICE)?;
+        }
+        Ok(())
+    }
+
+    fn publish(&self, sent: u64, delay: Duration, deviation: Duration) {
+        let mut stats = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        stats.totals.packets_sent = sent;
+        (stats.rtt, stats.rtt_var) = (delay, deviation);
+    }
+}
+
+impl Running for MeasuredFlow {
+    fn look(&self, [_, before]: [Stats; 2]) -> [Stats; 2] {
+        let sender = *self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok((datagrams, bytes)) = self.far.probe_totals() else { return [sender, before] };
+        let mut receiver = before;
+        receiver.totals.packets_received = datagrams;
+        (receiver.totals.bytes_received, receiver.totals.bytes_read) = (bytes, bytes);
+        [sender, receiver]
+    }
+
+    fn processor(&self) -> [Option<Duration>; 2] {
+        [0, 1].map(|side| self.meters[side].used())
+    }
+
+    fn mean_wait(&self) -> Option<Duration> {
+        self.meters.iter().filter_map(|meter| meter.mean_wait()).max()
+    }
+
+    fn end(&mut self) -> Ending {
+        if let Some(thread) = self.thread.take() {
+            // The thread has reported its panic. Its counts stay.
+            let _ = thread.join();
+        }
+        Ending::default()
+    }
+}
