@@ -7,7 +7,7 @@
 //! ```text
 //! q  = typical round trip of a round − least round trip                       queueing delay        (1)
 //! θ  = the largest of 1 % of the least round trip, two datagrams at r,
-//!      twice the q of a channel without bulk                                  tolerated             (2)
+//!      twice the q of a round that emptied the queue of the bulk              tolerated             (2)
 //! e  = (q − θ)/T, in −1 ..= 1                                                 error                 (3)
 //! r  ← r·(1 − κ·e)            κ = p²/4                                        integral part         (4)
 //! r  ← r·(1 + s), s ← 2s      while q < θ/2, with κ·θ/T ≤ s ≤ θ/T             search                (5)
@@ -17,6 +17,10 @@
 //! T is the time of a round: from a change of the limit until four control datagrams that left after it have been
 //! acknowledged. With r = (1 + x)·C, the queue obeys q′ = x − p·e, and (4) makes x′ = −κ·e/T. That is a second-order
 //! loop with the damping p/(2·√κ), which κ = p²/4 makes critical. p = 1/2 because q is seen up to one round late.
+//!
+//! Every five seconds one round has a lower limit, which empties the queue of the bulk by the time that a control datagram
+//! leaves. So the least round trip stays known. Queueing delay that remains twice is due to hosts or to other traffic. The
+//! bulk cannot empty it, and (2) bears it. A queue that half of the rate would not empty in time is drained by (6) first.
 //!
 //! At first nothing is known, and r grows to 5/4 of the rate ρ that left in a round, until q exceeds θ. A datagram that
 //! left t after the beginning of that round then shows the capacity:
@@ -47,7 +51,7 @@ const TOLERATED: f64 = 0.01;
 /// Datagrams in the queue that are none, (2): the one in service, and one that arrives together with the control
 /// datagram.
 const IN_SERVICE: f64 = 2.0;
-/// Factor of the delay without bulk, (2).
+/// Factor of the delay that the bulk does not cause, (2). The bulk may add as much again.
 const QUIET: f64 = 2.0;
 /// p of (6).
 const PROPORTIONAL: f64 = 0.5;
@@ -78,8 +82,10 @@ pub(super) struct Ceiling {
     round_trip: Rtt,
     tolerated: Duration,
     queueing: Duration,
-    /// Least q of the rounds of growth.
+    /// q that the bulk does not cause: of the rounds that emptied its queue, and before them the least of the growth.
     quiet: Option<Duration>,
+    /// q of the last round that emptied the queue.
+    drained: Duration,
     phase: Phase,
     round: Round,
     /// When to empty the queue.
@@ -129,6 +135,7 @@ impl Ceiling {
             tolerated: LONGEST_BURST,
             queueing: Duration::ZERO,
             quiet: None,
+            drained: Duration::ZERO,
             phase: Phase::Growing,
             round: Round::begin(now, 0.0),
             drain: now + DRAIN_SPACING,
@@ -172,6 +179,8 @@ impl Ceiling {
         self.queueing = typical.saturating_sub(least);
         self.note_tolerated(least, shaper.datagram());
         let (q, tolerated) = (self.queueing.as_secs_f64(), self.tolerated.as_secs_f64());
+        // From the beginning of the round to the departure of the typical datagram.
+        let lead = (sent - self.round.begun).as_secs_f64();
         // A bulk that pauses for longer than θ says nothing about the ceiling: what fits into the pause would be a queue.
         let left = (shaper.sent() - self.round.sent) / time;
         let tested = time * (1.0 - left / self.limit) <= tolerated;
@@ -181,9 +190,11 @@ impl Ceiling {
         }
         self.phase = match self.phase {
             Phase::Growing if error > 0.0 => {
-                let excess = 1.0 + q / (sent - self.round.begun).as_secs_f64().max(f64::MIN_POSITIVE);
-                self.rate = (left.min(self.rate) / excess).max(self.carried.most());
-                Phase::Holding { step: 0.0 }
+                let excess = 1.0 + q / lead.max(f64::MIN_POSITIVE);
+                let known = self.carried.most();
+                self.rate = (left.min(self.rate) / excess).max(known);
+                // Without a rate that was used before, this is a guess, and growth goes on from there.
+                if known > 0.0 { Phase::Holding { step: 0.0 } } else { Phase::Growing }
             }
             Phase::Growing => {
                 self.rate = self.rate.max(GROWTH * left);
@@ -207,17 +218,24 @@ impl Ceiling {
         };
         self.rate = self.rate.max(FLOOR * self.carried.most()).max(self.target);
         let mut part = 1.0 - PROPORTIONAL * error;
-        if now >= self.drain && self.phase != Phase::Growing {
+        let drained = part - (q + tolerated) / lead.max(time / 8.0);
+        if now >= self.drain && self.phase != Phase::Growing && drained >= PROPORTIONAL {
             (self.drain, self.phase) = (now + DRAIN_SPACING, Phase::Drained);
-            part -= (q + tolerated) / time;
+            part = drained;
         }
         self.limit = self.rate * part.clamp(PROPORTIONAL, 1.0 + PROPORTIONAL);
     }
 
     /// θ of (2).
     fn note_tolerated(&mut self, least: Duration, datagram: f64) {
-        if self.phase == Phase::Growing {
-            self.quiet = Some(self.quiet.map_or(self.queueing, |quiet| quiet.min(self.queueing)));
+        let known = self.quiet.unwrap_or(self.queueing);
+        match self.phase {
+            Phase::Growing => self.quiet = Some(known.min(self.queueing)),
+            Phase::Drained => {
+                self.quiet = Some(self.drained.min(self.queueing));
+                self.drained = self.queueing;
+            }
+            Phase::Holding { .. } => {}
         }
         let quiet = self.quiet.unwrap_or_default();
         let in_service = Duration::from_secs_f64(IN_SERVICE * datagram / self.rate);
