@@ -177,6 +177,13 @@ fn on_other_channels_too() {
 }
 
 #[test]
+#[ignore = "not reached: Hurricane's found rate collapses to the floor of the ceiling, UDT's does not"]
+fn a_queue_of_eight_packets_starves_no_bulk() {
+    let round_trip = Duration::from_millis(2);
+    check(&Case { rate: 500_000_000, round_trip, queue: 0.1, ..Case::new("hurricane", 201) }, 10, 18);
+}
+
+#[test]
 fn random_loss_is_no_queue() {
     for loss in [1e-4, 1e-2] {
         check(&Case { rate: 200_000_000, loss, ..Case::new("hurricane", 103) }, 10, 40);
