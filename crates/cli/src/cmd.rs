@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 mod capacity;
 mod connect;
+mod control;
 pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;

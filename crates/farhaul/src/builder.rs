@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, MinProgress, Protocol, controller_factory};
+use farhaul_proto::{Config, Entropy, MinProgress, Protocol, SharedChannel, controller_factory};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -295,7 +295,7 @@ impl Builder {
         }
         let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
-        let transport = protocol.endpoint(config, entropy()?);
+        let transport = SharedChannel::new(protocol.endpoint(config, entropy()?));
         let driver = Driver::start(transport, address, options)?;
         if answers_probes {
             driver.turn()?.answering.get_or_insert_default();

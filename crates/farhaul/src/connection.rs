@@ -8,18 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, Stats, Streams};
+use farhaul_proto::probe::StableConfig;
+use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, SharedChannel, Stats, Streams};
 use farhaul_units::Instant;
 
 use crate::canceller::{CancelFlag, Canceller};
+use crate::control_stream::ControlStream;
 use crate::driver::{CancelFlags, Core, Driver, Place};
 #[cfg(feature = "tokio")]
 use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
 use crate::reach::Reaching;
 
-/// The endpoint of a port, of whatever protocol.
-pub(crate) type BoxedEndpoint = Box<dyn AnyEndpoint>;
+/// The endpoint of a port, of whatever protocol, perhaps with a control stream beside its connections.
+pub(crate) type BoxedEndpoint = SharedChannel<Box<dyn AnyEndpoint>>;
 
 /// A UDP port with an endpoint on it, shared by all handles.
 pub(crate) struct Port {
@@ -146,6 +148,14 @@ impl Connection {
     pub fn stats(&self) -> Result<Stats, Error> {
         let turn = self.port.driver.turn()?;
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
+    }
+
+    /// Begins a control stream to the peer, beside this connection and on the same port.
+    ///
+    /// # Errors
+    /// The endpoint has a control stream. Its driver thread is gone. The system has no randomness.
+    pub fn control_stream(&self, config: StableConfig) -> Result<ControlStream, Error> {
+        ControlStream::begin(&self.port, self.peer, config)
     }
 
     /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of

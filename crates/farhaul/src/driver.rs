@@ -49,7 +49,7 @@ mod wakers;
 pub(crate) use self::channels::Stranger;
 pub(crate) use self::core::{Core, Place};
 pub use departure::wait_for_farewells;
-pub(crate) use guard::CancelFlags;
+pub(crate) use guard::{CancelFlags, EndpointGuard};
 pub(crate) use threads::Driver;
 #[cfg(any(test, feature = "tokio"))]
 pub(crate) use wait::TaskWait;

@@ -6,12 +6,14 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use farhaul_proto::Mode;
+use farhaul_proto::probe::StableConfig;
 use farhaul_proto::udt::ConnectOptions;
+use farhaul_proto::{AnyEndpoint, Mode};
 
 use crate::builder::Builder;
 use crate::canceller::Canceller;
 use crate::connection::{Connection, Port};
+use crate::control_stream::ControlStream;
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::message::MessageSocket;
@@ -115,6 +117,14 @@ impl Endpoint {
     /// The endpoint's driver thread is gone.
     pub fn probe_totals(&self) -> Result<(u64, u64), Error> {
         Ok(self.port.driver.turn()?.answering.as_ref().map_or((0, 0), |answering| answering.totals()))
+    }
+
+    /// Begins a control stream to `peer`, beside the connections of this endpoint and on the same port.
+    ///
+    /// # Errors
+    /// The endpoint has a control stream. Its driver thread is gone. The system has no randomness.
+    pub fn control_stream(&self, peer: SocketAddr, config: StableConfig) -> Result<ControlStream, Error> {
+        ControlStream::begin(&self.port, peer, config)
     }
 
     /// Connects to `peer`, which must be listening for streams.

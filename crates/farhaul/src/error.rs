@@ -119,6 +119,9 @@ pub enum Error {
     /// The endpoint already has a listener.
     #[error("this endpoint already has a listener")]
     AlreadyListening,
+    /// The endpoint already has a control stream.
+    #[error("this endpoint already has a control stream: drop it before another one begins")]
+    HasControlStream,
     /// The listener was closed.
     #[error("the listener was closed")]
     ListenerClosed,
@@ -153,7 +156,7 @@ impl Error {
             Self::Finished => io::ErrorKind::BrokenPipe,
             Self::EndedEarly { .. } | Self::FileTooShort { .. } => io::ErrorKind::UnexpectedEof,
             Self::TimedOut(_) => io::ErrorKind::TimedOut,
-            Self::AlreadyListening => io::ErrorKind::AddrInUse,
+            Self::AlreadyListening | Self::HasControlStream => io::ErrorKind::AddrInUse,
             Self::ListenerClosed => io::ErrorKind::NotConnected,
             Self::Cancelled | Self::DriverStopped => io::ErrorKind::Other,
         }

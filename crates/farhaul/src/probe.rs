@@ -236,7 +236,7 @@ pub struct ProbePayload {
 }
 
 /// A number that strangers do not guess.
-fn session() -> Result<u64, Error> {
+pub(crate) fn session() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::System { what: "randomness", source: std::io::Error::other(error) })?;

@@ -38,6 +38,7 @@ pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, Pe
 pub use event::{ConnectionId, Event};
 pub use numbering::Numbering;
 pub use registry::Protocol;
+pub use shared_channel::{CeilingFigures, SharedChannel};
 pub use shell::farewell::LONGEST_FAREWELL;
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
@@ -55,6 +56,7 @@ pub mod probe;
 pub mod sabul;
 
 mod seq_set;
+mod shared_channel;
 mod shell;
 
 pub mod rbudp;

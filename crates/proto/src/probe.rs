@@ -14,7 +14,7 @@
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
-pub use farhaul_wire::probe::{ANSWER_LEN, is_probe, payload};
+pub use farhaul_wire::probe::{ANSWER_LEN, is_probe, is_question, payload};
 
 use crate::transport::{Batch, Transmit};
 

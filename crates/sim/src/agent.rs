@@ -4,6 +4,7 @@ pub mod bulk;
 pub mod channel;
 pub mod disk;
 pub mod probe;
+pub mod shared;
 pub mod source;
 pub mod tcp;
 pub(crate) mod transport;
@@ -33,6 +34,12 @@ pub trait Agent {
 
     /// Appends counters and estimates of each connection. A receiver counts `bytes_read`, a sender the rest.
     fn sample(&self, now: Instant, out: &mut Vec<(ConnectionId, Stats)>);
+
+    /// Counters of a control stream that shares the agent's address with a bulk transfer.
+    fn control(&self, now: Instant) -> Option<Stats> {
+        let _ = now;
+        None
+    }
 
     /// When all data had been acknowledged; `None` until then, and for agents that only receive.
     fn finished_at(&self) -> Option<Instant> {
@@ -65,6 +72,10 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
 
     fn sample(&self, now: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
         (**self).sample(now, out);
+    }
+
+    fn control(&self, now: Instant) -> Option<Stats> {
+        (**self).control(now)
     }
 
     fn finished_at(&self) -> Option<Instant> {

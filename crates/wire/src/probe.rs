@@ -30,6 +30,11 @@ pub fn is_probe(datagram: &[u8]) -> bool {
     datagram.first_chunk().is_some_and(|word| u32::from_be_bytes(*word) == WORD)
 }
 
+/// Whether a datagram is one of these and asks for an answer: data or a query.
+pub fn is_question(datagram: &[u8]) -> bool {
+    is_probe(datagram) && !datagram.get(4).is_some_and(|kind| [ACKNOWLEDGEMENT, REPORT].contains(kind))
+}
+
 /// The payload that an application may put into a data datagram: everything behind the header. Empty if there is no more.
 pub fn payload(datagram: &[u8]) -> &[u8] {
     datagram.get(HEADER_LEN..).unwrap_or_default()

@@ -10,8 +10,9 @@ use std::time::Duration;
 use clap::Args;
 use farhaul::Stream;
 use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as Way, Request, Stop};
-use farhaul_units::ByteSize;
+use farhaul_units::{ByteSize, Rate};
 
+use super::control::{self, Control};
 use super::server::{self, Caller};
 use super::{Context, connect, end_record, limited_by, report_end};
 use crate::exit::{Code, Fault};
@@ -25,7 +26,7 @@ use crate::session::bench::BenchJob;
 use crate::session::measure::{self, Meter};
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, drive};
-use crate::values::{HostPort, seconds};
+use crate::values::{HostPort, seconds, some_rate};
 
 /// Most connections of a measurement. More would measure the machine instead of the path.
 const MAX_FLOWS: u64 = 128;
@@ -61,6 +62,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", conflicts_with = "listen", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=MAX_FLOWS))]
     flows: u64,
+    /// Keep a stable control stream of this goodput beside the transfer, on the same port: 1mbit
+    ///
+    /// The transfer takes the rest of the path, as far as no queue delays the stream.
+    #[arg(long, value_name = "RATE", conflicts_with_all = ["listen", "reverse"], value_parser = some_rate)]
+    control_stream: Option<Rate>,
     /// Report progress every S seconds; 0 for never
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     interval: Duration,
@@ -114,6 +120,11 @@ impl Measurement<'_> {
     }
 
     fn connect(&self, to: &HostPort) -> Result<(), Fault> {
+        if self.args.control_stream.is_some() && self.args.flows > 1 {
+            return Err(Fault::usage(
+                "--control-stream needs one flow, because each flow has a port of its own: leave out --flows",
+            ));
+        }
         let meter = Meter::start(self.context.clock);
         let spec = self.spec();
         let mut start = self.args.transport.start("bench");
@@ -124,6 +135,9 @@ impl Measurement<'_> {
         };
         start.settings.insert("flows".into(), self.args.flows.into());
         start.settings.insert("interval_seconds".into(), self.args.interval.as_secs_f64().into());
+        if let Some(target) = self.args.control_stream {
+            start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
+        }
         let sends = spec.direction == Way::Forward;
         start.only_sends = sends;
         start.for_people = true;
@@ -134,10 +148,16 @@ impl Measurement<'_> {
             Err(fault) => return report_end(&self.output, self.empty_end(&place), Err(fault)),
         };
         self.context.show_state(&self.output, &streams);
-        let (end, result) = match &streams[..] {
+        let control = self
+            .args
+            .control_stream
+            .map(|target| Control::begin(self.context, &self.output, &self.args.transport, &streams[0], target));
+        let control = control.transpose()?;
+        let (mut end, result) = match &streams[..] {
             [stream] => self.measure(stream, Bench::connect(spec), &place)?,
             streams => self.measure_all(streams, spec, &place)?,
         };
+        end.control_stream = control.and_then(Control::finish);
         self.context.hide_state();
         self.conclude(end, result)
     }
@@ -293,9 +313,11 @@ fn summary(output: &Output, end: &End) -> String {
         Some(limit) => limited_by(limit, end.limited_by_share.unwrap_or(0.0)),
         None => "too short for a limit".to_owned(),
     };
+    let control =
+        end.control_stream.as_ref().map_or(String::new(), |control| format!("\n  {}", control::line(control)));
     let flows: String = end.flows.iter().map(|flow| flows::line(flow) + "\n").collect();
     format!(
-        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}",
+        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}{control}",
         style.green("measured:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),

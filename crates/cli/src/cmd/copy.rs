@@ -12,10 +12,11 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul::{DiskSource, DiskStore, Stream};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
-use farhaul_units::{ByteSize, parse_duration};
+use farhaul_units::{ByteSize, Rate, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::control::{self, Control};
 use super::partial::Target;
 use super::{Context, connect, end_record, limited_by, original, report_end};
 use crate::exit::{Code, Fault};
@@ -31,7 +32,7 @@ use crate::session::file::{FileLog, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, Session, Trouble, drive};
-use crate::values::{HostPort, Location};
+use crate::values::{HostPort, Location, some_rate};
 use plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use standard::{StandardInput, StandardOutput};
 
@@ -68,6 +69,11 @@ pub(crate) struct CopyArgs {
     /// Print no progress and no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Keep a stable control stream of this goodput beside a copy to a server, on the same port: 1mbit
+    ///
+    /// The copy takes the rest of the path, as far as no queue delays the stream.
+    #[arg(long, value_name = "RATE", value_parser = some_rate)]
+    control_stream: Option<Rate>,
     /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
@@ -94,10 +100,21 @@ impl CopyArgs {
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if args.list || args.places.iter().any(|place| matches!(place, Location::Original(_))) {
+        if args.control_stream.is_some() {
+            return Err(Fault::usage(
+                "--control-stream needs a Farhaul server, because original programs do not answer the stream",
+            ));
+        }
         return original::copy::run(args, context);
     }
     let plan = Plan::of(&args.places)?;
     args.transport.require_plain()?;
+    if args.control_stream.is_some() && matches!(plan, Plan::Pull(_) | Plan::Fetch(_)) {
+        return Err(Fault::usage(
+            "--control-stream needs a copy to a server, because the stream and the copy must have the same sender: start \
+             the copy on the other host",
+        ));
+    }
     let output = match &plan {
         Plan::Fetch(_) if std::io::stdout().is_terminal() => {
             return Err(Fault::usage(
@@ -198,8 +215,14 @@ impl Copy<'_> {
         let Feed { server, log, bar, fed } = feed;
         let source = Timed::new(source, stream.clone(), self.meter);
         let mut job = Sending { session: FileSender::connect(push), source, log };
+        let control = self
+            .args
+            .control_stream
+            .map(|target| Control::begin(self.context, &self.output, &self.args.transport, stream, target));
+        let control = control.transpose()?;
         let (driven, measured) = self.drive(stream, &mut job, bar)?;
         outcome::of_sending(end, &job, &Measured { fed, ..measured });
+        end.control_stream = control.and_then(Control::finish);
         outcome::result(&job.log, driven, |trouble| {
             let fault = self.context.fault(trouble, server);
             match job.log.current().map(|_| began_there(job.session.progress())) {
@@ -261,6 +284,9 @@ impl Copy<'_> {
         start.settings.insert("sources".into(), sources.into());
         start.settings.insert("interval_seconds".into(), self.args.interval.map(|time| time.as_secs_f64()).into());
         start.settings.insert("recursive".into(), self.args.recursive.into());
+        if let Some(target) = self.args.control_stream {
+            start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
+        }
         if let serde_json::Value::Object(target) = target {
             start.settings.extend(target);
         }
@@ -345,9 +371,10 @@ fn summary(output: &Output, end: &End) -> String {
         _ => String::new(),
     };
     let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control::line(control)));
     let style = output.style();
     format!(
-        "{} {what}, {} in {}: {}\n{}",
+        "{} {what}, {} in {}: {}\n{}{control}",
         style.green("copied and verified:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),

@@ -76,6 +76,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         return original::serve::run(args, original, root, context);
     }
     let endpoint = args.transport.bind_daemon(args.listen.listening()?)?;
+    // A caller may keep a control stream beside its copies.
+    endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
     let mut start = args.transport.start("serve");
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());

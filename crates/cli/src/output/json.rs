@@ -178,11 +178,32 @@ pub(crate) struct End {
     /// The flows of a measurement with several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flows: Vec<Flow>,
+    /// The control stream beside the transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) control_stream: Option<ControlRecord>,
     /// Whether both sides compared digests.
     pub(crate) verified: bool,
     pub(crate) security: &'static str,
     pub(crate) exit_code: u8,
     pub(crate) error: Option<ErrorRecord>,
+}
+
+/// A stable control stream beside a transfer. Goodput and delays count from its convergence on.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ControlRecord {
+    pub(crate) target_bps: u64,
+    /// Null if it did not settle.
+    pub(crate) goodput_bps: Option<u64>,
+    /// Whether the goodput is within 2 % of the target.
+    pub(crate) kept: bool,
+    pub(crate) converged_after_seconds: Option<f64>,
+    pub(crate) datagrams_sent: u64,
+    pub(crate) datagrams_acknowledged: u64,
+    /// Standard deviation of the round trips as a share of their mean; null without round trips.
+    pub(crate) jitter: Option<f64>,
+    pub(crate) delay_us: serde_json::Value,
+    /// The last ceiling of the transfer, headers of IP and UDP included; null if nobody answered the stream.
+    pub(crate) ceiling_bps: Option<u64>,
 }
 
 /// One flow of several.

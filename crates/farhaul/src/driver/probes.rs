@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 use farhaul_proto::Transmit;
 use farhaul_proto::probe::{Responder, payload};
@@ -14,12 +15,16 @@ const TRAIN: usize = 64;
 /// Payloads that wait for the application. More are lost, as in a full socket: at 10 Mbit/s in large datagrams they are
 /// seconds, and together at most 64 MB.
 const WAITING: usize = 1_024;
+/// A stream that was heard within this time is alive. Slower ones measure seconds.
+const LIVELY: Duration = Duration::from_secs(1);
 
 /// A responder on a port.
 #[derive(Debug, Default)]
 pub(crate) struct Answering {
     responder: Responder,
     train: Vec<u8>,
+    /// When a stream was last heard.
+    heard: Option<Instant>,
     payloads: Option<SyncSender<ProbePayload>>,
 }
 
@@ -36,8 +41,14 @@ impl Answering {
         self.responder.totals()
     }
 
+    /// Whether a stream was heard within the last second.
+    pub(super) fn hears_stream(&self, now: Instant) -> bool {
+        self.heard.is_some_and(|heard| now.saturating_since(heard) < LIVELY)
+    }
+
     /// Takes datagrams of one sender that arrived at `arrived`.
     pub(super) fn handle<'a>(&mut self, arrived: Instant, from: SocketAddr, datagrams: impl Iterator<Item = &'a [u8]>) {
+        self.heard = Some(arrived);
         for datagram in datagrams {
             let Some(probe) = self.responder.handle_datagram(arrived, from, datagram) else { continue };
             if let Some(payloads) = &self.payloads {

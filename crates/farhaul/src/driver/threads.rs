@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_proto::probe::is_probe;
+use farhaul_proto::probe::is_question;
 use farhaul_proto::{Channels, Streams};
 use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, UdpSocket, Waiter};
 use farhaul_units::Instant;
@@ -157,6 +157,8 @@ fn run<T: Streams + Channels>(
         if turn.departing && *end.get_or_insert(now + farewell) <= now {
             return;
         }
+        // A nap would add to the delay of a control stream, at either end.
+        let hears_stream = turn.answering.as_ref().is_some_and(|answering| answering.hears_stream(now));
         let mut rest = turn.end_and_sleep(channels.as_mut());
         if rest.over {
             return;
@@ -168,7 +170,8 @@ fn run<T: Streams + Channels>(
         if is_broken(&received) {
             pause(BROKEN_SOCKET_PAUSE);
         }
-        let nap = if batch.is_full() { Duration::ZERO } else { naps.after_arrival(now, bytes, rest.time) };
+        let nap =
+            if batch.is_full() || hears_stream { Duration::ZERO } else { naps.after_arrival(now, bytes, rest.time) };
         if !nap.is_zero() {
             pause(nap);
         }
@@ -199,8 +202,9 @@ fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut R
     for train in batch.trains() {
         bytes += train.bytes.len();
         let arrived = train.arrived.map_or(now, |stamp| turn.timeline.of(wall.instant_of(stamp)));
+        // Answers are for a stream of this side, if it has one.
         if let Some(answering) = &mut turn.answering
-            && is_probe(train.bytes)
+            && is_question(train.bytes)
         {
             answering.handle(arrived, train.from, train.datagrams());
             continue;

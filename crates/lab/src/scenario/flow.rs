@@ -14,7 +14,7 @@ use crate::metric::RunMetric;
 mod measured;
 mod window;
 
-pub(crate) use measured::{Measured, Point};
+pub(crate) use measured::{Measured, Point, check_beside};
 pub(crate) use window::Window;
 
 /// The most flows of a scenario, which some hours can simulate.
@@ -55,6 +55,8 @@ pub(crate) struct FlowSpec {
     pub(crate) packet: u32,
     /// The processor time that packets cost its sending and its receiving host; none by default.
     pub(crate) machines: [Option<HostCost>; 2],
+    /// The bulk flow whose endpoint sends this stream; `None` for an endpoint of its own.
+    pub(crate) beside: Option<String>,
     /// The line in the scenario.
     pub(crate) line: usize,
 }
@@ -190,10 +192,12 @@ impl FlowSpec {
         };
         let start = section.time("start")?.unwrap_or_default();
         let every = section.time("every")?.unwrap_or_default();
+        let beside = measured::beside(&mut section, &protocol)?;
         let spec = Self {
             name: group.clone(),
             group,
             protocol,
+            beside,
             start,
             spread: section.time("spread")?.unwrap_or_default(),
             stop: section.some_time("stop")?,

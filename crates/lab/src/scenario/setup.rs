@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use farhaul_units::{Duration, Rate};
 
 use super::files;
-use super::flow::FlowSpec;
+use super::flow::{FlowSpec, check_beside};
 use super::reader::{Node, Section, Value};
 use super::topology::{Topology, has_named_nodes};
 use crate::error::ScenarioError;
@@ -110,6 +110,7 @@ impl Setup {
         if let Some(twice) = flows.iter().find(|flow| !names.insert(&flow.name)) {
             return Err(root.error(twice.line, format!("two flows are called '{}': give one a `name`", twice.name)));
         }
+        check_beside(&flows).map_err(|(line, what)| root.error(line, what))?;
         let topology = Topology::read(&mut root, &flows)?;
         let bottleneck = topology.links[topology.bottleneck].path.nominal_rate();
         for flow in &mut flows {

@@ -115,6 +115,8 @@ pub struct StableStream {
     delays: Delays,
     /// Round trips since somebody took them.
     latest_delays: Delays,
+    /// The latest round trip: when its datagram left, and the time.
+    round_trip: Option<(Instant, Duration)>,
     /// Of the latest acknowledgement.
     counts: Counts,
     fill: Option<Fill>,
@@ -145,10 +147,16 @@ impl StableStream {
             converged: None,
             delays: Delays::default(),
             latest_delays: Delays::default(),
+            round_trip: None,
             counts: Counts::default(),
             fill: None,
             stopped: false,
         }
+    }
+
+    /// The settings.
+    pub const fn config(&self) -> &StableConfig {
+        &self.config
     }
 
     /// Sends nothing more.
@@ -196,6 +204,12 @@ impl StableStream {
     /// The round trips since the last call.
     pub fn take_delays(&mut self) -> Delays {
         std::mem::take(&mut self.latest_delays)
+    }
+
+    /// The round trip of the latest acknowledgement, and when its datagram left. `None` if nothing was acknowledged since
+    /// the last call.
+    pub(crate) fn take_round_trip(&mut self) -> Option<(Instant, Duration)> {
+        self.round_trip.take()
     }
 
     /// The round trips so far.
@@ -284,6 +298,7 @@ impl Probing for StableStream {
         let sent = Instant::ZERO + Duration::from_micros(clock);
         self.delays.add(now.saturating_since(sent));
         self.latest_delays.add(now.saturating_since(sent));
+        self.round_trip = Some((sent, now.saturating_since(sent)));
         if counts.datagrams > self.counts.datagrams {
             self.counts = counts;
         }

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use farhaul_proto::probe::{Blaster, BlasterConfig, Probing, Responder, StableConfig, StableStream};
+use farhaul_proto::probe::{Blaster, BlasterConfig, Delays, Probing, Responder, StableConfig, StableStream};
 use farhaul_proto::{Batch, ConnectionId, Stats};
 use farhaul_units::{Instant, Rng};
 
@@ -130,20 +130,28 @@ impl Agent for ProbeSource {
     }
 
     fn sample(&self, now: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
-        let mut stats = Stats::default();
+        let mut stats = match &self.stream {
+            Some(Stream::Stable(stream)) => stable_stats(stream, now),
+            Some(Stream::Point(point)) => delay_stats(point.delays()),
+            None => Stats::default(),
+        };
         stats.totals.packets_sent = self.sent;
-        match &self.stream {
-            Some(Stream::Stable(stream)) => {
-                let figures = stream.figures(now);
-                (stats.rtt, stats.rtt_var) = (figures.delay, figures.deviation);
-            }
-            Some(Stream::Point(point)) => {
-                (stats.rtt, stats.rtt_var) = (point.delays().mean(), point.delays().deviation());
-            }
-            None => {}
-        }
         out.push((CONNECTION, stats));
     }
+}
+
+/// The counters of a stable stream. Its acknowledgements are those whose round trips the statistics describe.
+pub(super) fn stable_stats(stream: &StableStream, now: Instant) -> Stats {
+    let mut stats = delay_stats(stream.delays());
+    stats.totals.packets_sent = stream.figures(now).sent;
+    stats
+}
+
+fn delay_stats(delays: &Delays) -> Stats {
+    let mut stats = Stats::default();
+    stats.totals.acks_received = delays.count();
+    (stats.rtt, stats.rtt_var) = (delays.mean(), delays.deviation());
+    stats
 }
 
 /// The far end of measured streams.

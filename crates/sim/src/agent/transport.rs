@@ -1,12 +1,13 @@
 //! A transport with its application as an agent, and the order in which both are driven.
 
+use farhaul_proto::probe::is_probe;
 use farhaul_proto::{Batch, Channels, ConnectionId, Event, Numbering, Stats, Streams, earliest};
 use farhaul_units::Instant;
 
 use crate::agent::channel::ChannelHost;
 use crate::agent::{Agent, Outbox};
 use crate::first_times::FirstTimes;
-use crate::packet::{Payload, PooledPacket};
+use crate::packet::{Payload, PooledPacket, Share};
 
 /// An application on a transport. It gives commands only while it handles events and deadlines.
 pub trait Application<T: Streams> {
@@ -78,7 +79,9 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
         loop {
             while let Some(transmit) = self.transport.poll_transmit(now, &mut self.scratch) {
                 for datagram in transmit.datagrams() {
-                    out.datagram(transmit.to, datagram, self.shares.share(datagram));
+                    // A control stream beside the connections has numbers of its own.
+                    let share = if is_probe(datagram) { Share::Control } else { self.shares.share(datagram) };
+                    out.datagram(transmit.to, datagram, share);
                 }
             }
             if self.channels.serve(now, &mut self.transport, out) {

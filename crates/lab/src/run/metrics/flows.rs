@@ -137,10 +137,10 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     if !round_trips.is_empty() {
         own.insert(Quantity::Rtt, mean(&round_trips));
     }
-    let (mean_delay, deviation) = (last.sender.rtt.as_secs_f64(), last.sender.rtt_var.as_secs_f64());
-    if matches!(flow.protocol, Protocol::Measured(_)) && mean_delay > 0.0 {
-        // A measured stream's statistics are those of all its delays.
-        own.insert(Quantity::Jitter, deviation / mean_delay);
+    if matches!(flow.protocol, Protocol::Measured(_))
+        && let Some((mean, deviation)) = delays_between(&first.sender, &last.sender)
+    {
+        own.insert(Quantity::Jitter, deviation / mean);
     }
     // UDT's estimate of the path's capacity. TCP has none.
     let rows = marks.every(setup.sample, begin, end);
@@ -163,6 +163,25 @@ fn processor(first: &FlowRow, last: &FlowRow) -> BTreeMap<Quantity, f64> {
     let both = sender.zip(receiver).map(|(sender, receiver)| sender + receiver);
     let all = [(Quantity::CpuOfSender, sender), (Quantity::CpuOfReceiver, receiver), (Quantity::CpuPerGigabyte, both)];
     all.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
+}
+
+/// Mean and standard deviation in seconds of the delays of a measured stream between two samples of its statistics, which
+/// are those of all its delays. `None` with fewer than two delays.
+fn delays_between(first: &Stats, last: &Stats) -> Option<(f64, f64)> {
+    // Count, sum, and sum of squares of the deviations from `origin`, which keeps their digits.
+    let origin = last.rtt.as_secs_f64();
+    let moments = |stats: &Stats| {
+        let count = stats.totals.acks_received as f64;
+        let (distance, deviation) = (stats.rtt.as_secs_f64() - origin, stats.rtt_var.as_secs_f64());
+        (count, count * distance, (count - 1.0).max(0.0) * deviation * deviation + count * distance * distance)
+    };
+    let ((count_before, sum_before, squares_before), (count, sum, squares)) = (moments(first), moments(last));
+    let (count, sum, squares) = (count - count_before, sum - sum_before, squares - squares_before);
+    if count < 2.0 {
+        return None;
+    }
+    let variance = (squares - sum * sum / count) / (count - 1.0);
+    Some((origin + sum / count, variance.max(0.0).sqrt()))
 }
 
 /// The share of `sent` packets that did not arrive; `None` without packets.

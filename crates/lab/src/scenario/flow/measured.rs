@@ -1,9 +1,11 @@
 //! The keys of measured streams: `protocol = "stable"` and `protocol = "probe"`.
 
+use std::collections::BTreeSet;
+
 use farhaul_proto::probe::StableConfig;
 use farhaul_units::{Duration, Rate};
 
-use super::Section;
+use super::{FlowSpec, Protocol, Section};
 use crate::error::ScenarioError;
 
 /// Bytes of the headers of IPv4 and UDP: `packet` counts them, a datagram does not.
@@ -53,6 +55,34 @@ pub(super) fn stable(section: &mut Section<'_>) -> Result<Measured, ScenarioErro
         exponent: section.number("exponent", 0.5..=1.0)?.unwrap_or(default.exponent),
         ..default
     }))
+}
+
+/// The bulk flow beside which a stable stream runs, on the same endpoint and port.
+pub(super) fn beside(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<String>, ScenarioError> {
+    let beside = section.text("beside")?;
+    if beside.is_some() && !matches!(protocol, Protocol::Measured(Measured::Stable(_))) {
+        let message = "only a stable stream runs `beside` another flow: protocol = \"stable\"";
+        return Err(section.error(section.line_of("beside"), message));
+    }
+    Ok(beside)
+}
+
+/// Checks that each stream with `beside` names one flow that can carry it, and that no other stream names the same.
+pub(crate) fn check_beside(flows: &[FlowSpec]) -> Result<(), (usize, String)> {
+    let mut taken = BTreeSet::new();
+    for flow in flows {
+        let Some(beside) = &flow.beside else { continue };
+        let bulk = flows.iter().find(|other| other.name == *beside);
+        if !bulk.is_some_and(|bulk| matches!(bulk.protocol, Protocol::Bulk(_))) {
+            let what =
+                format!("flow '{}' runs beside '{beside}', which is no flow with a protocol of its own", flow.name);
+            return Err((flow.line, what));
+        }
+        if !taken.insert(beside) {
+            return Err((flow.line, format!("'{beside}' has a stream beside it already, and can have one")));
+        }
+    }
+    Ok(())
 }
 
 /// A point: `window` and `sleep`, or `window` and a `rate` that both give, with the datagrams of the flow's packets.

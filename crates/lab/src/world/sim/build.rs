@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use farhaul_proto::probe::{BlasterConfig, StableConfig};
-use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, SharedChannel, controller_factory};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::probe::{self, ProbeSink, ProbeSource};
+use farhaul_sim::agent::shared::{SharedSink, SharedSource};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{
     self, ReceiverConfig, Recovery, Remaining, RtoConfig, SenderConfig, TcpSink, TcpSource, TcpTransfers,
@@ -42,12 +43,17 @@ pub(super) struct BuiltFlow {
     pub(super) sender: AgentId,
     pub(super) receiver: AgentId,
     pub(super) id: FlowId,
+    /// Whether the flow is the control stream of these agents, and not their bulk.
+    is_control: bool,
 }
 
 impl BuiltFlow {
     /// The counters of the flow. A closed connection keeps those of `before`.
     pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId, before: FlowRow) -> FlowRow {
         let stats = |agent, before| {
+            if self.is_control {
+                return world.agent(agent).control(world.now()).unwrap_or(before);
+            }
             let mut stats = Vec::new();
             world.agent(agent).sample(world.now(), &mut stats);
             stats.pop().map_or(before, |(_, stats)| stats)
@@ -69,11 +75,17 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let mut flows = Vec::new();
     let mut machines = Machines { seed: network, hosts: BTreeMap::new() };
     let mut lists = Lists::default();
+    let mut agents = 0;
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
         // Drawn even if unused, so that another protocol of one flow does not change the random numbers of the others.
         let seeds = [rng.next_u64(), rng.next_u64()];
         let begin = flow.start + flow.spread.mul_f64(rng.unit());
         let id = graph.next_flow();
+        flows.push(BuiltFlow { sender: agents, receiver: agents + 1, id, is_control: flow.beside.is_some() });
+        if flow.beside.is_some() {
+            continue;
+        }
+        agents += 2;
         let limits = Limits {
             window: window(setup, &graph, flow, (from, to)),
             list: lists.of(flow),
@@ -82,11 +94,23 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
         let port = FIRST_PORT + index as u16;
         let from = machines.host(&mut graph, from, flow.machines[0]);
         let to = machines.host(&mut graph, to, flow.machines[1]);
-        let [sender, receiver] =
-            pair(&FlowSpec { start: begin, ..flow.clone() }, graph.address(to, port), setup.duration, limits, seeds);
+        let spec = FlowSpec { start: begin, ..flow.clone() };
+        let control = setup.flows.iter().find(|other| other.beside.as_ref() == Some(&flow.name));
+        let address = graph.address(to, port);
+        let [sender, receiver] = match (&flow.protocol, control) {
+            (Protocol::Bulk(bulk), Some(control)) => {
+                shared(&spec, bulk, control, (address, limits.interface), setup.duration, seeds)
+            }
+            _ => pair(&spec, address, setup.duration, limits, seeds),
+        };
         graph.add(from, port, id, sender);
         graph.add(to, port, id, receiver);
-        flows.push(BuiltFlow { sender: 2 * index, receiver: 2 * index + 1, id });
+    }
+    for (index, flow) in setup.flows.iter().enumerate() {
+        let bulk = setup.flows.iter().position(|other| Some(&other.name) == flow.beside.as_ref());
+        if let Some(bulk) = bulk {
+            (flows[index].sender, flows[index].receiver) = (flows[bulk].sender, flows[bulk].receiver);
+        }
     }
     Built { world: graph.start(network), flows, bottleneck: setup.topology.bottleneck }
 }
@@ -219,12 +243,40 @@ fn bulk(
     (to, interface): (SocketAddr, Option<Rate>),
     seeds: [u64; 2],
 ) -> [Box<dyn Agent>; 2] {
-    let config = || Config { interface_rate: interface, ..config(flow, bulk) };
-    let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(), entropy(seed)));
-    listener.listen(Mode::Stream).expect("every protocol of the registry has streams");
+    let [caller, listener] = endpoints(flow, bulk, interface, seeds);
     let numbering = bulk.protocol.entry().numbering;
     let receiver = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering);
     [Box::new(TransportAgent::new(caller, sender(flow, bulk, to)).numbering(numbering)), Box::new(receiver)]
+}
+
+/// Both hosts of a connection with a control stream beside it.
+fn shared(
+    flow: &FlowSpec,
+    bulk: &Bulk,
+    control: &FlowSpec,
+    (to, interface): (SocketAddr, Option<Rate>),
+    duration: Duration,
+    seeds: [u64; 2],
+) -> [Box<dyn Agent>; 2] {
+    let Protocol::Measured(Measured::Stable(stable)) = control.protocol else {
+        unreachable!("refused when the scenario was read")
+    };
+    let stable = StableConfig { datagram: Measured::datagram(control.packet), ..stable };
+    let [caller, listener] = endpoints(flow, bulk, interface, seeds);
+    let numbering = bulk.protocol.entry().numbering;
+    let source = TransportAgent::new(SharedChannel::new(caller), sender(flow, bulk, to)).numbering(numbering);
+    let sink = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering);
+    let times = (Instant::ZERO + control.start, Instant::ZERO + control.stop.unwrap_or(duration));
+    let session = Rng::new(seeds[0]).next_u64();
+    [Box::new(SharedSource::new(source, to, stable, times, session)), Box::new(SharedSink::new(sink))]
+}
+
+/// The endpoints of both hosts.
+fn endpoints(flow: &FlowSpec, bulk: &Bulk, interface: Option<Rate>, seeds: [u64; 2]) -> [Box<dyn AnyEndpoint>; 2] {
+    let config = || Config { interface_rate: interface, ..config(flow, bulk) };
+    let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(), entropy(seed)));
+    listener.listen(Mode::Stream).expect("every protocol of the registry has streams");
+    [caller, listener]
 }
 
 fn config(flow: &FlowSpec, bulk: &Bulk) -> Config {
