@@ -105,7 +105,7 @@ impl<T> SharedChannel<T> {
     /// The ceiling of the bulk; `None` without a control stream.
     pub fn ceiling(&self, now: Instant) -> Option<CeilingFigures> {
         let control = self.control.as_deref()?;
-        let rate = Rate::from_bits_per_second(control.ceiling.rate() as u64);
+        let rate = Rate::from_bits_per_second(control.ceiling.limit() as u64);
         Some(CeilingFigures {
             rate: Some(rate).filter(|_| !control.stream.is_alone(now)),
             queueing: control.ceiling.queueing(),
@@ -118,7 +118,7 @@ impl<T> SharedChannel<T> {
         if control.stream.is_alone(now) {
             self.shaper.lift();
         } else {
-            self.shaper.limit(control.ceiling.rate(), control.ceiling.burst());
+            self.shaper.limit(control.ceiling.limit(), control.ceiling.burst());
         }
     }
 

@@ -145,7 +145,8 @@ impl Ingress {
 }
 
 impl Impairment<PooledPacket> for Ingress {
-    fn apply(&mut self, now: Instant, packet: PooledPacket, out: &mut Outlet<PooledPacket>) {
+    fn apply(&mut self, now: Instant, mut packet: PooledPacket, out: &mut Outlet<PooledPacket>) {
+        packet.stamp(now);
         self.forget_served(now);
         let length = packet.wire_len();
         let is_full = self.spec.receive_buffer.is_some_and(|limit| self.bytes + u64::from(length) > limit);

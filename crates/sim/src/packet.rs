@@ -8,7 +8,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use farhaul_netem::{Packet, WireLen, flip_random_bit};
-use farhaul_units::Rng;
+use farhaul_units::{Instant, Rng};
 
 use crate::agent::tcp::Segment;
 use crate::network::{AgentId, FlowId};
@@ -66,6 +66,8 @@ pub struct PooledPacket {
     wire_len: u32,
     share: Share,
     damaged: bool,
+    /// When it reached the receiving host; zero if that host's costs are not modelled.
+    stamp: Instant,
 }
 
 enum Content {
@@ -156,6 +158,16 @@ impl PooledPacket {
         if let Content::Datagram(body) = &self.content {
             self.wire_len = datagram_len(body.len());
         }
+    }
+
+    /// Notes when it reached the receiving host, as a kernel stamps datagrams before a program reads them.
+    pub(crate) const fn stamp(&mut self, now: Instant) {
+        self.stamp = now;
+    }
+
+    /// When it reached the receiving host, whose program has it now.
+    pub(crate) const fn arrived(&self, now: Instant) -> Instant {
+        if self.stamp.as_nanos() == 0 { now } else { self.stamp }
     }
 
     /// Whether a model of the path damaged it, which the checksums of UDP and TCP detect.

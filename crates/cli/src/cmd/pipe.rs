@@ -66,9 +66,6 @@ pub(crate) struct PipeArgs {
     /// Stay connected for the other direction after the input ends
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Talk to an original program: --listen sends stdin to it, --connect receives from it
-    #[arg(long, value_name = "PROGRAM", value_enum)]
-    original: Option<OriginalStream>,
     #[command(flatten)]
     pub(crate) transport: Transport,
 }
@@ -81,7 +78,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
         return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
     args.transport.require_plain()?;
-    if args.original.is_some() || OriginalStream::of(&args.transport.protocol())?.is_some() {
+    if OriginalStream::of(&args.transport.protocol())?.is_some() {
         return original::pipe::run(args, context);
     }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });

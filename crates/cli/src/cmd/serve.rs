@@ -16,7 +16,7 @@ use farhaul_units::{ByteSize, parse_duration};
 use super::original::serve::Beside;
 use super::partial::Target;
 use super::server::{self, Caller};
-use super::{Context, connect, end_record, original, report_end};
+use super::{Context, connect, end_record, report_end};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::options::{Original, Originals, Transport};
@@ -56,9 +56,6 @@ pub(crate) struct ServeArgs {
     /// Largest number of concurrent copies; further ones are refused as busy
     #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) max_sessions: usize,
-    /// Serve this original program instead of `farhaul copy`, on TCP and UDP
-    #[arg(long, value_name = "PROGRAM", value_enum)]
-    original: Option<Original>,
     /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
@@ -72,9 +69,6 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     args.transport.require_plain()?;
     let output = Output::from_flag(args.transport.json);
     let root = open(args)?;
-    if let Some(original) = args.original {
-        return original::serve::run(args, original, root, context);
-    }
     let endpoint = args.transport.bind_daemon(args.listen.listening()?)?;
     // A caller may keep a control stream beside its copies.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;

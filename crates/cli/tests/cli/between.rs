@@ -54,7 +54,7 @@ fn the_original_forms_of_tsunami_and_rbudp_cross_a_lossy_path() {
         let rates = [("tsunami", ["", "--rate 90mbit"]), ("rbudp", ["--rate 90mbit", ""])];
         let (_, [server, client]) = rates.into_iter().find(|(of, _)| *of == name).unwrap();
         let run = between(
-            &format!("serve --plain --original {name} {server} --root '{root}' --listen 0.0.0.0:{port}"),
+            &format!("serve --plain --protocol {name} {server} --root '{root}' --listen 0.0.0.0:{port}"),
             &format!("copy --plain --json {client} {name}://$FARHAUL_PEER:{port}/file '{copy}'"),
         );
         run.succeeds();
@@ -71,8 +71,8 @@ fn the_original_form_of_sabul_crosses_a_lossy_path() {
     let scratch = Scratch::new();
     let file = scratch.file("file", 3_000_001);
     let run = between(
-        &format!("pipe --plain --original sabul --listen 0.0.0.0:7000 < '{file}'"),
-        "pipe --plain --original sabul --connect $FARHAUL_PEER:7000",
+        &format!("pipe --plain --protocol sabul --listen 0.0.0.0:7000 < '{file}'"),
+        "pipe --plain --protocol sabul --connect $FARHAUL_PEER:7000",
     );
     run.succeeds();
     assert_eq!(run.stdout, fs::read(&file).unwrap());

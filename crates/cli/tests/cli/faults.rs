@@ -55,7 +55,7 @@ impl Getting {
         let root = scratch.dir("root");
         scratch.file("root/file", LONG);
         let server =
-            Server::begin_under(wrapper, &[&["serve", "--original", original, "--root", &root][..], &SLOW].concat());
+            Server::begin_under(wrapper, &[&["serve", "--protocol", original, "--root", &root][..], &SLOW].concat());
         let place = format!("{original}://{}/file", through(&server));
         let to = scratch.dir("to");
         let get = ["copy", "--plain", "--json", "--interval", "50ms", "--timeout", "5s", &place, &to];

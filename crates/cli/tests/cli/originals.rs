@@ -15,7 +15,7 @@ use crate::process::{Scratch, Server, Started, farhaul};
 const REVISION: [u8; 4] = 0x2006_1025_u32.to_be_bytes();
 
 fn tsunami(root: &str, more: &[&str]) -> Server {
-    Server::begin(&[&["serve", "--original", "tsunami", "--root", root], more].concat())
+    Server::begin(&[&["serve", "--protocol", "tsunami", "--root", root], more].concat())
 }
 
 /// An original Tsunami server that says `script` once a client has spoken, and then `after`s the connection.
@@ -67,7 +67,7 @@ fn a_file_of_an_rbudp_server_is_copied_and_not_verified() {
     let scratch = Scratch::new();
     let (root, to) = (scratch.dir("root"), scratch.dir("to"));
     scratch.file("root/big", 2_000_001);
-    let server = Server::begin(&["serve", "--original", "rbudp", "--root", &root]);
+    let server = Server::begin(&["serve", "--protocol", "rbudp", "--root", &root]);
     let run = farhaul(&["copy", "--plain", "--json", &format!("rbudp://{}/big", server.address), &to]);
     run.succeeds();
     assert_eq!(run.end()["verified"], false);
@@ -79,8 +79,8 @@ fn a_file_of_an_rbudp_server_is_copied_and_not_verified() {
 
 #[test]
 fn a_sabul_stream_reaches_stdout_as_a_whole() {
-    let mut server = Server::begin(&["pipe", "--original", "sabul"]);
-    let connected = ["pipe", "--plain", "--original", "sabul", "--connect", &server.address];
+    let mut server = Server::begin(&["pipe", "--protocol", "sabul"]);
+    let connected = ["pipe", "--plain", "--protocol", "sabul", "--connect", &server.address];
     let receiver = Started::begin(&connected, Stdio::null());
     let content: Vec<u8> = (0..1_000_003_u32).map(|at| (at / 251) as u8).collect();
     server.feed(&content);
@@ -166,7 +166,7 @@ fn strangers_cannot_fill_a_file() {
     let scratch = Scratch::new();
     let (root, to) = (scratch.dir("root"), scratch.dir("to"));
     scratch.file("root/a", 5);
-    let server = Server::begin(&["serve", "--original", "rbudp", "--root", &root]);
+    let server = Server::begin(&["serve", "--protocol", "rbudp", "--root", &root]);
     let (host, port) = server.address.rsplit_once(':').unwrap();
     let next = port.parse::<u16>().unwrap() + 1;
     let stranger = UdpSocket::bind((host, 0)).unwrap();

@@ -96,7 +96,7 @@ fn records_of_bench_are_as_documented_for_every_protocol() {
 
 #[test]
 fn records_of_pipe_are_as_documented_at_both_ends() {
-    for kind in [&[][..], &["--protocol", "fobs"], &["--original", "sabul"]] {
+    for kind in [&[][..], &["--protocol", "fobs"], &["--protocol", "sabul"]] {
         let mut server = Server::begin(&[&["pipe"][..], kind].concat());
         let connect = [&["pipe", "--plain", "--json", "--connect", &server.address][..], kind].concat();
         let receiver = Started::begin(&connect, Stdio::null());
@@ -114,7 +114,7 @@ fn records_of_originals_are_as_documented_at_both_ends() {
         let scratch = Scratch::new();
         let (root, to) = (scratch.dir("root"), scratch.dir("to"));
         scratch.file("root/a", 1_000_000);
-        let server = Server::begin(&["serve", "--original", original, "--root", &root]);
+        let server = Server::begin(&["serve", "--protocol", original, "--root", &root]);
         let place = |name: &str| format!("{original}://{}/{name}", server.address);
         let copy = |more: &[&str]| farhaul(&[&["copy", "--plain", "--json"], more].concat());
         let run = copy(&["--interval", "10ms", &place("a"), &to]);

@@ -33,6 +33,9 @@ pub(super) struct Duplex<P: Protocol> {
     /// Datagrams of the peer and their bytes so far.
     datagrams: u64,
     bytes: u64,
+    /// When the datagrams of the present receive call reached this computer, and the last one that counts.
+    arriving: Instant,
+    last_arrived: Instant,
     /// Datagrams when the peer was last told.
     reported: u64,
     next_report: Instant,
@@ -82,6 +85,8 @@ impl<P: Protocol> Duplex<P> {
             prefix,
             datagrams: 0,
             bytes: 0,
+            arriving: now,
+            last_arrived: now,
             reported: 0,
             next_report: now,
             echoes: Vec::new(),
@@ -92,6 +97,11 @@ impl<P: Protocol> Duplex<P> {
 
     // ---- datagrams ----
 
+    /// The next datagrams reached this computer at `arrived`.
+    pub(super) const fn begin_batch(&mut self, arrived: Instant) {
+        self.arriving = arrived;
+    }
+
     /// Takes a datagram of the peer, without the tag. Returns false if no sender of this protocol sends it.
     pub(super) fn on_datagram(&mut self, now: Instant, body: &[u8]) -> bool {
         self.way.on_datagram();
@@ -99,6 +109,7 @@ impl<P: Protocol> Duplex<P> {
         if body.is_empty() {
             return true;
         }
+        self.last_arrived = self.last_arrived.max(self.arriving);
         self.datagrams += 1;
         self.bytes += body.len() as u64;
         let good = self.incoming.engine.handle_datagram(now, body);
@@ -222,7 +233,9 @@ impl<P: Protocol> Duplex<P> {
         }
         if due && self.datagrams > self.reported {
             self.reported = self.datagrams;
-            let clock = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
+            // The kernel's time of the last arrival. A program that did not run for a while counts late, and the sender
+            // must not take that for a slow path.
+            let clock = u64::try_from((self.last_arrived - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
             Frame::Feedback { datagrams: self.datagrams, bytes: self.bytes, clock }.encode(out);
             self.next_report = now + REPORT_SPACING;
         }

@@ -100,7 +100,7 @@ pub(crate) struct Feedback {
     pub(crate) datagrams: u64,
     /// Their bytes, without tags.
     pub(crate) bytes: u64,
-    /// When the peer counted, by the peer's clock.
+    /// When the last of them reached the peer's computer, by the peer's clock.
     pub(crate) clock: Duration,
 }
 

@@ -46,7 +46,9 @@ impl<P: Protocol> Conductor for Established<P> {
 
     // ---- input ----
 
-    fn begin_batch(&mut self, _arrived: Instant) {}
+    fn begin_batch(&mut self, arrived: Instant) {
+        self.duplex.begin_batch(arrived);
+    }
 
     fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect {
         match Tag::split(datagram) {

@@ -131,7 +131,8 @@ impl RateControl {
             },
             Step::Climb(climb) => climb.next(now, finder.round_trip, &finder.counts),
         };
-        self.rate = next.clamp(SLOWEST, FASTEST);
+        // Counts of a peer that lies may give no number.
+        self.rate = if next.is_nan() { SLOWEST } else { next.clamp(SLOWEST, FASTEST) };
     }
 }
 

@@ -144,7 +144,7 @@ impl Ceiling {
     }
 
     /// The limit of the bulk, bit/s.
-    pub(super) const fn rate(&self) -> f64 {
+    pub(super) const fn limit(&self) -> f64 {
         self.limit
     }
 

@@ -103,10 +103,10 @@ impl<T: Streams + Channels, A: Application<T>> Agent for TransportAgent<T, A> {
             }
             return;
         }
-        let from = packet.from();
+        let (from, arrived) = (packet.from(), packet.arrived(now));
         let Some(bytes) = packet.bytes_mut() else { return };
         let stride = bytes.len();
-        self.transport.handle_datagrams(now, now, from, bytes, stride);
+        self.transport.handle_datagrams(now, arrived, from, bytes, stride);
         self.settle(now, out);
     }
 

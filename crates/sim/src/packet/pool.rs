@@ -6,6 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use farhaul_netem::WireLen;
+use farhaul_units::Instant;
 
 use super::body::Body;
 use super::{Carrying, Content, Ends, Payload, PooledPacket, Share, datagram_len};
@@ -77,7 +78,7 @@ impl Pool {
         let Shared { in_use, made, .. } = &*self.shared;
         in_use.set(in_use.get() + 1);
         made.set(made.get().max(in_use.get()));
-        PooledPacket { content, ends, pool: self.clone(), wire_len, share, damaged: false }
+        PooledPacket { content, ends, pool: self.clone(), wire_len, share, damaged: false, stamp: Instant::ZERO }
     }
 
     /// Memory for bytes, with undefined content.

@@ -20,7 +20,7 @@ const PROTOCOL: &str = "sabul";
 /// Sends or receives one stream.
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.rendezvous || args.wait {
-        return Err(Fault::usage("--rendezvous and --wait do not go with --original: SABUL sends in one direction"));
+        return Err(Fault::usage("--rendezvous and --wait do not go with SABUL, which sends in one direction"));
     }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let stop = Stop::default();

@@ -1,4 +1,4 @@
-//! `serve` for clients of original programs: one directory, read only.
+//! `serve` for clients of original programs, beside those of Farhaul: one directory, read only.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farhaul::original::{Failure, News, Port, RbudpGiver, Stop, TsunamiServer, Watch};
+use farhaul::original::{Failure, News, RbudpGiver, Stop, TsunamiServer, Watch};
 use farhaul::{Directory, Endpoint, copies_at_a_time};
 use farhaul_session::escape;
 use farhaul_units::ByteSize;
 
+use super::end_record;
 use super::fault::of;
-use super::{end_record, start};
 use crate::cmd::serve::ServeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::Fault;
@@ -21,42 +21,6 @@ use crate::output::Output;
 use crate::output::human::{plural, rate, time};
 use crate::output::json::{Direction, End, FileRecord, FileStatus, Record, goodput};
 use crate::session::measure::Meter;
-
-/// Serves `root` to clients of `original` until a signal stops the program.
-pub(crate) fn run(args: &ServeArgs, original: Original, root: Directory, context: &Context) -> Result<(), Fault> {
-    let output = Output::from_flag(args.transport.json);
-    let stop = Stop::default();
-    let stopping = stop.clone();
-    context.interrupt.on_stop(move || stopping.stop());
-    let address = args.listen.listening()?;
-    let fault = |failure: &Failure| of(context, failure, &address);
-    let server = match original {
-        Original::Tsunami => {
-            let port = Port::bind(address).map_err(|failure| fault(&failure))?;
-            Server::Tsunami(TsunamiServer::new(port, root, args.originals.tsunami_server(&args.transport)))
-        }
-        Original::Rbudp => {
-            let terms = args.originals.rbudp(&args.transport);
-            Server::Rbudp(RbudpGiver::bind(address, root, terms).map_err(|failure| fault(&failure))?)
-        }
-    };
-    let protocol = server.protocol();
-    let most = args.max_sessions.min(copies_at_a_time());
-    let mut start = start(&args.transport, "serve", protocol);
-    start.local = Some(server.local_addr().to_string());
-    start.settings.insert("root".into(), args.root.to_string_lossy().into());
-    start.settings.insert("read_only".into(), true.into());
-    start.settings.insert("original".into(), true.into());
-    start.settings.insert("max_sessions".into(), most.into());
-    output.record(&Record::Start(Box::new(start)));
-    output.say(&format!(
-        "serving {} on TCP {} to original {protocol} clients (read only; not encrypted, not verified); Ctrl-C stops",
-        args.root.display(),
-        server.local_addr()
-    ));
-    let reports = Reports { context, output, protocol, served: Arc::default(), sessions: Mutex::default() };
-    server.run(most, &stop, &reports).map_err(|failure| fault(&failure))
-}
 
 /// A server of original clients beside that of Farhaul clients, on the port of the protocol of the same name.
 pub(crate) struct Beside<'a> {
@@ -117,13 +81,6 @@ impl Server {
         match self {
             Self::Tsunami(_) => "tsunami",
             Self::Rbudp(_) => "rbudp",
-        }
-    }
-
-    fn local_addr(&self) -> SocketAddr {
-        match self {
-            Self::Tsunami(server) => server.local_addr(),
-            Self::Rbudp(server) => server.local_addr(),
         }
     }
 

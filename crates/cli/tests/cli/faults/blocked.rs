@@ -81,7 +81,7 @@ fn blocked_udp_is_named_by_an_rbudp_giver_after_the_first_bitmap() {
     let scratch = Scratch::new();
     let root = scratch.dir("root");
     scratch.file("root/file", 1_460 * 32);
-    let mut server = Server::begin(&["serve", "--original", "rbudp", "--root", &root]);
+    let mut server = Server::begin(&["serve", "--protocol", "rbudp", "--root", &root]);
     let mut getter = ask_rbudp(&server.address, "file");
     getter.read_exact(&mut [0; 8]).unwrap();
     // 32 packets are missing, and a byte of ones follows (QUANTA).
@@ -94,7 +94,7 @@ fn blocked_udp_is_named_by_an_rbudp_giver_after_the_first_bitmap() {
 
 #[test]
 fn blocked_udp_is_named_by_a_sabul_sender() {
-    let mut sender = Server::begin(&["pipe", "--original", "sabul"]);
+    let mut sender = Server::begin(&["pipe", "--protocol", "sabul"]);
     sender.feed(&[7; 50_000]);
     let (mut channel, _datagrams) = receive_sabul(&sender.address);
     thread::spawn(move || {

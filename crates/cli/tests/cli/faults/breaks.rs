@@ -61,7 +61,7 @@ fn an_rbudp_getter_whose_channel_breaks_is_lost_to_its_giver() {
     let scratch = Scratch::new();
     let root = scratch.dir("root");
     scratch.file("root/file", LONG);
-    let mut server = Server::begin(&[&["serve", "--original", "rbudp", "--root", &root][..], &SLOW].concat());
+    let mut server = Server::begin(&[&["serve", "--protocol", "rbudp", "--root", &root][..], &SLOW].concat());
     let getter = ask_rbudp(&server.address, "file");
     resets(getter);
     let there = server.wait_for("end");
@@ -86,9 +86,9 @@ fn an_rbudp_giver_whose_channel_breaks_is_lost_to_its_getter() {
 
 #[test]
 fn a_sabul_stream_whose_channel_breaks_is_doubtful_at_both_ends() {
-    let mut sender = Server::begin(&["pipe", "--original", "sabul"]);
+    let mut sender = Server::begin(&["pipe", "--protocol", "sabul"]);
     let way = Way::of_tcp(&sender);
-    let connect = ["pipe", "--plain", "--json", "--original", "sabul", "--connect", &way.address];
+    let connect = ["pipe", "--plain", "--json", "--protocol", "sabul", "--connect", &way.address];
     let mut receiver = Started::begin(&connect, Stdio::null());
     let (mut input, mut output) = (sender.input(), receiver.output());
     input.write_all(&[7; 50_000]).unwrap();

@@ -57,7 +57,7 @@ fn a_file_that_shrinks_while_an_rbudp_giver_reads_it_ends_the_session_by_name() 
     let (root, to) = (scratch.dir("root"), scratch.dir("to"));
     scratch.file("root/file", LONG);
     let mut server =
-        Server::begin_under(&slow, &[&["serve", "--original", "rbudp", "--root", &root][..], &SLOW].concat());
+        Server::begin_under(&slow, &[&["serve", "--protocol", "rbudp", "--root", &root][..], &SLOW].concat());
     let place = format!("rbudp://{}/file", server.address);
     let get = ["copy", "--plain", "--json", "--interval", "50ms", &place, &to];
     let copy = Started::begin(&get, Stdio::null()).after("interval");

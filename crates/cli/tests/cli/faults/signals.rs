@@ -78,8 +78,8 @@ const SOME: usize = 300_000;
 
 /// A stream of an original SABUL whose first bytes have arrived, and that goes on.
 fn streaming() -> (Server, std::process::ChildStdin, Started) {
-    let mut sender = Server::begin(&["pipe", "--original", "sabul"]);
-    let connect = ["pipe", "--plain", "--json", "--original", "sabul", "--connect", &sender.address];
+    let mut sender = Server::begin(&["pipe", "--protocol", "sabul"]);
+    let connect = ["pipe", "--plain", "--json", "--protocol", "sabul", "--connect", &sender.address];
     let mut receiver = Started::begin(&connect, Stdio::null());
     let (mut input, mut output) = (sender.input(), receiver.output());
     input.write_all(&vec![7; SOME]).unwrap();

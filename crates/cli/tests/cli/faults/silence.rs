@@ -78,7 +78,7 @@ fn an_rbudp_giver_whose_getter_falls_silent_is_at_rest() {
     let scratch = Scratch::new();
     let root = scratch.dir("root");
     scratch.file("root/file", 100_000);
-    let server = Server::begin(&["serve", "--original", "rbudp", "--root", &root]);
+    let server = Server::begin(&["serve", "--protocol", "rbudp", "--root", &root]);
     let mut getter = ask_rbudp(&server.address, "file");
     getter.read_exact(&mut [0; 8]).unwrap();
     is_at_rest(server.process(), "it waits for a bitmap");
@@ -98,7 +98,7 @@ fn a_tsunami_server_whose_client_falls_silent_is_at_rest() {
 
 #[test]
 fn both_ends_of_a_sabul_stream_are_at_rest_while_the_other_is_silent() {
-    let mut sender = Server::begin(&["pipe", "--original", "sabul"]);
+    let mut sender = Server::begin(&["pipe", "--protocol", "sabul"]);
     let mut input = sender.input();
     let (_channel, _datagrams) = receive_sabul(&sender.address);
     is_at_rest(sender.process(), "a sender without data");
@@ -109,7 +109,7 @@ fn both_ends_of_a_sabul_stream_are_at_rest_while_the_other_is_silent() {
         told.send(()).unwrap();
         wait_for_the_end(channel);
     });
-    let connect = ["pipe", "--plain", "--json", "--original", "sabul", "--connect", &address];
+    let connect = ["pipe", "--plain", "--json", "--protocol", "sabul", "--connect", &address];
     let mut receiver = Started::begin(&connect, Stdio::null());
     let start = receiver.says("\"event\":\"start\"");
     silent.recv().unwrap();

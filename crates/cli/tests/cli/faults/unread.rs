@@ -62,12 +62,13 @@ fn waits_for_its_reader(kind: &[&str], most_memory: u64) {
 
 #[test]
 fn a_reader_that_stops_holds_back_every_blast_and_is_served_again() {
-    for protocol in BLASTS {
+    // A pipe over SABUL is the original's dialogue.
+    for protocol in BLASTS.into_iter().filter(|protocol| *protocol != "sabul") {
         waits_for_its_reader(&[&["--protocol", protocol][..], &BUFFER].concat(), MOST_MEMORY);
     }
 }
 
 #[test]
 fn a_reader_that_stops_holds_back_an_original_sabul_sender_and_is_served_again() {
-    waits_for_its_reader(&["--original", "sabul", "--buffer", "48MiB"], 2 * MOST_MEMORY);
+    waits_for_its_reader(&["--protocol", "sabul", "--buffer", "48MiB"], 2 * MOST_MEMORY);
 }

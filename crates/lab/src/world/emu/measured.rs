@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use farhaul::probe::{BlasterConfig, ProbeSocket, Probing, StableConfig};
+use farhaul::probe::{BlasterConfig, Delays, ProbeSocket, Probing, StableConfig};
 use farhaul::{Endpoint, Error};
 use farhaul_proto::Stats;
 use farhaul_units::Duration;
@@ -87,8 +87,7 @@ impl Source {
                 let mut stream = socket.stable(StableConfig { datagram, ..config })?;
                 while self.control.now() < self.end && !self.control.is_over() {
                     socket.run(&mut stream, SLICE.min(self.end.saturating_sub(self.control.now())))?;
-                    let figures = stream.figures(socket.now());
-                    self.publish(figures.sent, figures.delay, figures.deviation);
+                    self.publish(stream.figures(socket.now()).sent, stream.delays());
                 }
                 stream.stop();
                 self.finish(&mut socket, &mut stream)
@@ -99,7 +98,7 @@ impl Source {
                 let mut point = socket.blaster(config)?;
                 while point.result().is_none() && !self.control.is_over() {
                     socket.run(&mut point, SLICE)?;
-                    self.publish(point.sent(), point.delays().mean(), point.delays().deviation());
+                    self.publish(point.sent(), point.delays());
                 }
                 Ok(())
             }
@@ -114,10 +113,10 @@ impl Source {
         Ok(())
     }
 
-    fn publish(&self, sent: u64, delay: Duration, deviation: Duration) {
+    fn publish(&self, sent: u64, delays: &Delays) {
         let mut stats = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
-        stats.totals.packets_sent = sent;
-        (stats.rtt, stats.rtt_var) = (delay, deviation);
+        (stats.totals.packets_sent, stats.totals.acks_received) = (sent, delays.count());
+        (stats.rtt, stats.rtt_var) = (delays.mean(), delays.deviation());
     }
 }
 

@@ -101,11 +101,22 @@ impl Counts {
     /// Rates of sending and of arrival in bit/s, over the feedbacks of the time from `from` on. `None` if they span less
     /// than `least`, or the sender paused close to them.
     pub(super) fn compare(&self, from: Instant, least: Duration, round_trip: Duration) -> Option<Comparison> {
-        let last = self.arrivals.back()?;
         let at = self.arrivals.partition_point(|arrival| self.offset.time_of(arrival.clock) < from);
-        let first = self.arrivals.get(at)?;
+        let (first, last) = (self.arrivals.get(at)?, self.arrivals.back()?);
+        if last.clock.saturating_sub(first.clock) < least { None } else { self.between(first, last, round_trip) }
+    }
+
+    /// The same over the latest feedbacks that span `least`, and at most four times as much.
+    pub(super) fn compare_latest(&self, least: Duration, round_trip: Duration) -> Option<Comparison> {
+        let last = self.arrivals.back()?;
+        let young = self.arrivals.partition_point(|arrival| arrival.clock + least <= last.clock);
+        let first = self.arrivals.get(young.checked_sub(1)?)?;
+        if last.clock > first.clock + least * 4 { None } else { self.between(first, last, round_trip) }
+    }
+
+    fn between(&self, first: &Arrival, last: &Arrival, round_trip: Duration) -> Option<Comparison> {
         let time = last.clock.saturating_sub(first.clock);
-        if time < least || time == Duration::ZERO {
+        if time == Duration::ZERO {
             return None;
         }
         let arrived = (last.bits - first.bits) / time.as_secs_f64();

@@ -57,7 +57,7 @@ impl Start {
     pub(super) fn next(&mut self, now: Instant, rate: f64, round_trip: Duration, counts: &Counts) -> Next {
         let least = SHORTEST.max(round_trip / PART);
         let latest = counts.latest().unwrap_or(now);
-        let Some(compared) = counts.compare(latest.saturating_sub(least * 3 / 2), least, round_trip) else {
+        let Some(compared) = counts.compare_latest(least, round_trip) else {
             return Next::Rate(rate);
         };
         match self {
