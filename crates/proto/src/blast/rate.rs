@@ -129,7 +129,13 @@ impl RateControl {
                     rate
                 }
             },
-            Step::Climb(climb) => climb.next(now, finder.round_trip, &finder.counts),
+            Step::Climb(climb) => match climb.next(now, finder.round_trip, &finder.counts) {
+                climb::Next::Rate(rate) => rate,
+                climb::Next::Anew(rate) => {
+                    finder.step = Step::Start(Start::new());
+                    rate
+                }
+            },
         };
         // Counts of a peer that lies may give no number.
         self.rate = if next.is_nan() { SLOWEST } else { next.clamp(SLOWEST, FASTEST) };

@@ -118,13 +118,13 @@ fn address(side: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, side as u8 + 1], 9_000))
 }
 
-/// Walks with each of these numbers, and with as many more as the environment variable `FARHAUL_WALKS` says. `options`
+/// Walks with each of these numbers, and with as many more as the environment variable `FARHAUL_WALKS` said at the build. `options`
 /// are those of both sides.
 ///
 /// # Panics
 /// Bytes are lost or differ, a connection ends early, or a host is busy for nothing.
 pub(crate) fn walks<P: Protocol>(seeds: &[Range<u64>], options: impl Fn(&mut Rng, &mut Habits) -> P::Options) {
-    let more = std::env::var("FARHAUL_WALKS").ok().and_then(|more| more.parse().ok()).unwrap_or(0);
+    let more = option_env!("FARHAUL_WALKS").and_then(|more| more.parse().ok()).unwrap_or(0);
     let mut failed = Vec::new();
     for seed in seeds.iter().cloned().flatten().chain(FURTHER..FURTHER + more) {
         let mut habits = Habits::of(seed);

@@ -40,8 +40,12 @@ const SHORTEST: Duration = Duration::from_millis(60);
 const SKIPPED: u32 = 4;
 /// A trial counts only if this share of its rate left. Otherwise the application or the credit limited the sender.
 const TESTED: f64 = 0.9;
-/// If less than this share arrives, the path has changed and the search begins at what arrives.
+/// If less than this share arrives, the path has changed and the search begins anew at what arrives.
 const COLLAPSED: f64 = 0.8;
+/// The slope of a path that is not full is 1. After so many steps in a row with more than half of it, the path carries
+/// much more, and the search begins anew from here: a step is 1 %, and the start grows fourfold per RTT. Around the best
+/// rate the slope turns within two or three steps.
+const MOST_RISES: u32 = 8;
 
 /// The search around a rate.
 #[derive(Clone, Debug)]
@@ -51,12 +55,23 @@ pub(super) struct Climb {
     turns: f64,
     /// The slope of the last step.
     slope: f64,
+    /// Steps in a row that found the path not full.
+    rises: u32,
     phase: Phase,
     /// When the phase began.
     since: Option<Instant>,
     upper: Option<f64>,
     /// Whether the upper trial comes first. It changes, so that a slow drift of the path cancels out.
     upper_first: bool,
+}
+
+/// The answer of a climb, bit/s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Next {
+    /// Send at this rate.
+    Rate(f64),
+    /// Begin the search anew at this rate.
+    Anew(f64),
 }
 
 /// Trials run one after the other. Each is judged an RTT after its end.
@@ -69,30 +84,38 @@ enum Phase {
 impl Climb {
     /// A search that begins at `rate`.
     pub(super) const fn new(rate: f64) -> Self {
-        Self { rate, turns: 1.0, slope: 0.0, phase: Phase::First, since: None, upper: None, upper_first: false }
+        Self {
+            rate,
+            turns: 1.0,
+            slope: 0.0,
+            rises: 0,
+            phase: Phase::First,
+            since: None,
+            upper: None,
+            upper_first: false,
+        }
     }
 
-    /// The next rate, bit/s.
-    pub(super) fn next(&mut self, now: Instant, round_trip: Duration, counts: &Counts) -> f64 {
+    /// The next rate.
+    pub(super) fn next(&mut self, now: Instant, round_trip: Duration, counts: &Counts) -> Next {
         let since = *self.since.get_or_insert(now);
         let packets = Duration::from_secs_f64(PACKETS * 12_000.0 / self.rate.max(1.0));
         let trial = SHORTEST.max(packets).max(round_trip);
         // The trial is judged by what arrives from an RTT after its beginning on.
         let from = since + round_trip + trial / SKIPPED;
         if counts.latest().is_none_or(|latest| latest < since + round_trip + trial) {
-            return self.trial();
+            return Next::Rate(self.trial());
         }
         self.since = Some(now);
         let compared = counts.compare(from, trial / 2, round_trip);
         let Some(compared) = compared.filter(|compared| compared.sent >= TESTED * self.trial()) else {
-            return self.trial();
+            return Next::Rate(self.trial());
         };
         if compared.arrived < COLLAPSED * compared.sent {
-            *self = Self { since: Some(now), ..Self::new(compared.arrived) };
-            return self.trial();
+            return Next::Anew(compared.arrived);
         }
         self.judge(compared);
-        self.trial()
+        if self.rises >= MOST_RISES { Next::Anew(self.rate) } else { Next::Rate(self.trial()) }
     }
 
     /// The rate of the present trial.
@@ -126,6 +149,7 @@ impl Climb {
             self.turns += 1.0;
         }
         self.slope = slope;
+        self.rises = if slope > 0.5 { self.rises + 1 } else { 0 };
         let gain = (FIRST_STEP / libm::pow(self.turns, SHRINKING)).max(LEAST_STEP);
         self.rate *= libm::exp(gain * slope);
     }

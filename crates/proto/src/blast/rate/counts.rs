@@ -21,6 +21,8 @@ const CLOCK_PERIOD: Duration = Duration::from_secs(30);
 const STEADY: f64 = 0.5;
 /// For so long. The RTT is not known more exactly.
 const EDGE: Duration = Duration::from_millis(10);
+/// And for so many bits, which are four packets: at a low rate none may leave in that time.
+const EDGE_BITS: f64 = 48_000.0;
 /// Entries that are remembered: eight seconds of departures, and more of feedback.
 const REMEMBERED: usize = 8_192;
 
@@ -123,7 +125,8 @@ impl Counts {
         let ago = |arrival: &Arrival| self.offset.time_of(arrival.clock).saturating_sub(round_trip);
         let (begin, end) = (ago(first), ago(last));
         let sent = self.sent_between(begin, end);
-        let edges = [(begin.saturating_sub(EDGE), begin), (end, end + EDGE)];
+        let edge = EDGE.max(Duration::from_secs_f64(EDGE_BITS / sent.max(1.0)));
+        let edges = [(begin.saturating_sub(edge), begin), (end, end + edge)];
         let steady = edges.into_iter().all(|(from, to)| self.sent_between(from, to) >= STEADY * sent);
         steady.then_some(Comparison { sent, arrived })
     }

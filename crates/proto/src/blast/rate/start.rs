@@ -24,6 +24,10 @@ const EMPTY: f64 = 1.02;
 const LONGEST_SETTLING: (u32, Duration) = (4, Duration::from_secs(2));
 /// Shortest time of a comparison. Feedback comes every 10 ms.
 const SHORTEST: Duration = Duration::from_millis(20);
+/// And at least so many packets, since one more or less must not decide.
+const PACKETS: f64 = 20.0;
+/// Bits of a packet on the wire, about.
+const PACKET_BITS: f64 = 12_000.0;
 /// The rate grows only if this share of it leaves. Otherwise the application or the credit limits the sender, and the
 /// path is not tested.
 const TESTED: f64 = 0.5;
@@ -55,14 +59,21 @@ impl Start {
 
     /// The next rate, bit/s.
     pub(super) fn next(&mut self, now: Instant, rate: f64, round_trip: Duration, counts: &Counts) -> Next {
-        let least = SHORTEST.max(round_trip / PART);
+        let packets = Duration::from_secs_f64(PACKET_BITS * PACKETS / rate.max(1.0));
+        let least = SHORTEST.max(round_trip / PART).max(packets);
         let latest = counts.latest().unwrap_or(now);
+        let longest = (round_trip * LONGEST_SETTLING.0).max(LONGEST_SETTLING.1);
         let Some(compared) = counts.compare_latest(least, round_trip) else {
-            return Next::Rate(rate);
+            return match self {
+                Self::Settling { since, most } if now >= *since + longest => Next::Found(*most),
+                _ => Next::Rate(rate),
+            };
         };
         match self {
             Self::Growing(grown) => {
-                if compared.arrived < SATURATED * compared.sent {
+                // A sender that had little to send has not tested the path. An RTT and a report ago the rate was that much lower.
+                let tested = compared.sent >= TESTED * rate / (GROWTH * GROWTH);
+                if tested && compared.arrived < SATURATED * compared.sent {
                     *self = Self::Settling { since: now, most: compared.arrived };
                     return Next::Rate(compared.arrived);
                 }
@@ -76,7 +87,6 @@ impl Start {
             }
             Self::Settling { since, most } => {
                 *most = most.max(compared.arrived);
-                let longest = (round_trip * LONGEST_SETTLING.0).max(LONGEST_SETTLING.1);
                 // What was sent an RTT ago was the overload until then.
                 let judged = latest >= *since + round_trip + least * 2;
                 if (judged && compared.arrived <= EMPTY * compared.sent) || now >= *since + longest {
