@@ -63,8 +63,8 @@ const DRAIN_SPACING: Duration = Duration::from_secs(5);
 /// Longest burst, as of UDT's pacer.
 const LONGEST_BURST: Duration = crate::pacer::BURST_TIME;
 /// The ceiling never falls below the target of the control stream, nor below this share of the highest rate that was
-/// tested without a queue in the last ten to twenty seconds. A queue that others fill, and that a quarter of the bulk
-/// does not empty, is not the bulk's.
+/// tested without a queue in the last ten to twenty seconds. A queue that others fill is not the bulk's to empty. If it
+/// lasts, the floor falls with what is remembered.
 const FLOOR: f64 = 0.25;
 /// For how long such a rate counts.
 const REMEMBERED: Duration = Duration::from_secs(10);

@@ -22,19 +22,26 @@ struct Fluid {
     loss: f64,
     /// The first rate, if an earlier profile told one.
     hint: Option<Rate>,
+    /// Factor of the capacity in the second half of the time.
+    change: f64,
 }
 
 /// Runs a search over a path. Returns the share of the capacity that arrived, and the share of what was sent that was
 /// lost, in `time`.
-fn run(path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
+fn run(mut path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
     let start = Instant::from_nanos(1_000_000_000);
     let mut control = RateControl::new(RateChoice::Auto, path.hint, path.round_trip);
     let mut rng = Rng::new(seed);
     let (mut now, mut waiting, mut arrived, mut sent, mut lost) = (start, 0.0_f64, 0.0, 0.0, 0.0);
     let mut feedbacks: VecDeque<(Instant, Feedback)> = VecDeque::new();
     let mut next_feedback = start;
+    let mut carried = 0.0;
     while now < start + time {
         let tick = TICK.as_secs_f64();
+        if now >= start + time / 2 {
+            path.capacity *= std::mem::replace(&mut path.change, 1.0);
+        }
+        carried += path.capacity * tick;
         let bits = control.rate().bits_per_second() as f64 * tick;
         sent += bits;
         // Bits on the wire, which include the headers that the control adds.
@@ -64,7 +71,7 @@ fn run(path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
         }
         now += TICK;
     }
-    [arrived / (path.capacity * time.as_secs_f64()), lost / sent]
+    [arrived / carried, lost / sent]
 }
 
 #[test]
@@ -85,7 +92,7 @@ fn the_search_fills_paths_drawn_at_random() {
         let round_trip = Duration::from_secs_f64(between(&mut rng, 0.001, 0.2));
         let loss = if rng.unit() < 0.5 { 0.0 } else { between(&mut rng, 1e-6, 1e-3) };
         let queue = between(&mut rng, 50.0, 2_000.0);
-        let path = Fluid { capacity, round_trip, queue, loss, hint: None };
+        let path = Fluid { capacity, round_trip, queue, loss, hint: None, change: 1.0 };
         let [filled, _] = run(path, Duration::from_secs(60), seed);
         assert!(filled >= 0.95 * (1.0 - loss), "{filled} of {path:?}");
     }
@@ -94,7 +101,7 @@ fn the_search_fills_paths_drawn_at_random() {
 /// A path of 300 Mbit/s and 50 ms, and what arrives in 40 RTTs with a search that begins at a hint.
 fn filled_with_hint(hint: Option<f64>) -> f64 {
     let hint = hint.map(|bits| Rate::from_bits_per_second(bits as u64));
-    let path = Fluid { capacity: 300e6, round_trip: Duration::from_millis(50), queue: 600.0, loss: 1e-4, hint };
+    let path = Fluid { capacity: 300e6, round_trip: Duration::from_millis(50), queue: 600.0, loss: 1e-4, hint, change: 1.0 };
     run(path, Duration::from_secs(2), 7)[0]
 }
 
@@ -118,6 +125,16 @@ fn a_hint_beyond_any_use_is_brought_into_bounds() {
         let hint = Some(Rate::from_bits_per_second(bits));
         let control = RateControl::new(RateChoice::Auto, hint, Duration::from_millis(20));
         assert!((SLOWEST..=FASTEST).contains(&control.rate), "{}", control.rate);
+    }
+}
+
+#[test]
+fn a_path_that_becomes_ten_times_faster_or_slower_is_filled_again_within_seconds() {
+    for (change, least, most_lost) in [(10.0, 0.75, 0.05), (0.1, 0.9, 0.1)] {
+        let round_trip = Duration::from_millis(20);
+        let path = Fluid { capacity: 100e6, round_trip, queue: 200.0, loss: 1e-5, hint: None, change };
+        let [filled, lost] = run(path, Duration::from_secs(20), 1);
+        assert!(filled >= least && lost <= most_lost, "{filled} filled and {lost} lost with {change}");
     }
 }
 
