@@ -95,8 +95,15 @@ static CONTROLLERS: &[Entry] = &[
         name: "udt-2007",
         summary: "UDT of 2007 (releases 3.x): the first loss report stops sending for 10 ms and keeps the rate",
         source: "udt-2007, udt-draft",
-        options: &[],
-        construct: |_settings, seed| Ok(Box::new(Udt2007::new(seed))),
+        options: &[OptionDoc {
+            name: "release-3.3",
+            meaning: "as release 3.3: slow start ends at the speed of the bottleneck, further reports cut less often",
+            form: OptionForm::Flag,
+        }],
+        construct: |settings, seed| {
+            let release = settings.flag("release-3.3");
+            Ok(Box::new(if release { Udt2007::of_release(seed) } else { Udt2007::new(seed) }))
+        },
     },
     Entry {
         name: "udt-2011",
@@ -215,6 +222,7 @@ mod tests {
             "udt-2004",
             "udt-2004:capacity-factor=5",
             "udt-2007",
+            "udt-2007:release-3.3",
             "udt-2011",
             "udt-2011:only=rate",
             "fixed:rate=500mbit",

@@ -26,8 +26,8 @@
 //! At 1500 bytes (2) gives 10 packets per SYN while more than 1 Gbit/s is spare. It gives 1 above 100 Mbit/s, 0.1 above
 //! 10 Mbit/s, and 0.01 below.
 //!
-//! The generation of 2007 ([`Daimd::of_2007`]) differs in (4) and (6): M is one larger, all further reports count, and
-//! five of them may decrease the rate. Its reaction to a first report is in `udt_2007.rs`, and the factors of the modification of 2011 in
+//! The generation of 2007 ([`Daimd::of_2007`]) differs in (6): all further reports count, and five of them may
+//! decrease the rate. In release 3.3 M is one larger. Its reaction to a first report is in `udt_2007.rs`, and the factors of the modification of 2011 in
 //! `udt_2011.rs`.
 //!
 //! Departures (docs/papers/departures.md): D3 no estimate is not a small estimate. D4 the ceiling of attack B9. D5
@@ -58,7 +58,7 @@ const MAX_REPORTS: u32 = 5;
 const MAX_CUTS_2007: u32 = 5;
 /// What release 3.3 adds to the average of (4). A lone report of an event then rarely follows another one that counts.
 /// Source: release 3.3 of June 2007. UDT4 adds nothing.
-const SURPLUS_2007: u32 = 1;
+const SURPLUS_OF_RELEASE: u32 = 1;
 /// Cap on the rate after an increase, as a multiple of the rate acknowledged over about one RTT. Source: attack B9 of
 /// the security design, because a receiver may claim any capacity.
 const MAX_RISE: f64 = 4.0;
@@ -119,7 +119,12 @@ impl Daimd {
 
     /// The law of 2007: all reports of an event count, and a fixed number of them may decrease the rate.
     pub(super) fn of_2007(seed: u64) -> Self {
-        Self::bounded_by(Bound::Cuts(MAX_CUTS_2007), SURPLUS_2007, seed)
+        Self::bounded_by(Bound::Cuts(MAX_CUTS_2007), 0, seed)
+    }
+
+    /// The same of release 3.3.
+    pub(super) fn of_release(seed: u64) -> Self {
+        Self::bounded_by(Bound::Cuts(MAX_CUTS_2007), SURPLUS_OF_RELEASE, seed)
     }
 
     fn bounded_by(bound: Bound, surplus: u32, seed: u64) -> Self {

@@ -3,13 +3,12 @@
 //!
 //! ```text
 //! Full ACK, once per SYN that it stands for:
-//!     in slow start:  W ← W + newly acknowledged;  over once 16 packets are acknowledged and L ≤ 4·D:
-//!                     P ← 1/L,  w ← L·(RTT + SYN)                                                              (1)
+//!     in slow start:  W ← W + newly acknowledged;  over once 16 packets are acknowledged and R is known: P ← 1/R   (1)
 //!     otherwise:      w ← 0.875·w + 0.125·R·(RTT + SYN),  W = w + 16                                               (2)
 //!                     x ← x + α(x), unless this interval had a loss report
 //!                     α(x) = 10^(⌈log10(L − C(x))⌉ − τ) · 1500/S · 1/SYN,  at least 0.01 packets per SYN           (3)
 //! NAK:
-//!     in slow start:  over: P ← 1/min(L, 4·D), 1/R or (RTT + SYN)/W, and the report is the first of an event
+//!     in slow start:  over: P ← 1/R or (RTT + SYN)/W, and the report is the first of an event
 //!     first of an event:  no cut; nothing leaves for one SYN                                                       (4)
 //!     further ones:   P ← 1.125·P for every N-th, five times at most; N and M as in `daimd.rs`                     (5)
 //! EXP:
@@ -35,23 +34,25 @@
 //! What the paper leaves open, and the reading: L − C(x) ≤ 0 has no logarithm, the least increase holds there, of 0.01 packets per
 //! SYN as in UDT4 (D51); the average of (2) is the receiver's in releases 3.x and runs at the sender here, since the receiver
 //! of UDT4 does not report it (D50); the 16 packets stand outside of it; a report that ends slow start is the first of an event
-//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds. Slow start ends at the speed of
-//! the bottleneck, which the bursts of slow start arrive with (D340).
+//! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds.
+//!
+//! Release 3.3 (`udt-2007:release-3.3`) differs twice. Slow start ends at the speed of the bottleneck, which its bursts arrive
+//! with: once L ≤ 4·D, P ← 1/L and w ← L·(RTT + SYN), and after a NAK P ← 1/min(L, 4·D) (D340). M is one larger (D343).
 //!
 //! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52, D340, D343.
 
 use farhaul_units::{Duration, PacketRate};
 
 use super::daimd::{DECREASE, Daimd, NakEffect, bounded};
-use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, set_cwnd, start_period};
+use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, measured_rate, set_cwnd, start_period};
 use super::syn::{SYN_INTERVAL, SynClock};
 use super::udt_native::LONGEST_HOLD;
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
-/// Acknowledged packets after which slow start ends as soon as the bottleneck's speed is known, (1). Source: releases 2
-/// and 3, which take 16 arrivals to have one.
+/// Acknowledged packets after which slow start ends as soon as a speed is known, (1). Source: releases 2 and 3; it takes 16
+/// arrivals to have one.
 const START_PACKETS: f64 = 16.0;
-/// Largest start as a multiple of the delivery rate, (1). Source: attack B9 of the security design, because a receiver
+/// Largest start as a multiple of the delivery rate, in release 3.3. Source: attack B9 of the security design, because a receiver
 /// may claim any capacity.
 const MAX_START: f64 = 4.0;
 /// Weight of the old window in (2). Source: paper:udt-2007, flow control.
@@ -65,6 +66,16 @@ pub(crate) struct Udt2007 {
     phase: Phase,
     /// What moves the period.
     daimd: Daimd,
+    start: Start,
+}
+
+/// The speed at which slow start ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// That of all arrivals, as the paper says.
+    Arrivals,
+    /// That of the bottleneck, as in release 3.3.
+    Bottleneck,
 }
 
 /// What the window follows.
@@ -79,7 +90,21 @@ enum Phase {
 impl Udt2007 {
     /// The law of a new connection; all its randomness follows from `seed`.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { clock: SynClock::default(), phase: Phase::SlowStart(SlowStart::default()), daimd: Daimd::of_2007(seed) }
+        Self::starting_at(Start::Arrivals, Daimd::of_2007(seed))
+    }
+
+    /// The same of release 3.3 (June 2007).
+    pub(crate) fn of_release(seed: u64) -> Self {
+        Self::starting_at(Start::Bottleneck, Daimd::of_release(seed))
+    }
+
+    fn starting_at(start: Start, daimd: Daimd) -> Self {
+        Self { clock: SynClock::default(), phase: Phase::SlowStart(SlowStart::default()), daimd, start }
+    }
+
+    /// The speed at which slow start would end now.
+    fn start_rate(&self, path: &Path) -> Option<PacketRate> {
+        if self.start == Start::Bottleneck { start_rate(path) } else { None }
     }
 
     /// Ends slow start, if it lasts, and sets the first period and window.
@@ -87,7 +112,7 @@ impl Udt2007 {
         if !matches!(self.phase, Phase::SlowStart(_)) {
             return;
         }
-        match start_rate(path) {
+        match self.start_rate(path) {
             Some(rate) => {
                 let smoothed = rate.packets_in(path.rtt.saturating_add(SYN_INTERVAL)).min(f64::from(path.max_window));
                 control.send_period = bounded(1e6 / rate.packets_per_second());
@@ -104,7 +129,7 @@ impl Udt2007 {
 
 impl Controller for Udt2007 {
     fn name(&self) -> &str {
-        "udt-2007"
+        if self.start == Start::Bottleneck { "udt-2007:release-3.3" } else { "udt-2007" }
     }
 
     fn on_connect(&mut self, path: &Path, _control: &mut Control) {
@@ -126,7 +151,11 @@ impl Controller for Udt2007 {
             Phase::SlowStart(slow_start) => {
                 let grown = slow_start.grow(cwnd(control), ack.seq);
                 set_cwnd(path, control, grown);
-                let measured = grown >= Control::INITIAL_CWND + START_PACKETS && is_capacity_near(path);
+                let known = match self.start {
+                    Start::Arrivals => measured_rate(path).is_some(),
+                    Start::Bottleneck => is_capacity_near(path),
+                };
+                let measured = grown >= Control::INITIAL_CWND + START_PACKETS && known;
                 if measured || grown > f64::from(path.max_window) {
                     self.end_slow_start(path, control);
                 }
@@ -219,8 +248,7 @@ mod tests {
     fn steady() -> (Udt2007, Control) {
         let (mut law, mut control) = (Udt2007::new(1), Control::initial());
         law.on_connect(&path_at(0), &mut control);
-        let slow = Path { delivery_rate: Some(PacketRate::new(1_250.0)), ..path_at(0) };
-        lose(&mut law, &slow, 7, &mut control);
+        lose(&mut law, &path_at(0), 7, &mut control);
         (law, control)
     }
 
@@ -229,10 +257,23 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_at_sixteen_packets_once_a_quarter_of_the_capacity_is_delivered() {
+    fn slow_start_ends_at_sixteen_packets_with_a_speed() {
+        let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+        let unknown = Path { arrival_rate: None, delivery_rate: None, ..path_at(0) };
+        law.on_ack(&unknown, &ack(20), &mut control);
+        assert_eq!((control.cwnd, micros(&control)), (Some(36.0), 0.0), "no speed yet");
+        let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+        law.on_ack(&path_at(0), &ack(15), &mut control);
+        assert_eq!((control.cwnd, micros(&control)), (Some(31.0), 0.0), "too few packets");
+        law.on_ack(&path_at(10), &ack(16), &mut control);
+        assert_eq!((control.cwnd, micros(&control)), (Some(32.0), 200.0));
+    }
+
+    #[test]
+    fn slow_start_of_release_3_3_ends_once_a_quarter_of_the_capacity_is_delivered() {
         let delivering = |rate| Path { delivery_rate: Some(PacketRate::new(rate)), ..path_at(0) };
         let after = |path: &Path, acked| {
-            let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+            let (mut law, mut control) = (Udt2007::of_release(1), Control::initial());
             law.on_connect(path, &mut control);
             law.on_ack(&Path { now: at(10), ..*path }, &ack(acked), &mut control);
             (control.cwnd, micros(&control))
@@ -245,9 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_in_slow_start_sets_four_times_the_delivery_rate_at_most() {
+    fn a_loss_in_slow_start_of_release_3_3_sets_four_times_the_delivery_rate_at_most() {
         let first = |path: &Path| {
-            let (mut law, mut control) = (Udt2007::new(1), Control::initial());
+            let (mut law, mut control) = (Udt2007::of_release(1), Control::initial());
             law.on_connect(path, &mut control);
             lose(&mut law, path, 7, &mut control);
             micros(&control)
@@ -296,16 +337,14 @@ mod tests {
     #[test]
     fn the_window_is_an_average_with_sixteen_packets_to_spare() {
         let (mut law, mut control) = steady();
-        let arriving = |rate, millis| Path { arrival_rate: Some(PacketRate::new(rate)), ..path_at(millis) };
-        // It begins with 4·1250 packets/s in 100 ms.
-        assert_eq!(control.cwnd, Some(516.0));
-        law.on_ack(&arriving(10_000.0, 10), &ack(8), &mut control);
-        assert_eq!(control.cwnd, Some(562.5 + 16.0));
-        law.on_ack(&arriving(10_000.0, 20), &ack(9), &mut control);
-        assert_eq!(control.cwnd, Some(562.5 * 0.875 + 125.0 + 16.0));
-        let limited = Path { application_limited: true, ..arriving(10.0, 30) };
+        law.on_ack(&path_at(10), &ack(8), &mut control);
+        // 5000 packets/s in 100 ms are 500: 16·0.875 + 500·0.125 = 76.5.
+        assert_eq!(control.cwnd, Some(92.5));
+        law.on_ack(&path_at(20), &ack(9), &mut control);
+        assert_eq!(control.cwnd, Some(76.5 * 0.875 + 62.5 + 16.0));
+        let limited = Path { application_limited: true, arrival_rate: Some(PacketRate::new(10.0)), ..path_at(30) };
         law.on_ack(&limited, &ack(10), &mut control);
-        assert_eq!(control.cwnd, Some(562.5 * 0.875 + 125.0 + 16.0), "a pause of the application lowers nothing");
+        assert_eq!(control.cwnd, Some(76.5 * 0.875 + 62.5 + 16.0), "a pause of the application lowers nothing");
         assert!((average(16.0, 500.0, 2) - average(average(16.0, 500.0, 1), 500.0, 1)).abs() < 1e-9);
     }
 

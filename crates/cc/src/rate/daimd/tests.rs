@@ -112,8 +112,8 @@ fn in_2007_all_reports_count_and_five_of_them_cut() {
 }
 
 #[test]
-fn in_2007_a_second_report_of_a_rare_event_seldom_cuts() {
-    let mut law = Daimd::of_2007(1);
+fn in_release_3_3_a_second_report_of_a_rare_event_seldom_cuts() {
+    let mut law = Daimd::of_release(1);
     let period = SendPeriod::from_micros(10.0);
     // Events of two reports each, far apart. M grows to nine, so that N divides two for one or two of nine values.
     let mut cuts = 0;

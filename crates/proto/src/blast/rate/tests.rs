@@ -101,7 +101,8 @@ fn the_search_fills_paths_drawn_at_random() {
 /// A path of 300 Mbit/s and 50 ms, and what arrives in 40 RTTs with a search that begins at a hint.
 fn filled_with_hint(hint: Option<f64>) -> f64 {
     let hint = hint.map(|bits| Rate::from_bits_per_second(bits as u64));
-    let path = Fluid { capacity: 300e6, round_trip: Duration::from_millis(50), queue: 600.0, loss: 1e-4, hint, change: 1.0 };
+    let path =
+        Fluid { capacity: 300e6, round_trip: Duration::from_millis(50), queue: 600.0, loss: 1e-4, hint, change: 1.0 };
     run(path, Duration::from_secs(2), 7)[0]
 }
 
