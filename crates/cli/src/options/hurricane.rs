@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn parameters_join_the_options_of_the_protocol() {
         assert_eq!(applied("hurricane").unwrap(), "hurricane:window=40,spaced,trigger=16");
-        assert_eq!(applied("hurricane:sleep=1ms").unwrap(), "hurricane:sleep=1ms,window=40,spaced,trigger=16");
+        assert_eq!(applied("hurricane:sleep=1ms").unwrap(), "hurricane:window=40,sleep=1ms,spaced,trigger=16");
         let none = ByHand::default().applied_to(&Protocol::default()).unwrap();
         assert_eq!(none, Protocol::default());
     }

@@ -344,11 +344,14 @@ fn a_scenario_that_is_too_fast_for_the_machine_says_so_before_it_runs() {
 #[test]
 fn features_that_the_emulated_world_lacks_are_refused_in_one_line() {
     let scratch = Scratch::new();
-    let disk = "disk = { rate = \"8mbit\", block = \"100kB\" }\n";
-    let scenario = write(&scratch, "disk.toml", &NEWCOMER.replacen("[[flow]]\n", &format!("[[flow]]\n{disk}"), 1));
+    let costs = "sender = { per_sent = \"1us\" }\n";
+    let scenario = write(&scratch, "costs.toml", &NEWCOMER.replacen("[[flow]]\n", &format!("[[flow]]\n{costs}"), 1));
     let out = scratch.at("out");
     for (arguments, words) in [
-        (vec!["lab", "run", &scenario, "--world", "emu", "--out", &out], vec!["disk.toml:8:", "`disk`", "--world sim"]),
+        (
+            vec!["lab", "run", &scenario, "--world", "emu", "--out", &out],
+            vec!["costs.toml:8:", "`sender`", "--world sim"],
+        ),
         (vec!["lab", "run", "a14", "--world", "emu", "--jobs", "2"], vec!["--jobs"]),
         (vec!["lab", "run", "a14", "--world", "emu", "--pcap", "x.pcap"], vec!["--pcap"]),
         (vec!["lab", "run", "a14", "--tcp", "bbr"], vec!["--world emu"]),

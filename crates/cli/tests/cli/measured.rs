@@ -61,7 +61,7 @@ fn a_signal_ends_a_stream_in_order() {
 fn a_port_where_nobody_answers_is_named() {
     let scratch = Scratch::new();
     // A port of this program that answers no measured streams, and one that nobody has.
-    let server = Server::begin(&["serve", "--root", &scratch.dir("root")]);
+    let server = Server::begin(&["pipe"]);
     for address in [server.address.as_str(), "127.0.0.1:9"] {
         for run in [stream(address, &["--rate", "1mbit"]), profile(&scratch.dir("cache"), address, &[])] {
             run.fails(4, &[address, "UDP is blocked", "farhaul bench"]);
@@ -130,7 +130,7 @@ fn the_delays_of_messages_have_a_distribution() {
     let counted: f64 = bins.iter().map(|bin| number(bin, "count")).sum();
     assert!(counted > 0.0 && (counted - number(&end, "messages_acknowledged")).abs() < 0.5, "{end}");
     assert!(number(&end, "messages_acknowledged") <= number(&end, "messages_sent"), "{end}");
-    assert_eq!(scratch.names("out"), ["delays.csv", "delays.json"]);
+    assert_eq!(scratch.names("out"), ["delays.csv", "delays.json", "delays.svg"]);
     profile(&scratch.dir("cache"), &listener.address, &["--jitter", "--sleep", "1ms,2ms"]).fails(2, &["one --sleep"]);
 }
 
