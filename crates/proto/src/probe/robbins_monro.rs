@@ -64,6 +64,12 @@ impl RobbinsMonro {
         self.step as u64 - 1
     }
 
+    /// Takes the target as the rate, if the rate is higher. Without answers nothing says that more would help
+    /// (departure D163).
+    pub fn fall_to_target(&mut self) {
+        self.rate = self.rate.min(self.target).max(self.window / LONGEST.as_secs_f64());
+    }
+
     /// One step with the goodput of the last one, datagrams per second.
     //= paper:ornl §3.2 eq. (2)
     pub fn update(&mut self, goodput: f64) {

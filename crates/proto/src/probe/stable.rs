@@ -220,7 +220,9 @@ impl StableStream {
     /// One burst and its sleep are over.
     fn end_step(&mut self, now: Instant) {
         let time = (now - self.step).as_secs_f64();
-        if time > 0.0 {
+        if self.is_alone(now) {
+            self.law.fall_to_target();
+        } else if time > 0.0 {
             self.law.update(self.in_step as f64 / time);
         }
         (self.step, self.in_step) = (now, 0);

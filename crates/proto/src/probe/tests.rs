@@ -179,6 +179,33 @@ fn a_stream_reports_its_convergence_and_its_delay() {
 }
 
 #[test]
+fn a_stream_whose_peer_is_gone_sends_at_its_target_at_most() {
+    let target = Rate::from_megabits_per_second(10);
+    let mut path = Path::new(0.0, 1);
+    let start = path.now;
+    let config = StableConfig { datagram: JUMBO, ..StableConfig::new(target) };
+    let mut stream = StableStream::new(config, far(), 7, start);
+    let (mut batch, mut until) = (Batch::new(), [0; 2]);
+    for (index, end) in [20, 30].map(Duration::from_secs).into_iter().enumerate() {
+        while path.now - start < end {
+            if path.now - start >= Duration::from_secs(5) {
+                path.loss = 1.0;
+            }
+            while let Some(transmit) = stream.poll_transmit(path.now, &mut batch) {
+                path.send(transmit.bytes, transmit.segment_size);
+            }
+            for datagram in path.advance(stream.poll_timeout()) {
+                assert!(stream.handle_datagram(path.now, far(), &datagram));
+            }
+        }
+        until[index] = stream.figures(path.now).sent;
+    }
+    assert!(stream.figures(path.now).rate <= target);
+    let bits = (until[1] - until[0]) * u64::from(JUMBO) * 8;
+    assert!(bits as f64 <= 10.1 * target.bits_per_second() as f64, "{bits} bits in ten seconds");
+}
+
+#[test]
 fn the_application_fills_the_payload_of_each_datagram() {
     let start = Instant::from_nanos(1);
     let mut stream = StableStream::new(StableConfig::new(Rate::from_bits_per_second(1_000_000)), far(), 7, start);
