@@ -118,7 +118,7 @@ impl<T> SharedChannel<T> {
         if control.stream.is_alone(now) {
             self.shaper.lift();
         } else {
-            self.shaper.limit(control.ceiling.limit(), control.ceiling.burst());
+            self.shaper.limit(now, control.ceiling.limit(), control.ceiling.burst());
         }
     }
 

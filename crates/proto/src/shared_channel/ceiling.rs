@@ -1,8 +1,8 @@
 //! The highest rate of a bulk at which a control stream keeps its delay.
 //!
-//! A queue grows by what is sent beyond the capacity. So a rate that is too high by a little shows in the delay after a
-//! while, and a rate that is too low shows as no queueing at all. The ceiling holds the queueing delay q at a small θ:
-//! a proportional part drains what stands beyond it, and an integral part finds the capacity.
+//! A queue grows by what is sent beyond the capacity. So a rate that is a little too high shows in the delay after a
+//! while. A rate that is too low shows as no queueing at all. The ceiling holds the queueing delay q at a small θ. A
+//! proportional part drains what stands beyond it, and an integral part finds the capacity.
 //!
 //! ```text
 //! q  = typical round trip of a round − least round trip                       queueing delay        (1)
@@ -21,6 +21,13 @@
 //! Every five seconds one round has a lower limit, which empties the queue of the bulk by the time that a control datagram
 //! leaves. So the least round trip stays known. Queueing delay that remains twice is due to hosts or to other traffic. The
 //! bulk cannot empty it, and (2) bears it. A queue that half of the rate would not empty in time is drained by (6) first.
+//!
+//! A queue that is full no longer grows, however high the rate is. While q does not fall below nine tenths of the q of the
+//! round before, the integral part doubles:
+//!
+//! ```text
+//! r  ← r·(1 − f), f ← 2f      while q > θ stands, with κ·e ≤ f ≤ 1/8           full queue            (8)
+//! ```
 //!
 //! At first nothing is known, and r grows to 5/4 of the rate ρ that left in a round, until q exceeds θ. A datagram that
 //! left t after the beginning of that round then shows the capacity:
@@ -57,13 +64,18 @@ const QUIET: f64 = 2.0;
 const PROPORTIONAL: f64 = 0.5;
 /// κ of (4).
 const INTEGRAL: f64 = PROPORTIONAL * PROPORTIONAL / 4.0;
+/// A queue that keeps this share from one round to the next does not follow the loop of (4) and (6). It is full, so its
+/// delay no longer tells by how much the rate is too high. The decrease of (8) doubles from round to round.
+const STANDING: f64 = 0.9;
+/// Largest decrease of a round.
+const MOST_FALL: f64 = 0.125;
 /// Time between two rounds that empty the queue, so that the least round trip stays known. Half of the time for which
 /// [`Rtt`] remembers it.
 const DRAIN_SPACING: Duration = Duration::from_secs(5);
 /// Longest burst, as of UDT's pacer.
 const LONGEST_BURST: Duration = crate::pacer::BURST_TIME;
-/// The ceiling never falls below the target of the control stream, nor below this share of the highest rate that was
-/// tested without a queue in the last ten to twenty seconds. A queue that others fill is not the bulk's to empty. If it
+/// The ceiling never falls below the target of the control stream. Nor does it fall below this share of the highest rate
+/// that was tested without a queue in the last ten to twenty seconds. A queue that others fill is not the bulk's to empty. If it
 /// lasts, the floor falls with what is remembered.
 const FLOOR: f64 = 0.25;
 /// For how long such a rate counts.
@@ -87,6 +99,8 @@ pub(super) struct Ceiling {
     /// q of the last round that emptied the queue.
     drained: Duration,
     phase: Phase,
+    /// Share of the last decrease.
+    fall: f64,
     round: Round,
     /// When to empty the queue.
     drain: Instant,
@@ -99,11 +113,11 @@ enum Phase {
     Growing,
     /// The rate holds the queue at θ. The last s of (5), zero if (4) was last.
     Holding { step: f64 },
-    /// As holding, after a round that was to empty the queue. What it saw says nothing about the rate.
+    /// As holding, after a round that was to empty the queue. Its round trips say nothing about the rate.
     Drained,
 }
 
-/// What was seen since the last change of the limit.
+/// The round trips since the last change of the limit.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     begun: Instant,
@@ -137,6 +151,7 @@ impl Ceiling {
             quiet: None,
             drained: Duration::ZERO,
             phase: Phase::Growing,
+            fall: 0.0,
             round: Round::begin(now, 0.0),
             drain: now + DRAIN_SPACING,
             carried: Carried { end: now + REMEMBERED, ..Carried::default() },
@@ -176,6 +191,7 @@ impl Ceiling {
         let Some(least) = self.round_trip.min() else { return };
         let time = (now - self.round.begun).as_secs_f64().max(f64::MIN_POSITIVE);
         let (typical, sent) = self.round.typical();
+        let before = self.queueing.as_secs_f64();
         self.queueing = typical.saturating_sub(least);
         self.note_tolerated(least, shaper.datagram());
         let (q, tolerated) = (self.queueing.as_secs_f64(), self.tolerated.as_secs_f64());
@@ -183,7 +199,9 @@ impl Ceiling {
         let lead = (sent - self.round.begun).as_secs_f64();
         // A bulk that pauses for longer than θ says nothing about the ceiling: what fits into the pause would be a queue.
         let left = (shaper.sent() - self.round.sent) / time;
-        let tested = time * (1.0 - left / self.limit) <= tolerated;
+        let steady = time * (1.0 - left / self.limit) <= tolerated;
+        // Nor does a datagram that left before the queue of a rate that is too high had grown to θ.
+        let tested = steady && lead * (GROWTH - 1.0) >= tolerated;
         let error = ((q - tolerated) / time).clamp(-1.0, 1.0);
         if tested && error <= 0.0 {
             self.carried.note(now, self.rate);
@@ -201,7 +219,7 @@ impl Ceiling {
                 Phase::Growing
             }
             Phase::Drained => Phase::Holding { step: 0.0 },
-            Phase::Holding { step } if error < 0.0 && !tested => Phase::Holding { step },
+            Phase::Holding { step } if error < 0.0 && !steady => Phase::Holding { step },
             Phase::Holding { step } if q < tolerated / 2.0 => {
                 let step = (2.0 * step).clamp(INTEGRAL * tolerated / time, tolerated / time);
                 self.rate *= 1.0 + step;
@@ -212,7 +230,10 @@ impl Ceiling {
                     // Nothing is known of a rate that the bulk never used.
                     self.rate = self.rate.min(left.max(self.carried.most()));
                 }
-                self.rate *= 1.0 - INTEGRAL * error;
+                let stands = error > 0.0 && q >= STANDING * before;
+                self.fall =
+                    if stands { (2.0 * self.fall).clamp(INTEGRAL * error, MOST_FALL) } else { INTEGRAL * error };
+                self.rate *= 1.0 - self.fall;
                 Phase::Holding { step: 0.0 }
             }
         };

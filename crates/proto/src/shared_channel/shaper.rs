@@ -37,8 +37,11 @@ struct Held {
 }
 
 impl Shaper {
-    /// Limits the bulk from now on.
-    pub(super) fn limit(&mut self, rate: f64, burst: Duration) {
+    /// Limits the bulk from now on. The time without a limit is not caught up.
+    pub(super) fn limit(&mut self, now: Instant, rate: f64, burst: Duration) {
+        if self.limit.is_none() {
+            self.due = self.due.max(now);
+        }
         self.limit = Some((rate, burst));
     }
 
@@ -157,8 +160,7 @@ mod tests {
         let memory = vec![7; 1_472 * 44];
         let mut shaper = Shaper::default();
         assert_eq!(shaper.pass(at(0), train(44, &memory)).bytes.len(), memory.len(), "no limit");
-        shaper.limit(1e9, Duration::from_micros(48));
-        shaper.on_idle(at(1_000));
+        shaper.limit(at(1_000), 1e9, Duration::from_micros(48));
         let mut left = vec![(0, shaper.pass(at(1_000), train(10, &memory)).datagrams().count())];
         while shaper.is_holding() {
             let next = shaper.next().unwrap();
@@ -173,15 +175,13 @@ mod tests {
     fn a_late_driver_catches_up_a_little_and_an_idle_bulk_nothing() {
         let memory = vec![7; 1_472 * 44];
         let mut shaper = Shaper::default();
-        shaper.limit(1e9, Duration::from_micros(12));
-        shaper.on_idle(at(0));
+        shaper.limit(at(0), 1e9, Duration::from_micros(12));
         assert_eq!(shaper.pass(at(60), train(6, &memory)).datagrams().count(), 6);
         assert_eq!(shaper.pass(at(10_000), train(44, &memory)).datagrams().count(), 42, "500 µs, and one burst");
         assert!(shaper.is_holding());
         shaper.lift();
         assert_eq!(shaper.release(at(10_000)).unwrap().datagrams().count(), 2, "without a limit, at once");
-        shaper.limit(1e9, Duration::from_micros(12));
-        shaper.on_idle(at(20_000));
+        shaper.limit(at(20_000), 1e9, Duration::from_micros(12));
         assert_eq!(shaper.pass(at(20_000), train(6, &memory)).datagrams().count(), 1);
     }
 }
