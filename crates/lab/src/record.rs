@@ -74,8 +74,8 @@ pub struct EmulationRecord {
     /// say. Waiting programs are slower than the scenario's hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<f64>,
-    /// How long the threads of a flow waited for a processor each time that they needed one, in the mean: the longest of
-    /// all flows, in seconds; `None` where the kernel does not say.
+    /// Mean wait of a flow's threads for a processor, in seconds: the longest of all flows. `None` where the kernel does
+    /// not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_wait: Option<f64>,
     /// Datagrams that receiving programs were too slow to read, and those that their sockets found damaged.

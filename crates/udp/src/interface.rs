@@ -10,8 +10,8 @@ use farhaul_units::Rate;
 const FRAME: f64 = 38.0;
 
 /// The rate at which packets of `packet` bytes, headers of IP included, leave towards `peer`. `None` if the system does
-/// not tell, if the peer is this host, or if the interface is no device of its own: TUN devices tell a speed that they
-/// do not have.
+/// not tell, if the peer is this host, or if the interface is a virtual one. TUN devices tell a speed that they do not
+/// have.
 pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
     let peer = peer.to_canonical();
     if peer.is_loopback() {

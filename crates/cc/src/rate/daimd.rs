@@ -56,7 +56,7 @@ const NAK_WEIGHT: f64 = 0.125;
 const MAX_REPORTS: u32 = 5;
 /// Decreases per event in the generation of 2007, whose first report causes none. Source: draft-gg-udt-03, DecCount.
 const MAX_CUTS_2007: u32 = 5;
-/// What release 3.3 adds to the average of (4). A lone report of an event then rarely follows another one that counts.
+/// The addition of release 3.3 to the average of (4). A lone report of an event then rarely follows another one that counts.
 /// Source: release 3.3 of June 2007. UDT4 adds nothing.
 const SURPLUS_OF_RELEASE: u32 = 1;
 /// Cap on the rate after an increase, as a multiple of the rate acknowledged over about one RTT. Source: attack B9 of

@@ -36,8 +36,9 @@
 //! of UDT4 does not report it (D50); the 16 packets stand outside of it; a report that ends slow start is the first of an event
 //! (D52). A start counts as a recovery, as in UDT4. A cut is not rounded to whole microseconds.
 //!
-//! Release 3.3 (`udt-2007:release-3.3`) differs twice. Slow start ends at the speed of the bottleneck, which its bursts arrive
-//! with: once L ≤ 4·D, P ← 1/L and w ← L·(RTT + SYN), and after a NAK P ← 1/min(L, 4·D) (D340). M is one larger (D343).
+//! Release 3.3 (`udt-2007:release-3.3`) differs twice. Its bursts arrive at the speed of the
+//! bottleneck, and slow start ends with that speed (D340). Once L ≤ 4·D, P ← 1/L and w ← L·(RTT + SYN). After a NAK,
+//! P ← 1/min(L, 4·D). M is one larger (D343).
 //!
 //! Departures (docs/papers/departures.md): D1 to D12, D26, D50 to D52, D340, D343.
 

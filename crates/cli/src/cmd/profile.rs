@@ -23,7 +23,7 @@ use crate::values::seconds;
 
 /// Seconds of a point.
 const POINT: Duration = Duration::from_secs(1);
-/// What a point takes beside its seconds: the questions for the counts, on a path with a short round trip.
+/// Time of a point beside its seconds: the questions for the counts, on a path with a short round trip.
 const QUESTIONS: Duration = Duration::from_millis(120);
 
 /// Measure goodput and loss of a path over the sending rate
@@ -118,7 +118,7 @@ impl ProfileArgs {
 struct Sweep<'a> {
     args: &'a ProfileArgs,
     port: Port<'a>,
-    /// What the search saw; zero without a search.
+    /// The answers of the search; zero without a search.
     capacity: Rate,
     profile: Profile,
 }

@@ -21,7 +21,7 @@ pub(crate) struct OriginalPlace {
     pub(crate) what: What,
 }
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Nothing yet, as for a list.

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::process::{Scratch, Server, Started, farhaul};
 
-/// What both sides of Tsunami say first (tsunami-udp 1.1).
+/// The first words of both sides of Tsunami (tsunami-udp 1.1).
 const REVISION: [u8; 4] = 0x2006_1025_u32.to_be_bytes();
 
 fn tsunami(root: &str, more: &[&str]) -> Server {

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     report_end(&output, end, result)
 }
 
-/// What to ask which server for, and where it goes.
+/// The server and the request, and where it goes.
 struct Plan {
     server: OriginalPlace,
     /// Names in the server's words.

@@ -103,7 +103,7 @@ impl Pipe<'_> {
         Err(of(self.context, &failed, to))
     }
 
-    /// What is known about the end of a stream whose size nobody announces.
+    /// The judgement about the end of a stream whose size nobody announces.
     fn judge(&self, end: StreamEnd, peer: SocketAddr) -> Result<(), Fault> {
         match end {
             StreamEnd::Closed => Ok(()),

@@ -21,14 +21,14 @@ const TICK_HEIGHT: f64 = 34.0;
 /// Radius of the marked point.
 const MARK: f64 = 7.0;
 
-/// What a drawing is called.
+/// The names of a drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Caption<'a> {
     /// The prefix of its ids: letters, digits and hyphens.
     pub id: &'a str,
     /// Its title.
     pub title: &'a str,
-    /// What it shows, for screen readers.
+    /// Its content in words, for screen readers.
     pub shows: &'a str,
 }
 

@@ -165,8 +165,8 @@ fn processor(first: &FlowRow, last: &FlowRow) -> BTreeMap<Quantity, f64> {
     all.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
 }
 
-/// Mean and standard deviation in seconds of the delays of a measured stream between two samples of its statistics, which
-/// are those of all its delays. `None` with fewer than two delays.
+/// Mean and standard deviation in seconds of a measured stream's delays between two samples. The statistics of a sample
+/// are those of all delays so far. `None` with fewer than two delays.
 fn delays_between(first: &Stats, last: &Stats) -> Option<(f64, f64)> {
     // Count, sum, and sum of squares of the deviations from `origin`, which keeps their digits.
     let origin = last.rtt.as_secs_f64();

@@ -1,7 +1,7 @@
-//! Processor time of the threads and programs of a flow, user and system together, and how long they waited for it.
+//! Processor time of the threads and programs of a flow, user and system together, and their waits for it.
 //!
-//! It lacks what the kernel does for a flow in the emulator's thread: the way of arriving packets through IP, UDP and
-//! TCP, and what TCP sends in answer to them.
+//! The kernel's work in the emulator's thread is missing. There packets arrive through IP, UDP and TCP, and TCP answers
+//! them.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -43,8 +43,8 @@ const TESTED: f64 = 0.9;
 /// If less than this share arrives, the path has changed and the search begins anew at what arrives.
 const COLLAPSED: f64 = 0.8;
 /// The slope of a path that is not full is 1. After so many steps in a row with more than half of it, the path carries
-/// much more, and the search begins anew from here: a step is 1 %, and the start grows fourfold per RTT. Around the best
-/// rate the slope turns within two or three steps.
+/// much more. Then the search begins anew from here, because a step is 1 % and the start grows fourfold per RTT. Around
+/// the best rate the slope turns within two or three steps.
 const MOST_RISES: u32 = 8;
 
 /// The search around a rate.
