@@ -130,6 +130,23 @@ fn a_caller_that_says_nothing_or_something_else_holds_no_place_of_a_server() {
     drop(silent);
 }
 
+/// A short block without the end of a line, which a buffer of lines would hold back.
+#[test]
+fn the_first_bytes_of_a_sabul_stream_reach_a_reader_while_the_stream_goes_on() {
+    let mut sender = Server::begin(&["pipe", "--protocol", "sabul"]);
+    let connect = ["pipe", "--plain", "--protocol", "sabul", "--connect", &sender.address];
+    let mut receiver = Started::begin(&connect, Stdio::null());
+    let (mut input, mut output) = (sender.input(), receiver.output());
+    input.write_all(b"some").unwrap();
+    let mut first = [0; 4];
+    output.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"some");
+    drop(input);
+    // A run that waits for more is ended by its limit, and then the sender fails.
+    assert_eq!(sender.end().0, 0);
+    receiver.end().succeeds();
+}
+
 #[test]
 fn pipe_with_sabul_speaks_the_format_of_the_original() {
     let mut server = Server::begin(&["pipe", "--protocol", "sabul"]);

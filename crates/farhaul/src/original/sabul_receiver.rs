@@ -74,7 +74,8 @@ impl Sink {
         let (tells, outcomes) = sync_channel(BLOCKS + 1);
         thread::Builder::new().name("sink".into()).spawn(move || {
             for block in queue {
-                let written = sink.write_all(&block);
+                // A sink may hold back a short block, and the next one may come much later.
+                let written = sink.write_all(&block).and_then(|()| sink.flush());
                 let failed = written.is_err();
                 if tells.send(written).is_err() || failed {
                     waker.wake();
