@@ -1,7 +1,7 @@
 //! The metrics and series that a run can have, known before the run.
 //!
-//! This mirrors `run/metrics.rs` and `run/series.rs`. A record may still lack a metric of the vocabulary: flows need
-//! not converge, transfers need not finish, and the simulator's hosts have no processor time.
+//! This mirrors `run/metrics.rs` and `run/series.rs`. A record may still lack a metric of the vocabulary. Flows need
+//! not converge, and transfers need not finish. The simulator's hosts have no processor time.
 
 use std::collections::BTreeSet;
 

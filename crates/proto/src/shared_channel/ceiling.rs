@@ -16,7 +16,7 @@
 //!
 //! T is the time of a round: from a change of the limit until four control datagrams that left after it have been
 //! acknowledged. With r = (1 + x)·C, the queue obeys q′ = x − p·e, and (4) makes x′ = −κ·e/T. That is a second-order
-//! loop with the damping p/(2·√κ), which κ = p²/4 makes critical. p = 1/2 because q is seen up to one round late.
+//! loop with the damping p/(2·√κ). κ = p²/4 makes it critical. p = 1/2 because q is seen up to one round late.
 //!
 //! Every five seconds one round has a lower limit, which empties the queue of the bulk by the time that a control datagram
 //! leaves. So the least round trip stays known. Queueing delay that remains twice is due to hosts or to other traffic. The

@@ -121,7 +121,7 @@ fn a_server_caps_the_rate_that_a_client_asks_for() {
 }
 
 /// The delay begins at three times its target, and a good report each 350 ms divides it by 1.2. So a short file has much
-/// less than the rate that was asked for, as with the original: its program took 200 MB with a mean of 461 Mbit/s.
+/// less than the rate that was asked for. The original's program took 200 MB with a mean of 461 Mbit/s.
 #[test]
 fn a_short_file_has_the_mean_rate_that_the_start_of_the_original_leaves() {
     for (megabytes, expected) in [(30_u32, 267.0), (100, 379.0)] {
