@@ -138,9 +138,14 @@ impl<P: Protocol> Duplex<P> {
     }
 
     /// The datagrams of a plan.
-    pub(super) fn emit(&mut self, now: Instant, plan: Departure) -> Option<(usize, &[u8])> {
+    pub(super) fn emit<'a>(
+        &'a mut self,
+        now: Instant,
+        plan: Departure,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<(usize, &'a [u8])> {
         self.way.on_sent(now);
-        self.outgoing.engine.emit(now, plan, &mut self.scratch)
+        self.outgoing.engine.emit(now, plan, scratch)
     }
 
     // ---- the channel ----

@@ -50,7 +50,7 @@ impl<P: Protocol> Conductor for Established<P> {
         self.duplex.begin_batch(arrived);
     }
 
-    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect {
+    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
         match Tag::split(datagram) {
             Ok((_, body)) if self.duplex.on_datagram(now, body) => Effect::GoOn,
             _ => Effect::Invalid,
@@ -88,8 +88,13 @@ impl<P: Protocol> Conductor for Established<P> {
         self.duplex.plan(now).map(Output::Data)
     }
 
-    fn emit(&mut self, departure: Departure, now: Instant) -> Option<(usize, &[u8])> {
-        self.duplex.emit(now, departure)
+    fn emit<'a>(
+        &'a mut self,
+        departure: Departure,
+        now: Instant,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<(usize, &'a [u8])> {
+        self.duplex.emit(now, departure, scratch)
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {

@@ -90,7 +90,7 @@ impl<P: Protocol> Opening<P> {
 impl<P: Protocol> protocol::Opening for Opening<P> {
     type Established = Established<P>;
 
-    fn on_datagram(&mut self, _datagram: &[u8], _setup: Setup<'_>) -> Step<Box<Established<P>>> {
+    fn on_datagram(&mut self, _datagram: &mut [u8], _setup: Setup<'_>) -> Step<Box<Established<P>>> {
         // The data is lost, and the protocol repairs that.
         self.heard = true;
         Step::Wait

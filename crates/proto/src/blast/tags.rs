@@ -83,7 +83,7 @@ impl<P: engine::Protocol> Protocol for Tags<P> {
     }
 
     /// Callers open a channel, so a datagram without a tag is nobody's.
-    fn on_unaddressed(shell: &mut Shell<Self>, _now: Instant, _from: SocketAddr, _datagram: &[u8]) {
+    fn on_unaddressed(shell: &mut Shell<Self>, _now: Instant, _from: SocketAddr, _datagram: &mut [u8]) {
         shell.count_invalid();
     }
 

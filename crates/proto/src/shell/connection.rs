@@ -83,7 +83,7 @@ impl<P: Protocol> Connection<P> {
     // ---- input ----
 
     /// A datagram from `from`. Returns false if it is invalid.
-    pub(super) fn on_datagram(&mut self, from: SocketAddr, datagram: &[u8], setup: Setup<'_>) -> bool {
+    pub(super) fn on_datagram(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> bool {
         if !self.route.takes(from) {
             return false;
         }
@@ -233,12 +233,13 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// The data packets of an output.
-    pub(super) fn emit(
-        &mut self,
+    pub(super) fn emit<'a>(
+        &'a mut self,
         transmission: <P::Established as Conductor>::Transmission,
         now: Instant,
-    ) -> Option<(usize, &[u8])> {
-        self.established_mut()?.emit(transmission, now)
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<(usize, &'a [u8])> {
+        self.established_mut()?.emit(transmission, now, scratch)
     }
 
     /// When to call this connection next.

@@ -109,7 +109,7 @@ impl<P: Protocol> Shell<P> {
         self.slots.at(slot)
     }
 
-    fn get(&self, id: ConnectionId) -> Option<&Connection<P>> {
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection<P>> {
         self.slots.get(id)
     }
 
@@ -153,10 +153,10 @@ impl<P: Protocol> Shell<P> {
 
     // ---- input ----
 
-    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &[u8], stride: usize) {
+    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
         // Datagrams of one call usually belong to one connection, so it is looked up once.
         let mut current: Option<(P::Key, u32)> = None;
-        for datagram in bytes.chunks(stride.max(1)) {
+        for datagram in bytes.chunks_mut(stride.max(1)) {
             let Some(key) = P::key(from, datagram) else {
                 P::on_unaddressed(self, now, from, datagram);
                 continue;
@@ -184,7 +184,7 @@ impl<P: Protocol> Shell<P> {
         }
     }
 
-    fn deliver(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    fn deliver(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let Some(connection) = self.slots.at(slot) else { return };
         let setup = Setup { config: &self.config, rng: &mut self.rng, now };
         if !connection.on_datagram(from, datagram, setup) {
@@ -193,7 +193,7 @@ impl<P: Protocol> Shell<P> {
     }
 
     /// Delivers a datagram without a key.
-    pub(crate) fn deliver_alone(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    pub(crate) fn deliver_alone(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         self.deliver(slot, now, from, datagram);
         self.mark(slot);
     }
@@ -237,7 +237,7 @@ impl<P: Protocol> Shell<P> {
         match output {
             Output::Scratch => Some(one(to, scratch)),
             Output::Data(transmission) => {
-                let (segment_size, bytes) = self.slots.at(slot)?.emit(transmission, now)?;
+                let (segment_size, bytes) = self.slots.at(slot)?.emit(transmission, now, scratch.cleared())?;
                 Some(Transmit { to, segment_size, bytes })
             }
         }

@@ -39,7 +39,7 @@ pub(crate) trait Protocol: Sized {
     fn find(&self, key: Self::Key) -> Option<u32>;
 
     /// Handles a datagram without a key: of a caller, say. Counts it if it is invalid.
-    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &[u8]);
+    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]);
 
     // ---- opening ----
 
@@ -75,8 +75,8 @@ pub(crate) trait Protocol: Sized {
 pub(crate) trait Opening {
     type Established;
 
-    /// Handles a datagram of the peer. The datagram that completes the opening also goes to the established connection.
-    fn on_datagram(&mut self, datagram: &[u8], setup: Setup<'_>) -> Step<Box<Self::Established>>;
+    /// Handles a datagram of the peer, which may be decrypted in place. The datagram that completes the opening also goes to the established connection.
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Self::Established>>;
 
     /// The reason to give up, if the time limit has passed.
     fn check(&self, now: Instant) -> Option<ConnectionLost>;
@@ -109,8 +109,8 @@ pub(crate) trait Conductor {
     /// The next datagrams reached this computer at `arrived`.
     fn begin_batch(&mut self, arrived: Instant);
 
-    /// Handles one datagram of the peer.
-    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect;
+    /// Handles one datagram of the peer, which may be decrypted in place.
+    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect;
 
     /// All datagrams of one receive call were handled.
     fn finish_batch(&mut self, now: Instant);
@@ -127,8 +127,14 @@ pub(crate) trait Conductor {
     /// The next datagrams to send. A side that is leaving sends no data, only its farewell and what goes before it.
     fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Self::Transmission>>;
 
-    /// The datagrams of a transmission, back to back, and the length of each but the last. They count as sent.
-    fn emit(&mut self, transmission: Self::Transmission, now: Instant) -> Option<(usize, &[u8])>;
+    /// The datagrams of a transmission, back to back, and the length of each but the last. They count as sent. They lie in
+    /// the send buffer, or in `scratch`, which is empty.
+    fn emit<'a>(
+        &'a mut self,
+        transmission: Self::Transmission,
+        now: Instant,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<(usize, &'a [u8])>;
 
     /// When to call next.
     fn deadline(&self, now: Instant) -> Option<Instant>;

@@ -58,7 +58,7 @@ impl Protocol for Tags {
         self.0.get(&tag).copied()
     }
 
-    fn on_unaddressed(shell: &mut Shell<Self>, _: Instant, _: SocketAddr, _: &[u8]) {
+    fn on_unaddressed(shell: &mut Shell<Self>, _: Instant, _: SocketAddr, _: &mut [u8]) {
         shell.count_invalid();
     }
 
@@ -83,7 +83,7 @@ impl Protocol for Tags {
 impl protocol::Opening for Hello {
     type Established = Pipe;
 
-    fn on_datagram(&mut self, _: &[u8], _: Setup<'_>) -> Step<Box<Pipe>> {
+    fn on_datagram(&mut self, _: &mut [u8], _: Setup<'_>) -> Step<Box<Pipe>> {
         // The peer may not have heard this side yet.
         Step::Done(Box::new(Pipe { tag: self.tag, owes_ack: true, ..Pipe::default() }))
     }
@@ -114,7 +114,7 @@ impl Conductor for Pipe {
 
     fn begin_batch(&mut self, _: Instant) {}
 
-    fn on_datagram(&mut self, datagram: &[u8], _: Instant) -> Effect {
+    fn on_datagram(&mut self, datagram: &mut [u8], _: Instant) -> Effect {
         match datagram.get(8) {
             Some(b'H') => {}
             Some(b'A') => self.in_flight = false,
@@ -150,7 +150,7 @@ impl Conductor for Pipe {
         Some(Output::Scratch)
     }
 
-    fn emit(&mut self, transmission: Infallible, _: Instant) -> Option<(usize, &[u8])> {
+    fn emit<'a>(&'a mut self, transmission: Infallible, _: Instant, _: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         match transmission {}
     }
 

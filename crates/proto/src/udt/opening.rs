@@ -67,7 +67,7 @@ impl Opening {
 impl protocol::Opening for Opening {
     type Established = Established;
 
-    fn on_datagram(&mut self, datagram: &[u8], setup: Setup<'_>) -> Step<Box<Established>> {
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Established>> {
         let packet = match is_handshake(datagram).then(|| Control::decode(datagram)) {
             Some(Ok((_, _, Control::Handshake(packet)))) => Some(packet),
             Some(_) => return Step::Invalid,

@@ -116,7 +116,7 @@ impl Protocol for Router {
     }
 
     /// A datagram for socket id 0, from a caller or the peer of a rendezvous. Or one that is too short for an id.
-    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         match destination(datagram) {
             None => return shell.count_invalid(),
             Some(_) if !is_control(datagram) => return,

@@ -26,7 +26,7 @@ impl Opening {
 impl protocol::Opening for Opening {
     type Established = Established;
 
-    fn on_datagram(&mut self, datagram: &[u8], setup: Setup<'_>) -> Step<Box<Established>> {
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Established>> {
         // Answers repeat the id of the request, which strangers do not know. Packets that overtake the answer are lost.
         // The peer retransmits them.
         match read_handshake(datagram).filter(|packet| packet.socket_id == self.offer.socket_id) {

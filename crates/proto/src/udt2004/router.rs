@@ -67,7 +67,7 @@ impl Protocol for Router {
     }
 
     /// A handshake. Only a complete one of a caller is answered, and with no more bytes than it has (attack A11).
-    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let packet = read_handshake(datagram);
         // A caller that does not know that its connection is established may request another cookie.
         let asks_listener = packet.is_some_and(|packet| packet.request == Request::Induction);

@@ -22,7 +22,7 @@ impl Conductor for Established {
         self.receiver.begin_batch(arrived);
     }
 
-    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect {
+    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
         if is_handshake(datagram) {
             let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else { return Effect::Invalid };
             self.on_late_handshake(&packet, now);
@@ -98,7 +98,12 @@ impl Conductor for Established {
         self.poll_control(now, scratch).then_some(Output::Scratch)
     }
 
-    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<(usize, &[u8])> {
+    fn emit<'a>(
+        &'a mut self,
+        transmission: Transmission,
+        now: Instant,
+        _scratch: &'a mut Vec<u8>,
+    ) -> Option<(usize, &'a [u8])> {
         if self.sender.in_flight() == 0 {
             self.vigil.expiry.watch(now, self.rtt.with_margin());
         }

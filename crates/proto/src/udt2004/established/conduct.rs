@@ -22,7 +22,7 @@ impl Conductor for Established {
         self.receiver.begin_batch(arrived);
     }
 
-    fn on_datagram(&mut self, datagram: &[u8], now: Instant) -> Effect {
+    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
         if is_control(datagram) {
             return match Control::decode(datagram) {
                 Ok(control) => self.on_control(&control, now),
@@ -85,7 +85,12 @@ impl Conductor for Established {
         if self.farewell.has_begun() { None } else { self.sender.plan(now).map(Output::Data) }
     }
 
-    fn emit(&mut self, transmission: Transmission, now: Instant) -> Option<(usize, &[u8])> {
+    fn emit<'a>(
+        &'a mut self,
+        transmission: Transmission,
+        now: Instant,
+        _scratch: &'a mut Vec<u8>,
+    ) -> Option<(usize, &'a [u8])> {
         let rtt = self.rtt_of_peer();
         self.vigil.expiry.on_sent(now);
         self.syn.start(now, SYN_INTERVAL);
