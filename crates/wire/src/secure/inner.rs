@@ -1,0 +1,119 @@
+//! The body of an application envelope: a packet of the transport, or a message of the envelope itself.
+//!
+//! ```text
+//! packet of UDT4   its header without the socket id (12 bytes) | its body
+//! message          1 bit 1 | type 0x4648 | kind u16 | body
+//! ```
+//!
+//! UDT4's last header word, the socket id, is the envelope's connection id. So a receiver restores the packet in place: 12
+//! bytes move by four.
+
+use super::frame::{CloseCode, MAX_REASON};
+use super::header::{HEADER_LEN as ENVELOPE, Header, TAG_LEN, is_envelope};
+use crate::udt4;
+
+/// Bytes of a UDT4 header that travel inside.
+const KEPT: usize = udt4::HEADER_LEN - 4;
+/// Where a restored packet begins in the datagram.
+pub const RESTORED_AT: usize = ENVELOPE - 4;
+
+/// Bytes of the first word, with the kind.
+const WORD: usize = 4;
+/// Bytes of a path challenge and of its answer.
+const CHALLENGE: usize = 8;
+
+mod kind {
+    pub(super) const DONE: u16 = 1;
+    pub(super) const CHALLENGE: u16 = 2;
+    pub(super) const RESPONSE: u16 = 3;
+    pub(super) const CLOSE: u16 = 4;
+    pub(super) const NOTHING: u16 = 5;
+}
+
+/// A message of the envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// The server has verified the client, so both sides forget the keys of the handshake.
+    Done,
+    /// Proves that the peer receives at a new address: it must send the same bytes back.
+    PathChallenge([u8; CHALLENGE]),
+    /// The answer to a challenge.
+    PathResponse([u8; CHALLENGE]),
+    /// The sender ends the connection because of the envelope.
+    Close(CloseCode, &'a str),
+    /// Nothing: a packet that only shows a new key or address.
+    Nothing,
+}
+
+impl<'a> Message<'a> {
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let kind = match self {
+            Self::Done => kind::DONE,
+            Self::PathChallenge(_) => kind::CHALLENGE,
+            Self::PathResponse(_) => kind::RESPONSE,
+            Self::Close(..) => kind::CLOSE,
+            Self::Nothing => kind::NOTHING,
+        };
+        // The first two bytes are those of an envelope, which is no type of any packet of UDT4.
+        let envelope = Header { epoch: super::Epoch(kind), number: 0, to: super::ConnectionName::NONE }.bytes();
+        out.extend_from_slice(&envelope[..WORD]);
+        match self {
+            Self::PathChallenge(bytes) | Self::PathResponse(bytes) => out.extend_from_slice(bytes),
+            Self::Close(code, reason) => {
+                let end = (0..=reason.len().min(MAX_REASON)).rev().find(|&end| reason.is_char_boundary(end));
+                out.extend_from_slice(&code.value().to_be_bytes());
+                out.extend_from_slice(&reason.as_bytes()[..end.unwrap_or(0)]);
+            }
+            Self::Done | Self::Nothing => {}
+        }
+    }
+
+    /// Reads one from an opened body. `None` if it is malformed or of a kind that no version so far has.
+    pub fn decode(body: &'a [u8]) -> Option<Self> {
+        let (word, rest) = body.split_first_chunk::<WORD>()?;
+        Some(match u16::from_be_bytes([word[2], word[3]]) {
+            kind::DONE => Self::Done,
+            kind::CHALLENGE => Self::PathChallenge(rest.try_into().ok()?),
+            kind::RESPONSE => Self::PathResponse(rest.try_into().ok()?),
+            kind::CLOSE => {
+                let (code, reason) = rest.split_first_chunk()?;
+                let reason = str::from_utf8(reason).ok().filter(|reason| reason.len() <= MAX_REASON)?;
+                Self::Close(CloseCode::from_value(u16::from_be_bytes(*code)), reason)
+            }
+            kind::NOTHING => Self::Nothing,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether an opened body is a message of the envelope.
+#[inline]
+pub fn is_message(body: &[u8]) -> bool {
+    is_envelope(body)
+}
+
+/// Writes the envelope of a UDT4 packet into `out`, ready for sealing: header, what travels inside, and room for the tag.
+/// Returns false, and writes nothing, if it is too short for a packet of UDT4.
+#[inline]
+pub fn enclose(header: &Header, packet: &[u8], out: &mut Vec<u8>) -> bool {
+    let Some((head, body)) = packet.split_first_chunk::<{ udt4::HEADER_LEN }>() else { return false };
+    out.extend_from_slice(&header.bytes());
+    out.extend_from_slice(&head[..KEPT]);
+    out.extend_from_slice(body);
+    out.extend_from_slice(&[0; TAG_LEN]);
+    true
+}
+
+/// Restores the UDT4 packet in a datagram whose body was opened in place. `None` if it is too short for one.
+#[inline]
+pub fn restore(datagram: &mut [u8]) -> Option<&mut [u8]> {
+    let end = datagram.len().checked_sub(TAG_LEN)?;
+    if end < ENVELOPE + KEPT {
+        return None;
+    }
+    let socket_id: [u8; 4] = datagram[ENVELOPE - 4..ENVELOPE].try_into().ok()?;
+    datagram.copy_within(ENVELOPE..ENVELOPE + KEPT, RESTORED_AT);
+    datagram[RESTORED_AT + KEPT..ENVELOPE + KEPT].copy_from_slice(&socket_id);
+    Some(&mut datagram[RESTORED_AT..end])
+}

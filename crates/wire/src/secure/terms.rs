@@ -1,0 +1,144 @@
+//! The terms of a transport, which travel inside the TLS handshake and so cannot be changed by others.
+//!
+//! ```text
+//! term  id u16 | length u16 | value
+//! ```
+//!
+//! | id | value | |
+//! | --- | --- | --- |
+//! | 1 | protocol | its name in ASCII |
+//! | 2 | mode u8 | 0 stream, 1 messages |
+//! | 3 | packet size u32 | bytes, headers of IP and UDP included, envelope excluded |
+//! | 4 | flow window u32 | packets |
+//! | 5 | first number u32 | sequence number of the sender's first packet |
+//! | 6 | options | of the protocol, in its own format |
+//!
+//! Terms of later versions are skipped.
+
+use farhaul_units::SeqNo;
+
+/// Most bytes of a protocol's name.
+const MAX_PROTOCOL: usize = 32;
+
+mod id {
+    pub(super) const PROTOCOL: u16 = 1;
+    pub(super) const MODE: u16 = 2;
+    pub(super) const MSS: u16 = 3;
+    pub(super) const FLOW_WINDOW: u16 = 4;
+    pub(super) const FIRST: u16 = 5;
+    pub(super) const OPTIONS: u16 = 6;
+}
+
+/// One side's contribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms<'a> {
+    /// The name of the protocol inside.
+    pub protocol: &'a str,
+    /// Whether the connection carries messages, and not a stream.
+    pub messages: bool,
+    /// Largest packet of the transport, bytes.
+    pub mss: u32,
+    /// Packets that this side has room for.
+    pub flow_window: u32,
+    /// Sequence number of this side's first packet.
+    pub first: SeqNo,
+    /// Options of the protocol.
+    pub options: &'a [u8],
+}
+
+/// Why terms cannot be read. Their sender holds the keys, so the fault is the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TermsError {
+    /// A term goes beyond the end, or its length is not that of its value.
+    #[error("the term {0} has a wrong length")]
+    Length(u16),
+    /// A term that every connection needs is missing.
+    #[error("the term {0} is missing")]
+    Missing(u16),
+    /// A term appears twice.
+    #[error("the term {0} appears twice")]
+    Twice(u16),
+    /// A value that the term never has.
+    #[error("the term {0} has a value that it never has")]
+    Value(u16),
+}
+
+impl<'a> Terms<'a> {
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut term = |id: u16, value: &[u8]| {
+            out.extend_from_slice(&id.to_be_bytes());
+            out.extend_from_slice(&u16::try_from(value.len()).unwrap_or(0).to_be_bytes());
+            out.extend_from_slice(value);
+        };
+        term(id::PROTOCOL, &self.protocol.as_bytes()[..self.protocol.len().min(MAX_PROTOCOL)]);
+        term(id::MODE, &[self.messages.into()]);
+        term(id::MSS, &self.mss.to_be_bytes());
+        term(id::FLOW_WINDOW, &self.flow_window.to_be_bytes());
+        term(id::FIRST, &self.first.value().to_be_bytes());
+        if !self.options.is_empty() {
+            term(id::OPTIONS, self.options);
+        }
+    }
+
+    /// Reads terms.
+    ///
+    /// # Errors
+    /// See [`TermsError`].
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, TermsError> {
+        let (mut protocol, mut mode, mut mss, mut window, mut first, mut options) =
+            (None, None, None, None, None, None);
+        let mut rest = bytes;
+        while let Some((id, behind)) = rest.split_first_chunk() {
+            let id = u16::from_be_bytes(*id);
+            let (length, behind) = behind.split_first_chunk().ok_or(TermsError::Length(id))?;
+            let (value, behind) =
+                behind.split_at_checked(u16::from_be_bytes(*length).into()).ok_or(TermsError::Length(id))?;
+            rest = behind;
+            let place = match id {
+                id::PROTOCOL => &mut protocol,
+                id::MODE => &mut mode,
+                id::MSS => &mut mss,
+                id::FLOW_WINDOW => &mut window,
+                id::FIRST => &mut first,
+                id::OPTIONS => &mut options,
+                _ => continue,
+            };
+            if place.replace(value).is_some() {
+                return Err(TermsError::Twice(id));
+            }
+        }
+        if !rest.is_empty() {
+            return Err(TermsError::Length(0));
+        }
+        let protocol = protocol.ok_or(TermsError::Missing(id::PROTOCOL))?;
+        if protocol.len() > MAX_PROTOCOL || !protocol.is_ascii() {
+            return Err(TermsError::Value(id::PROTOCOL));
+        }
+        let messages = match mode.ok_or(TermsError::Missing(id::MODE))? {
+            [0] => false,
+            [1] => true,
+            [_] => return Err(TermsError::Value(id::MODE)),
+            _ => return Err(TermsError::Length(id::MODE)),
+        };
+        let first = number(first, id::FIRST)?;
+        if first >> 31 != 0 {
+            return Err(TermsError::Value(id::FIRST));
+        }
+        Ok(Self {
+            protocol: str::from_utf8(protocol).map_err(|_| TermsError::Value(id::PROTOCOL))?,
+            messages,
+            mss: number(mss, id::MSS)?,
+            flow_window: number(window, id::FLOW_WINDOW)?,
+            first: SeqNo::new(first),
+            options: options.unwrap_or_default(),
+        })
+    }
+}
+
+/// A number that every connection needs.
+fn number(value: Option<&[u8]>, id: u16) -> Result<u32, TermsError> {
+    let value = value.ok_or(TermsError::Missing(id))?;
+    value.try_into().map(u32::from_be_bytes).map_err(|_| TermsError::Length(id))
+}

@@ -1,0 +1,140 @@
+use farhaul_units::SeqNo;
+use proptest::prelude::*;
+
+use super::*;
+use crate::udt4::{self, SocketId};
+
+fn header() -> Header {
+    Header { epoch: Epoch(3), number: 0x0102_0304_0506_0708, to: SocketId::new(0x1122_3344) }
+}
+
+#[test]
+fn a_header_has_its_golden_bytes() {
+    let bytes = [0xC6, 0x48, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x22, 0x33, 0x44];
+    assert_eq!(header().bytes(), bytes);
+    let datagram = [&bytes[..], &[0; TAG_LEN]].concat();
+    assert_eq!(Header::decode(&datagram), Ok(header()));
+    assert!(is_envelope(&datagram) && udt4::is_control(&datagram));
+    assert_eq!(udt4::destination(&datagram), Some(SocketId::new(0x1122_3344)), "one demultiplexer for both");
+}
+
+#[test]
+fn no_control_packet_of_udt4_is_an_envelope() {
+    for kind in (0..=8_u8).map(u16::from).chain([0x7FFF]) {
+        assert!(!is_envelope(&(kind | 0x8000).to_be_bytes()), "{kind}");
+    }
+    assert!(!is_envelope(&[]) && !is_envelope(&[0xC6]));
+}
+
+#[test]
+fn a_datagram_without_room_for_a_tag_is_refused() {
+    let datagram = [&header().bytes()[..], &[0; TAG_LEN - 1]].concat();
+    assert!(Header::decode(&datagram).is_err());
+}
+
+#[test]
+fn a_packet_of_udt4_is_restored_where_it_was_opened() {
+    let packet: Vec<u8> = [[0x40, 0, 0, 9], [0xE0, 0, 0, 1], [0, 0, 0, 5], [0x11, 0x22, 0x33, 0x44], *b"data"].concat();
+    let mut datagram = Vec::new();
+    assert!(inner::enclose(&header(), &packet, &mut datagram));
+    assert_eq!(datagram.len(), packet.len() + OVERHEAD);
+    assert_eq!(inner::restore(&mut datagram).unwrap(), packet);
+    assert!(!inner::enclose(&header(), &packet[..15], &mut Vec::new()));
+    assert_eq!(inner::restore(&mut [0; HEADER_LEN + 11 + TAG_LEN]), None);
+}
+
+#[test]
+fn a_greeting_survives_and_its_limits_hold() {
+    let greeting = Greeting { version: 1, from: SocketId::new(7), client_id: &[9; 8], token: b"token" };
+    let mut datagram = header().bytes().to_vec();
+    greeting.encode(&mut datagram);
+    let length = datagram.len();
+    datagram.extend_from_slice(b"body");
+    assert_eq!(Greeting::decode(&datagram), Ok((greeting, length)));
+    for cut in 0..length {
+        assert!(Greeting::decode(&datagram[..cut]).is_err(), "{cut}");
+    }
+    datagram[HEADER_LEN + 8] = 21;
+    assert!(Greeting::decode(&datagram).is_err(), "a client id that is too long");
+    datagram[HEADER_LEN + 8] = 7;
+    assert!(Greeting::decode(&datagram).is_err(), "a client id that is too short");
+}
+
+#[test]
+fn terms_must_be_complete_and_stand_once() {
+    let terms =
+        Terms { protocol: "udt", messages: true, mss: 1472, flow_window: 8192, first: SeqNo::new(77), options: b"" };
+    let mut bytes = Vec::new();
+    terms.encode(&mut bytes);
+    assert_eq!(Terms::decode(&bytes), Ok(terms));
+    let later = [&bytes[..], &[0x12, 0x34, 0, 1, 0]].concat();
+    assert_eq!(Terms::decode(&later), Ok(terms), "a term of a later version");
+    assert_eq!(Terms::decode(&[&bytes[..], &bytes[..]].concat()), Err(TermsError::Twice(1)));
+    assert_eq!(Terms::decode(&[]), Err(TermsError::Missing(1)));
+    for cut in 1..bytes.len() {
+        assert!(Terms::decode(&bytes[..cut]).is_err(), "{cut}");
+    }
+}
+
+#[test]
+fn a_reason_is_cut_at_a_character() {
+    let reason = "ä".repeat(MAX_REASON);
+    let mut bytes = Vec::new();
+    Frame::Close(CloseCode::Busy, &reason).encode(&mut bytes);
+    let Ok(Some((Frame::Close(CloseCode::Busy, read), []))) = Frame::decode(&bytes) else { panic!("{bytes:?}") };
+    assert_eq!(read, "ä".repeat(MAX_REASON / 2));
+}
+
+proptest! {
+    #[test]
+    fn frames_survive(offset: u32, epoch: u16, code: u16, bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
+        let reason = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+        let frames = [
+            Frame::Crypto { offset, bytes: &bytes },
+            Frame::Received { epoch: Epoch(epoch), offset },
+            Frame::Retry(&bytes),
+            Frame::Close(CloseCode::from_value(code), &reason),
+        ];
+        let mut encoded = Vec::new();
+        frames.iter().for_each(|frame| frame.encode(&mut encoded));
+        encoded.extend_from_slice(&[0; 9]);
+        let mut rest = &encoded[..];
+        for frame in frames {
+            let (read, behind) = Frame::decode(rest).unwrap().unwrap();
+            prop_assert_eq!(read, frame);
+            rest = behind;
+        }
+        prop_assert_eq!(Frame::decode(rest), Ok(None));
+    }
+
+    #[test]
+    fn messages_survive(challenge: [u8; 8], code: u16, reason in "\\PC{0,40}") {
+        let messages = [
+            inner::Message::Done,
+            inner::Message::PathChallenge(challenge),
+            inner::Message::PathResponse(challenge),
+            inner::Message::Close(CloseCode::from_value(code), &reason),
+            inner::Message::Nothing,
+        ];
+        for message in messages {
+            let mut bytes = Vec::new();
+            message.encode(&mut bytes);
+            prop_assert!(inner::is_message(&bytes));
+            prop_assert_eq!(inner::Message::decode(&bytes), Some(message));
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_a_decoder_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1500)) {
+        let _ = Header::decode(&bytes);
+        let _ = Greeting::decode(&bytes);
+        let _ = Terms::decode(&bytes);
+        let _ = inner::Message::decode(&bytes);
+        let mut rest = &bytes[..];
+        while let Ok(Some((_, behind))) = Frame::decode(rest) {
+            prop_assert!(behind.len() < rest.len());
+            rest = behind;
+        }
+        let _ = inner::restore(&mut bytes);
+    }
+}
