@@ -18,6 +18,9 @@ pub enum ConnectError {
     /// The protocol has only streams between a caller and a listener.
     #[error("this protocol has neither messages nor rendezvous; use UDT4 for these")]
     StreamsOnly,
+    /// Nothing is known that the key of this peer could be compared with.
+    #[error("no key of this peer is known")]
+    NoTrust,
     /// A rendezvous with this address is already in progress.
     #[error("a rendezvous with this address is already in progress")]
     RendezvousUnderWay,
@@ -76,6 +79,33 @@ pub enum ConnectionLost {
     /// The peer reported that it cannot store the data (error signal, type 8), then left or accepted no more.
     #[error("the peer reported error {0}: it could not store the data")]
     PeerError(u32),
+    /// The connection cannot be protected.
+    #[error("no secure connection: {0}")]
+    Insecure(SecurityFault),
+}
+
+/// Why a connection cannot be protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecurityFault {
+    /// The peer's key is not one that this side trusts.
+    #[error("the peer's key is not the one that is expected")]
+    UnknownKey,
+    /// The peer does not admit this side's key.
+    #[error("the peer does not admit this side's key")]
+    NotAdmitted,
+    /// The handshake failed: no common cipher, a damaged message, a wrong signature.
+    #[error("the handshake failed")]
+    Handshake,
+    /// The peer speaks another version of the envelope.
+    #[error("the peer speaks another version of the envelope")]
+    Version,
+    /// The peer does not follow to new keys, and the old ones have reached their limit.
+    #[error("the peer does not follow to new keys")]
+    KeyLimit,
+    /// Too many forged packets were tried with one key.
+    #[error("too many forged packets")]
+    Forgeries,
 }
 
 /// The incompatible property of the peer.

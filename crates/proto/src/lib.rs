@@ -14,6 +14,7 @@
 //! | `tsunami` | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | `hurricane`, `fobs` | the engines of two blast protocols |
 //! | `sabul` | SABUL, between Farhaul ends and with programs of release 2.1 |
+//! | `secure` | the envelope that encrypts the datagrams of a transport |
 //! | `shell` | what all endpoints and connections share, and the traits that a protocol implements |
 //! | `registry` | every protocol by name, for users who choose one; `any_endpoint`: the endpoint of any |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
@@ -34,7 +35,7 @@ pub use any_endpoint::AnyEndpoint;
 pub use blast::rate::RateChoice;
 pub use channel::{ChannelEnd, ChannelOutput, Channels, begins_hello};
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
-pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved};
+pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved, SecurityFault};
 pub use event::{ConnectionId, Event};
 pub use numbering::Numbering;
 pub use registry::Protocol;
@@ -54,7 +55,7 @@ mod loss;
 mod pacer;
 pub mod probe;
 pub mod sabul;
-
+pub mod secure;
 mod seq_set;
 mod shared_channel;
 mod shell;

@@ -32,6 +32,7 @@ mod sender;
 
 pub use config::Config;
 pub use endpoint::{ConnectOptions, Endpoint};
+pub(crate) use established::Established;
 pub use messages::{Message, MessageOptions};
 
 pub use crate::shell::handshake::MIN_MSS;

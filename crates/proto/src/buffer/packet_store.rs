@@ -66,6 +66,11 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         }
     }
 
+    /// Packets become `margin` bytes longer before they leave. It must be empty.
+    pub(crate) fn set_margin(&mut self, margin: usize) {
+        self.per_chunk = (MAX_TRAIN_BYTES / (self.stride() + margin)).clamp(1, MAX_TRAIN_PACKETS) as u32;
+    }
+
     // ---- facts ----
 
     /// Oldest packet held. Equals [`end`](Self::end) if empty.

@@ -22,6 +22,11 @@ impl SendBuffer {
         Self { store: PacketStore::new(first, payload_size), destination, next_message: MsgNo::FIRST }
     }
 
+    /// Packets become `margin` bytes longer before they leave. It must be empty.
+    pub(crate) fn set_margin(&mut self, margin: usize) {
+        self.store.set_margin(margin);
+    }
+
     /// Oldest packet held. Equals [`end`](Self::end) if empty.
     pub(crate) const fn first(&self) -> SeqNo {
         self.store.first()

@@ -69,6 +69,12 @@ impl<P: Protocol> Connection<P> {
         Self { route: Route::From(name.peer.ip()), accepted: true, ..called }
     }
 
+    /// The same for a caller that opens it by datagrams.
+    pub(super) fn called_by_datagram(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
+        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(Box::new(opening)));
+        Self { accepted: true, ..called }
+    }
+
     /// A connection that a caller opened and that the application must take.
     pub(super) fn accepted(place: Place, name: Name<P::Key>, established: P::Established) -> Self {
         let phase = Phase::Established(Box::new(established));
@@ -213,10 +219,13 @@ impl<P: Protocol> Connection<P> {
 
     /// The next datagrams to send, if any, and their destination.
     pub(super) fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, PhaseOutput<P>)> {
-        if self.standing.is_over() {
-            return None;
-        }
         let to = self.route.destination();
+        if self.standing.is_over() {
+            // A side that has failed to open a connection may still have to say why.
+            let Phase::Opening(opening) = &mut self.phase else { return None };
+            let to = to.filter(|_| !opening.is_gone() && opening.poll(now, scratch))?;
+            return Some((to, Output::Scratch));
+        }
         let established = match &mut self.phase {
             Phase::Opening(opening) => {
                 let to = to.filter(|_| opening.poll(now, scratch))?;

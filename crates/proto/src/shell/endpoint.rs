@@ -78,6 +78,12 @@ impl<P: Protocol> Shell<P> {
         self.install(Connection::called(place, name, opening))
     }
 
+    /// Adds a connection that a caller opens by datagrams.
+    pub(crate) fn answer_datagram(&mut self, now: Instant, name: Name<P::Key>, opening: P::Opening) -> ConnectionId {
+        let place = self.place(now);
+        self.install(Connection::called_by_datagram(place, name, opening))
+    }
+
     /// Adds a connection that a caller opened.
     pub(crate) fn accept(&mut self, now: Instant, name: Name<P::Key>, established: P::Established) {
         let place = self.place(now);

@@ -73,6 +73,8 @@ pub(crate) struct Agreed {
     pub(crate) recv_isn: SeqNo,
     /// RTT, if a request had exactly one answer.
     pub(crate) round_trip: Option<Duration>,
+    /// Bytes that an envelope adds to each packet.
+    pub(crate) envelope: u32,
 }
 
 impl Offer {
@@ -104,6 +106,7 @@ impl Offer {
             send_isn: self.isn,
             recv_isn: packet.isn,
             round_trip,
+            envelope: 0,
         })
     }
 }

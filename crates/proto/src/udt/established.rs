@@ -114,6 +114,7 @@ impl Established {
             losses: Losses::new(now),
             counts: Totals::default(),
         };
+        established.sender.set_margin(agreed.envelope as usize);
         established.receiver.acks.number_from(config.udt.initial_ack);
         established.sender.number_messages_from(config.udt.initial_message);
         established.sender.set_burst_time(config.burst_time);
@@ -124,6 +125,11 @@ impl Established {
         established.congestion.on_connect(&path);
         established.apply_control();
         established
+    }
+
+    /// A connection inside an envelope, whose handshake has agreed on everything.
+    pub(crate) fn enclosed(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self {
+        Self::new(agreed, offer, if called { Role::Listener } else { Role::Caller }, opened, setup)
     }
 
     /// No legitimate peer sends this datagram.

@@ -119,6 +119,11 @@ impl Sender {
         }
     }
 
+    /// Packets become so many bytes longer before they leave. Nothing may have been written yet.
+    pub(crate) fn set_margin(&mut self, margin: usize) {
+        self.buffer.set_margin(margin);
+    }
+
     /// Sets the length of a burst.
     pub(crate) fn set_burst_time(&mut self, time: Duration) {
         self.pacer.set_burst_time(time);

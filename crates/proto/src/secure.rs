@@ -1,0 +1,42 @@
+//! The secure envelope: a transport's connections over authenticated and encrypted datagrams.
+//!
+//! ```text
+//!             ┌──────────────────────── Sealed ───────────────────────────┐
+//! datagrams ─▶│ Tunnel: open in place ─▶ packets ─▶ Conductor of protocol │
+//!           ◀─│ Tunnel: seal ◀───────────────────────  inside             │
+//!             └────────▲──────────────────────────────────────────────────┘
+//!                      │ first keys, terms
+//! datagrams ◀▶ Opening: Exchange (TLS messages over lossy packets) ◀▶ Handshake (TLS 1.3)
+//! ```
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
+//! | `router` | the connections of an endpoint, and its callers: proof of address, refusals |
+//! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
+//! | `enclosed` | the terms that the handshake carries for the protocol inside |
+//! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
+//! | `token`, `client_id` | the proof of an address, the name of a handshake |
+//!
+//! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
+//! state and starts no timer.
+
+mod client_id;
+mod crypto_stream;
+mod enclosed;
+mod endpoint;
+mod exchange;
+mod null;
+mod opening;
+mod protector;
+mod replay;
+mod router;
+mod sealed;
+#[cfg(test)]
+mod tests;
+mod token;
+mod tunnel;
+
+pub use endpoint::Endpoint;
+pub use null::Null;
+pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};

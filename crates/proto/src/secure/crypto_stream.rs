@@ -1,0 +1,169 @@
+//! The TLS messages of one epoch, as a stream of bytes in each direction, over packets that may be lost.
+
+use farhaul_wire::secure::Frame;
+
+/// Most bytes of one direction and epoch. A chain of raw keys and a post-quantum exchange need less than 4 KiB.
+const MOST: usize = 16 << 10;
+/// Pieces that may wait behind a gap.
+const MOST_PIECES: usize = 32;
+
+/// Both directions.
+#[derive(Debug, Default)]
+pub(super) struct CryptoStream {
+    /// Everything that this side says.
+    said: Vec<u8>,
+    /// The peer has everything before this byte.
+    confirmed: usize,
+    /// The next byte to send.
+    next: usize,
+    /// Bytes that the peer said, without a gap.
+    heard: usize,
+    /// Pieces behind a gap, in the order of their offsets.
+    pieces: Vec<(usize, Vec<u8>)>,
+}
+
+/// The peer said more than any handshake needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooMuch;
+
+impl CryptoStream {
+    // ---- what this side says ----
+
+    pub(super) fn say(&mut self, bytes: &[u8]) {
+        self.said.extend_from_slice(bytes);
+    }
+
+    /// Whether something was not sent, since the last [`repeat`](Self::repeat).
+    pub(super) const fn has_unsent(&self) -> bool {
+        self.next < self.said.len()
+    }
+
+    /// Whether the peer may lack something.
+    pub(super) const fn has_unconfirmed(&self) -> bool {
+        self.confirmed < self.said.len()
+    }
+
+    /// The next piece, of at most `room` bytes with its frame. It counts as sent.
+    pub(super) fn take(&mut self, room: usize) -> Option<Frame<'_>> {
+        let room = room.checked_sub(Frame::CRYPTO_OVERHEAD).filter(|&room| room > 0)?;
+        if !self.has_unsent() {
+            return None;
+        }
+        let (offset, end) = (self.next, self.said.len().min(self.next + room));
+        self.next = end;
+        Some(Frame::Crypto { offset: u32::try_from(offset).ok()?, bytes: &self.said[offset..end] })
+    }
+
+    /// Sends everything again that the peer may lack.
+    pub(super) const fn repeat(&mut self) {
+        self.next = self.confirmed;
+    }
+
+    /// The peer has everything before `offset`. A peer that confirms more than was said has no effect.
+    pub(super) fn on_confirmed(&mut self, offset: u32) {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        if offset <= self.said.len() {
+            self.confirmed = self.confirmed.max(offset);
+            self.next = self.next.max(self.confirmed);
+        }
+    }
+
+    // ---- what the peer says ----
+
+    /// A piece arrived. Appends to `out` what can be read in order.
+    ///
+    /// # Errors
+    /// The stream is longer than any handshake.
+    pub(super) fn hear(&mut self, offset: u32, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TooMuch> {
+        let offset = usize::try_from(offset).map_err(|_| TooMuch)?;
+        let end = offset.checked_add(bytes.len()).filter(|&end| end <= MOST).ok_or(TooMuch)?;
+        if end <= self.heard {
+            return Ok(());
+        }
+        if offset > self.heard {
+            self.keep(offset, bytes);
+            return Ok(());
+        }
+        out.extend_from_slice(&bytes[self.heard - offset..]);
+        self.heard = end;
+        while let Some((offset, piece)) = self.pieces.first() {
+            if *offset > self.heard {
+                break;
+            }
+            if let Some(rest) = piece.get(self.heard - offset..) {
+                out.extend_from_slice(rest);
+                self.heard += rest.len();
+            }
+            self.pieces.remove(0);
+        }
+        Ok(())
+    }
+
+    /// Keeps a piece behind a gap. If too many wait, it is dropped, and the peer sends it again.
+    fn keep(&mut self, offset: usize, bytes: &[u8]) {
+        let at = self.pieces.partition_point(|(begin, piece)| (*begin, piece.len()) < (offset, bytes.len()));
+        let known = self.pieces.get(at).is_some_and(|(begin, piece)| *begin == offset && piece.len() == bytes.len());
+        let kept: usize = self.pieces.iter().map(|(_, piece)| piece.len()).sum();
+        if !known && self.pieces.len() < MOST_PIECES && kept + bytes.len() <= MOST {
+            self.pieces.insert(at, (offset, bytes.to_vec()));
+        }
+    }
+
+    /// Bytes that the peer said, without a gap.
+    pub(super) fn heard(&self) -> u32 {
+        u32::try_from(self.heard).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_confirmed_is_not_sent_again() {
+        let mut stream = CryptoStream::default();
+        stream.say(b"hello world");
+        let room = Frame::CRYPTO_OVERHEAD + 5;
+        assert_eq!(stream.take(room), Some(Frame::Crypto { offset: 0, bytes: b"hello" }));
+        assert_eq!(stream.take(room), Some(Frame::Crypto { offset: 5, bytes: b" worl" }));
+        stream.on_confirmed(5);
+        stream.repeat();
+        assert_eq!(stream.take(100), Some(Frame::Crypto { offset: 5, bytes: b" world" }));
+        assert_eq!(stream.take(100), None);
+        stream.on_confirmed(12);
+        assert!(stream.has_unconfirmed(), "more than was said");
+        stream.on_confirmed(11);
+        assert!(!stream.has_unconfirmed());
+        assert_eq!(stream.take(Frame::CRYPTO_OVERHEAD), None, "no room");
+    }
+
+    #[test]
+    fn a_stream_longer_than_a_handshake_is_refused() {
+        let mut stream = CryptoStream::default();
+        let mut out = Vec::new();
+        assert_eq!(stream.hear(MOST as u32 - 1, &[0], &mut out), Ok(()));
+        assert_eq!(stream.hear(MOST as u32, &[0], &mut out), Err(TooMuch));
+        assert_eq!(stream.hear(u32::MAX, &[0], &mut out), Err(TooMuch));
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_in_any_order_give_the_stream(
+            cuts in proptest::collection::vec((0..900_usize, 1..300_usize), 0..60),
+            length in 1..900_usize,
+        ) {
+            let said: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let (mut stream, mut heard) = (CryptoStream::default(), Vec::new());
+            for (offset, size) in cuts {
+                let offset = offset.min(length);
+                let end = (offset + size).min(length);
+                stream.hear(offset as u32, &said[offset..end], &mut heard).unwrap();
+                prop_assert_eq!(&heard[..], &said[..stream.heard() as usize]);
+            }
+            stream.hear(0, &said, &mut heard).unwrap();
+            prop_assert_eq!(heard, said);
+        }
+    }
+}

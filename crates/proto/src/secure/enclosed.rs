@@ -1,0 +1,95 @@
+//! The protocols that an envelope can carry.
+
+use farhaul_units::Instant;
+use farhaul_wire::secure::{OVERHEAD, Terms};
+
+use crate::config::{Config, Mode};
+use crate::consts::IP_UDP_HEADER;
+use crate::error::PeerIncompatible;
+use crate::shell::handshake::{Agreed, MIN_MSS, Offer, mss_towards};
+use crate::shell::protocol::{Conductor, Setup};
+use crate::udt;
+
+/// A protocol whose established connection can begin with terms that both sides know already.
+pub(crate) trait Enclosed: Conductor + Sized {
+    /// Its name in the terms.
+    const NAME: &'static str;
+
+    /// Packets that this side has room for, by its settings.
+    fn flow_window(config: &Config) -> u32;
+
+    /// A connection with these terms, whose handshake began at `opened`.
+    fn establish(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self;
+}
+
+impl Enclosed for udt::Established {
+    const NAME: &'static str = "udt";
+
+    fn flow_window(config: &Config) -> u32 {
+        config.recv_window(config.udt.max_flow_window)
+    }
+
+    fn establish(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self {
+        Self::enclosed(agreed, offer, called, opened, setup)
+    }
+}
+
+/// The packets of the protocol inside are so much smaller than those of the path.
+pub(crate) const fn inner_mss(mss: u32) -> u32 {
+    mss.saturating_sub(OVERHEAD as u32)
+}
+
+/// This side's terms.
+pub(crate) fn terms<E: Enclosed>(offer: &Offer) -> Vec<u8> {
+    let terms = Terms {
+        protocol: E::NAME,
+        messages: offer.mode == Mode::Message,
+        mss: offer.mss,
+        flow_window: offer.flow_window,
+        first: offer.isn,
+        options: &[],
+    };
+    let mut out = Vec::new();
+    terms.encode(&mut out);
+    out
+}
+
+/// The agreement with the peer's terms.
+///
+/// # Errors
+/// The reason for which both cannot work together.
+pub(crate) fn agree<E: Enclosed>(offer: &Offer, terms: &[u8]) -> Result<Agreed, TermsRefused> {
+    let theirs = Terms::decode(terms).map_err(TermsRefused::Malformed)?;
+    if theirs.protocol != E::NAME {
+        return Err(TermsRefused::Protocol(theirs.protocol.to_owned()));
+    }
+    if theirs.messages != (offer.mode == Mode::Message) {
+        return Err(TermsRefused::Mode);
+    }
+    let least = mss_towards(offer.peer.ip(), MIN_MSS) - OVERHEAD as u32;
+    if theirs.mss < least.max(IP_UDP_HEADER) {
+        return Err(TermsRefused::Incompatible(PeerIncompatible::PacketSize(theirs.mss)));
+    }
+    Ok(Agreed {
+        peer_id: offer.socket_id,
+        mss: theirs.mss.min(offer.mss),
+        peer_mss: theirs.mss,
+        flow_window: theirs.flow_window.clamp(2, offer.max_flow_window.max(2)),
+        send_isn: offer.isn,
+        recv_isn: theirs.first,
+        round_trip: None,
+        envelope: OVERHEAD as u32,
+    })
+}
+
+/// Why terms were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TermsRefused {
+    /// They cannot be read.
+    Malformed(farhaul_wire::secure::TermsError),
+    /// The peer has another protocol inside.
+    Protocol(String),
+    /// One side carries messages, the other a stream.
+    Mode,
+    Incompatible(PeerIncompatible),
+}

@@ -1,0 +1,426 @@
+//! The handshake of one connection: TLS messages in packets that may be lost, at either side.
+//!
+//! ```text
+//! client                                                             server
+//! Initial    Crypto: ClientHello with terms                      ─▶
+//!                                                               ◀─   Initial    Crypto: ServerHello
+//!                                                               ◀─   Handshake  Crypto: terms, key, proof
+//! Handshake  Crypto: key, proof                                  ─▶
+//! application data                                               ─▶
+//!                                                               ◀─   application Done, data
+//! ```
+//!
+//! A packet confirms what has arrived before it. After silence, a side sends everything again that was not confirmed.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::secure::{
+    CloseCode, ConnectionName, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, PacketNumber, TAG_LEN, VERSION,
+};
+
+use super::client_id::ClientId;
+use super::crypto_stream::CryptoStream;
+use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, Protection, Side};
+use super::replay::Replay;
+use crate::timer::Timer;
+
+/// Silence after which everything unconfirmed is sent again. It doubles from time to time.
+const PROBE: Duration = Duration::from_millis(200);
+/// Longest such silence, so that a lossy path has its turns within the time for connecting.
+const LONGEST_PROBE: Duration = Duration::from_millis(800);
+/// Bytes of a packet of the handshake. It fits through every path that carries IPv6 (RFC 8200: 1280), even inside a
+/// tunnel.
+const DATAGRAM: usize = 1_232;
+/// A server sends at most so many times the bytes that came from an address that is not validated (attack A11).
+const AMPLIFICATION: u64 = 3;
+
+/// Packets of one epoch.
+struct Level {
+    epoch: Epoch,
+    keys: Keys,
+    stream: CryptoStream,
+    number: PacketNumber,
+    replay: Replay,
+}
+
+impl Level {
+    fn new(epoch: Epoch, keys: Keys) -> Self {
+        Self { epoch, keys, stream: CryptoStream::default(), number: 0, replay: Replay::default() }
+    }
+}
+
+/// The first keys of the application, which a handshake has made.
+pub(super) type ApplicationKeys = (Keys, Box<dyn Generations>);
+
+/// The state of a handshake.
+pub(super) struct Exchange {
+    side: Side,
+    tls: Box<dyn Handshake>,
+    client_id: ClientId,
+    token: Vec<u8>,
+    own: ConnectionName,
+    peer: ConnectionName,
+    initial: Option<Level>,
+    handshake: Option<Level>,
+    application: Option<ApplicationKeys>,
+    /// The peer must learn what has arrived.
+    confirm: bool,
+    /// This side gives up, and tells the peer once.
+    close: Option<(CloseCode, &'static str)>,
+    probe: Timer,
+    silence: Duration,
+    /// Bytes that came and left before the address of a client is validated; `None` after that.
+    budget: Option<(u64, u64)>,
+    /// When the first packet left, and the time to the first answer, if none was sent twice.
+    asked: Option<Instant>,
+    repeated: bool,
+    round_trip: Option<Duration>,
+}
+
+/// The meaning of a packet for the handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It was damaged, forged or seen before.
+    Invalid,
+    /// Further packets are needed.
+    Wait,
+    /// The server wants to see this token first.
+    Retry(Vec<u8>),
+    /// Both sides have proved who they are.
+    Complete,
+    /// The peer gave up.
+    Closed(CloseCode, String),
+    /// This side gives up. The peer is told.
+    Failed(Failure),
+}
+
+impl Exchange {
+    /// The handshake of one side. `client_id` has the client's random bytes.
+    pub(super) fn new(
+        side: Side,
+        tls: Box<dyn Handshake>,
+        initial: Keys,
+        client_id: ClientId,
+        (own, peer): (ConnectionName, ConnectionName),
+        validated: bool,
+    ) -> Self {
+        let mut exchange = Self {
+            side,
+            tls,
+            client_id,
+            token: Vec::new(),
+            own,
+            peer,
+            initial: Some(Level::new(Epoch::INITIAL, initial)),
+            handshake: None,
+            application: None,
+            confirm: false,
+            close: None,
+            probe: Timer::stopped(),
+            silence: PROBE,
+            budget: (side == Side::Server && !validated).then_some((0, 0)),
+            asked: None,
+            repeated: false,
+            round_trip: None,
+        };
+        exchange.converse();
+        exchange
+    }
+
+    /// Calls again, with the token of a server that asked for one. The keys of the Initial packets stay.
+    pub(super) fn show(&mut self, token: Vec<u8>) {
+        self.token = token;
+        if let Some(initial) = &mut self.initial {
+            initial.stream.repeat();
+        }
+    }
+
+    // ---- input ----
+
+    /// A packet of the handshake arrived.
+    pub(super) fn on_packet(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Progress {
+        if let Some((came, _)) = &mut self.budget {
+            *came += datagram.len() as u64;
+        }
+        let mut head_len = HEADER_LEN;
+        if header.epoch == Epoch::INITIAL {
+            let Ok((greeting, length)) = Greeting::decode(datagram) else { return Progress::Invalid };
+            if greeting.client_id != self.client_id.bytes() || greeting.version != VERSION {
+                return Progress::Invalid;
+            }
+            let from = greeting.from;
+            head_len = length;
+            let progress = self.on_body(header, datagram, head_len, now);
+            let is_answer = !matches!(progress, Progress::Invalid | Progress::Retry(_));
+            if self.side == Side::Client && is_answer && self.peer.is_none() {
+                self.peer = from;
+            }
+            return progress;
+        }
+        self.on_body(header, datagram, head_len, now)
+    }
+
+    fn on_body(&mut self, header: &Header, datagram: &mut [u8], head_len: usize, now: Instant) -> Progress {
+        let level = match header.epoch {
+            Epoch::INITIAL => &mut self.initial,
+            Epoch::HANDSHAKE => &mut self.handshake,
+            _ => return Progress::Invalid,
+        };
+        let Some(level) = level else { return Progress::Wait };
+        let (head, body) = datagram.split_at_mut(head_len);
+        if !level.replay.is_new(header.number)
+            || body.len() < TAG_LEN
+            || !level.keys.remote.open(header.number, head, body)
+        {
+            return Progress::Invalid;
+        }
+        level.replay.note(header.number);
+        if header.epoch == Epoch::HANDSHAKE {
+            // Only the owner of the address has the keys (RFC 9000, section 8.1).
+            self.budget = None;
+        }
+        let frames = &body[..body.len() - TAG_LEN];
+        if let (Some(asked), false, None) = (self.asked, self.repeated, self.round_trip) {
+            self.round_trip = Some(now - asked);
+        }
+        self.on_frames(header.epoch, frames)
+    }
+
+    fn on_frames(&mut self, epoch: Epoch, frames: &[u8]) -> Progress {
+        let mut rest = frames;
+        let mut heard = Vec::new();
+        loop {
+            let frame = match Frame::decode(rest) {
+                Ok(Some((frame, behind))) => {
+                    rest = behind;
+                    frame
+                }
+                Ok(None) => break,
+                Err(error) => return self.fail(CloseCode::Violation, error.to_string(), "a malformed frame"),
+            };
+            match frame {
+                Frame::Crypto { offset, bytes } => {
+                    let Some(level) = self.level(epoch) else { continue };
+                    let before = level.stream.heard();
+                    if level.stream.hear(offset, bytes, &mut heard).is_err() {
+                        return self.fail(CloseCode::Violation, "its handshake is too long".into(), "too long");
+                    }
+                    // The peer sends again what it believes lost, or a piece before it is missing.
+                    let moved = level.stream.heard() > before;
+                    self.confirm |= !moved;
+                }
+                Frame::Received { epoch, offset } => {
+                    if let Some(level) = self.level(epoch) {
+                        level.stream.on_confirmed(offset);
+                    }
+                }
+                Frame::Retry(token)
+                    if self.side == Side::Client && epoch == Epoch::INITIAL && self.token.is_empty() =>
+                {
+                    return Progress::Retry(token.to_vec());
+                }
+                Frame::Retry(_) => {}
+                Frame::Close(code, reason) => return Progress::Closed(code, reason.to_owned()),
+            }
+        }
+        if heard.is_empty() {
+            return if self.tls.is_complete() { Progress::Complete } else { Progress::Wait };
+        }
+        if let Err(failure) = self.tls.read(&heard) {
+            self.close = Some((failure.code, ""));
+            return Progress::Failed(failure);
+        }
+        self.converse();
+        if self.tls.is_complete() { Progress::Complete } else { Progress::Wait }
+    }
+
+    fn fail(&mut self, code: CloseCode, reason: String, told: &'static str) -> Progress {
+        self.close = Some((code, told));
+        Progress::Failed(Failure { code, reason })
+    }
+
+    /// This side gives up for a reason outside the handshake.
+    pub(super) const fn give_up(&mut self, code: CloseCode, told: &'static str) {
+        self.close = Some((code, told));
+    }
+
+    fn level(&mut self, epoch: Epoch) -> Option<&mut Level> {
+        match epoch {
+            Epoch::INITIAL => self.initial.as_mut(),
+            Epoch::HANDSHAKE => self.handshake.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Takes from TLS everything that it has to say, and its keys.
+    fn converse(&mut self) {
+        loop {
+            let mut said = Vec::new();
+            let change = self.tls.write(&mut said);
+            let level = self.handshake.as_mut().or(self.initial.as_mut());
+            if let Some(level) = level
+                && !said.is_empty()
+            {
+                level.stream.say(&said);
+                self.probe.stop();
+            }
+            match change {
+                Some(KeyChange::Handshake(keys)) => self.handshake = Some(Level::new(Epoch::HANDSHAKE, keys)),
+                Some(KeyChange::Application(keys, generations)) => self.application = Some((keys, generations)),
+                None => return,
+            }
+        }
+    }
+
+    // ---- output ----
+
+    /// Writes one packet into `out`. Returns false if none is due.
+    pub(super) fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        if self.probe.fires(now) {
+            self.repeat();
+        }
+        let Some(epoch) = self.due() else { return false };
+        if !self.may_send(DATAGRAM) {
+            return false;
+        }
+        self.write(epoch, out);
+        if let Some((_, left)) = &mut self.budget {
+            *left += out.len() as u64;
+        }
+        if !self.is_settled() || self.side == Side::Client {
+            self.probe.set(now + self.silence);
+        }
+        self.asked.get_or_insert(now);
+        true
+    }
+
+    fn repeat(&mut self) {
+        self.repeated = true;
+        self.silence = (self.silence * 2).min(LONGEST_PROBE);
+        for level in [&mut self.initial, &mut self.handshake].into_iter().flatten() {
+            level.stream.repeat();
+        }
+        // A side that has nothing to repeat still asks: the other one may not be permitted to send more.
+        self.confirm |= !self.has_unsent();
+    }
+
+    fn has_unsent(&self) -> bool {
+        [&self.initial, &self.handshake].into_iter().flatten().any(|level| level.stream.has_unsent())
+    }
+
+    /// The epoch of the next packet, if one is due.
+    fn due(&self) -> Option<Epoch> {
+        let levels = [&self.initial, &self.handshake];
+        let unsent = levels.into_iter().flatten().find(|level| level.stream.has_unsent());
+        let last = || self.handshake.as_ref().or(self.initial.as_ref());
+        let talks = self.confirm || self.close.is_some();
+        unsent.or_else(|| last().filter(|_| talks)).map(|level| level.epoch)
+    }
+
+    fn write(&mut self, epoch: Epoch, out: &mut Vec<u8>) {
+        let heard = [&self.initial, &self.handshake].map(|level| level.as_ref().map(|l| (l.epoch, l.stream.heard())));
+        let close = self.close.take();
+        self.confirm = false;
+        let (own, peer) = (self.own, self.peer);
+        let (client_id, token) = (self.client_id, std::mem::take(&mut self.token));
+        if let Some(level) = self.level(epoch) {
+            let start = out.len();
+            let header = Header { epoch, number: level.number, to: peer };
+            level.number += 1;
+            out.extend_from_slice(&header.bytes());
+            if epoch == Epoch::INITIAL {
+                Greeting { version: VERSION, from: own, client_id: client_id.bytes(), token: &token }.encode(out);
+            }
+            let body = out.len();
+            for (epoch, offset) in heard.into_iter().flatten().filter(|(_, offset)| *offset > 0) {
+                Frame::Received { epoch, offset }.encode(out);
+            }
+            if let Some((code, reason)) = close {
+                Frame::Close(code, reason).encode(out);
+            }
+            if let Some(frame) = level.stream.take(start + DATAGRAM - TAG_LEN - out.len()) {
+                frame.encode(out);
+            }
+            let least = if epoch == Epoch::INITIAL { start + MIN_INITIAL - TAG_LEN } else { 0 };
+            out.resize(out.len().max(least), 0);
+            let (head, frames) = out[start..].split_at_mut(body - start);
+            let tag = level.keys.local.seal(header.number, head, frames);
+            out.extend_from_slice(&tag);
+        }
+        self.token = token;
+    }
+
+    fn may_send(&self, bytes: usize) -> bool {
+        self.budget.is_none_or(|(came, left)| left + bytes as u64 <= AMPLIFICATION * came)
+    }
+
+    /// Whether the peer has confirmed everything that this side said.
+    fn is_settled(&self) -> bool {
+        ![&self.initial, &self.handshake].into_iter().flatten().any(|level| level.stream.has_unconfirmed())
+    }
+
+    /// When to call [`poll`](Self::poll) next.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.probe.deadline()
+    }
+
+    // ---- facts ----
+
+    /// Whether a packet could be sent now.
+    pub(super) fn has_output(&self) -> bool {
+        self.due().is_some() && self.may_send(DATAGRAM)
+    }
+
+    /// Takes the keys of the application.
+    pub(super) fn take_keys(&mut self) -> Option<ApplicationKeys> {
+        self.application.take()
+    }
+
+    /// The peer's terms, once they are authentic.
+    pub(super) fn peer_terms(&self) -> Option<&[u8]> {
+        self.tls.peer_terms()
+    }
+
+    /// What protects the connection, once the handshake is complete.
+    pub(super) fn protection(&self) -> Protection {
+        self.tls.protection()
+    }
+
+    pub(super) const fn peer(&self) -> ConnectionName {
+        self.peer
+    }
+
+    pub(super) const fn client_id(&self) -> ClientId {
+        self.client_id
+    }
+
+    /// The time from the first packet to the first answer, if that was an answer to one packet.
+    pub(super) const fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+}
+
+/// Numbers of the answers without state. The other Initial packets of a server count from zero.
+const RETRY_NUMBER: PacketNumber = 1 << 15;
+const REFUSAL_NUMBER: PacketNumber = RETRY_NUMBER + 1;
+
+/// The answer of a server without state: it wants to see `token` first.
+pub(super) fn retry(greeting: &Greeting<'_>, keys: &Keys, token: &[u8], out: &mut Vec<u8>) {
+    alone(greeting, keys, RETRY_NUMBER, &Frame::Retry(token), out);
+}
+
+/// The answer of a server without state: it does not take the caller.
+pub(super) fn refusal(greeting: &Greeting<'_>, keys: &Keys, (code, reason): (CloseCode, &str), out: &mut Vec<u8>) {
+    alone(greeting, keys, REFUSAL_NUMBER, &Frame::Close(code, reason), out);
+}
+
+/// One Initial packet with one frame, in answer to a caller of any version. It is shorter than any caller's packet.
+fn alone(greeting: &Greeting<'_>, keys: &Keys, number: PacketNumber, frame: &Frame<'_>, out: &mut Vec<u8>) {
+    let header = Header { epoch: Epoch::INITIAL, number, to: greeting.from };
+    out.extend_from_slice(&header.bytes());
+    Greeting { token: &[], ..*greeting }.encode(out);
+    let body = out.len();
+    frame.encode(out);
+    let (head, frames) = out.split_at_mut(body);
+    let tag = keys.local.seal(number, head, frames);
+    out.extend_from_slice(&tag);
+}

@@ -1,0 +1,258 @@
+//! Finds the connection of a datagram by its connection id, and receives callers.
+//!
+//! ```text
+//! Initial packet, connection id 0 ─▶ known client: its connection
+//!                                    no room:      a Close, without state
+//!                                    many callers: a Retry, without state
+//!                                    else:         a new connection that is being opened
+//! ```
+
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, VecDeque};
+
+use farhaul_units::{Instant, SeqNo};
+use farhaul_wire::secure::{CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION};
+use farhaul_wire::udt4::destination;
+
+use super::client_id::ClientId;
+use super::enclosed::{Enclosed, inner_mss, terms};
+use super::exchange::{self, Exchange, Progress};
+use super::opening::Opening;
+use super::protector::{Provider, Side};
+use super::sealed::Sealed;
+use super::token::Token;
+use crate::config::{Config, Mode};
+use crate::error::ConnectError;
+use crate::event::ConnectionId;
+use crate::shell::admission::Admission;
+use crate::shell::connection::{Connection, Name};
+use crate::shell::endpoint::Shell;
+use crate::shell::handshake::{Offer, Room, mss_towards};
+use crate::shell::protocol::Protocol;
+use crate::shell::secrets::Secrets;
+use crate::shell::slots::Occupant;
+
+/// Callers in the middle of their handshakes beyond which each must prove its address first: a quarter of those that are
+/// permitted (attack A6).
+const MOST_UNPROVED: usize = 256;
+/// Answers without state that wait to be sent. Further callers must call again.
+const MOST_REPLIES: usize = 256;
+
+/// The connections of an endpoint by the keys that find them, and its callers.
+pub(crate) struct Router<E> {
+    provider: Box<dyn Provider>,
+    secrets: Secrets,
+    listens: Option<Mode>,
+    admission: Admission,
+    by_name: BTreeMap<u32, u32>,
+    /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
+    by_client: BTreeMap<(SocketAddr, ClientId), u32>,
+    replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    enclosed: core::marker::PhantomData<fn() -> E>,
+}
+
+impl<E: Enclosed> Router<E> {
+    pub(super) fn new(provider: Box<dyn Provider>, key: [u8; 16]) -> Self {
+        Self {
+            provider,
+            secrets: Secrets::new(key),
+            listens: None,
+            admission: Admission::new(key),
+            by_name: BTreeMap::new(),
+            by_client: BTreeMap::new(),
+            replies: VecDeque::new(),
+            enclosed: core::marker::PhantomData,
+        }
+    }
+
+    /// Accepts callers of a mode from now on, or no more.
+    pub(super) const fn listen(&mut self, mode: Option<Mode>) {
+        self.listens = mode;
+    }
+
+    pub(super) fn connect_in(
+        shell: &mut Shell<Self>,
+        now: Instant,
+        peer: SocketAddr,
+        mode: Mode,
+    ) -> Result<ConnectionId, ConnectError> {
+        shell.check_room()?;
+        let client_id = ClientId::draw(|| shell.protocol.secrets.draw());
+        let offer = shell.protocol.offer(&shell.config, peer, mode);
+        let router = &mut shell.protocol;
+        let tls = router.provider.call(peer, terms::<E>(&offer)).map_err(|_| ConnectError::NoTrust)?;
+        let keys = router.provider.initial(client_id.bytes(), Side::Client);
+        let names = (offer.socket_id, ConnectionName::NONE);
+        let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
+        let opening = Opening::new(exchange, offer, Side::Client, &shell.config, now);
+        Ok(shell.open(now, name(&offer), opening))
+    }
+
+    /// This side's contribution to a connection, with a new name and first number.
+    fn offer(&mut self, config: &Config, peer: SocketAddr, mode: Mode) -> Offer {
+        let isn = config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
+        Offer {
+            mode,
+            isn,
+            mss: inner_mss(mss_towards(peer.ip(), config.mss)),
+            flow_window: E::flow_window(config),
+            max_flow_window: config.udt.max_flow_window,
+            socket_id: self.new_name(),
+            peer,
+        }
+    }
+
+    fn new_name(&mut self) -> ConnectionName {
+        loop {
+            let name = ConnectionName::new(self.secrets.draw());
+            if !name.is_none() && !self.by_name.contains_key(&name.value()) {
+                return name;
+            }
+        }
+    }
+
+    // ---- callers ----
+
+    /// An Initial packet of a client without a connection here.
+    fn on_caller(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
+        let Ok((greeting, _)) = Greeting::decode(datagram) else { return shell.count_invalid() };
+        let Some(client_id) = ClientId::new(greeting.client_id) else { return shell.count_invalid() };
+        if let Some(&slot) = shell.protocol.by_client.get(&(from, client_id)) {
+            return shell.deliver_alone(slot, now, from, datagram);
+        }
+        let Some(mode) = shell.protocol.listens else { return };
+        // A short one proves nothing about the path, and its answer would be larger (attack A11).
+        if datagram.len() < MIN_INITIAL {
+            return shell.count_invalid();
+        }
+        if greeting.version != VERSION {
+            return shell.protocol.refuse(from, &greeting, CloseCode::Version, "another version");
+        }
+        let held = shell.held();
+        match shell.protocol.admission.room(from.ip(), now, held, &shell.config) {
+            Room::Free => {}
+            Room::Later => return,
+            Room::None => return shell.protocol.refuse(from, &greeting, CloseCode::Busy, "no room"),
+        }
+        let proved = shell.protocol.has_proved(from, &greeting, client_id, now);
+        if !proved && held.half_open >= MOST_UNPROVED {
+            return shell.protocol.ask_for_proof(from, &greeting, client_id, now);
+        }
+        let caller = greeting.from;
+        let offer = shell.protocol.offer(&shell.config, from, mode);
+        let router = &mut shell.protocol;
+        let keys = router.provider.initial(client_id.bytes(), Side::Server);
+        let Ok(tls) = router.provider.answer(from, terms::<E>(&offer)) else { return };
+        let names = (offer.socket_id, caller);
+        let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
+        match exchange.on_packet(header, datagram, now) {
+            // Damaged: nothing came, and nothing stays.
+            Progress::Invalid => return shell.count_invalid(),
+            Progress::Closed(..) => return,
+            // A failure is told by the connection.
+            Progress::Wait | Progress::Failed(_) | Progress::Complete | Progress::Retry(_) => {}
+        }
+        router.admission.on_accepted(from.ip(), now);
+        let opening = Opening::new(exchange, offer, Side::Server, &shell.config, now);
+        shell.answer_datagram(now, name(&offer), opening);
+    }
+
+    fn has_proved(&self, from: SocketAddr, greeting: &Greeting<'_>, client_id: ClientId, now: Instant) -> bool {
+        let content = (!greeting.token.is_empty()).then(|| self.provider.open_token(greeting.token)).flatten();
+        content.is_some_and(|content| Token { from, client_id, made: now }.admits(&content))
+    }
+
+    fn ask_for_proof(&mut self, from: SocketAddr, greeting: &Greeting<'_>, client_id: ClientId, now: Instant) {
+        let keys = self.provider.initial(client_id.bytes(), Side::Server);
+        let token = self.provider.seal_token(&Token { from, client_id, made: now }.content());
+        let mut reply = Vec::new();
+        exchange::retry(greeting, &keys, &token, &mut reply);
+        self.reply(from, reply);
+    }
+
+    fn refuse(&mut self, from: SocketAddr, greeting: &Greeting<'_>, code: CloseCode, reason: &str) {
+        let keys = self.provider.initial(greeting.client_id, Side::Server);
+        let mut reply = Vec::new();
+        exchange::refusal(greeting, &keys, (code, reason), &mut reply);
+        self.reply(from, reply);
+    }
+
+    fn reply(&mut self, to: SocketAddr, reply: Vec<u8>) {
+        if self.replies.len() < MOST_REPLIES {
+            self.replies.push_back((to, reply));
+        }
+    }
+}
+
+impl<E: Enclosed> Protocol for Router<E> {
+    type Key = ConnectionName;
+    type Opening = Opening<E>;
+    type Established = Sealed<E>;
+
+    fn key(_from: SocketAddr, datagram: &[u8]) -> Option<ConnectionName> {
+        destination(datagram).filter(|id| !id.is_none())
+    }
+
+    fn find(&self, id: ConnectionName) -> Option<u32> {
+        self.by_name.get(&id.value()).copied()
+    }
+
+    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        match Header::decode(datagram) {
+            Ok(header) if header.epoch == Epoch::INITIAL && header.to.is_none() => {
+                Self::on_caller(shell, now, from, &header, datagram);
+            }
+            _ => shell.count_invalid(),
+        }
+    }
+
+    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
+        Self::connect_in(shell, now, peer, Mode::Stream)
+    }
+
+    fn on_entered(&mut self, connection: &Connection<Self>) {
+        let slot = connection.id().slot;
+        self.by_name.insert(connection.key().value(), slot);
+        if let Some(client) = client(connection) {
+            self.by_client.insert(client, slot);
+        }
+    }
+
+    fn on_changed(&mut self, _connection: &Connection<Self>) {}
+
+    fn on_forgotten(&mut self, connection: &Connection<Self>) {
+        self.by_name.remove(&connection.key().value());
+        if let Some(client) = client(connection) {
+            self.by_client.remove(&client);
+        }
+    }
+
+    fn on_caller_heard(&mut self, caller: SocketAddr) {
+        let ip: IpAddr = caller.ip();
+        self.admission.on_heard(ip);
+    }
+
+    fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        let (to, reply) = self.replies.pop_front()?;
+        out.extend_from_slice(&reply);
+        Some(to)
+    }
+
+    fn has_reply(&self) -> bool {
+        !self.replies.is_empty()
+    }
+}
+
+const fn name(offer: &Offer) -> Name<ConnectionName> {
+    Name { key: offer.socket_id, peer: offer.peer, mode: offer.mode }
+}
+
+/// The caller of a connection that was accepted.
+fn client<E: Enclosed>(connection: &Connection<Router<E>>) -> Option<(SocketAddr, ClientId)> {
+    if !connection.is_accepted() {
+        return None;
+    }
+    let opening = connection.as_opening().map(Opening::client_id);
+    let client_id = opening.or_else(|| connection.established().map(Sealed::client_id))?;
+    Some((connection.peer(), client_id))
+}

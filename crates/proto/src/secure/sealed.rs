@@ -1,0 +1,274 @@
+//! An established connection inside its envelope: it opens what arrives for the protocol inside, and seals what that sends.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::secure::{CloseCode, HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
+
+use super::client_id::ClientId;
+use super::enclosed::Enclosed;
+use super::exchange::{Exchange, Progress};
+use super::opening::lost_by_peer;
+use super::protector::{Protection, Side};
+use super::tunnel::{Tunnel, WornOut};
+use crate::error::{ConnectionLost, SecurityFault};
+use crate::shell::farewell::Parting;
+use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::stats::Stats;
+use crate::transport::earliest;
+
+/// A server answers a client that repeats its last messages for so long. After that time a client has given up.
+const ANSWERS: Duration = Duration::from_secs(10);
+
+/// A connection and its envelope.
+pub(crate) struct Sealed<E> {
+    inner: E,
+    tunnel: Tunnel,
+    side: Side,
+    /// The end of the handshake, until both sides know that it is over. Forgotten then, or at this time.
+    handshake: Option<(Box<Exchange>, Instant)>,
+    client_id: ClientId,
+    protection: Protection,
+    /// A server owes the client a [`Done`](inner::Message::Done).
+    done_due: bool,
+    /// Nothing can be sealed any more. The peer is told as long as that is possible.
+    worn_out: Option<WornOut>,
+    close_due: bool,
+}
+
+impl<E: Enclosed> Sealed<E> {
+    pub(super) fn new(inner: E, tunnel: Tunnel, handshake: Exchange, side: Side, now: Instant) -> Self {
+        Self {
+            inner,
+            tunnel,
+            side,
+            client_id: handshake.client_id(),
+            protection: handshake.protection(),
+            handshake: Some((Box::new(handshake), now + ANSWERS)),
+            done_due: side == Side::Server,
+            worn_out: None,
+            close_due: false,
+        }
+    }
+
+    /// What protects it.
+    pub(crate) const fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// The client's random bytes.
+    pub(super) const fn client_id(&self) -> ClientId {
+        self.client_id
+    }
+
+    /// A packet of the handshake, although that is over here: the peer may not know.
+    fn on_handshake(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
+        let Some((exchange, _)) = &mut self.handshake else { return Effect::GoOn };
+        match exchange.on_packet(header, datagram, now) {
+            Progress::Invalid => Effect::Invalid,
+            Progress::Closed(code, _) => Effect::Lost(lost_by_peer(code)),
+            _ => {
+                self.done_due |= self.side == Side::Server;
+                Effect::GoOn
+            }
+        }
+    }
+
+    fn on_message(&mut self, message: Option<inner::Message<'_>>) -> Effect {
+        match message {
+            Some(inner::Message::Close(code, _)) => Effect::Lost(lost_by_peer(code)),
+            _ => Effect::GoOn,
+        }
+    }
+
+    fn wear_out(&mut self, reason: WornOut) -> Effect {
+        self.close_due |= self.worn_out.is_none();
+        self.worn_out.get_or_insert(reason);
+        Effect::Lost(ConnectionLost::Insecure(match reason {
+            WornOut::NotFollowed | WornOut::LastEpoch => SecurityFault::KeyLimit,
+            WornOut::Forgeries => SecurityFault::Forgeries,
+        }))
+    }
+
+    /// Writes a message of the envelope. Returns false if none is due.
+    fn poll_message(&mut self, scratch: &mut Vec<u8>) -> bool {
+        let message = if std::mem::take(&mut self.done_due) {
+            inner::Message::Done
+        } else if std::mem::take(&mut self.close_due) {
+            inner::Message::Close(CloseCode::KeyLimit, "the keys are worn out")
+        } else {
+            return false;
+        };
+        message.encode(scratch);
+        self.tunnel.seal_alone(scratch);
+        true
+    }
+}
+
+impl<E: Enclosed> Conductor for Sealed<E> {
+    type Transmission = E::Transmission;
+
+    // ---- input ----
+
+    fn begin_batch(&mut self, arrived: Instant) {
+        self.inner.begin_batch(arrived);
+    }
+
+    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
+        let Ok(header) = Header::decode(datagram) else { return Effect::Invalid };
+        if !header.epoch.is_application() {
+            return self.on_handshake(&header, datagram, now);
+        }
+        match self.tunnel.open(&header, datagram, now) {
+            Ok(true) => {}
+            Ok(false) => return Effect::Invalid,
+            Err(reason) => return self.wear_out(reason),
+        }
+        if self.side == Side::Client {
+            // A server speaks with these keys once it has verified the client.
+            self.handshake = None;
+        }
+        let body = &datagram[HEADER_LEN..datagram.len() - TAG_LEN];
+        if inner::is_message(body) {
+            let message = inner::Message::decode(body);
+            return self.on_message(message);
+        }
+        match inner::restore(datagram) {
+            Some(packet) => self.inner.on_datagram(packet, now),
+            None => Effect::Invalid,
+        }
+    }
+
+    fn finish_batch(&mut self, now: Instant) {
+        self.inner.finish_batch(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Effect {
+        if self.handshake.as_ref().is_some_and(|(_, until)| now >= *until) {
+            self.handshake = None;
+        }
+        self.inner.handle_timeout(now)
+    }
+
+    fn on_suspended(&mut self, now: Instant, gap: Duration) {
+        self.inner.on_suspended(now, gap);
+    }
+
+    // ---- output ----
+
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<E::Transmission>> {
+        if let Some((handshake, _)) = &mut self.handshake
+            && self.side == Side::Client
+            && handshake.poll(now, scratch)
+        {
+            return Some(Output::Scratch);
+        }
+        if self.tunnel.prepare(now).is_err() {
+            // The next timer or packet ends the connection.
+            return None;
+        }
+        if self.poll_message(scratch) {
+            return Some(Output::Scratch);
+        }
+        let output = self.inner.poll(now, scratch)?;
+        if matches!(output, Output::Scratch) {
+            self.tunnel.seal_alone(scratch);
+        }
+        Some(output)
+    }
+
+    fn emit<'a>(
+        &'a mut self,
+        transmission: E::Transmission,
+        now: Instant,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<(usize, &'a [u8])> {
+        let mut none = Vec::new();
+        let (stride, packets) = self.inner.emit(transmission, now, &mut none)?;
+        for packet in packets.chunks(stride.max(1)) {
+            self.tunnel.seal(packet, scratch);
+        }
+        Some((stride + OVERHEAD, scratch))
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let handshake = self.handshake.as_ref().map(|(exchange, until)| match self.side {
+            Side::Client => exchange.deadline().unwrap_or(*until).min(*until),
+            Side::Server => *until,
+        });
+        earliest(handshake, self.inner.deadline(now))
+    }
+
+    // ---- commands ----
+
+    fn write(&mut self, now: Instant, data: &[u8]) -> usize {
+        self.inner.write(now, data)
+    }
+
+    fn room(&self) -> u64 {
+        self.inner.room()
+    }
+
+    fn has_room_again(&mut self) -> bool {
+        self.inner.has_room_again()
+    }
+
+    fn read(&mut self, now: Instant, out: &mut [u8]) -> usize {
+        self.inner.read(now, out)
+    }
+
+    fn readable(&self) -> u64 {
+        self.inner.readable()
+    }
+
+    fn can_read(&mut self) -> bool {
+        self.inner.can_read()
+    }
+
+    fn begin_linger(&mut self, now: Instant, linger: Duration) {
+        self.inner.begin_linger(now, linger);
+    }
+
+    fn leave(&mut self, now: Instant, parting: Parting) {
+        self.inner.leave(now, parting);
+    }
+
+    fn has_left(&self) -> bool {
+        self.inner.has_left()
+    }
+
+    fn close(&mut self) {
+        self.inner.close();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.inner.is_gone()
+    }
+
+    // ---- facts ----
+
+    fn is_flushed(&self) -> bool {
+        self.inner.is_flushed()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.inner.is_complete()
+    }
+
+    fn was_heard(&self) -> bool {
+        // Both sides have proved who they are.
+        true
+    }
+
+    fn parting(&self) -> Parting {
+        self.inner.parting()
+    }
+
+    fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
+        self.inner.explain(reason)
+    }
+
+    fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+        self.inner.fill_stats(now, stats);
+        stats.totals.packets_invalid += self.tunnel.failures();
+        stats.memory += self.tunnel.memory() as u64;
+    }
+}

@@ -1,0 +1,237 @@
+//! The keys of an established connection: sealing, opening, and new keys before the old ones wear out.
+//!
+//! ```text
+//! epoch    … previous │ current │ next
+//! opens    for 3 PTO  │ always  │ the first packet of the peer that opens makes it the current one
+//! seals               │ always  │
+//! ```
+//!
+//! Either side begins the next epoch by sealing with its key. The other one follows at once. A side begins no further
+//! epoch before the peer has followed, so both are at most one epoch apart.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::secure::{ConnectionName, Epoch, HEADER_LEN, Header, OVERHEAD, PacketNumber, TAG_LEN, inner};
+
+use super::protector::{Generations, Keys};
+use super::replay::Replay;
+
+/// Packets after which an epoch ends: half of what AES-GCM permits with one key (2^23, RFC 9001, section 6.6), so that a
+/// slow peer can follow.
+const MOST_PACKETS: u64 = 1 << 22;
+/// Bytes after which an epoch ends.
+const MOST_BYTES: u64 = 1 << 37;
+/// Time after which an epoch ends, so that a key that leaks tells of an hour at most.
+const LONGEST: Duration = Duration::from_secs(3_600);
+/// Most packets that are sealed after one check of the limits: those of a train.
+const TRAIN: u64 = 64;
+/// Keys of the epoch before are kept for so long after the change: no packet is that late.
+const KEPT: Duration = Duration::from_secs(3);
+
+/// One generation of keys.
+struct Generation {
+    keys: Keys,
+    epoch: Epoch,
+    /// Packets of the peer that were opened.
+    replay: Replay,
+}
+
+impl Generation {
+    fn new(keys: Keys, epoch: Epoch) -> Self {
+        Self { keys, epoch, replay: Replay::default() }
+    }
+
+    /// Opens a datagram in place, unless it was seen before.
+    fn open(&mut self, header: &Header, datagram: &mut [u8]) -> Opened {
+        if !self.replay.is_new(header.number) {
+            return Opened::Seen;
+        }
+        let Some((head, body)) = datagram.split_first_chunk_mut::<HEADER_LEN>() else { return Opened::Not };
+        if !self.keys.remote.open(header.number, head, body) {
+            return Opened::Not;
+        }
+        self.replay.note(header.number);
+        Opened::Yes
+    }
+}
+
+/// The result of opening a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opened {
+    Yes,
+    /// It was seen before, or is too old to tell.
+    Seen,
+    /// It is damaged or forged.
+    Not,
+}
+
+/// The keys of both directions.
+pub(super) struct Tunnel {
+    /// The name of this connection at the peer.
+    peer: ConnectionName,
+    current: Generation,
+    next: Option<Generation>,
+    /// The one before, and until when it opens.
+    previous: Option<(Generation, Instant)>,
+    generations: Box<dyn Generations>,
+    /// The number of the next packet of this side.
+    number: PacketNumber,
+    bytes: u64,
+    since: Instant,
+    /// The peer has used the current epoch.
+    followed: bool,
+    /// Packets that did not open with the current keys, and those of all epochs.
+    failed: u64,
+    failed_in_all: u64,
+}
+
+/// Why nothing more can be sealed or opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WornOut {
+    /// The peer does not follow to new keys.
+    NotFollowed,
+    /// Too many forgeries were tried with a key.
+    Forgeries,
+    /// All epochs were used.
+    LastEpoch,
+}
+
+impl Tunnel {
+    /// A tunnel with the first keys of the application.
+    pub(super) fn new(peer: ConnectionName, keys: Keys, mut generations: Box<dyn Generations>, now: Instant) -> Self {
+        let first = Epoch::FIRST_APPLICATION;
+        let next = first.next().map(|epoch| Generation::new(generations.next(), epoch));
+        Self {
+            peer,
+            current: Generation::new(keys, first),
+            next,
+            previous: None,
+            generations,
+            number: 0,
+            bytes: 0,
+            since: now,
+            followed: false,
+            failed: 0,
+            failed_in_all: 0,
+        }
+    }
+
+    /// Packets that did not open.
+    pub(super) const fn failures(&self) -> u64 {
+        self.failed_in_all
+    }
+
+    // ---- sealing ----
+
+    /// Prepares for sealing further packets: begins an epoch if the present one has worn out.
+    ///
+    /// # Errors
+    /// Nothing may be sealed any more.
+    pub(super) fn prepare(&mut self, now: Instant) -> Result<(), WornOut> {
+        let limit = self.current.keys.local.confidentiality_limit();
+        let worn =
+            self.number >= MOST_PACKETS.min(limit / 2) || self.bytes >= MOST_BYTES || now - self.since >= LONGEST;
+        if worn && self.followed {
+            return self.advance(now);
+        }
+        if self.number + TRAIN > limit { Err(WornOut::NotFollowed) } else { Ok(()) }
+    }
+
+    fn header(&mut self, bytes: usize) -> Header {
+        let header = Header { epoch: self.current.epoch, number: self.number, to: self.peer };
+        self.number += 1;
+        self.bytes += bytes as u64;
+        header
+    }
+
+    /// Appends the envelope of a packet of UDT4 to `out`.
+    pub(super) fn seal(&mut self, packet: &[u8], out: &mut Vec<u8>) {
+        let header = self.header(packet.len());
+        let start = out.len();
+        if inner::enclose(&header, packet, out) {
+            self.close(&header, &mut out[start..]);
+        }
+    }
+
+    /// Turns the packet of UDT4 or the message in `packet` into its envelope.
+    pub(super) fn seal_alone(&mut self, packet: &mut Vec<u8>) {
+        let header = self.header(packet.len());
+        let length = packet.len();
+        if inner::is_message(packet) {
+            packet.resize(HEADER_LEN + length + TAG_LEN, 0);
+            packet.copy_within(..length, HEADER_LEN);
+        } else {
+            // The last word of its header does not travel.
+            packet.resize(length + OVERHEAD, 0);
+            packet.copy_within(HEADER_LEN..length, HEADER_LEN + 12);
+            packet.copy_within(..12, HEADER_LEN);
+        }
+        packet[..HEADER_LEN].copy_from_slice(&header.bytes());
+        self.close(&header, packet);
+    }
+
+    /// Encrypts an envelope that is laid out.
+    fn close(&self, header: &Header, envelope: &mut [u8]) {
+        let Some((head, body)) = envelope.split_first_chunk_mut::<HEADER_LEN>() else { return };
+        let Some((body, tag)) = body.split_last_chunk_mut::<TAG_LEN>() else { return };
+        *tag = self.current.keys.local.seal(header.number, head, body);
+    }
+
+    // ---- opening ----
+
+    /// Opens a datagram in place. Returns false if it is damaged, forged, or was seen before.
+    ///
+    /// # Errors
+    /// Nothing may be opened any more.
+    pub(super) fn open(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Result<bool, WornOut> {
+        let current = self.current.epoch;
+        if header.epoch == current {
+            let opened = self.current.open(header, datagram);
+            self.followed |= opened == Opened::Yes;
+            return self.count(opened);
+        }
+        if let Some(next) = self.next.as_mut().filter(|next| next.epoch == header.epoch) {
+            let opened = next.open(header, datagram);
+            if opened == Opened::Yes {
+                self.advance(now)?;
+                self.followed = true;
+            }
+            return self.count(opened);
+        }
+        let Some((previous, until)) = &mut self.previous else { return Ok(false) };
+        if now >= *until {
+            self.previous = None;
+        } else if previous.epoch == header.epoch {
+            let opened = previous.open(header, datagram);
+            return self.count(opened);
+        }
+        Ok(false)
+    }
+
+    fn count(&mut self, opened: Opened) -> Result<bool, WornOut> {
+        if opened == Opened::Not {
+            self.failed += 1;
+            self.failed_in_all += 1;
+            if self.failed >= self.current.keys.remote.integrity_limit() {
+                return Err(WornOut::Forgeries);
+            }
+        }
+        Ok(opened == Opened::Yes)
+    }
+
+    fn advance(&mut self, now: Instant) -> Result<(), WornOut> {
+        let next = self.next.take().ok_or(WornOut::LastEpoch)?;
+        let following = next.epoch.next().filter(|epoch| *epoch != Epoch::LAST);
+        self.next = following.map(|epoch| Generation::new(self.generations.next(), epoch));
+        let before = std::mem::replace(&mut self.current, next);
+        self.previous = Some((before, now + KEPT));
+        (self.number, self.bytes, self.since) = (0, 0, now);
+        (self.followed, self.failed) = (false, 0);
+        Ok(())
+    }
+
+    /// Bytes of memory beside the keys.
+    pub(super) fn memory(&self) -> usize {
+        let previous = self.previous.as_ref().map_or(0, |(previous, _)| previous.replay.memory());
+        self.current.replay.memory() + previous
+    }
+}

@@ -1,0 +1,27 @@
+//! Keys and handshakes of TLS 1.3 for the secure envelope of `farhaul-proto`.
+//!
+//! Sides prove who they are by raw Ed25519 keys (RFC 7250), without certificates. The key exchange is X25519MLKEM768, or
+//! X25519 with a peer that lacks it. All cryptography is that of rustls and AWS-LC. This crate has none of its own.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | [`KeyPair`], [`PublicKey`] | the identity of a side, its text and its fingerprint |
+//! | [`Trust`] | which keys a side accepts |
+//! | [`Tls`] | the provider that an endpoint is given |
+#![forbid(unsafe_code)]
+
+mod handshake;
+mod identity;
+mod packet_key;
+mod provider;
+mod public_key;
+mod trust;
+mod verifier;
+
+pub use identity::{IdentityError, KeyPair};
+pub use provider::{Cipher, Tls, TlsError};
+pub use public_key::{PublicKey, PublicKeyError};
+pub use trust::{AcceptAll, Pinned, Trust};
+
+/// The protocol name in the handshake. A peer with another one is refused.
+pub const ALPN: &[u8] = b"farhaul/1";
