@@ -17,6 +17,7 @@ use crate::connection::Port;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::security::Security;
 
 /// Receive buffer to request from the system: 10 ms at 25 Gbit/s, so that a driver thread that waits for a processor
 /// loses nothing. The system uses memory only for its content.
@@ -63,6 +64,7 @@ pub struct Builder {
     controller: Choice,
     answers_probes: bool,
     peer: Option<IpAddr>,
+    security: Option<Security>,
 }
 
 /// The origin of controllers.
@@ -84,6 +86,7 @@ impl Default for Builder {
             controller: Choice::Default,
             answers_probes: false,
             peer: None,
+            security: None,
         }
     }
 }
@@ -282,12 +285,21 @@ impl Builder {
         self
     }
 
+    /// Encrypts and authenticates every connection of the port, inside an envelope of TLS 1.3. Both sides must do so. Default:
+    /// nothing is encrypted.
+    ///
+    /// A program that knows the key of its peer gives it as [`Pinned`](crate::security::Pinned). See the example `secure`.
+    pub fn secure(mut self, security: Security) -> Self {
+        self.security = Some(security);
+        self
+    }
+
     /// Opens the UDP port at `address`; port 0 lets the system choose.
     ///
     /// # Errors
     /// A setting is out of its range, or the port cannot be opened.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
-        let Self { protocol, mut config, options, controller, answers_probes, peer } = self;
+        let Self { protocol, mut config, options, controller, answers_probes, peer, security } = self;
         range::check(&config)?;
         config.interface_rate = peer.and_then(|peer| farhaul_udp::interface_rate(peer, config.mss));
         if let Some(spec) = chosen(controller, &protocol)? {
@@ -295,7 +307,11 @@ impl Builder {
         }
         let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
-        let transport = SharedChannel::new(protocol.endpoint(config, entropy()?));
+        let endpoint = match security {
+            None => protocol.endpoint(config, entropy()?),
+            Some(security) => security.endpoint(&protocol, config, entropy()?)?,
+        };
+        let transport = SharedChannel::new(endpoint);
         let driver = Driver::start(transport, address, options)?;
         if answers_probes {
             driver.turn()?.answering.get_or_insert_default();

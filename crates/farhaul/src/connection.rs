@@ -19,6 +19,7 @@ use crate::driver::{CancelFlags, Core, Driver, Place};
 use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
 use crate::reach::Reaching;
+use crate::security::Protection;
 
 /// The endpoint of a port, of whatever protocol, perhaps with a control stream beside its connections.
 pub(crate) type BoxedEndpoint = SharedChannel<Box<dyn AnyEndpoint>>;
@@ -148,6 +149,14 @@ impl Connection {
     pub fn stats(&self) -> Result<Stats, Error> {
         let turn = self.port.driver.turn()?;
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
+    }
+
+    /// What protects the connection: cipher, key exchange and the peer's key. `None` if nothing does.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn protection(&self) -> Result<Option<Protection>, Error> {
+        Ok(self.port.driver.turn()?.transport.protection(self.id).map(Protection::of))
     }
 
     /// Begins a control stream to the peer, beside this connection and on the same port.

@@ -40,6 +40,9 @@ pub enum Error {
     /// The name or an option of the congestion controller is unknown.
     #[error("congestion controller: {0}")]
     Controller(String),
+    /// The protocol has no encryption yet.
+    #[error("the protocol '{0}' cannot be encrypted yet; use 'udt', or plain connections on a network that you trust")]
+    NotSecure(&'static str),
     /// The operating system supplied no randomness or no thread.
     #[error("the system could not supply {what}: {source}")]
     System {
@@ -150,7 +153,8 @@ impl Error {
             Self::Connect(ConnectError::RendezvousUnderWay | ConnectError::AlreadyConnected) => {
                 io::ErrorKind::AddrInUse
             }
-            Self::Connect(ConnectError::StreamsOnly) => io::ErrorKind::Unsupported,
+            Self::Connect(ConnectError::StreamsOnly) | Self::NotSecure(_) => io::ErrorKind::Unsupported,
+            Self::Connect(ConnectError::NoTrust) => io::ErrorKind::PermissionDenied,
             Self::Connect(_) => io::ErrorKind::Other,
             Self::Lost(lost) => lost_kind(*lost),
             Self::Finished => io::ErrorKind::BrokenPipe,
@@ -189,6 +193,7 @@ fn lost_kind(lost: ConnectionLost) -> io::ErrorKind {
         ConnectionLost::Refused => io::ErrorKind::ConnectionRefused,
         ConnectionLost::PeerIncompatible(_) => io::ErrorKind::Unsupported,
         ConnectionLost::PeerMisbehaved(_) => io::ErrorKind::InvalidData,
+        ConnectionLost::Insecure(_) => io::ErrorKind::PermissionDenied,
         _ => io::ErrorKind::ConnectionAborted,
     }
 }

@@ -65,6 +65,7 @@ mod message;
 pub mod original;
 pub mod probe;
 mod reach;
+pub mod security;
 mod stream;
 #[cfg(feature = "tokio")]
 mod tasks;

@@ -8,6 +8,7 @@ use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
+use crate::secure::Protection;
 use crate::shell::endpoint::Wraps;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
@@ -81,6 +82,12 @@ pub trait AnyEndpoint: Streams + Channels + Send {
     /// Sends a user-defined control packet to the peer's controller. Not reliable.
     fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
         let _ = (id, kind, body);
+    }
+
+    /// What protects a connection; `None` if nothing does, or before it is established.
+    fn protection(&self, id: ConnectionId) -> Option<&Protection> {
+        let _ = id;
+        None
     }
 }
 

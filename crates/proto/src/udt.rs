@@ -33,6 +33,7 @@ mod sender;
 pub use config::Config;
 pub use endpoint::{ConnectOptions, Endpoint};
 pub(crate) use established::Established;
+pub(crate) use messages::HasUdt;
 pub use messages::{Message, MessageOptions};
 
 pub use crate::shell::handshake::MIN_MSS;

@@ -6,13 +6,15 @@ use farhaul_units::Instant;
 
 use super::protector::{Protection, Provider};
 use super::router::Router;
+use super::sealed::Sealed;
 use crate::any_endpoint::AnyEndpoint;
 use crate::channel::Channels;
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::endpoint::{Shell, Wraps, check_address};
-use crate::udt::{self, ConnectOptions};
+use crate::transport::StreamError;
+use crate::udt::{self, ConnectOptions, HasUdt, Message, MessageOptions};
 
 /// Any number of UDT connections inside envelopes, at most one listener.
 pub struct Endpoint {
@@ -26,9 +28,9 @@ impl Endpoint {
         Self { shell: Shell::new(config, entropy.seed, router) }
     }
 
-    /// What protects a connection; `None` before it is established.
-    pub fn protection(&self, id: ConnectionId) -> Option<&Protection> {
-        self.shell.get(id)?.established().map(super::sealed::Sealed::protection)
+    /// Carries out a command on an established connection.
+    fn on_udt(&mut self, id: ConnectionId, command: impl FnOnce(&mut udt::Established)) {
+        let _ = self.shell.command(id, |connection| connection.established_mut().map(HasUdt::udt).map(command));
     }
 }
 
@@ -79,5 +81,31 @@ impl AnyEndpoint for Endpoint {
             return Err(ConnectError::StreamsOnly);
         }
         Router::connect_in(&mut self.shell, now, peer, options.mode)
+    }
+
+    fn send_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &[u8],
+        options: MessageOptions,
+    ) -> Result<bool, StreamError> {
+        self.shell.command(id, |connection| connection.send_message(now, message, options))?
+    }
+
+    fn recv_message(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Message, StreamError> {
+        self.shell.command(id, |connection| connection.recv_message(out))?
+    }
+
+    fn signal_error(&mut self, id: ConnectionId, code: u32) {
+        self.on_udt(id, |udt| udt.signal_error(code));
+    }
+
+    fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
+        self.on_udt(id, |udt| udt.send_custom(kind, body));
+    }
+
+    fn protection(&self, id: ConnectionId) -> Option<&Protection> {
+        self.shell.get(id)?.established().map(Sealed::protection)
     }
 }

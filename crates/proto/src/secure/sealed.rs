@@ -14,8 +14,9 @@ use crate::shell::farewell::Parting;
 use crate::shell::protocol::{Conductor, Effect, Output};
 use crate::stats::Stats;
 use crate::transport::earliest;
+use crate::udt::{self, HasUdt};
 
-/// A server answers a client that repeats its last messages for so long. After that time a client has given up.
+/// A client repeats its last messages for so long, until the server speaks. A server answers them for as long.
 const ANSWERS: Duration = Duration::from_secs(10);
 
 /// A connection and its envelope.
@@ -103,6 +104,12 @@ impl<E: Enclosed> Sealed<E> {
     }
 }
 
+impl HasUdt for Sealed<udt::Established> {
+    fn udt(&mut self) -> &mut udt::Established {
+        &mut self.inner
+    }
+}
+
 impl<E: Enclosed> Conductor for Sealed<E> {
     type Transmission = E::Transmission;
 
@@ -143,6 +150,10 @@ impl<E: Enclosed> Conductor for Sealed<E> {
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
         if self.handshake.as_ref().is_some_and(|(_, until)| now >= *until) {
+            if self.side == Side::Client {
+                // Its proof never arrived, or the server's word about it.
+                return Effect::Lost(ConnectionLost::ConnectTimeout(ANSWERS));
+            }
             self.handshake = None;
         }
         self.inner.handle_timeout(now)
@@ -245,8 +256,10 @@ impl<E: Enclosed> Conductor for Sealed<E> {
 
     // ---- facts ----
 
+    /// A client must also know that the server has admitted it. Otherwise a stream without data would end well.
     fn is_flushed(&self) -> bool {
-        self.inner.is_flushed()
+        let admitted = self.side == Side::Server || self.handshake.is_none();
+        admitted && self.inner.is_flushed()
     }
 
     fn is_complete(&self) -> bool {

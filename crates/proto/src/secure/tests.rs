@@ -263,6 +263,29 @@ fn a_client_that_is_not_admitted_is_told() {
 }
 
 #[test]
+fn a_stream_without_data_ends_well_only_if_the_server_admits_its_client() {
+    let mut pair = Pair::of(Null::new(1), Null::new(2).that_admits_nobody());
+    let caller = pair.call();
+    pair.run_until(5, |pair| pair.events[0].contains(&Event::Connected(caller)));
+    let now = pair.now;
+    pair.ends[0].finish(now, caller);
+    pair.run_until(5, |pair| pair.events[0].iter().any(|event| matches!(event, Event::Closed(..))));
+    assert!(!pair.events[0].contains(&Event::Finished(caller)));
+}
+
+#[test]
+fn a_client_that_the_server_never_confirms_is_lost() {
+    let mut pair = Pair::new();
+    pair.fate = Box::new(|end, datagram| {
+        let application = Header::decode(datagram).is_ok_and(|header| header.epoch.is_application());
+        u32::from(end == 0 || !application)
+    });
+    let caller = pair.call();
+    let lost = Event::Closed(caller, ConnectionLost::ConnectTimeout(Duration::from_secs(10)));
+    pair.run_until(15, |pair| pair.events[0].contains(&lost));
+}
+
+#[test]
 fn nobody_who_listens_is_a_time_out() {
     let mut pair = Pair::new();
     pair.ends[1].stop_listening();

@@ -10,6 +10,7 @@ use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
+use crate::secure::Protection;
 use crate::stats::Stats;
 use crate::transport::{Read, StreamError, Streams};
 use crate::udt::{ConnectOptions, Message, MessageOptions};
@@ -144,5 +145,9 @@ impl AnyEndpoint for SharedChannel<Box<dyn AnyEndpoint>> {
 
     fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
         self.bulk.send_custom(id, kind, body);
+    }
+
+    fn protection(&self, id: ConnectionId) -> Option<&Protection> {
+        self.bulk.protection(id)
     }
 }

@@ -261,12 +261,12 @@ impl Established {
     }
 
     /// Tells the peer that this side cannot store the data (type 8).
-    pub(super) fn signal_error(&mut self, code: u32) {
+    pub(crate) fn signal_error(&mut self, code: u32) {
         self.error_signal = Some(code);
     }
 
     /// Queues a user-defined control packet, or drops it if too many wait.
-    pub(super) fn send_custom(&mut self, kind: u16, body: &[u8]) {
+    pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
         let fits = body.len() <= self.mss as usize - IP_UDP_HEADER as usize - HEADER_LEN;
         if fits && self.custom.len() < MAX_CUSTOM {
             self.custom.push_back((kind, body.to_vec()));

@@ -2,9 +2,10 @@
 
 use farhaul_units::{Duration, Instant};
 
-use super::router::Router;
+use super::established::Established;
 use crate::config::Mode;
 use crate::shell::connection::Connection;
+use crate::shell::protocol::Protocol;
 use crate::transport::{Read, StreamError};
 
 /// How a message is to be delivered.
@@ -32,16 +33,27 @@ pub enum Message {
     End,
 }
 
-impl Connection<Router> {
+/// An established connection of UDT4, by itself or inside an envelope.
+pub(crate) trait HasUdt {
+    fn udt(&mut self) -> &mut Established;
+}
+
+impl HasUdt for Established {
+    fn udt(&mut self) -> &mut Established {
+        self
+    }
+}
+
+impl<P: Protocol<Established: HasUdt>> Connection<P> {
     /// Takes one message for sending. Returns false if there is no room now.
-    pub(super) fn send_message(
+    pub(crate) fn send_message(
         &mut self,
         now: Instant,
         message: &[u8],
         options: MessageOptions,
     ) -> Result<bool, StreamError> {
         let (standing, established) = self.parts_to_write(Mode::Message)?;
-        let taken = established.write_message(now, message, options)?;
+        let taken = established.udt().write_message(now, message, options)?;
         if !taken {
             standing.wait_for_room();
         }
@@ -49,9 +61,9 @@ impl Connection<Router> {
     }
 
     /// Copies the next message into `out`.
-    pub(super) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
+    pub(crate) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
         let (standing, established) = self.parts_to_read(Mode::Message)?;
-        if let Some(len) = established.and_then(|established| established.read_message(out)) {
+        if let Some(len) = established.and_then(|established| established.udt().read_message(out)) {
             return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
         }
         Ok(match standing.nothing_to_read()? {

@@ -1,0 +1,91 @@
+//! Encrypted connections: keys, and which of them a side accepts.
+//!
+//! Each side has a [`KeyPair`]. [`Trust`] decides about the keys of peers: a program that knows them uses [`Pinned`], another one
+//! implements the trait.
+
+use std::fmt;
+use std::sync::Arc;
+
+use farhaul_proto::secure::{self, Endpoint};
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
+use farhaul_secure::Tls;
+pub use farhaul_secure::{AcceptAll, Cipher, IdentityError, KeyPair, Pinned, PublicKey, PublicKeyError, Trust};
+
+use crate::error::Error;
+
+/// The protocol that an envelope carries.
+const ENCLOSED: &str = "udt";
+
+/// How a port protects its connections.
+#[derive(Clone)]
+pub struct Security {
+    identity: KeyPair,
+    trust: Arc<dyn Trust>,
+    cipher: Cipher,
+}
+
+impl Security {
+    /// A port with this identity, which trusts these peers.
+    pub fn new(identity: KeyPair, trust: impl Trust + 'static) -> Self {
+        Self { identity, trust: Arc::new(trust), cipher: Cipher::default() }
+    }
+
+    /// The same with another cipher. Default: the fastest on this processor.
+    #[must_use]
+    pub const fn cipher(mut self, cipher: Cipher) -> Self {
+        self.cipher = cipher;
+        self
+    }
+
+    /// An endpoint whose connections are all protected so.
+    pub(crate) fn endpoint(
+        self,
+        protocol: &Protocol,
+        config: Config,
+        entropy: Entropy,
+    ) -> Result<Box<dyn AnyEndpoint>, Error> {
+        let name = protocol.entry().name;
+        if name != ENCLOSED {
+            return Err(Error::NotSecure(name));
+        }
+        let tls = Tls::new(self.identity, self.trust, self.cipher)
+            .map_err(|error| Error::System { what: "keys", source: std::io::Error::other(error) })?;
+        Ok(Box::new(Endpoint::new(config, entropy, Box::new(tls))))
+    }
+}
+
+/// What protects a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Protection {
+    /// Version of TLS, key exchange and cipher, such as `TLS1.3 X25519MLKEM768 AES128-GCM`.
+    pub suite: String,
+    /// The key of the peer.
+    pub peer_key: Option<PublicKey>,
+}
+
+impl Protection {
+    pub(crate) fn of(protection: &secure::Protection) -> Self {
+        Self { suite: protection.suite.clone(), peer_key: PublicKey::from_spki(&protection.peer_key) }
+    }
+}
+
+impl fmt::Display for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.suite)?;
+        match &self.peer_key {
+            Some(key) => write!(f, ", key {}", key.fingerprint()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Security {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Security")
+            .field("identity", &self.identity)
+            .field("trust", &self.trust)
+            .field("cipher", &self.cipher)
+            .finish()
+    }
+}
