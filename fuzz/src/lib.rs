@@ -16,6 +16,8 @@ mod rbudp;
 #[cfg(test)]
 mod sabul;
 #[cfg(test)]
+mod secure;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod tsunami;

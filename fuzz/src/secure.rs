@@ -1,0 +1,154 @@
+//! The secure envelope: its decoders, and endpoints that receive damaged and forged handshakes.
+
+use std::net::SocketAddr;
+
+use bolero::check;
+use farhaul_proto::secure::{Endpoint, Null, Provider, Side};
+use farhaul_proto::{AnyEndpoint, Batch, Config, Entropy, Mode, Streams, Transport};
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::secure::{
+    ConnectionName, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, OVERHEAD, TAG_LEN, Terms, VERSION, inner,
+};
+use farhaul_wire::udt4;
+
+const MAX_DATAGRAM: usize = 1_500;
+const CLIENT: [u8; 16] = [5; 16];
+
+#[test]
+fn envelope() {
+    check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|datagram: &[u8]| {
+        if let Ok(header) = Header::decode(datagram) {
+            assert_eq!(header.bytes(), datagram[..HEADER_LEN]);
+            assert_eq!(udt4::destination(datagram), Some(header.to));
+        }
+        if let Ok((greeting, length)) = Greeting::decode(datagram) {
+            let mut encoded = datagram[..HEADER_LEN].to_vec();
+            greeting.encode(&mut encoded);
+            assert_eq!(encoded, datagram[..length]);
+        }
+        let mut restored = datagram.to_vec();
+        if let Some(packet) = inner::restore(&mut restored) {
+            let header = Header { epoch: Epoch(3), number: 0, to: ConnectionName::new(1) };
+            let (packet, mut enclosed) = (packet.to_vec(), Vec::new());
+            assert!(inner::enclose(&header, &packet, &mut enclosed));
+            assert_eq!(enclosed.len(), packet.len() + OVERHEAD);
+        }
+    });
+}
+
+#[test]
+fn frames() {
+    check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|body: &[u8]| {
+        let mut rest = body;
+        while let Ok(Some((frame, behind))) = Frame::decode(rest) {
+            let mut encoded = Vec::new();
+            frame.encode(&mut encoded);
+            assert_eq!(encoded, rest[..rest.len() - behind.len()]);
+            rest = behind;
+        }
+        if let Some(message) = inner::Message::decode(body) {
+            let mut encoded = Vec::new();
+            message.encode(&mut encoded);
+            assert_eq!(inner::Message::decode(&encoded), Some(message));
+        }
+    });
+}
+
+#[test]
+fn terms() {
+    check!().with_max_len(300).with_iterations(1_000).for_each(|bytes: &[u8]| {
+        let Ok(terms) = Terms::decode(bytes) else { return };
+        let mut encoded = Vec::new();
+        terms.encode(&mut encoded);
+        assert_eq!(Terms::decode(&encoded), Ok(terms));
+    });
+}
+
+fn address(host: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host], 9000))
+}
+
+fn endpoint(seed: u8) -> Endpoint {
+    let config = Config { recv_buffer: 1 << 20, send_buffer: 1 << 20, ..Config::default() };
+    Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, Box::new(Null::new(seed.into())))
+}
+
+fn output(end: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
+    let (mut batch, mut all) = (Batch::new(), Vec::new());
+    while let Some(transmit) = end.poll_transmit(now, &mut batch) {
+        all.extend(transmit.datagrams().map(<[u8]>::to_vec));
+    }
+    while end.poll_event().is_some() {}
+    all
+}
+
+/// A client that seals whatever it likes: frames reach the parser and the reassembly of a listener.
+#[test]
+fn frames_of_a_caller() {
+    check!().with_max_len(4_000).with_iterations(1_000).for_each(|input: &[u8]| {
+        let mut server = endpoint(2);
+        server.listen(Mode::Stream).expect("an endpoint of UDT listens");
+        let keys = Null::new(0).initial(&CLIENT, Side::Client);
+        let (mut now, mut came, mut left) = (Instant::from_nanos(1), 0, 0);
+        for (number, frames) in input.chunks(1_000).enumerate() {
+            let header = Header { epoch: Epoch::INITIAL, number: number as u64, to: ConnectionName::NONE };
+            let mut datagram = header.bytes().to_vec();
+            let from = ConnectionName::new(7);
+            Greeting { version: VERSION, from, client_id: &CLIENT, token: &[] }.encode(&mut datagram);
+            let head = datagram.len();
+            datagram.extend_from_slice(frames);
+            datagram.resize(datagram.len().max(MIN_INITIAL - TAG_LEN), 0);
+            let (head, body) = datagram.split_at_mut(head);
+            let tag = keys.local.seal(header.number, head, body);
+            datagram.extend_from_slice(&tag);
+            let length = datagram.len();
+            came += length;
+            server.handle_datagrams(now, now, address(1), &mut datagram, length);
+            left += output(&mut server, now).iter().map(Vec::len).sum::<usize>();
+            now += Duration::from_millis(50);
+            server.handle_timeout(now);
+        }
+        assert!(left <= 3 * came, "{left} bytes for {came}");
+        // In steps, since a long gap is a suspended computer.
+        for _ in 0..40 {
+            now += Duration::from_millis(250);
+            server.handle_timeout(now);
+            output(&mut server, now);
+        }
+        assert_eq!(server.connections(), 0, "nothing stays of a caller without a proof");
+    });
+}
+
+/// Two sides, and a network that changes, repeats and drops datagrams as the input says. Bytes of the input: end, fate,
+/// position, bits.
+#[test]
+fn handshakes_on_a_hostile_network() {
+    check!().with_max_len(800).with_iterations(300).for_each(|input: &[u8]| {
+        let mut ends = [endpoint(1), endpoint(2)];
+        ends[1].listen(Mode::Stream).expect("an endpoint of UDT listens");
+        let mut now = Instant::from_nanos(1);
+        ends[0].connect(now, address(1)).expect("there is room");
+        let mut script = input.chunks_exact(4);
+        for _ in 0..200 {
+            for end in 0..2 {
+                for mut datagram in output(&mut ends[end], now) {
+                    let fate = script.next().unwrap_or(&[0; 4]);
+                    let at = usize::from(u16::from_be_bytes([fate[1], fate[2]])) % datagram.len();
+                    match fate[0] & 3 {
+                        1 => continue,
+                        2 => datagram[at] ^= fate[3],
+                        3 => datagram.truncate(at),
+                        _ => {}
+                    }
+                    for _ in 0..=(fate[0] >> 7) {
+                        let (mut copy, length) = (datagram.clone(), datagram.len().max(1));
+                        ends[1 - end].handle_datagrams(now, now, address(end as u8), &mut copy, length);
+                    }
+                }
+            }
+            now += Duration::from_millis(50);
+            ends.iter_mut().for_each(|end| end.handle_timeout(now));
+        }
+        assert!(ends[1].connections() <= 1, "one caller, one connection");
+    });
+}
