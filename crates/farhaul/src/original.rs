@@ -23,6 +23,7 @@
 mod drive;
 mod failure;
 mod line;
+mod memory;
 mod progress;
 mod rbudp_getter;
 mod rbudp_giver;

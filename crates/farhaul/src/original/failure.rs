@@ -58,6 +58,11 @@ pub enum Failure {
         /// The reason.
         reason: String,
     },
+    /// All sessions together would hold more of their files in memory than the server permits.
+    #[error(
+        "its {0} bytes do not fit into the memory that is left for files; try again when other clients have theirs"
+    )]
+    NoMemory(u64),
     /// The server ended the connection before it was asked.
     #[error("the server ended the connection")]
     Ended,

@@ -11,6 +11,7 @@ use farhaul_units::Instant;
 
 use super::drive::{Session, drive};
 use super::line::{Line, bind_udp};
+use super::memory::{Budget, Share};
 use super::rbudp_getter::udp_port;
 use super::serve::{IDLE, Source, serve_all};
 use super::{Clients, Failure, Given, News, Port, Stop, Watch};
@@ -20,6 +21,9 @@ use crate::driver::disk::{Directory, ServedFile};
 const BLOCK: usize = 256 << 10;
 /// Reads of one turn. Datagrams and the channel get their turn in between.
 const READS: usize = 8;
+/// Bytes of files that all sessions hold together. A session keeps its file in memory, because the receiver may ask for any
+/// packet again until it has all of them. This is two of the largest files of the protocol.
+const HELD: u64 = 4 << 30;
 /// Attempts to find a number that is free for both TCP and UDP.
 const ATTEMPTS: usize = 16;
 
@@ -31,6 +35,7 @@ pub struct RbudpGiver {
     socket: Arc<UdpSocket>,
     root: Directory,
     terms: Terms,
+    memory: Budget,
 }
 
 impl RbudpGiver {
@@ -41,7 +46,7 @@ impl RbudpGiver {
     pub fn bind(address: SocketAddr, root: Directory, terms: Terms) -> Result<Self, Failure> {
         let (port, socket) = bind_both(address)?;
         udp_port(port.local_addr())?;
-        Ok(Self { source: Source::Port(port), socket: Arc::new(socket), root, terms })
+        Ok(Self { source: Source::Port(port), socket: Arc::new(socket), root, terms, memory: Budget::new(HELD) })
     }
 
     /// Gives the files in `root` and below it to the original clients of an endpoint.
@@ -51,7 +56,15 @@ impl RbudpGiver {
     pub fn beside(clients: Clients, root: Directory, terms: Terms) -> Result<Self, Failure> {
         udp_port(clients.local_addr())?;
         let socket = Arc::clone(clients.socket());
-        Ok(Self { source: Source::Endpoint(clients), socket, root, terms })
+        Ok(Self { source: Source::Endpoint(clients), socket, root, terms, memory: Budget::new(HELD) })
+    }
+
+    /// Bounds the bytes of files that all sessions hold in memory together. Default 4 GiB. A client that asks for more is
+    /// refused.
+    #[must_use]
+    pub fn hold_at_most(mut self, bytes: u64) -> Self {
+        self.memory = Budget::new(bytes);
+        self
     }
 
     /// The address, with the port chosen by the system.
@@ -60,8 +73,7 @@ impl RbudpGiver {
     }
 
     /// Serves at most `most` clients at a time, until a stop. A server of an endpoint ends once the endpoint's listener
-    /// is closed as well. Each holds its
-    /// file in memory.
+    /// is closed as well.
     ///
     /// # Errors
     /// [`Failure::Stopped`], or the system fails.
@@ -80,7 +92,7 @@ impl RbudpGiver {
         let counted = (0, 0);
         let block = vec![0; BLOCK];
         let mut host =
-            Host { session, root: &self.root, tell, to, file: None, counted, ended: false, idle_since: now, block };
+            Host { session, giver: self, tell, to, file: None, counted, ended: false, idle_since: now, block };
         drive(&mut line, &mut host)?;
         line.finish();
         Ok(())
@@ -103,7 +115,7 @@ pub(super) fn bind_both(address: SocketAddr) -> Result<(Port, UdpSocket), Failur
 
 struct Host<'a> {
     session: Giver,
-    root: &'a Directory,
+    giver: &'a RbudpGiver,
     tell: &'a dyn Fn(News<'_>),
     to: SocketAddr,
     file: Option<Open>,
@@ -121,6 +133,8 @@ struct Open {
     /// Bytes that the session has taken.
     given: u64,
     since: Instant,
+    /// Its share of the memory.
+    _share: Share,
 }
 
 impl Host<'_> {
@@ -128,13 +142,14 @@ impl Host<'_> {
     fn answer(&mut self, now: Instant, name: Vec<u8>) -> Result<(), Failure> {
         let opened = RelPath::parse(&name)
             .map_err(|error| Failure::Name { name: name.clone(), reason: error.to_string() })
-            .and_then(|path| Ok(ServedFile::open(self.root, &path)?))
+            .and_then(|path| Ok(ServedFile::open(&self.giver.root, &path)?))
             .and_then(|file| {
+                let share = self.giver.memory.take(file.size()).ok_or(Failure::NoMemory(file.size()))?;
                 self.session.answer(now, file.size())?;
-                Ok(file)
+                Ok((file, share))
             });
         match opened {
-            Ok(file) => self.file = Some(Open { name, file, given: 0, since: now }),
+            Ok((file, share)) => self.file = Some(Open { name, file, given: 0, since: now, _share: share }),
             Err(why) => {
                 (self.tell)(News::Refused { name: &name, why: &why });
                 return Err(Failure::NoFile(name));

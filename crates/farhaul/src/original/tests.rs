@@ -250,6 +250,30 @@ fn an_rbudp_getter_copies_a_file_and_a_refusal_is_named() {
     assert_eq!(scratch.arrived(), ["got"]);
 }
 
+/// Attack C3: clients cannot make a server hold as much as they like.
+#[test]
+fn c3_all_files_of_an_rbudp_server_together_have_a_bound_in_memory() {
+    let scratch = Scratch::new();
+    scratch.file("large", 100_001);
+    scratch.file("small", 100_000);
+    let giver = giver(&scratch).hold_at_most(100_000);
+    let (stop, heard) = (Stop::default(), Heard::default());
+    let get = |file: &str| {
+        let getter = RbudpGetter::connect(giver.local_addr(), TIME, Progress::default(), &stop).unwrap();
+        getter.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| giver.run(2, &stop, &heard));
+        let _ends = StopAtEnd(&stop);
+        assert!(get("large").is_err());
+        // A share that stayed behind would refuse the second copy.
+        assert_eq!(get("small").unwrap(), 100_000);
+        assert_eq!(get("small").unwrap(), 100_000);
+    });
+    let heard = heard.0.lock().unwrap();
+    assert!(heard.iter().any(|words| words.ends_with("refused large")), "{heard:?}");
+}
+
 /// Attack C3: a peer that connects and leaves, or speaks something else, ends its own session alone.
 #[test]
 fn a_stranger_ends_its_own_session_alone() {

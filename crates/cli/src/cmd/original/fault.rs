@@ -34,6 +34,7 @@ fn of_failure(failure: &Failure, peer: &dyn Display) -> Fault {
         Failure::Rbudp(fault) => named(of_rbudp(fault)),
         Failure::Sabul(error) => named(of_sabul(error)),
         Failure::NoFile(_) | Failure::Name { .. } => named(Code::FilesFailed),
+        Failure::NoMemory(_) => named(Code::FilesFailed),
         Failure::Ended | Failure::Idle(_) => named(Code::PeerLost),
         Failure::Disk(failure) => {
             let (code, next) = match failure.code {

@@ -37,6 +37,26 @@ fn a_file_that_shrinks_in_a_blast_fails_alone_on_both_sides() {
 }
 
 #[test]
+fn a_file_of_the_server_that_shrinks_while_it_is_fetched_fails_alone_on_both_sides() {
+    for protocol in BLASTS {
+        let scratch = Scratch::new();
+        let (root, to) = (scratch.dir("root"), scratch.dir("to"));
+        scratch.file("root/file", LONG);
+        let serve = ["serve", "--protocol", protocol, "--root", &root];
+        let mut server = Server::begin(&[&serve[..], &SLOW, &BUFFER].concat());
+        let url = format!("udt://{}/file", server.address);
+        let pull = ["copy", "--plain", "--json", "--interval", "50ms", "--protocol", protocol, &url, &to];
+        let copy = Started::begin(&pull, Stdio::null()).after("interval");
+        shrink(&scratch.at("root/file"));
+        let run = copy.end();
+        assert_eq!(failure(&run.end()), (Some(3), Some("FILES_FAILED")), "{protocol}: {}", run.end());
+        let there = server.wait_for("end");
+        assert_eq!(failure(&there), (Some(3), Some("FILES_FAILED")), "{protocol}: {there}");
+        nothing_is_final(&scratch, "to");
+    }
+}
+
+#[test]
 fn a_file_that_shrinks_while_a_tsunami_client_gets_it_ends_the_session_by_name() {
     let mut getting = Getting::direct("tsunami");
     shrink(&getting.scratch.at("root/file"));
