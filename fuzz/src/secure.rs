@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use bolero::check;
 use farhaul_proto::secure::{Endpoint, Null, Provider, Side};
 use farhaul_proto::{AnyEndpoint, Batch, Config, Entropy, Mode, Streams, Transport};
+use farhaul_secure::{AuthorizedKeys, KnownHosts};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{
     ConnectionName, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, OVERHEAD, TAG_LEN, Terms, VERSION, inner,
@@ -61,6 +62,21 @@ fn terms() {
         let mut encoded = Vec::new();
         terms.encode(&mut encoded);
         assert_eq!(Terms::decode(&encoded), Ok(terms));
+    });
+}
+
+/// No text makes a reader panic, and no grant has a path that is not absolute.
+#[test]
+fn files_of_keys() {
+    check!().with_max_len(600).with_iterations(1_000).for_each(|bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        if let Ok(keys) = AuthorizedKeys::parse(&text) {
+            for grant in keys.grants() {
+                assert!(grant.paths.iter().all(|grant| grant.path.is_absolute()));
+                let _ = keys.admit(grant.key, std::net::Ipv4Addr::LOCALHOST.into(), 20_000);
+            }
+        }
+        let _ = KnownHosts::parse(&text);
     });
 }
 

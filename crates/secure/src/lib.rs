@@ -7,18 +7,24 @@
 //! | --- | --- |
 //! | [`KeyPair`], [`PublicKey`] | the identity of a side, its text and its fingerprint |
 //! | [`Trust`] | which keys a side accepts |
+//! | [`KnownHosts`] | the keys of servers, as a client remembers them |
+//! | [`AuthorizedKeys`] | the keys of clients, and what each may do |
 //! | [`Tls`] | the provider that an endpoint is given |
 #![forbid(unsafe_code)]
 
+mod authorized_keys;
 mod handshake;
 mod identity;
+mod known_hosts;
 mod packet_key;
 mod provider;
 mod public_key;
 mod trust;
 mod verifier;
 
+pub use authorized_keys::{AuthorizedKeys, Grant, Network, NotAdmitted, PathGrant};
 pub use identity::{IdentityError, KeyPair};
+pub use known_hosts::{Known, KnownHosts, LineError, LineFault};
 pub use provider::{Cipher, Tls, TlsError};
 pub use public_key::{PublicKey, PublicKeyError};
 pub use trust::{AcceptAll, Pinned, Trust};

@@ -1,0 +1,322 @@
+//! The clients of a daemon: one key each, with its permissions.
+//!
+//! ```text
+//! ssh-ed25519 AAAA… alice path=/data/in,write path=/data/out rate=2gbit expires=2027-06-30 from=10.0.0.0/8
+//! ```
+//!
+//! | option | meaning | without it |
+//! | --- | --- | --- |
+//! | `path=DIR[,write]` | may read below the directory, and write there; may stand several times | the daemon's roots, read only |
+//! | `rate=R` | cap of all sessions together | none |
+//! | `sessions=N` | sessions at a time | those of the daemon |
+//! | `bytes=SIZE` | bytes of one session | none |
+//! | `expires=YYYY-MM-DD` | the last day, in UTC | never |
+//! | `from=NET[,NET…]` | addresses from which the client may call | all |
+//!
+//! The word without `=` is the name of the client. An unknown option refuses the whole file, so that a misspelt limit never
+//! means no limit.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::PathBuf;
+
+use farhaul_units::{ByteSize, Rate};
+
+use crate::known_hosts::{LineError, LineFault};
+use crate::public_key::PublicKey;
+
+/// The content of a file of authorized keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthorizedKeys {
+    grants: Vec<Grant>,
+}
+
+/// The permissions of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// The key.
+    pub key: PublicKey,
+    /// The name of its owner, for logs. May be empty.
+    pub name: String,
+    /// Directories. Empty for those of the daemon.
+    pub paths: Vec<PathGrant>,
+    /// Cap of the rate of all its sessions.
+    pub rate: Option<Rate>,
+    /// Sessions at a time.
+    pub sessions: Option<u32>,
+    /// Bytes of one session.
+    pub bytes: Option<u64>,
+    /// The last day on which the key is valid, as days since 1970-01-01 in UTC.
+    pub expires: Option<u32>,
+    /// Networks of its owner. Empty for all.
+    pub from: Vec<Network>,
+}
+
+/// A directory that a client may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathGrant {
+    /// The directory.
+    pub path: PathBuf,
+    /// Whether the client may write there.
+    pub write: bool,
+}
+
+/// Addresses with a common prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The prefix. IPv4 addresses stand in their mapped form.
+    prefix: u128,
+    /// Bits of the prefix.
+    bits: u32,
+}
+
+/// Why a key is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    /// The key is not in the file.
+    #[error("the key is unknown")]
+    Unknown,
+    /// Its last day is over.
+    #[error("the key has expired")]
+    Expired,
+    /// It may not be used from this address.
+    #[error("the key may not be used from this address")]
+    Address,
+}
+
+impl AuthorizedKeys {
+    /// Reads a file. Empty lines and lines that begin with `#` are skipped.
+    ///
+    /// # Errors
+    /// The first line that cannot be read, or has an unknown option.
+    pub fn parse(text: &str) -> Result<Self, LineError> {
+        let mut grants: Vec<(usize, Grant)> = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let at = |fault| LineError { line: number, fault };
+            let grant = Grant::parse(line).map_err(at)?;
+            if let Some((other, _)) = grants.iter().find(|(_, other)| other.key == grant.key) {
+                return Err(at(LineFault::SameKey(*other)));
+            }
+            grants.push((number, grant));
+        }
+        Ok(Self { grants: grants.into_iter().map(|(_, grant)| grant).collect() })
+    }
+
+    /// The permissions of a key that calls from `from` on the day `today`, in days since 1970-01-01.
+    ///
+    /// # Errors
+    /// The reason for which it is not admitted.
+    pub fn admit(&self, key: PublicKey, from: IpAddr, today: u32) -> Result<&Grant, NotAdmitted> {
+        let grant = self.grants.iter().find(|grant| grant.key == key).ok_or(NotAdmitted::Unknown)?;
+        if grant.expires.is_some_and(|last| today > last) {
+            return Err(NotAdmitted::Expired);
+        }
+        let near = grant.from.is_empty() || grant.from.iter().any(|network| network.contains(from));
+        if near { Ok(grant) } else { Err(NotAdmitted::Address) }
+    }
+
+    /// All keys.
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+}
+
+impl Grant {
+    fn parse(line: &str) -> Result<Self, LineFault> {
+        let key = line.parse()?;
+        let mut grant = Self {
+            key,
+            name: String::new(),
+            paths: Vec::new(),
+            rate: None,
+            sessions: None,
+            bytes: None,
+            expires: None,
+            from: Vec::new(),
+        };
+        for word in line.split_ascii_whitespace().skip(2) {
+            let Some((option, value)) = word.split_once('=') else {
+                let space = if grant.name.is_empty() { "" } else { " " };
+                grant.name.push_str(space);
+                grant.name.push_str(word);
+                continue;
+            };
+            grant.set(option, value)?;
+        }
+        Ok(grant)
+    }
+
+    fn set(&mut self, option: &str, value: &str) -> Result<(), LineFault> {
+        let refused = |option, reason| LineFault::Value { option, value: value.to_owned(), reason };
+        match option {
+            "path" => {
+                let (path, write) = value.strip_suffix(",write").map_or((value, false), |path| (path, true));
+                let path = PathBuf::from(path);
+                if !path.is_absolute() {
+                    return Err(refused("path", "it must begin with /"));
+                }
+                self.paths.push(PathGrant { path, write });
+                Ok(())
+            }
+            "rate" => once(&mut self.rate, "rate", value.parse().map_err(|_| refused("rate", "a rate such as 2gbit"))?),
+            "sessions" => {
+                let most = value.parse().ok().filter(|&most| most > 0);
+                once(&mut self.sessions, "sessions", most.ok_or_else(|| refused("sessions", "a number above zero"))?)
+            }
+            "bytes" => {
+                let ByteSize(bytes) = value.parse().map_err(|_| refused("bytes", "a size such as 10GB"))?;
+                once(&mut self.bytes, "bytes", bytes)
+            }
+            "expires" => {
+                let day = day(value).ok_or_else(|| refused("expires", "a day such as 2027-06-30"))?;
+                once(&mut self.expires, "expires", day)
+            }
+            "from" => {
+                if !self.from.is_empty() {
+                    return Err(LineFault::Twice("from"));
+                }
+                let networks = value.split(',').map(Network::parse).collect::<Option<_>>();
+                self.from = networks.ok_or_else(|| refused("from", "addresses such as 10.0.0.0/8, with commas"))?;
+                Ok(())
+            }
+            other => Err(LineFault::UnknownOption(other.chars().take(40).collect())),
+        }
+    }
+}
+
+fn once<T>(place: &mut Option<T>, option: &'static str, value: T) -> Result<(), LineFault> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(LineFault::Twice(option)),
+    }
+}
+
+impl Network {
+    /// Reads `10.0.0.0/8`, `2001:db8::/32` or one address.
+    fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().ok()?;
+        let (all, before) = match address {
+            IpAddr::V4(_) => (32, 96),
+            IpAddr::V6(_) => (128, 0),
+        };
+        let bits = match bits {
+            None => all,
+            Some(bits) => bits.parse().ok().filter(|&bits| bits <= all)?,
+        };
+        let network = Self { prefix: number(address), bits: bits + before };
+        // Bits behind the prefix are a mistake of whoever wrote the line.
+        (network.prefix & !network.mask() == 0).then_some(network)
+    }
+
+    /// Whether an address belongs to it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        number(address) & self.mask() == self.prefix
+    }
+
+    fn mask(self) -> u128 {
+        u128::MAX.checked_shl(128 - self.bits).unwrap_or(0)
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    let six: Ipv6Addr = match address.to_canonical() {
+        IpAddr::V4(four) => four.to_ipv6_mapped(),
+        IpAddr::V6(six) => six,
+    };
+    six.into()
+}
+
+/// Days from 1970-01-01 to a day in the form `2027-06-30`.
+fn day(text: &str) -> Option<u32> {
+    let mut parts = text.splitn(3, '-').map(|part| part.parse::<u32>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let leap = |year: u32| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let lengths = [31, 28 + u32::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let length = *lengths.get(usize::try_from(month).ok()?.checked_sub(1)?)?;
+    if !(1970..=9999).contains(&year) || !(1..=length).contains(&day) {
+        return None;
+    }
+    let years: u32 = (1970..year).map(|year| 365 + u32::from(leap(year))).sum();
+    let months: u32 = lengths.iter().take(month as usize - 1).sum();
+    Some(years + months + day - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(byte: u8) -> PublicKey {
+        PublicKey::from_bytes([byte; 32])
+    }
+
+    fn fault(options: &str) -> LineFault {
+        AuthorizedKeys::parse(&format!("\n{} {options}", key(1))).unwrap_err().fault
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_line_has_a_key_a_name_and_options() {
+        let text = format!(
+            "# clients\n{} alice of physics path=/data/in,write path=/data/out rate=2gbit sessions=3 bytes=1GB \
+             expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32\n{}\n",
+            key(1),
+            key(2),
+        );
+        let keys = AuthorizedKeys::parse(&text).unwrap();
+        let [alice, plain] = keys.grants() else { panic!("{keys:?}") };
+        assert_eq!((alice.key, &*alice.name), (key(1), "alice of physics"));
+        let paths: Vec<_> = alice.paths.iter().map(|grant| (grant.path.to_str().unwrap(), grant.write)).collect();
+        assert_eq!(paths, [("/data/in", true), ("/data/out", false)]);
+        assert_eq!(alice.rate, Some(Rate::from_bits_per_second(2_000_000_000)));
+        assert_eq!((alice.sessions, alice.bytes), (Some(3), Some(1_000_000_000)));
+        assert_eq!((plain.key, plain.rate, plain.from.len()), (key(2), None, 0));
+    }
+
+    #[test]
+    fn a_key_is_admitted_until_its_last_day_and_from_its_networks() {
+        let text = format!("{} expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32,192.0.2.7", key(1));
+        let keys = AuthorizedKeys::parse(&text).unwrap();
+        let last = day("2027-06-30").unwrap();
+        let admit = |from: &str, today| keys.admit(key(1), ip(from), today).map(|_| ());
+        for near in ["10.255.0.1", "::ffff:10.1.2.3", "2001:db8:9::1", "192.0.2.7"] {
+            assert_eq!(admit(near, last), Ok(()), "{near}");
+        }
+        for far in ["11.0.0.1", "2001:db9::1", "192.0.2.8"] {
+            assert_eq!(admit(far, last), Err(NotAdmitted::Address), "{far}");
+        }
+        assert_eq!(admit("10.0.0.1", last + 1), Err(NotAdmitted::Expired));
+        assert_eq!(keys.admit(key(2), ip("10.0.0.1"), last), Err(NotAdmitted::Unknown));
+    }
+
+    #[test]
+    fn a_misspelt_or_impossible_option_refuses_the_file() {
+        assert_eq!(fault("rat=2gbit"), LineFault::UnknownOption("rat".into()));
+        assert_eq!(fault("sessions=1 sessions=2"), LineFault::Twice("sessions"));
+        for option in ["rate=fast", "sessions=0", "bytes=many", "expires=2027-02-29", "expires=soon", "path=data"] {
+            assert!(matches!(fault(option), LineFault::Value { .. }), "{option}");
+        }
+        for networks in ["from=10.0.0.0/33", "from=10.0.0.1/8", "from=host.example", "from="] {
+            assert!(matches!(fault(networks), LineFault::Value { option: "from", .. }), "{networks}");
+        }
+        let twice = format!("{}\n{} again", key(1), key(1));
+        assert_eq!(AuthorizedKeys::parse(&twice).unwrap_err().fault, LineFault::SameKey(1));
+    }
+
+    #[test]
+    fn days_count_from_1970() {
+        let days = [("1970-01-01", Some(0)), ("1972-03-01", Some(790)), ("2026-11-24", Some(20_781))];
+        for (text, expected) in days {
+            assert_eq!(day(text), expected, "{text}");
+        }
+        assert_eq!((day("2027-13-01"), day("1969-12-31"), day("2027-04-31")), (None, None, None));
+        assert_eq!(day("2028-02-29").map(|leap| leap + 1), day("2028-03-01"));
+    }
+}
