@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub use farhaul_proto::SecurityFault;
 use farhaul_proto::secure::{self, Endpoint};
 use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
 use farhaul_secure::Tls;
@@ -13,6 +14,9 @@ pub use farhaul_secure::{AcceptAll, Cipher, IdentityError, KeyPair, Pinned, Publ
 
 use crate::error::Error;
 
+/// Smallest packet of a port with encryption, bytes: the first packets of a handshake have 1232 bytes of UDP payload. Every
+/// path that carries IPv6 carries as much (RFC 8200).
+const LEAST_MSS: u32 = 1280;
 /// The protocol that an envelope carries.
 const ENCLOSED: &str = "udt";
 
@@ -47,6 +51,9 @@ impl Security {
         let name = protocol.entry().name;
         if name != ENCLOSED {
             return Err(Error::NotSecure(name));
+        }
+        if config.mss < LEAST_MSS {
+            return Err(Error::InvalidOption { option: "mss", range: "at least 1280 bytes on a port with encryption" });
         }
         let tls = Tls::new(self.identity, self.trust, self.cipher)
             .map_err(|error| Error::System { what: "keys", source: std::io::Error::other(error) })?;

@@ -79,8 +79,10 @@ pub(super) struct Exchange {
 /// The meaning of a packet for the handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It was damaged, forged or seen before.
+    /// It was damaged or forged.
     Invalid,
+    /// It was seen before.
+    Seen,
     /// Further packets are needed.
     Wait,
     /// The server wants to see this token first.
@@ -150,7 +152,7 @@ impl Exchange {
             let from = greeting.from;
             head_len = length;
             let progress = self.on_body(header, datagram, head_len, now);
-            let is_answer = !matches!(progress, Progress::Invalid | Progress::Retry(_));
+            let is_answer = !matches!(progress, Progress::Invalid | Progress::Seen | Progress::Retry(_));
             if self.side == Side::Client && is_answer && self.peer.is_none() {
                 self.peer = from;
             }
@@ -167,10 +169,10 @@ impl Exchange {
         };
         let Some(level) = level else { return Progress::Wait };
         let (head, body) = datagram.split_at_mut(head_len);
-        if !level.replay.is_new(header.number)
-            || body.len() < TAG_LEN
-            || !level.keys.remote.open(header.number, head, body)
-        {
+        if !level.replay.is_new(header.number) {
+            return Progress::Seen;
+        }
+        if body.len() < TAG_LEN || !level.keys.remote.open(header.number, head, body) {
             return Progress::Invalid;
         }
         level.replay.note(header.number);

@@ -93,7 +93,7 @@ impl<E: Enclosed> protocol::Opening for Opening<E> {
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         match exchange.on_packet(&header, datagram, setup.now) {
             Progress::Invalid => Step::Invalid,
-            Progress::Wait => Step::Wait,
+            Progress::Wait | Progress::Seen => Step::Wait,
             Progress::Retry(token) => {
                 exchange.show(token);
                 Step::Wait

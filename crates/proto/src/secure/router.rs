@@ -150,7 +150,7 @@ impl<E: Enclosed> Router<E> {
             Progress::Invalid => return shell.count_invalid(),
             Progress::Closed(..) => return,
             // A failure is told by the connection.
-            Progress::Wait | Progress::Failed(_) | Progress::Complete | Progress::Retry(_) => {}
+            Progress::Wait | Progress::Seen | Progress::Failed(_) | Progress::Complete | Progress::Retry(_) => {}
         }
         router.admission.on_accepted(from.ip(), now);
         let opening = Opening::new(exchange, offer, Side::Server, &shell.config, now);

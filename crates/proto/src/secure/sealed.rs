@@ -1,7 +1,7 @@
 //! An established connection inside its envelope: it opens what arrives for the protocol inside, and seals what that sends.
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{CloseCode, HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
+use farhaul_wire::secure::{HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
 
 use super::client_id::ClientId;
 use super::enclosed::Enclosed;
@@ -19,6 +19,9 @@ use crate::udt::{self, HasUdt};
 /// A client repeats its last messages for so long, until the server speaks. A server answers them for as long.
 const ANSWERS: Duration = Duration::from_secs(10);
 
+/// A peer that does not follow to new keys for so long is given up. Its packets need one round trip.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A connection and its envelope.
 pub(crate) struct Sealed<E> {
     inner: E,
@@ -30,9 +33,10 @@ pub(crate) struct Sealed<E> {
     protection: Protection,
     /// A server owes the client a [`Done`](inner::Message::Done).
     done_due: bool,
-    /// Nothing can be sealed any more. The peer is told as long as that is possible.
+    /// Since when nothing can be sealed, because the peer has not followed to the present keys.
+    held: Option<Instant>,
+    /// Nothing can be sealed any more.
     worn_out: Option<WornOut>,
-    close_due: bool,
 }
 
 impl<E: Enclosed> Sealed<E> {
@@ -45,8 +49,8 @@ impl<E: Enclosed> Sealed<E> {
             protection: handshake.protection(),
             handshake: Some((Box::new(handshake), now + ANSWERS)),
             done_due: side == Side::Server,
+            held: None,
             worn_out: None,
-            close_due: false,
         }
     }
 
@@ -65,6 +69,8 @@ impl<E: Enclosed> Sealed<E> {
         let Some((exchange, _)) = &mut self.handshake else { return Effect::GoOn };
         match exchange.on_packet(header, datagram, now) {
             Progress::Invalid => Effect::Invalid,
+            // Also the packet that has just completed the handshake.
+            Progress::Seen => Effect::GoOn,
             Progress::Closed(code, _) => Effect::Lost(lost_by_peer(code)),
             _ => {
                 self.done_due |= self.side == Side::Server;
@@ -80,21 +86,31 @@ impl<E: Enclosed> Sealed<E> {
         }
     }
 
-    fn wear_out(&mut self, reason: WornOut) -> Effect {
-        self.close_due |= self.worn_out.is_none();
-        self.worn_out.get_or_insert(reason);
-        Effect::Lost(ConnectionLost::Insecure(match reason {
-            WornOut::NotFollowed | WornOut::LastEpoch => SecurityFault::KeyLimit,
-            WornOut::Forgeries => SecurityFault::Forgeries,
-        }))
+    /// Whether something can be sealed now. If not, the connection waits for the peer to follow, or ends.
+    fn may_seal(&mut self, now: Instant) -> bool {
+        match self.tunnel.prepare(now) {
+            Ok(()) => {
+                self.held = None;
+                return true;
+            }
+            Err(WornOut::NotFollowed) => {
+                self.held.get_or_insert(now);
+            }
+            Err(reason) => self.worn_out = Some(reason),
+        }
+        false
+    }
+
+    /// The keys that cannot be used any more, once nothing helps.
+    fn worn_out(&self, now: Instant) -> Option<WornOut> {
+        let held = self.held.is_some_and(|since| now - since >= PATIENCE);
+        self.worn_out.or(held.then_some(WornOut::NotFollowed))
     }
 
     /// Writes a message of the envelope. Returns false if none is due.
     fn poll_message(&mut self, scratch: &mut Vec<u8>) -> bool {
         let message = if std::mem::take(&mut self.done_due) {
             inner::Message::Done
-        } else if std::mem::take(&mut self.close_due) {
-            inner::Message::Close(CloseCode::KeyLimit, "the keys are worn out")
         } else {
             return false;
         };
@@ -127,7 +143,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         match self.tunnel.open(&header, datagram, now) {
             Ok(true) => {}
             Ok(false) => return Effect::Invalid,
-            Err(reason) => return self.wear_out(reason),
+            Err(reason) => return Effect::Lost(lost(reason)),
         }
         if self.side == Side::Client {
             // A server speaks with these keys once it has verified the client.
@@ -156,7 +172,12 @@ impl<E: Enclosed> Conductor for Sealed<E> {
             }
             self.handshake = None;
         }
-        self.inner.handle_timeout(now)
+        match self.worn_out(now) {
+            Some(reason) => Effect::Lost(lost(reason)),
+            // Nothing that the timers cause could leave.
+            None if self.held.is_some() => Effect::GoOn,
+            None => self.inner.handle_timeout(now),
+        }
     }
 
     fn on_suspended(&mut self, now: Instant, gap: Duration) {
@@ -172,8 +193,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         {
             return Some(Output::Scratch);
         }
-        if self.tunnel.prepare(now).is_err() {
-            // The next timer or packet ends the connection.
+        if !self.may_seal(now) {
             return None;
         }
         if self.poll_message(scratch) {
@@ -205,7 +225,14 @@ impl<E: Enclosed> Conductor for Sealed<E> {
             Side::Client => exchange.deadline().unwrap_or(*until).min(*until),
             Side::Server => *until,
         });
-        earliest(handshake, self.inner.deadline(now))
+        if self.worn_out.is_some() {
+            return Some(now);
+        }
+        let inner = match self.held {
+            Some(since) => Some(since + PATIENCE),
+            None => self.inner.deadline(now),
+        };
+        earliest(handshake, inner)
     }
 
     // ---- commands ----
@@ -284,4 +311,12 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         stats.totals.packets_invalid += self.tunnel.failures();
         stats.memory += self.tunnel.memory() as u64;
     }
+}
+
+/// The end of a connection without usable keys.
+const fn lost(reason: WornOut) -> ConnectionLost {
+    ConnectionLost::Insecure(match reason {
+        WornOut::NotFollowed | WornOut::LastEpoch => SecurityFault::KeyLimit,
+        WornOut::Forgeries => SecurityFault::Forgeries,
+    })
 }

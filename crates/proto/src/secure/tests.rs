@@ -148,6 +148,7 @@ fn a_stream_arrives_and_ends_inside_envelopes() {
     let now = pair.now;
     pair.ends[0].finish(now, ids[0]);
     pair.run_until(5, |pair| pair.ends[1].read(pair.now, ids[1], &mut [0; 10]) == Ok(Read::End));
+    assert_eq!([0, 1].map(|end| pair.ends[end].invalid_datagrams()), [0, 0]);
     let stats = pair.ends[0].stats(pair.now, ids[0]).unwrap();
     assert_eq!((stats.totals.packets_retransmitted, stats.totals.bytes_acked), (0, 3_000_000));
     assert_eq!(stats.payload_size as usize, 1472 - 16 - OVERHEAD);
@@ -248,6 +249,28 @@ fn keys_change_before_they_wear_out_and_the_stream_goes_on() {
     assert!(pair.transfer(ids, &data) == data);
     assert!(epochs.lock().unwrap().len() >= 6, "{:?}", epochs.lock().unwrap());
     assert!(!pair.events[0].iter().any(|event| matches!(event, Event::Closed(..))));
+}
+
+/// The peer sees nothing of the new keys, so it cannot follow to them.
+#[test]
+fn a_side_whose_peer_does_not_follow_to_new_keys_stops_at_the_limit_and_then_ends() {
+    let limited = |seed| Null::new(seed).with_confidentiality_limit(512);
+    let mut pair = Pair::of(limited(1), limited(2));
+    let [caller, _] = pair.connect();
+    pair.fate = Box::new(|_, datagram| {
+        u32::from(Header::decode(datagram).is_ok_and(|header| header.epoch == Epoch::FIRST_APPLICATION))
+    });
+    let data = content(100_000);
+    let mut sealed = 0;
+    let end = pair.now + Duration::from_secs(30);
+    let lost = Event::Closed(caller, ConnectionLost::Insecure(SecurityFault::KeyLimit));
+    while !pair.events[0].contains(&lost) {
+        let _ = pair.ends[0].write(pair.now, caller, &data);
+        let before = pair.sent[0].len();
+        assert!(pair.step() && pair.now < end, "{:?}", pair.events[0]);
+        sealed += pair.sent[0].len() - before;
+    }
+    assert!(sealed <= 1_024, "{sealed} packets with two keys of 512");
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! Encrypted connections between real sockets.
+#![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::security::{AcceptAll, Cipher, KeyPair, Pinned, Security, SecurityFault, Trust};
+use farhaul::{Builder, ConnectionLost, Endpoint, Error};
+
+const ANY: &str = "127.0.0.1:0";
+/// Nothing here waits for so long unless it hangs.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn bind(builder: Builder) -> Endpoint {
+    builder.bind(ANY.parse().unwrap()).unwrap()
+}
+
+fn secure(key: &KeyPair, trust: impl Trust + 'static) -> Builder {
+    Endpoint::builder().secure(Security::new(key.clone(), trust))
+}
+
+fn keys() -> [KeyPair; 2] {
+    [KeyPair::generate().unwrap(), KeyPair::generate().unwrap()]
+}
+
+fn content(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
+}
+
+/// Sends both ways, and returns what the server read.
+fn exchange(client: &Endpoint, to: SocketAddr, server: &Endpoint, data: &[u8]) -> Vec<u8> {
+    let listener = server.listen().unwrap();
+    thread::scope(|scope| {
+        let reads = scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).unwrap();
+            all
+        });
+        let mut stream = client.connect(to).unwrap();
+        stream.write_all(data).unwrap();
+        stream.finish().unwrap();
+        reads.join().unwrap()
+    })
+}
+
+#[test]
+fn a_stream_arrives_with_every_cipher_and_both_sides_know_each_other() {
+    let [alice, bob] = keys();
+    for cipher in [Cipher::Auto, Cipher::Aes128Gcm, Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
+        let trusts = Pinned { servers: vec![bob.public()], ..Pinned::default() };
+        let admits = Pinned { clients: vec![alice.public()], ..Pinned::default() };
+        let client = bind(Endpoint::builder().secure(Security::new(alice.clone(), trusts).cipher(cipher)));
+        let server = bind(secure(&bob, admits));
+        let data = content(20_000_000);
+        assert!(exchange(&client, server.local_addr(), &server, &data) == data, "{cipher:?}");
+    }
+}
+
+#[test]
+fn the_protection_of_a_connection_names_the_peer() {
+    let [alice, bob] = keys();
+    let (client, server) = (bind(secure(&alice, AcceptAll)), bind(secure(&bob, AcceptAll)));
+    let listener = server.listen().unwrap();
+    let stream = client.connect(server.local_addr()).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    let (there, here) = (accepted.protection().unwrap().unwrap(), stream.protection().unwrap().unwrap());
+    assert_eq!((here.peer_key, there.peer_key), (Some(bob.public()), Some(alice.public())));
+    assert!(here.to_string().starts_with("TLS1.3 X25519MLKEM768"), "{here}");
+    assert!(here.to_string().ends_with(&bob.public().fingerprint()), "{here}");
+    let plain = bind(Endpoint::builder());
+    let listener = plain.listen().unwrap();
+    assert_eq!(bind(Endpoint::builder()).connect(listener.local_addr()).unwrap().protection().unwrap(), None);
+}
+
+#[test]
+fn messages_keep_their_boundaries() {
+    let [alice, bob] = keys();
+    let (client, server) = (bind(secure(&alice, AcceptAll)), bind(secure(&bob, AcceptAll)));
+    let listener = server.listen_for_messages().unwrap();
+    let socket = client.connect_for_messages(server.local_addr()).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    for size in [1, 1_400, 100_000] {
+        socket.send(&content(size)).unwrap();
+        let mut out = vec![0; 200_000];
+        let received = accepted.recv(&mut out).unwrap();
+        assert!(out[..size] == content(size), "{size}: {received:?}");
+    }
+}
+
+#[test]
+fn a_server_with_another_key_is_no_peer() {
+    let [alice, bob] = keys();
+    let [other, _] = keys();
+    let trusts = Pinned { servers: vec![other.public()], ..Pinned::default() };
+    let server = bind(secure(&bob, AcceptAll));
+    let _listener = server.listen().unwrap();
+    let error = bind(secure(&alice, trusts)).connect(server.local_addr()).unwrap_err();
+    assert!(matches!(error, Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))), "{error}");
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn a_client_that_is_not_admitted_never_reaches_the_application() {
+    let ([alice, bob], [carol, _]) = (keys(), keys());
+    let server = bind(secure(&bob, Pinned { clients: vec![carol.public()], ..Pinned::default() }));
+    let listener = server.listen().unwrap();
+    let stream = bind(secure(&alice, AcceptAll)).connect(server.local_addr()).unwrap();
+    let error = stream.finish().unwrap_err();
+    assert!(matches!(error, Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))), "{error}");
+    let admitted = bind(secure(&carol, AcceptAll)).connect(server.local_addr()).unwrap();
+    let (first, _) = listener.accept().unwrap();
+    assert_eq!(first.protection().unwrap().unwrap().peer_key, Some(carol.public()), "the other one never came");
+    drop(admitted);
+}
+
+#[test]
+fn a_plain_side_and_a_secure_side_do_not_meet() {
+    let [alice, bob] = keys();
+    let quick = Duration::from_millis(600);
+    let server = bind(secure(&bob, AcceptAll));
+    let _listener = server.listen().unwrap();
+    let plain = bind(Endpoint::builder().connect_timeout(quick));
+    assert!(plain.connect(server.local_addr()).is_err());
+    let plain = bind(Endpoint::builder());
+    let _listener = plain.listen().unwrap();
+    let client = bind(secure(&alice, AcceptAll).connect_timeout(quick));
+    assert!(client.connect(plain.local_addr()).is_err(), "and nothing falls back");
+}
+
+#[test]
+fn settings_that_cannot_be_encrypted_are_refused() {
+    let [alice, _] = keys();
+    let refused = |builder: Builder| builder.bind(ANY.parse().unwrap()).unwrap_err();
+    let error = refused(secure(&alice, AcceptAll).protocol("hurricane".parse().unwrap()));
+    assert!(matches!(error, Error::NotSecure("hurricane")), "{error}");
+    let error = refused(secure(&alice, AcceptAll).mss(1_200));
+    assert!(matches!(error, Error::InvalidOption { option: "mss", .. }), "{error}");
+}
+
+/// Everything on the wire passes here.
+#[test]
+fn no_run_of_the_payload_is_on_the_wire() {
+    let [alice, bob] = keys();
+    let server = bind(secure(&bob, AcceptAll));
+    let tap = UdpSocket::bind(ANY).unwrap();
+    tap.set_read_timeout(Some(LIMIT)).unwrap();
+    let (way, seen) = (tap.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let (kept, far) = (Arc::clone(&seen), server.local_addr());
+    thread::spawn(move || {
+        let (mut near, mut datagram) = (None, vec![0; 65_536]);
+        while let Ok((len, from)) = tap.recv_from(&mut datagram) {
+            kept.lock().unwrap().extend_from_slice(&datagram[..len]);
+            let to = if from == far { near.unwrap_or(far) } else { far };
+            near = if from == far { near } else { Some(from) };
+            let _ = tap.send_to(&datagram[..len], to);
+        }
+    });
+    let secret = b"the plans of the bridge over the river ".repeat(20_000);
+    let client = bind(secure(&alice, AcceptAll));
+    assert!(exchange(&client, way, &server, &secret) == secret);
+    let seen = seen.lock().unwrap();
+    assert!(seen.len() > secret.len(), "everything passed the tap");
+    assert!(!seen.windows(12).any(|bytes| bytes == b"of the bridg"));
+}
