@@ -8,6 +8,7 @@ pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
 pub(crate) mod emulate;
+pub(crate) mod key;
 pub(crate) mod lab;
 mod listing;
 pub(crate) mod manual;

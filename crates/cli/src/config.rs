@@ -17,6 +17,7 @@ use toml::{Table, Value};
 use crate::exit::Fault;
 use crate::options::Transport;
 use files::File;
+pub(crate) use files::key_file;
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.

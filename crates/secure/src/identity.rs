@@ -4,11 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::public_key::PublicKey;
+
+/// The lines around a key in PEM (RFC 7468, section 10).
+const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+const END: &str = "-----END PRIVATE KEY-----";
+/// Characters of a line.
+const LINE: usize = 64;
 
 /// A key pair of Ed25519. It cannot be printed.
 #[derive(Clone)]
@@ -40,6 +48,30 @@ impl KeyPair {
         let signing = any_eddsa_type(&PrivatePkcs8KeyDer::from(der)).map_err(|_| IdentityError::Malformed)?;
         let certified = CertifiedKey::new(vec![CertificateDer::from(public.spki())], signing);
         Ok(Self { pkcs8: der.to_vec(), public, certified: Arc::new(certified) })
+    }
+
+    /// Reads a pair in PEM, as [`to_pem`](Self::to_pem) and `openssl genpkey -algorithm ed25519` write it.
+    ///
+    /// # Errors
+    /// The text has no private key of Ed25519.
+    pub fn from_pem(text: &str) -> Result<Self, IdentityError> {
+        let (_, behind) = text.split_once(BEGIN).ok_or(IdentityError::Malformed)?;
+        let (body, _) = behind.split_once(END).ok_or(IdentityError::Malformed)?;
+        let body: String = body.split_ascii_whitespace().collect();
+        Self::from_pkcs8(&STANDARD.decode(body).map_err(|_| IdentityError::Malformed)?)
+    }
+
+    /// The pair in PEM, as the content of a file. Whoever reads it is this side.
+    pub fn to_pem(&self) -> String {
+        let body = STANDARD.encode(&self.pkcs8);
+        let mut text = format!("{BEGIN}\n");
+        for line in body.as_bytes().chunks(LINE) {
+            text.extend(line.iter().map(|&byte| char::from(byte)));
+            text.push('\n');
+        }
+        text.push_str(END);
+        text.push('\n');
+        text
     }
 
     /// The pair in PKCS #8, in DER. Whoever has these bytes is this side.
@@ -78,6 +110,17 @@ pub enum IdentityError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pair_survives_its_file() {
+        let pair = KeyPair::generate().unwrap();
+        let text = pair.to_pem();
+        assert_eq!(KeyPair::from_pem(&text).unwrap().public(), pair.public());
+        assert!(text.lines().all(|line| line.len() <= LINE) && text.ends_with("KEY-----\n"));
+        for damaged in [text.replace("BEGIN", "START"), text[..60].to_owned(), text.replace('M', "!"), String::new()] {
+            assert_eq!(KeyPair::from_pem(&damaged).unwrap_err(), IdentityError::Malformed, "{damaged}");
+        }
+    }
 
     #[test]
     fn a_pair_survives_its_bytes_and_hides_its_secret() {

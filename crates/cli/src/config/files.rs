@@ -12,6 +12,8 @@ use crate::output::human;
 
 /// Below each folder.
 const NAME: &str = "farhaul/config.toml";
+/// The user's key, below the folder.
+const KEY: &str = "farhaul/key";
 /// Variable with the user's folder.
 const OF_USER: &str = "XDG_CONFIG_HOME";
 /// Variable with the system's folders.
@@ -32,14 +34,28 @@ struct Place {
     variable: &'static str,
 }
 
+/// A variable that is set to something.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The user's folder for settings of all programs.
+fn of_user() -> Option<PathBuf> {
+    let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
+    variable(OF_USER).map(PathBuf::from).or_else(home)
+}
+
+/// The file of the user's key.
+pub(crate) fn key_file() -> Option<PathBuf> {
+    of_user().filter(|folder| folder.is_absolute()).map(|folder| folder.join(KEY))
+}
+
 /// All existing files, lowest precedence first: the system's in reverse order, then the user's.
 pub(super) fn read_all() -> Result<Vec<File>, Fault> {
-    let variable = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let system = variable(OF_SYSTEM).unwrap_or_else(|| SYSTEM.into());
     let mut folders: Vec<(PathBuf, &str)> = std::env::split_paths(&system).map(|folder| (folder, OF_SYSTEM)).collect();
     folders.reverse();
-    let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
-    folders.extend(variable(OF_USER).map(PathBuf::from).or_else(home).map(|folder| (folder, OF_USER)));
+    folders.extend(of_user().map(|folder| (folder, OF_USER)));
     // "If an implementation encounters a relative path …, it should consider the path invalid and ignore it."
     let absolute = folders.into_iter().filter(|(folder, _)| folder.is_absolute());
     let places = absolute.map(|(folder, variable)| Place { path: folder.join(NAME), variable });

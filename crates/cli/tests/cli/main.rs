@@ -11,6 +11,7 @@ mod faults;
 mod figures;
 mod information;
 mod integrity;
+mod keys;
 mod lab;
 mod limits;
 mod measured;
