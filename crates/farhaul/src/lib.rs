@@ -1,9 +1,10 @@
-//! Reliable bulk data transfer over UDP for long fat networks. It speaks UDT4 **without encryption or authentication**.
+//! Reliable bulk data transfer over UDP for long fat networks. By default it speaks UDT4 **without encryption or
+//! authentication**.
 //!
-//! Anybody on the path can read and change the data, and anybody who knows the port can connect. Use it inside a
-//! network or tunnel that you trust, or protect and verify the content yourself. Encryption will come as a default with
-//! its own names. `SECURITY.md` lists the forged packets that plain UDT4 withstands, and those that it cannot
-//! withstand.
+//! Anybody on the path can then read and change the data, and anybody who knows the port can connect. [`Builder::secure`]
+//! encrypts the connections of a port, and admits known keys alone. Without it, use a network or tunnel that you trust, or
+//! protect and verify the content yourself. `SECURITY.md` lists the forged packets that plain UDT4 withstands, and those
+//! that it cannot withstand.
 //!
 //! Programs that use libudt 4.11 can be at the other end. Begin with [`Stream::connect`] and [`Listener::bind`], which
 //! work like their namesakes for TCP. [`Endpoint::builder`] offers settings: packet size, rate cap, time-outs,
@@ -31,6 +32,7 @@
 //! | example | shows |
 //! | --- | --- |
 //! | `hello` | two ends of a stream |
+//! | `secure` | two sides that know each other's keys, and a third one that is not admitted |
 //! | `send_file` | a file from host to host |
 //! | `messages` | messages with boundaries: in order, or with a time to live |
 //! | `rendezvous` | two hosts that both call; neither listens |
