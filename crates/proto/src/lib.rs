@@ -44,7 +44,6 @@ pub use shell::farewell::LONGEST_FAREWELL;
 pub use stats::{Stats, Totals};
 pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
 
-#[expect(dead_code, reason = "the protocols follow")]
 mod blast;
 mod buffer;
 mod estimate;

@@ -167,15 +167,6 @@ impl<S: Sender> Outgoing<S> {
         self.delivered
     }
 
-    pub(super) fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// Whether the peer's credit is used up, and not the engine's buffer.
-    pub(super) fn waits_for_credit(&self) -> bool {
-        self.granted == self.written
-    }
-
     // ---- the channel ----
 
     /// Appends the frames that are due: announcements, the engine's records, the stage.

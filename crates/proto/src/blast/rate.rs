@@ -98,11 +98,6 @@ impl RateControl {
         Rate::from_bits_per_second(self.rate as u64)
     }
 
-    /// Whether the rate is found during the transfer.
-    pub(crate) const fn is_found(&self) -> bool {
-        self.finder.is_some()
-    }
-
     /// A new estimate of the RTT.
     pub(crate) fn set_round_trip(&mut self, round_trip: Duration) {
         if let Some(finder) = &mut self.finder {
