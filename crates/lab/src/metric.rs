@@ -47,6 +47,8 @@ pub enum Quantity {
     Loss,
     /// The number of lost packets so far.
     Losses,
+    /// The goodput that the protocol's analytic model predicts.
+    Model,
     /// Loss reports (NAK).
     Naks,
     /// Data packets.
@@ -75,7 +77,7 @@ pub enum Quantity {
 
 impl Quantity {
     /// All quantities, in the order of their names.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Ack2s,
         Self::Acks,
         Self::Capacity,
@@ -94,6 +96,7 @@ impl Quantity {
         Self::LightAcks,
         Self::Loss,
         Self::Losses,
+        Self::Model,
         Self::Naks,
         Self::Packets,
         Self::Period,
@@ -129,6 +132,7 @@ impl Quantity {
             Self::LightAcks => ("light_acks", Unit::Number, "Light acknowledgements"),
             Self::Loss => ("loss", Unit::Share, "Loss"),
             Self::Losses => ("losses", Unit::Packets, "Losses so far"),
+            Self::Model => ("model", Unit::BitsPerSecond, "Analytic model"),
             Self::Naks => ("naks", Unit::Number, "Loss reports"),
             Self::Packets => ("packets", Unit::Packets, "Packets"),
             Self::Period => ("period", Unit::Seconds, "Sending period"),

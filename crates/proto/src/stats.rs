@@ -34,6 +34,9 @@ pub struct Stats {
     pub capacity: PacketRate,
     /// Arrival rate of this side's packets as reported by the peer; zero if unknown.
     pub arrival_rate: PacketRate,
+    /// Goodput that the analytic model of the protocol predicts at the present rate, RTT and loss; `None` without a model.
+    /// Only RBUDP has one.
+    pub model: Option<Rate>,
     /// Free space of the send buffer, bytes (`byteAvailSndBuf`).
     pub send_buffer_free: u64,
     /// Free space of the receive buffer, bytes (`byteAvailRcvBuf`).

@@ -315,9 +315,12 @@ fn summary(output: &Output, end: &End) -> String {
     };
     let control =
         end.control_stream.as_ref().map_or(String::new(), |control| format!("\n  {}", control::line(control)));
+    let model = end.model_bps.map_or(String::new(), |model| {
+        format!("\n  the model of the protocol predicts {} at this rate, RTT and loss", rate(Some(model)))
+    });
     let flows: String = end.flows.iter().map(|flow| flows::line(flow) + "\n").collect();
     format!(
-        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}{control}",
+        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}{model}{control}",
         style.green("measured:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),

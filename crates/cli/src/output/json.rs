@@ -175,6 +175,9 @@ pub(crate) struct End {
     pub(crate) limited_by: Option<Limit>,
     /// Share of the time for which the limit held.
     pub(crate) limited_by_share: Option<f64>,
+    /// Goodput that the analytic model of the sender's protocol predicts; only RBUDP has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model_bps: Option<u64>,
     /// The flows of a measurement with several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flows: Vec<Flow>,

@@ -95,6 +95,7 @@ impl Vocabulary {
             quantities.extend(flow.bytes.is_some().then_some(Quantity::Completion));
             quantities.extend(matches!(flow.protocol, Protocol::Bulk(_)).then_some(Quantity::Capacity));
             quantities.extend(matches!(flow.protocol, Protocol::Measured(_)).then_some(Quantity::Jitter));
+            quantities.extend(has_model(&flow.protocol).then_some(Quantity::Model));
         }
         for quantity in quantities {
             self.metrics.extend([&flow.name, &flow.group].map(|name| quantity.of_flow(name)));
@@ -105,6 +106,11 @@ impl Vocabulary {
             self.series.extend(own.map(|quantity| quantity.of_flow(&flow.name)));
         }
     }
+}
+
+/// Whether an analytic model predicts the goodput.
+fn has_model(protocol: &Protocol) -> bool {
+    matches!(protocol, Protocol::Bulk(bulk) if bulk.protocol.entry().name == "rbudp")
 }
 
 #[cfg(test)]
@@ -121,6 +127,7 @@ mod tests {
             "[[flow]]\n[[flow]]\nprotocol = 'udt-2004'\n[[flow]]\nprotocol = 'tcp'\ncount = 2\n",
             "queue = { kind = 'red' }\n[[flow]]\nprotocol = 'cbr'\nrate = '1mbit'\n[[flow]]\nbytes = '100kB'\n",
             "[[flow]]\nprotocol = 'tcp'\nbytes = '10kB'\ntransfers = 5\nconcurrent = 2\n",
+            "[[flow]]\nprotocol = 'rbudp:rate=10mbit'\nbytes = '1MB'\n",
             "[[flow]]\nprotocol = 'stable'\ntarget = '1mbit'\n[[flow]]\nprotocol = 'probe'\nsleep = '10ms'\n",
         ];
         let mut seen = Vocabulary::default();

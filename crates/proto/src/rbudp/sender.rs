@@ -8,6 +8,7 @@ use farhaul_wire::rbudp::{EndOfBlast, HEADER_LEN, encode_length};
 
 use self::round::{Blast, Phase};
 use self::supply::Supply;
+use super::model::Model;
 use super::options::{Options, Spacing, packet_size, payload_rate};
 use super::{Division, Numbering};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
@@ -139,6 +140,14 @@ impl Sender {
     fn blast_bytes(&self) -> u64 {
         let rate = payload_rate(self.rate(), self.supply.payload(), self.header);
         self.options.blast_bytes(rate, self.round_trip, self.send_buffer)
+    }
+
+    /// The goodput of the analytic model at the present rate and RTT, and with the loss so far.
+    fn predicted(&self, payload: usize) -> Rate {
+        let rate = payload_rate(self.rate(), payload, self.header);
+        let loss = self.counts.lost as f64 / self.counts.sent.max(1) as f64;
+        let payload = u32::try_from(payload).unwrap_or(u32::MAX);
+        Model { rate, round_trip: self.round_trip, payload, loss }.goodput(self.blast_bytes())
     }
 
     fn gather(&self) -> Duration {
@@ -322,6 +331,7 @@ impl engine::Sender for Sender {
         let payload = self.supply.payload();
         stats.send_period = SendPeriod::from_rate(self.rate(), packet_size(payload, self.header));
         stats.payload_size = u32::try_from(payload).unwrap_or(u32::MAX);
+        stats.model = Some(self.predicted(payload));
         stats.in_flight =
             self.blast.as_ref().map_or(0, |blast| blast.next.distance_from(blast.cut.first).unsigned_abs());
         stats.send_buffer_packets = self.supply.packets();

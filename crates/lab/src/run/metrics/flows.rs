@@ -142,6 +142,14 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     {
         own.insert(Quantity::Jitter, deviation / mean);
     }
+    let models: Vec<f64> = marks
+        .every(setup.sample, begin, end)
+        .filter_map(|row| row.flows[index].sender.model)
+        .map(|rate| rate.bits_per_second() as f64)
+        .collect();
+    if !models.is_empty() {
+        own.insert(Quantity::Model, mean(&models));
+    }
     // UDT's estimate of the path's capacity. TCP has none.
     let rows = marks.every(setup.sample, begin, end);
     let estimates: Vec<f64> =
