@@ -1,7 +1,7 @@
 //! An established connection inside its envelope: it opens what arrives for the protocol inside, and seals what that sends.
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
+use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
 
 use super::client_id::ClientId;
 use super::enclosed::Enclosed;
@@ -66,6 +66,10 @@ impl<E: Enclosed> Sealed<E> {
 
     /// A packet of the handshake, although that is over here: the peer may not know.
     fn on_handshake(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
+        // Anybody on the path can seal Initial packets, and neither side needs them any more.
+        if header.epoch == Epoch::INITIAL {
+            return Effect::GoOn;
+        }
         let Some((exchange, _)) = &mut self.handshake else { return Effect::GoOn };
         match exchange.on_packet(header, datagram, now) {
             Progress::Invalid => Effect::Invalid,

@@ -494,6 +494,35 @@ mod attack {
         assert!(pair.transfer(ids, &data) == data, "the stream goes on");
     }
 
+    /// The keys of Initial packets follow from what is in clear on the path.
+    #[test]
+    fn b1_a_forged_end_in_an_initial_packet_ends_no_established_connection() {
+        let mut pair = Pair::new();
+        let clear = std::sync::Arc::new(std::sync::Mutex::new(Vec::<(usize, Vec<u8>)>::new()));
+        let tap = std::sync::Arc::clone(&clear);
+        pair.fate = Box::new(move |end, datagram| {
+            tap.lock().unwrap().push((end, datagram.clone()));
+            1
+        });
+        let ids = pair.connect();
+        let seen = clear.lock().unwrap().clone();
+        let answer = &seen.iter().find(|(end, _)| *end == 1).unwrap().1;
+        let (greeting, _) = Greeting::decode(answer).unwrap();
+        let (client, server) = (Header::decode(answer).unwrap().to, greeting.from);
+        let now = pair.now;
+        for (end, from, to, side) in [(0, server, client, Side::Server), (1, client, server, Side::Client)] {
+            let keys = Null::new(0).initial(greeting.client_id, side);
+            let asked = Greeting { version: VERSION, from: to, client_id: greeting.client_id, token: &[] };
+            let mut forged = Vec::new();
+            exchange::refusal(&asked, &keys, (CloseCode::Busy, "forged"), &mut forged);
+            assert_ne!(from, to);
+            let len = forged.len();
+            pair.ends[end].handle_datagrams(now, now, address(1 - end), &mut forged, len);
+        }
+        let data = content(100_000);
+        assert!(pair.transfer(ids, &data) == data);
+    }
+
     #[test]
     fn the_packets_of_a_handshake_are_ignored_once_it_is_over() {
         let mut pair = Pair::new();

@@ -24,10 +24,12 @@ impl Token {
         let millis = u64::try_from((self.made - Instant::ZERO).as_millis()).unwrap_or(u64::MAX);
         let mut content = millis.to_be_bytes().to_vec();
         content.extend_from_slice(&self.from.port().to_be_bytes());
-        match self.from.ip().to_canonical() {
-            IpAddr::V4(ip) => content.extend_from_slice(&ip.octets()),
-            IpAddr::V6(ip) => content.extend_from_slice(&ip.octets()),
-        }
+        // All addresses have one length, so that no content of one caller is also that of another.
+        let ip = match self.from.ip().to_canonical() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        content.extend_from_slice(&ip.octets());
         content.extend_from_slice(self.client_id.bytes());
         content
     }
@@ -46,6 +48,15 @@ impl Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_both_families_have_tokens_of_their_own() {
+        let made = Instant::ZERO;
+        let four = Token { from: ([38, 0, 1, 2], 5).into(), client_id: ClientId::new(&[7; 20]).unwrap(), made };
+        let ip = std::net::Ipv6Addr::from([38, 0, 1, 2, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+        let six = Token { from: (ip, 5).into(), client_id: ClientId::new(&[7; 8]).unwrap(), made };
+        assert!(!six.admits(&four.content()));
+    }
 
     #[test]
     fn a_token_admits_its_caller_for_ten_seconds() {
