@@ -151,7 +151,7 @@ impl Connection {
         turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
     }
 
-    /// What protects the connection: cipher, key exchange and the peer's key. `None` if nothing does.
+    /// The protection of the connection: cipher, key exchange and the peer's key. `None` if it has none.
     ///
     /// # Errors
     /// The endpoint's driver thread is gone.

@@ -1,10 +1,10 @@
 //! Reliable bulk data transfer over UDP for long fat networks. By default it speaks UDT4 **without encryption or
 //! authentication**.
 //!
-//! Anybody on the path can then read and change the data, and anybody who knows the port can connect. [`Builder::secure`]
-//! encrypts the connections of a port, and admits known keys alone. Without it, use a network or tunnel that you trust, or
-//! protect and verify the content yourself. `SECURITY.md` lists the forged packets that plain UDT4 withstands, and those
-//! that it cannot withstand.
+//! Anybody on the path can then read and change the data, and anybody who knows the port can connect.
+//! [`Builder::secure`] encrypts the connections of a port, and admits known keys alone. Without it, use a network or
+//! tunnel that you trust, or protect and verify the content yourself. `SECURITY.md` lists the forged packets that plain
+//! UDT4 withstands, and those that it cannot withstand.
 //!
 //! Programs that use libudt 4.11 can be at the other end. Begin with [`Stream::connect`] and [`Listener::bind`], which
 //! work like their namesakes for TCP. [`Endpoint::builder`] offers settings: packet size, rate cap, time-outs,

@@ -61,7 +61,7 @@ impl Security {
     }
 }
 
-/// What protects a connection.
+/// The protection of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Protection {

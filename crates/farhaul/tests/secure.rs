@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use farhaul::security::{AcceptAll, Cipher, KeyPair, Pinned, Security, SecurityFault, Trust};
 use farhaul::{Builder, ConnectionLost, Endpoint, Error};
+use farhaul_wire::secure::{Epoch, Header};
 
 const ANY: &str = "127.0.0.1:0";
 /// Nothing here waits for so long unless it hangs.
@@ -141,28 +142,71 @@ fn settings_that_cannot_be_encrypted_are_refused() {
     assert!(matches!(error, Error::InvalidOption { option: "mss", .. }), "{error}");
 }
 
-/// Everything on the wire passes here.
+#[test]
+fn sides_without_a_common_cipher_fail_by_name() {
+    let [alice, bob] = keys();
+    let with =
+        |key: &KeyPair, cipher| bind(Endpoint::builder().secure(Security::new(key.clone(), AcceptAll).cipher(cipher)));
+    let server = with(&bob, Cipher::ChaCha20Poly1305);
+    let _listener = server.listen().unwrap();
+    let error = with(&alice, Cipher::Aes256Gcm).connect(server.local_addr()).unwrap_err();
+    assert!(matches!(error, Error::Lost(ConnectionLost::Insecure(SecurityFault::Handshake))), "{error}");
+}
+
+/// Whether a datagram came from the client, and its bytes.
+type Seen = (bool, Vec<u8>);
+
+/// A place that all datagrams pass, and that keeps them.
+struct Tap {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Tap {
+    fn before(far: SocketAddr) -> Self {
+        let socket = UdpSocket::bind(ANY).unwrap();
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        let tap = Self { address: socket.local_addr().unwrap(), seen: Arc::default() };
+        let seen = Arc::clone(&tap.seen);
+        thread::spawn(move || {
+            let (mut near, mut datagram) = (far, vec![0; 65_536]);
+            while let Ok((len, from)) = socket.recv_from(&mut datagram) {
+                let from_client = from != far;
+                seen.lock().unwrap().push((from_client, datagram[..len].to_vec()));
+                near = if from_client { from } else { near };
+                let _ = socket.send_to(&datagram[..len], if from_client { far } else { near });
+            }
+        });
+        tap
+    }
+}
+
 #[test]
 fn no_run_of_the_payload_is_on_the_wire() {
     let [alice, bob] = keys();
     let server = bind(secure(&bob, AcceptAll));
-    let tap = UdpSocket::bind(ANY).unwrap();
-    tap.set_read_timeout(Some(LIMIT)).unwrap();
-    let (way, seen) = (tap.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
-    let (kept, far) = (Arc::clone(&seen), server.local_addr());
-    thread::spawn(move || {
-        let (mut near, mut datagram) = (None, vec![0; 65_536]);
-        while let Ok((len, from)) = tap.recv_from(&mut datagram) {
-            kept.lock().unwrap().extend_from_slice(&datagram[..len]);
-            let to = if from == far { near.unwrap_or(far) } else { far };
-            near = if from == far { near } else { Some(from) };
-            let _ = tap.send_to(&datagram[..len], to);
-        }
-    });
+    let tap = Tap::before(server.local_addr());
     let secret = b"the plans of the bridge over the river ".repeat(20_000);
     let client = bind(secure(&alice, AcceptAll));
-    assert!(exchange(&client, way, &server, &secret) == secret);
-    let seen = seen.lock().unwrap();
-    assert!(seen.len() > secret.len(), "everything passed the tap");
-    assert!(!seen.windows(12).any(|bytes| bytes == b"of the bridg"));
+    assert!(exchange(&client, tap.address, &server, &secret) == secret);
+    let seen = tap.seen.lock().unwrap();
+    assert!(seen.iter().map(|(_, datagram)| datagram.len()).sum::<usize>() > secret.len(), "everything passed the tap");
+    assert!(!seen.iter().any(|(_, datagram)| datagram.windows(12).any(|bytes| bytes == b"of the bridg")));
+}
+
+/// The post-quantum exchange does not fit into one datagram in either direction.
+#[test]
+fn the_handshake_takes_three_datagrams_in_each_direction() {
+    let [alice, bob] = keys();
+    let server = bind(secure(&bob, AcceptAll));
+    let tap = Tap::before(server.local_addr());
+    exchange(&bind(secure(&alice, AcceptAll)), tap.address, &server, b"x");
+    let seen = tap.seen.lock().unwrap();
+    let epochs = |of_client: bool| -> Vec<Epoch> {
+        let own = seen.iter().filter(|(from_client, _)| *from_client == of_client);
+        let all = own.map(|(_, datagram)| Header::decode(datagram).unwrap().epoch);
+        all.filter(|epoch| !epoch.is_application()).collect()
+    };
+    let expected = [Epoch::INITIAL, Epoch::INITIAL, Epoch::HANDSHAKE];
+    assert_eq!([epochs(true), epochs(false)], [expected, expected]);
 }

@@ -84,7 +84,7 @@ pub trait AnyEndpoint: Streams + Channels + Send {
         let _ = (id, kind, body);
     }
 
-    /// What protects a connection; `None` if nothing does, or before it is established.
+    /// The protection of a connection; `None` if it has none, or before it is established.
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         let _ = id;
         None

@@ -13,8 +13,8 @@
 //! | `expires=YYYY-MM-DD` | the last day, in UTC | never |
 //! | `from=NET[,NET…]` | addresses from which the client may call | all |
 //!
-//! The word without `=` is the name of the client. An unknown option refuses the whole file, so that a misspelt limit never
-//! means no limit.
+//! The words before the first option are the name of the client. They have letters, digits and `.-_@` alone. An unknown option
+//! or another word refuses the whole file, so that a misspelt limit never means no limit.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
@@ -138,13 +138,18 @@ impl Grant {
             expires: None,
             from: Vec::new(),
         };
+        let mut has_options = false;
         for word in line.split_ascii_whitespace().skip(2) {
             let Some((option, value)) = word.split_once('=') else {
+                if has_options || !is_name(word) {
+                    return Err(LineFault::UnknownOption(word.chars().take(40).collect()));
+                }
                 let space = if grant.name.is_empty() { "" } else { " " };
                 grant.name.push_str(space);
                 grant.name.push_str(word);
                 continue;
             };
+            has_options = true;
             grant.set(option, value)?;
         }
         Ok(grant)
@@ -186,6 +191,15 @@ impl Grant {
             other => Err(LineFault::UnknownOption(other.chars().take(40).collect())),
         }
     }
+}
+
+/// The options of a line.
+const OPTIONS: [&str; 6] = ["path", "rate", "sessions", "bytes", "expires", "from"];
+
+/// Whether a word can belong to a name. One that looks like an option is none.
+fn is_name(word: &str) -> bool {
+    let plain = |letter: char| letter.is_alphanumeric() || ".-_@".contains(letter);
+    word.chars().all(plain) && !OPTIONS.contains(&word)
 }
 
 fn once<T>(place: &mut Option<T>, option: &'static str, value: T) -> Result<(), LineFault> {
@@ -299,6 +313,15 @@ mod tests {
     #[test]
     fn a_misspelt_or_impossible_option_refuses_the_file() {
         assert_eq!(fault("rat=2gbit"), LineFault::UnknownOption("rat".into()));
+        for word in [
+            "expires:2027-06-30",
+            "from:10.0.0.0/8",
+            "expires 2027-06-30",
+            "path=/data/in put,write",
+            "rate=1gbit late",
+        ] {
+            assert!(matches!(fault(word), LineFault::UnknownOption(_)), "{word}");
+        }
         assert_eq!(fault("sessions=1 sessions=2"), LineFault::Twice("sessions"));
         for option in ["rate=fast", "sessions=0", "bytes=many", "expires=2027-02-29", "expires=soon", "path=data"] {
             assert!(matches!(fault(option), LineFault::Value { .. }), "{option}");

@@ -11,7 +11,7 @@ pub struct KnownHosts {
     entries: Vec<(usize, String, PublicKey)>,
 }
 
-/// What is known about the key of a server.
+/// The standing of a server's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// This key belongs to the name.
@@ -44,7 +44,7 @@ impl KnownHosts {
         Ok(Self { entries })
     }
 
-    /// What is known about `key` of the server `name`. A name may have several keys.
+    /// The standing of `key` for the server `name`. A name may have several keys.
     pub fn look(&self, name: &str, key: PublicKey) -> Known {
         let of_name = || self.entries.iter().filter(|(_, known, _)| known == name);
         match of_name().next() {

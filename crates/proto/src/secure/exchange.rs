@@ -200,6 +200,9 @@ impl Exchange {
                 Err(error) => return self.fail(CloseCode::Violation, error.to_string(), "a malformed frame"),
             };
             match frame {
+                // Everything in Initial packets has come once there are keys of the handshake. Anybody on the path could seal
+                // more of it.
+                Frame::Crypto { .. } if epoch == Epoch::INITIAL && self.handshake.is_some() => self.confirm = true,
                 Frame::Crypto { offset, bytes } => {
                     let Some(level) = self.level(epoch) else { continue };
                     let before = level.stream.heard();
@@ -210,6 +213,8 @@ impl Exchange {
                     let moved = level.stream.heard() > before;
                     self.confirm |= !moved;
                 }
+                // Keys that anybody can derive confirm nothing that others protect.
+                Frame::Received { epoch: of, .. } if of > epoch => {}
                 Frame::Received { epoch, offset } => {
                     if let Some(level) = self.level(epoch) {
                         level.stream.on_confirmed(offset);
@@ -382,7 +387,7 @@ impl Exchange {
         self.tls.peer_terms()
     }
 
-    /// What protects the connection, once the handshake is complete.
+    /// The protection of the connection, once the handshake is complete.
     pub(super) fn protection(&self) -> Protection {
         self.tls.protection()
     }
@@ -399,6 +404,13 @@ impl Exchange {
     pub(super) const fn round_trip(&self) -> Option<Duration> {
         self.round_trip
     }
+}
+
+/// Whether a packet was sealed with these keys. It stays as it is.
+pub(super) fn is_sealed_with(keys: &Keys, header: &Header, datagram: &[u8], head_len: usize) -> bool {
+    let mut copy = datagram.to_vec();
+    let (head, body) = copy.split_at_mut(head_len.min(datagram.len()));
+    body.len() >= TAG_LEN && keys.remote.open(header.number, head, body)
 }
 
 /// Numbers of the answers without state. The other Initial packets of a server count from zero.

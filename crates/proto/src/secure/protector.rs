@@ -86,11 +86,11 @@ pub trait Handshake: Send {
     /// Whether both sides have proved who they are.
     fn is_complete(&self) -> bool;
 
-    /// What protects the connection, once the handshake is complete.
+    /// The protection of the connection, once the handshake is complete.
     fn protection(&self) -> Protection;
 }
 
-/// What protects a connection.
+/// The protection of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// Version of TLS, key exchange and cipher, such as `TLS1.3 X25519MLKEM768 AES128-GCM`.

@@ -3,7 +3,7 @@
 //! ```text
 //! Initial packet, connection id 0 ─▶ known client: its connection
 //!                                    no room:      a Close, without state
-//!                                    many callers: a Retry, without state
+//!                                    many callers, of one network or in all: a Retry, without state
 //!                                    else:         a new connection that is being opened
 //! ```
 
@@ -32,9 +32,11 @@ use crate::shell::protocol::Protocol;
 use crate::shell::secrets::Secrets;
 use crate::shell::slots::Occupant;
 
-/// Callers in the middle of their handshakes beyond which each must prove its address first: a quarter of those that are
-/// permitted (attack A6).
+/// Callers in the middle of their handshakes beyond which each must prove its address first (attack A6): a quarter of those
+/// that are permitted.
 const MOST_UNPROVED: usize = 256;
+/// And this part of the places that a listener has, if those are few.
+const UNPROVED_PART: usize = 4;
 /// Answers without state that wait to be sent. Further callers must call again.
 const MOST_REPLIES: usize = 256;
 
@@ -115,7 +117,7 @@ impl<E: Enclosed> Router<E> {
 
     /// An Initial packet of a client without a connection here.
     fn on_caller(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
-        let Ok((greeting, _)) = Greeting::decode(datagram) else { return shell.count_invalid() };
+        let Ok((greeting, head_len)) = Greeting::decode(datagram) else { return shell.count_invalid() };
         let Some(client_id) = ClientId::new(greeting.client_id) else { return shell.count_invalid() };
         if let Some(&slot) = shell.protocol.by_client.get(&(from, client_id)) {
             return shell.deliver_alone(slot, now, from, datagram);
@@ -126,33 +128,41 @@ impl<E: Enclosed> Router<E> {
             return shell.count_invalid();
         }
         if greeting.version != VERSION {
-            return shell.protocol.refuse(from, &greeting, CloseCode::Version, "another version");
+            return shell.protocol.refuse(from, &greeting, (CloseCode::Version, "another version"));
         }
         let held = shell.held();
-        match shell.protocol.admission.room(from.ip(), now, held, &shell.config) {
-            Room::Free => {}
-            Room::Later => return,
-            Room::None => return shell.protocol.refuse(from, &greeting, CloseCode::Busy, "no room"),
-        }
         let proved = shell.protocol.has_proved(from, &greeting, client_id, now);
-        if !proved && held.half_open >= MOST_UNPROVED {
-            return shell.protocol.ask_for_proof(from, &greeting, client_id, now);
+        // Forged callers of a network must not keep out those that are there, so a proof comes before any place.
+        let many = held.half_open >= most_unproved(&shell.config);
+        match shell.protocol.admission.room(from.ip(), now, held, &shell.config) {
+            Room::None => return shell.protocol.refuse(from, &greeting, (CloseCode::Busy, "no room")),
+            Room::Later | Room::Free if proved => {}
+            Room::Free if !many => {}
+            Room::Later | Room::Free => return shell.protocol.ask_for_proof(from, &greeting, client_id, now),
         }
-        let caller = greeting.from;
+        let keys = shell.protocol.provider.initial(client_id.bytes(), Side::Server);
+        // TLS is expensive, and a damaged packet must cost none.
+        if !exchange::is_sealed_with(&keys, header, datagram, head_len) {
+            return shell.count_invalid();
+        }
         let offer = shell.protocol.offer(&shell.config, from, mode);
+        let names = (offer.socket_id, greeting.from);
         let router = &mut shell.protocol;
-        let keys = router.provider.initial(client_id.bytes(), Side::Server);
         let Ok(tls) = router.provider.answer(from, terms::<E>(&offer)) else { return };
-        let names = (offer.socket_id, caller);
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {
-            // Damaged: nothing came, and nothing stays.
-            Progress::Invalid => return shell.count_invalid(),
-            Progress::Closed(..) => return,
-            // A failure is told by the connection.
-            Progress::Wait | Progress::Seen | Progress::Failed(_) | Progress::Complete | Progress::Retry(_) => {}
+            Progress::Wait => {}
+            Progress::Failed(failure) => {
+                let Ok((greeting, _)) = Greeting::decode(datagram) else { return };
+                return router.refuse(from, &greeting, (failure.code, "the handshake failed"));
+            }
+            Progress::Invalid | Progress::Seen | Progress::Closed(..) | Progress::Complete | Progress::Retry(_) => {
+                return shell.count_invalid();
+            }
         }
-        router.admission.on_accepted(from.ip(), now);
+        if !proved {
+            router.admission.on_accepted(from.ip(), now);
+        }
         let opening = Opening::new(exchange, offer, Side::Server, &shell.config, now);
         shell.answer_datagram(now, name(&offer), opening);
     }
@@ -170,10 +180,10 @@ impl<E: Enclosed> Router<E> {
         self.reply(from, reply);
     }
 
-    fn refuse(&mut self, from: SocketAddr, greeting: &Greeting<'_>, code: CloseCode, reason: &str) {
+    fn refuse(&mut self, from: SocketAddr, greeting: &Greeting<'_>, why: (CloseCode, &str)) {
         let keys = self.provider.initial(greeting.client_id, Side::Server);
         let mut reply = Vec::new();
-        exchange::refusal(greeting, &keys, (code, reason), &mut reply);
+        exchange::refusal(greeting, &keys, why, &mut reply);
         self.reply(from, reply);
     }
 
@@ -241,6 +251,12 @@ impl<E: Enclosed> Protocol for Router<E> {
     fn has_reply(&self) -> bool {
         !self.replies.is_empty()
     }
+}
+
+/// Callers in the middle of their handshakes that need no proof.
+fn most_unproved(config: &Config) -> usize {
+    let places = config.backlog.min(config.max_connections);
+    MOST_UNPROVED.min(places / UNPROVED_PART)
 }
 
 const fn name(offer: &Offer) -> Name<ConnectionName> {

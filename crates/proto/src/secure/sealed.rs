@@ -1,7 +1,7 @@
 //! An established connection inside its envelope: it opens what arrives for the protocol inside, and seals what that sends.
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
+use farhaul_wire::secure::{CloseCode, Epoch, HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
 
 use super::client_id::ClientId;
 use super::enclosed::Enclosed;
@@ -35,8 +35,9 @@ pub(crate) struct Sealed<E> {
     done_due: bool,
     /// Since when nothing can be sealed, because the peer has not followed to the present keys.
     held: Option<Instant>,
-    /// Nothing can be sealed any more.
+    /// The keys cannot be used any more, and whether the peer was told.
     worn_out: Option<WornOut>,
+    told: bool,
 }
 
 impl<E: Enclosed> Sealed<E> {
@@ -51,10 +52,11 @@ impl<E: Enclosed> Sealed<E> {
             done_due: side == Side::Server,
             held: None,
             worn_out: None,
+            told: false,
         }
     }
 
-    /// What protects it.
+    /// Its protection.
     pub(crate) const fn protection(&self) -> &Protection {
         &self.protection
     }
@@ -111,16 +113,25 @@ impl<E: Enclosed> Sealed<E> {
         self.worn_out.or(held.then_some(WornOut::NotFollowed))
     }
 
-    /// Writes a message of the envelope. Returns false if none is due.
-    fn poll_message(&mut self, scratch: &mut Vec<u8>) -> bool {
-        let message = if std::mem::take(&mut self.done_due) {
-            inner::Message::Done
-        } else {
-            return false;
-        };
-        message.encode(scratch);
-        self.tunnel.seal_alone(scratch);
-        true
+    /// Writes the last message of the envelope, once. Returns false if it was written, or no key is left for it.
+    fn poll_close(&mut self, scratch: &mut Vec<u8>) -> bool {
+        let first = !std::mem::replace(&mut self.told, true);
+        let writes = first && self.tunnel.has_number();
+        if writes {
+            inner::Message::Close(CloseCode::KeyLimit, "the keys are worn out").encode(scratch);
+            self.tunnel.seal_alone(scratch);
+        }
+        writes
+    }
+
+    /// Writes the word of a server that its client is verified. Returns false if none is due.
+    fn poll_done(&mut self, scratch: &mut Vec<u8>) -> bool {
+        let writes = std::mem::take(&mut self.done_due);
+        if writes {
+            inner::Message::Done.encode(scratch);
+            self.tunnel.seal_alone(scratch);
+        }
+        writes
     }
 }
 
@@ -147,7 +158,11 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         match self.tunnel.open(&header, datagram, now) {
             Ok(true) => {}
             Ok(false) => return Effect::Invalid,
-            Err(reason) => return Effect::Lost(lost(reason)),
+            Err(reason) => {
+                // The peer is told first.
+                self.worn_out = Some(reason);
+                return Effect::GoOn;
+            }
         }
         if self.side == Side::Client {
             // A server speaks with these keys once it has verified the client.
@@ -177,7 +192,8 @@ impl<E: Enclosed> Conductor for Sealed<E> {
             self.handshake = None;
         }
         match self.worn_out(now) {
-            Some(reason) => Effect::Lost(lost(reason)),
+            Some(reason) if self.told => Effect::Lost(lost(reason)),
+            Some(_) => Effect::GoOn,
             // Nothing that the timers cause could leave.
             None if self.held.is_some() => Effect::GoOn,
             None => self.inner.handle_timeout(now),
@@ -185,6 +201,11 @@ impl<E: Enclosed> Conductor for Sealed<E> {
     }
 
     fn on_suspended(&mut self, now: Instant, gap: Duration) {
+        if let Some((_, until)) = &mut self.handshake {
+            *until += gap;
+        }
+        self.held = self.held.map(|since| since + gap);
+        self.tunnel.on_suspended(gap);
         self.inner.on_suspended(now, gap);
     }
 
@@ -197,10 +218,13 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         {
             return Some(Output::Scratch);
         }
+        if self.worn_out(now).is_some() {
+            return self.poll_close(scratch).then_some(Output::Scratch);
+        }
         if !self.may_seal(now) {
             return None;
         }
-        if self.poll_message(scratch) {
+        if self.poll_done(scratch) {
             return Some(Output::Scratch);
         }
         let output = self.inner.poll(now, scratch)?;
@@ -229,7 +253,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
             Side::Client => exchange.deadline().unwrap_or(*until).min(*until),
             Side::Server => *until,
         });
-        if self.worn_out.is_some() {
+        if self.worn_out(now).is_some() {
             return Some(now);
         }
         let inner = match self.held {

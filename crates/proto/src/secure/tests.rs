@@ -1,5 +1,7 @@
 //! Two secure endpoints on the simplest network: a fixed delay, and a fate for each datagram.
 
+mod attack;
+
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
@@ -273,6 +275,23 @@ fn a_side_whose_peer_does_not_follow_to_new_keys_stops_at_the_limit_and_then_end
     assert!(sealed <= 1_024, "{sealed} packets with two keys of 512");
 }
 
+/// The server follows, and the client never hears of it.
+#[test]
+fn a_peer_is_told_of_keys_that_are_worn_out() {
+    let limited = |seed| Null::new(seed).with_confidentiality_limit(512);
+    let mut pair = Pair::of(limited(1), limited(2));
+    let [caller, listener] = pair.connect();
+    pair.fate = Box::new(|end, datagram| {
+        u32::from(end == 0 || Header::decode(datagram).is_ok_and(|header| header.epoch == Epoch::FIRST_APPLICATION))
+    });
+    let data = content(100_000);
+    let lost = Event::Closed(listener, ConnectionLost::Insecure(SecurityFault::KeyLimit));
+    pair.run_until(30, |pair| {
+        let _ = pair.ends[0].write(pair.now, caller, &data);
+        pair.events[1].contains(&lost)
+    });
+}
+
 #[test]
 fn a_client_that_is_not_admitted_is_told() {
     let mut pair = Pair::of(Null::new(1), Null::new(2).that_admits_nobody());
@@ -343,211 +362,4 @@ fn a_side_of_another_version_is_named() {
     });
     assert_eq!(pair.failure(20), ConnectionLost::Insecure(SecurityFault::Version));
     assert_eq!(pair.ends[1].connections(), 0);
-}
-
-mod attack {
-    use super::*;
-
-    /// Datagrams of a client that calls, as the wire carries them.
-    fn initials(seed: u8) -> Vec<Vec<u8>> {
-        let mut client = end(seed, Null::new(u64::from(seed)));
-        client.connect(Instant::from_nanos(1), address(1)).unwrap();
-        let (mut batch, mut all) = (Batch::new(), Vec::new());
-        while let Some(transmit) = client.poll_transmit(Instant::from_nanos(1), &mut batch) {
-            all.extend(transmit.datagrams().map(<[u8]>::to_vec));
-        }
-        all
-    }
-
-    fn answers(server: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
-        let (mut batch, mut all) = (Batch::new(), Vec::new());
-        while let Some(transmit) = server.poll_transmit(now, &mut batch) {
-            all.extend(transmit.datagrams().map(<[u8]>::to_vec));
-        }
-        all
-    }
-
-    #[test]
-    fn a6_a_flood_of_callers_must_prove_their_addresses_and_costs_no_memory() {
-        let mut server = end(2, Null::new(2));
-        server.listen(Mode::Stream).unwrap();
-        let now = Instant::from_nanos(1);
-        let mut client = end(1, Null::new(1));
-        let (mut came, mut left) = (0, 0);
-        for call in 0..3_000_u32 {
-            client.connect(now, address(1)).unwrap();
-            let from = SocketAddr::from(([10, (call >> 8) as u8, call as u8, 1], 4000));
-            for mut datagram in answers(&mut client, now) {
-                let len = datagram.len();
-                came += len;
-                server.handle_datagrams(now, now, from, &mut datagram, len);
-            }
-            left += answers(&mut server, now).iter().map(Vec::len).sum::<usize>();
-        }
-        assert_eq!(server.connections(), 256, "a quarter of the half-open ones that are permitted");
-        assert!(left < came, "{left} of {came} bytes");
-    }
-
-    #[test]
-    fn a6_a_caller_that_proves_its_address_gets_in_during_a_flood() {
-        let mut pair = Pair::new();
-        let now = pair.now;
-        for seed in 0..=255_u8 {
-            for mut datagram in initials(seed) {
-                let len = datagram.len();
-                let from = SocketAddr::from(([10, 7, seed, 1], 4000));
-                pair.ends[1].handle_datagrams(now, now, from, &mut datagram, len);
-            }
-        }
-        answers(&mut pair.ends[1], now);
-        assert_eq!(pair.ends[1].connections(), 256);
-        let caller = pair.call();
-        pair.run_until(5, |pair| pair.events[0].contains(&Event::Connected(caller)));
-        assert!(pair.now - now < DELAY * 6, "one more round trip, not a time-out");
-    }
-
-    #[test]
-    fn a10_a_damaged_first_packet_leaves_nothing() {
-        for at in 0..MIN_INITIAL {
-            let mut server = end(2, Null::new(2));
-            server.listen(Mode::Stream).unwrap();
-            let mut first = initials(1).remove(0);
-            first[at] ^= 1;
-            let len = first.len();
-            let now = Instant::from_nanos(1);
-            server.handle_datagrams(now, now, address(0), &mut first, len);
-            assert_eq!(server.connections(), 0, "byte {at}");
-        }
-    }
-
-    #[test]
-    fn a11_no_answer_is_longer_than_three_times_what_came() {
-        let mut server = end(2, Null::new(2));
-        server.listen(Mode::Stream).unwrap();
-        let all = initials(1);
-        let mut now = Instant::from_nanos(1);
-        let came: usize = all.iter().map(Vec::len).sum();
-        for mut datagram in all {
-            let len = datagram.len();
-            server.handle_datagrams(now, now, address(0), &mut datagram, len);
-        }
-        let mut left = 0;
-        for _ in 0..200 {
-            left += answers(&mut server, now).iter().map(Vec::len).sum::<usize>();
-            now += Duration::from_millis(100);
-            server.handle_timeout(now);
-        }
-        assert!(left <= 3 * came && left > 0, "{left} of {came} bytes");
-        assert_eq!(server.connections(), 0, "the caller never came back");
-    }
-
-    #[test]
-    fn a11_nonsense_is_never_answered() {
-        let mut server = end(2, Null::new(2));
-        server.listen(Mode::Stream).unwrap();
-        let (mut rng, now) = (Rng::new(5), Instant::from_nanos(1));
-        let first = initials(1).remove(0);
-        for _ in 0..2_000 {
-            let mut datagram = first.clone();
-            datagram.truncate(rng.next_u64() as usize % (MIN_INITIAL - 1));
-            for _ in 0..rng.next_u64() % 4 {
-                let at = rng.next_u64() as usize % datagram.len().max(1);
-                if let Some(byte) = datagram.get_mut(at) {
-                    *byte = rng.next_u64() as u8;
-                }
-            }
-            let len = datagram.len();
-            server.handle_datagrams(now, now, address(0), &mut datagram, len.max(1));
-        }
-        assert!(answers(&mut server, now).is_empty());
-        assert_eq!(server.connections(), 0);
-    }
-
-    /// A forger on the path sees every packet, and has no key.
-    #[test]
-    fn b1_forged_packets_change_nothing() {
-        let mut pair = Pair::new();
-        let ids = pair.connect();
-        let captured = std::sync::Arc::new(std::sync::Mutex::new(Vec::<Vec<u8>>::new()));
-        let tap = std::sync::Arc::clone(&captured);
-        pair.fate = Box::new(move |_, datagram| {
-            tap.lock().unwrap().push(datagram.clone());
-            1
-        });
-        let data = content(300_000);
-        assert!(pair.transfer(ids, &data) == data);
-        let packets = std::mem::take(&mut *captured.lock().unwrap());
-        let mut rng = Rng::new(3);
-        let now = pair.now;
-        for packet in packets.iter().take(400) {
-            for end in 0..2 {
-                let mut forged = packet.clone();
-                let at = rng.next_u64() as usize % forged.len();
-                forged[at] ^= 1 << (rng.next_u64() % 8);
-                let len = forged.len();
-                pair.ends[end].handle_datagrams(now, now, address(1 - end), &mut forged, len);
-                // The same packet once more.
-                let mut again = packet.clone();
-                pair.ends[end].handle_datagrams(now, now, address(1 - end), &mut again, len);
-            }
-        }
-        assert!(pair.transfer(ids, &data) == data, "the stream goes on");
-    }
-
-    /// The keys of Initial packets follow from what is in clear on the path.
-    #[test]
-    fn b1_a_forged_end_in_an_initial_packet_ends_no_established_connection() {
-        let mut pair = Pair::new();
-        let clear = std::sync::Arc::new(std::sync::Mutex::new(Vec::<(usize, Vec<u8>)>::new()));
-        let tap = std::sync::Arc::clone(&clear);
-        pair.fate = Box::new(move |end, datagram| {
-            tap.lock().unwrap().push((end, datagram.clone()));
-            1
-        });
-        let ids = pair.connect();
-        let seen = clear.lock().unwrap().clone();
-        let answer = &seen.iter().find(|(end, _)| *end == 1).unwrap().1;
-        let (greeting, _) = Greeting::decode(answer).unwrap();
-        let (client, server) = (Header::decode(answer).unwrap().to, greeting.from);
-        let now = pair.now;
-        for (end, from, to, side) in [(0, server, client, Side::Server), (1, client, server, Side::Client)] {
-            let keys = Null::new(0).initial(greeting.client_id, side);
-            let asked = Greeting { version: VERSION, from: to, client_id: greeting.client_id, token: &[] };
-            let mut forged = Vec::new();
-            exchange::refusal(&asked, &keys, (CloseCode::Busy, "forged"), &mut forged);
-            assert_ne!(from, to);
-            let len = forged.len();
-            pair.ends[end].handle_datagrams(now, now, address(1 - end), &mut forged, len);
-        }
-        let data = content(100_000);
-        assert!(pair.transfer(ids, &data) == data);
-    }
-
-    #[test]
-    fn the_packets_of_a_handshake_are_ignored_once_it_is_over() {
-        let mut pair = Pair::new();
-        let first = std::sync::Arc::new(std::sync::Mutex::new(Vec::<(usize, Vec<u8>)>::new()));
-        let tap = std::sync::Arc::clone(&first);
-        pair.fate = Box::new(move |end, datagram| {
-            tap.lock().unwrap().push((end, datagram.clone()));
-            1
-        });
-        let ids = pair.connect();
-        let replayed = first.lock().unwrap().clone();
-        let end = pair.now + Duration::from_secs(11);
-        while pair.now < end && pair.step() {}
-        let (now, before) = (pair.now, pair.sent.clone());
-        for (end, mut datagram) in replayed {
-            let handshake = Header::decode(&datagram).is_ok_and(|header| header.epoch < Epoch::FIRST_APPLICATION);
-            let len = datagram.len();
-            if handshake {
-                pair.ends[1 - end].handle_datagrams(now, now, address(end), &mut datagram, len);
-            }
-        }
-        pair.step();
-        assert_eq!(pair.sent, before, "nothing is answered");
-        let data = content(10_000);
-        assert!(pair.transfer(ids, &data) == data);
-        assert_eq!(pair.ends[1].connections(), 1);
-    }
 }

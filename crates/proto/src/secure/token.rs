@@ -53,7 +53,7 @@ mod tests {
     fn addresses_of_both_families_have_tokens_of_their_own() {
         let made = Instant::ZERO;
         let four = Token { from: ([38, 0, 1, 2], 5).into(), client_id: ClientId::new(&[7; 20]).unwrap(), made };
-        let ip = std::net::Ipv6Addr::from([38, 0, 1, 2, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+        let ip = core::net::Ipv6Addr::from([38, 0, 1, 2, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
         let six = Token { from: (ip, 5).into(), client_id: ClientId::new(&[7; 8]).unwrap(), made };
         assert!(!six.admits(&four.content()));
     }

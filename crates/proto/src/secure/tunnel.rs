@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! epoch    … previous │ current │ next
-//! opens    for 3 PTO  │ always  │ the first packet of the peer that opens makes it the current one
+//! opens    for a while│ always  │ the first packet of the peer that opens makes it the current one
 //! seals               │ always  │
 //! ```
 //!
@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 1 << 37;
 const LONGEST: Duration = Duration::from_secs(3_600);
 /// Most packets that are sealed after one check of the limits: those of a train.
 const TRAIN: u64 = 64;
-/// Keys of the epoch before are kept for so long after the change: no packet is that late.
+/// Keys of the epoch before are kept for so long after the peer has followed: no packet is that late.
 const KEPT: Duration = Duration::from_secs(3);
 
 /// One generation of keys.
@@ -70,8 +70,8 @@ pub(super) struct Tunnel {
     peer: ConnectionName,
     current: Generation,
     next: Option<Generation>,
-    /// The one before, and until when it opens.
-    previous: Option<(Generation, Instant)>,
+    /// The one before, and until when it opens; without end before the peer has followed.
+    previous: Option<(Generation, Option<Instant>)>,
     generations: Box<dyn Generations>,
     /// The number of the next packet of this side.
     number: PacketNumber,
@@ -136,6 +136,11 @@ impl Tunnel {
         if self.number + TRAIN > limit { Err(WornOut::NotFollowed) } else { Ok(()) }
     }
 
+    /// Whether one more packet may be sealed, beside the trains.
+    pub(super) fn has_number(&self) -> bool {
+        self.number < self.current.keys.local.confidentiality_limit()
+    }
+
     fn header(&mut self, bytes: usize) -> Header {
         let header = Header { epoch: self.current.epoch, number: self.number, to: self.peer };
         self.number += 1;
@@ -186,25 +191,43 @@ impl Tunnel {
         let current = self.current.epoch;
         if header.epoch == current {
             let opened = self.current.open(header, datagram);
-            self.followed |= opened == Opened::Yes;
+            if opened == Opened::Yes {
+                self.on_followed(now);
+            }
             return self.count(opened);
         }
         if let Some(next) = self.next.as_mut().filter(|next| next.epoch == header.epoch) {
             let opened = next.open(header, datagram);
             if opened == Opened::Yes {
                 self.advance(now)?;
-                self.followed = true;
+                self.on_followed(now);
             }
             return self.count(opened);
         }
         let Some((previous, until)) = &mut self.previous else { return Ok(false) };
-        if now >= *until {
+        if until.is_some_and(|until| now >= until) {
             self.previous = None;
         } else if previous.epoch == header.epoch {
             let opened = previous.open(header, datagram);
             return self.count(opened);
         }
         Ok(false)
+    }
+
+    /// The peer has used the current epoch, so it no longer begins packets in the one before.
+    fn on_followed(&mut self, now: Instant) {
+        self.followed = true;
+        if let Some((_, until)) = &mut self.previous {
+            until.get_or_insert(now + KEPT);
+        }
+    }
+
+    /// This computer was suspended for `gap`, which does not count.
+    pub(super) fn on_suspended(&mut self, gap: Duration) {
+        self.since += gap;
+        if let Some((_, Some(until))) = &mut self.previous {
+            *until += gap;
+        }
     }
 
     fn count(&mut self, opened: Opened) -> Result<bool, WornOut> {
@@ -223,7 +246,7 @@ impl Tunnel {
         let following = next.epoch.next().filter(|epoch| *epoch != Epoch::LAST);
         self.next = following.map(|epoch| Generation::new(self.generations.next(), epoch));
         let before = std::mem::replace(&mut self.current, next);
-        self.previous = Some((before, now + KEPT));
+        self.previous = Some((before, None));
         (self.number, self.bytes, self.since) = (0, 0, now);
         (self.followed, self.failed) = (false, 0);
         Ok(())

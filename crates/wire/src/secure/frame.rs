@@ -112,6 +112,12 @@ pub enum FrameError {
     NoText,
 }
 
+/// A reason, cut at a character if it is too long.
+pub(super) fn short(reason: &str) -> &str {
+    let end = (0..=reason.len().min(MAX_REASON)).rev().find(|&end| reason.is_char_boundary(end));
+    &reason[..end.unwrap_or(0)]
+}
+
 impl<'a> Frame<'a> {
     /// Bytes of a [`Frame::Crypto`] beside its piece.
     pub const CRYPTO_OVERHEAD: usize = 7;
@@ -138,8 +144,7 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(token);
             }
             Self::Close(code, reason) => {
-                let end = (0..=reason.len().min(MAX_REASON)).rev().find(|&end| reason.is_char_boundary(end));
-                let reason = &reason.as_bytes()[..end.unwrap_or(0)];
+                let reason = short(reason).as_bytes();
                 out.push(kind::CLOSE);
                 out.extend_from_slice(&code.value().to_be_bytes());
                 out.push(u8::try_from(reason.len()).unwrap_or(0));

@@ -8,7 +8,7 @@
 //! UDT4's last header word, the socket id, is the envelope's connection id. So a receiver restores the packet in place: 12
 //! bytes move by four.
 
-use super::frame::{CloseCode, MAX_REASON};
+use super::frame::{CloseCode, MAX_REASON, short};
 use super::header::{HEADER_LEN as ENVELOPE, Header, TAG_LEN, is_envelope};
 use crate::udt4;
 
@@ -19,15 +19,10 @@ pub const RESTORED_AT: usize = ENVELOPE - 4;
 
 /// Bytes of the first word, with the kind.
 const WORD: usize = 4;
-/// Bytes of a path challenge and of its answer.
-const CHALLENGE: usize = 8;
 
 mod kind {
     pub(super) const DONE: u16 = 1;
-    pub(super) const CHALLENGE: u16 = 2;
-    pub(super) const RESPONSE: u16 = 3;
-    pub(super) const CLOSE: u16 = 4;
-    pub(super) const NOTHING: u16 = 5;
+    pub(super) const CLOSE: u16 = 2;
 }
 
 /// A message of the envelope.
@@ -35,14 +30,8 @@ mod kind {
 pub enum Message<'a> {
     /// The server has verified the client, so both sides forget the keys of the handshake.
     Done,
-    /// Proves that the peer receives at a new address: it must send the same bytes back.
-    PathChallenge([u8; CHALLENGE]),
-    /// The answer to a challenge.
-    PathResponse([u8; CHALLENGE]),
     /// The sender ends the connection because of the envelope.
     Close(CloseCode, &'a str),
-    /// Nothing: a packet that only shows a new key or address.
-    Nothing,
 }
 
 impl<'a> Message<'a> {
@@ -50,22 +39,14 @@ impl<'a> Message<'a> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let kind = match self {
             Self::Done => kind::DONE,
-            Self::PathChallenge(_) => kind::CHALLENGE,
-            Self::PathResponse(_) => kind::RESPONSE,
             Self::Close(..) => kind::CLOSE,
-            Self::Nothing => kind::NOTHING,
         };
         // The first two bytes are those of an envelope, which is no type of any packet of UDT4.
         let envelope = Header { epoch: super::Epoch(kind), number: 0, to: super::ConnectionName::NONE }.bytes();
         out.extend_from_slice(&envelope[..WORD]);
-        match self {
-            Self::PathChallenge(bytes) | Self::PathResponse(bytes) => out.extend_from_slice(bytes),
-            Self::Close(code, reason) => {
-                let end = (0..=reason.len().min(MAX_REASON)).rev().find(|&end| reason.is_char_boundary(end));
-                out.extend_from_slice(&code.value().to_be_bytes());
-                out.extend_from_slice(&reason.as_bytes()[..end.unwrap_or(0)]);
-            }
-            Self::Done | Self::Nothing => {}
+        if let Self::Close(code, reason) = self {
+            out.extend_from_slice(&code.value().to_be_bytes());
+            out.extend_from_slice(short(reason).as_bytes());
         }
     }
 
@@ -74,14 +55,11 @@ impl<'a> Message<'a> {
         let (word, rest) = body.split_first_chunk::<WORD>()?;
         Some(match u16::from_be_bytes([word[2], word[3]]) {
             kind::DONE => Self::Done,
-            kind::CHALLENGE => Self::PathChallenge(rest.try_into().ok()?),
-            kind::RESPONSE => Self::PathResponse(rest.try_into().ok()?),
             kind::CLOSE => {
                 let (code, reason) = rest.split_first_chunk()?;
                 let reason = str::from_utf8(reason).ok().filter(|reason| reason.len() <= MAX_REASON)?;
                 Self::Close(CloseCode::from_value(u16::from_be_bytes(*code)), reason)
             }
-            kind::NOTHING => Self::Nothing,
             _ => return None,
         })
     }
